@@ -1,0 +1,58 @@
+"""The exception family: wrong use is an `UncombineError` that is also the fitting builtin."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UncombineError(Exception):
+    """The root of every error that uncombine raises on purpose.
+
+    Each subclass is also a subclass of the builtin that fits (`TypeError`, `ValueError`,
+    `KeyError`-like lookups are `LookupError`), so code that knows nothing of uncombine can catch it.
+    """
+
+
+class TypeMismatch(UncombineError, TypeError):
+    """A column, argument or accumulator has a type that its user cannot take."""
+
+
+class InvalidArgument(UncombineError, ValueError):
+    """An argument is outside the values that its receiver allows."""
+
+
+class UnknownColumn(UncombineError, LookupError):
+    """A column is named that the input does not have."""
+
+
+class NotRetractable(UncombineError, ValueError):
+    """A combiner is asked to take back what its capability does not let it take back."""
+
+
+class OutOfRange(UncombineError, OverflowError):
+    """A result or a time lies outside the range of its type."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The hint `(did you mean 'x'?)` for a misspelt name, or the list of what is there."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return "known are " + ", ".join(map(repr, known)) if known else "there are none"
+
+
+def require_column(name: str, known: Iterable[str], what: str) -> None:
+    """Raise `UnknownColumn` unless `name` is among `known`; `what` says who asks for it."""
+    known = list(known)
+    if name not in known:
+        raise UnknownColumn(f"{what} needs column {name!r}, which the input does not have: {nearest(name, known)}")
+
+
+def require_options(given: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Raise `InvalidArgument` for the first option that `what` does not know."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise InvalidArgument(f"{what} has no option {name!r}: {nearest(name, known)}")
