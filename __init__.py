@@ -1,0 +1,21 @@
+"""Columnar combiners that can take data back, and the windows, triggers and panes that use them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+__version__ = "0.1.0"
+
+# Loaded at first use, so that `import uncombine` stays light.
+_LAZY = {"local": ".panes.local", "plot": ".panes.plot"}
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _LAZY:
+        return import_module(_LAZY[name], __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

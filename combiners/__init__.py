@@ -1,0 +1,1 @@
+"""WHAT is computed: the algebra, the combiners and their law kit."""

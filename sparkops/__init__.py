@@ -1,0 +1,1 @@
+"""The same aggregations on Spark."""

@@ -1,0 +1,1 @@
+"""WHEN in processing time: the trigger language and its evaluation."""
