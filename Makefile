@@ -1,0 +1,70 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ORACLE := out/oracle
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help .venv demo test lint types format bench soak oracle docs clean
+
+help:
+	@echo "make demo | test | lint | types | format | bench | soak | oracle | docs | clean"
+
+.venv: $(READY)
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "uncombine needs Python 3.11 or newer, and '$(PYTHON)' is not: run make PYTHON=/path/to/python3.11."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: .venv
+	$(BIN)/python -m uncombine.demo
+
+test: lint types
+	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" > /dev/null || \
+	  echo "No Java found, so the tests that use Spark will fail: install Java 17 or newer, or leave them out with make test PYTEST_ARGS='-m \"not spark and not soak\"'."
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: .venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# The types that users get are those of the wheel, so that is what is checked, away from the source tree.
+types: .venv
+	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && \
+	printf '[build]\nbuild_base = %s/build\n[egg_info]\negg_base = %s\n' "$$work" "$$work" > "$$work/setup.cfg" && \
+	DIST_EXTRA_CONFIG="$$work/setup.cfg" $(BIN)/python -m pip wheel --quiet --disable-pip-version-check \
+	  --no-deps --no-build-isolation --wheel-dir "$$work" . && \
+	$(BIN)/python -m zipfile -e "$$work"/*.whl "$$work/site" && \
+	echo "mypy -p uncombine (on the built wheel)" && \
+	here=$$PWD && cd "$$work/site" && \
+	"$$here/$(BIN)/mypy" --config-file "$$here/pyproject.toml" --cache-dir "$$here/.mypy_cache" -p uncombine
+
+format: .venv
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv
+	$(BIN)/python benchmarks/run.py
+
+soak: .venv
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "soak or not spark" $(PYTEST_ARGS)
+
+# Beam pins versions of libraries that uncombine uses newer, so it lives in an environment of its own.
+oracle: .venv $(ORACLE)/.ready
+	$(BIN)/python tests/oracle/run.py --beam-python $(ORACLE)/bin/python
+
+$(ORACLE)/.ready:
+	$(PYTHON) -m venv $(ORACLE)
+	$(ORACLE)/bin/python -m pip install --quiet --disable-pip-version-check apache-beam
+	@touch $@
+
+docs: .venv
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

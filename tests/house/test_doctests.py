@@ -1,0 +1,102 @@
+"""Every public name has an example, and every example in code and documents says what really comes out."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import uncombine as uc
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ["combiners", "windows", "triggers", "panes", "sparkops"]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+# The package's root is the repo's root, where tests and benchmarks lie too, so the rooms are named.
+ROOT_MODULES = ["uncombine"] + [
+    f"uncombine.{file.stem}" for file in sorted(ROOT.glob("*.py")) if file.stem != "__init__"
+]
+
+
+def modules() -> Iterator[str]:
+    yield from ROOT_MODULES
+    for room in ROOMS:
+        package = importlib.import_module(f"uncombine.{room}")
+        yield package.__name__
+        for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            yield found.name
+
+
+def public() -> Iterator[tuple[str, object]]:
+    """The classes and functions that the package and its rooms export."""
+    seen = set()
+    for name in ["uncombine", *(f"uncombine.{room}" for room in ROOMS)]:
+        module = importlib.import_module(name)
+        for export in getattr(module, "__all__", ()):
+            value = getattr(module, export)
+            if (inspect.isclass(value) or inspect.isfunction(value)) and id(value) not in seen:
+                seen.add(id(value))
+                yield f"{value.__module__}.{value.__qualname__}", value
+
+
+MODULES = list(modules())
+PUBLIC = dict(public())
+DOCUMENTS = [path.relative_to(ROOT) for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]]
+
+
+def failures(tests: list[doctest.DocTest]) -> str:
+    """Run examples; the report on those that fail."""
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
+    for test in tests:
+        runner.run(test, out=report.append)
+    return "".join(report)
+
+
+def has_example(value: object) -> bool:
+    return bool(doctest.DocTestParser().get_examples(inspect.getdoc(value) or ""))
+
+
+def test_public_names_are_found() -> None:
+    assert {uc.aggregate, uc.Sum, uc.Count} <= set(PUBLIC.values())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_has_an_example(name: str) -> None:
+    assert has_example(PUBLIC[name]), f"{name} is public, so its docstring needs an example (>>>)"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_code(name: str) -> None:
+    module = importlib.import_module(name)
+    assert failures(doctest.DocTestFinder().find(module)) == ""
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=str)
+def test_examples_in_documents(path: Path) -> None:
+    """The fenced examples of one document, in one namespace, read from top to bottom."""
+    blocks = re.findall(
+        r"^```(?:python|pycon)\n(.*?)^```$", (ROOT / path).read_text(), re.DOTALL | re.MULTILINE
+    )
+    text = "\n\n".join(block for block in blocks if ">>>" in block)
+    assert failures([doctest.DocTestParser().get_doctest(text, {}, str(path), str(path), 0)]) == ""
+
+
+def test_a_wrong_example_is_seen() -> None:
+    wrong = types.ModuleType("wrong")
+    wrong.__doc__ = ">>> 1 + 1\n3\n"
+    assert "Expected:\n    3\nGot:\n    2" in failures(doctest.DocTestFinder().find(wrong))
+
+
+def test_a_missing_example_is_seen() -> None:
+    def bare() -> None:
+        """Say nothing."""
+
+    assert not has_example(bare)

@@ -1,0 +1,131 @@
+"""Which module may import which, what a bare import loads, and how long a module may be."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What each room may import besides itself and the modules that all share.
+BELOW = {
+    "combiners": set[str](),
+    "windows": set[str](),
+    "triggers": {"combiners", "windows"},
+    "panes": {"combiners", "windows", "triggers"},
+    "sparkops": {"combiners", "windows", "triggers", "panes"},
+}
+SHARED = {"errors"}
+
+# The only places that may import these heavy or optional libraries.
+ONLY_IN = {
+    "pyspark": "sparkops/*",
+    "hypothesis": "combiners/laws*",
+    "matplotlib": "panes/plot*",
+}
+
+MODULES = sorted(
+    path.relative_to(ROOT)
+    for path in [*ROOT.glob("*.py"), *(file for room in BELOW for file in (ROOT / room).rglob("*.py"))]
+)
+
+
+def imported(module: Path, source: str) -> set[str]:
+    """Dotted names that a module imports; those inside the library begin with a dot, from its root."""
+    names = set()
+    package = module.parent.parts
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(node.module or "")
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1]
+            within = (*base, *(node.module.split(".") if node.module else ()))
+            names |= {"." + ".".join((*within, alias.name)) for alias in node.names}
+    return names
+
+
+def faults(module: Path, source: str) -> list[str]:
+    """What is wrong with the imports of a module."""
+    found = []
+    room = module.parts[0] if len(module.parts) > 1 else None
+    for name in sorted(imported(module, source)):
+        if name.startswith("."):
+            target = name[1:].split(".")[0]
+            allowed = {room, *BELOW[room], *SHARED} if room else {target}
+            if module.stem in SHARED and room is None:
+                allowed = SHARED
+            if target not in allowed:
+                found.append(f"{module} imports {name}, which stands above it or beside it")
+        else:
+            library = name.split(".")[0]
+            if library == "uncombine":
+                found.append(f"{module} imports {name} by its full name, not relatively")
+            if library in ONLY_IN and not fnmatch(module.as_posix(), ONLY_IN[library]):
+                found.append(f"{module} imports {name}, which only {ONLY_IN[library]} may")
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_imports_go_one_way(module: Path) -> None:
+    assert faults(module, (ROOT / module).read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("combiners/sums.py", "from ..windows import fixed"),
+        ("combiners/sums.py", "from .. import panes"),
+        ("combiners/deep/sums.py", "from ...windows import fixed"),
+        ("windows/fixed.py", "from ..combiners.sums import Sum"),
+        ("triggers/leaves.py", "def late():\n    from ..panes import local"),
+        ("panes/local.py", "import pyspark.sql"),
+        ("panes/local.py", "from hypothesis import given"),
+        ("panes/operator.py", "import matplotlib.pyplot as plt"),
+        ("combiners/sums.py", "from uncombine.combiners import base"),
+        ("errors.py", "from .combiners import base"),
+        ("demo.py", "from pyspark.sql import SparkSession"),
+    ],
+)
+def test_a_wrong_import_is_seen(module: str, source: str) -> None:
+    assert len(faults(Path(module), source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("combiners/sums.py", "from ..errors import TypeMismatch\nfrom .base import CombineFn"),
+        ("combiners/deep/sums.py", "from ..base import CombineFn"),
+        ("combiners/laws_kit.py", "from hypothesis import given"),
+        ("panes/plotting.py", "import matplotlib"),
+        (
+            "sparkops/flow.py",
+            "import pyspark\nfrom ..panes import operator\nfrom ..windows.spans import span",
+        ),
+        ("__init__.py", "from .combiners import Sum"),
+    ],
+)
+def test_a_right_import_is_let_pass(module: str, source: str) -> None:
+    assert faults(Path(module), source) == []
+
+
+def test_a_bare_import_stays_light(tmp_path: Path) -> None:
+    script = "import json, sys, uncombine; print(json.dumps(sorted(sys.modules)))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    roots = {name.split(".")[0] for name in json.loads(loaded.stdout)}
+    assert "uncombine" in roots
+    assert roots & {"pyspark", "hypothesis", "matplotlib", "pandas", "datasketches", "scipy"} == set()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_no_module_is_long(module: Path) -> None:
+    assert len((ROOT / module).read_text().splitlines()) <= 400

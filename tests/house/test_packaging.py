@@ -1,0 +1,114 @@
+"""The package as users get it: from a wheel, from an editable install, and sent to Spark's workers."""
+
+from __future__ import annotations
+
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import uncombine as uc
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = {"combiners", "windows", "triggers", "panes", "sparkops"}
+
+# A module at the root becomes part of the package by lying there, so each one is named here on purpose.
+ROOT_FILES = {"__init__.py", "errors.py", "demo.py", "py.typed"}
+
+USE = """
+import json
+import pyarrow as pa
+import uncombine as uc
+
+table = pa.table({"k": ["a", "b", "a", "b"], "x": [1, 2, 5, 7], "w": [1, 1, 1, -1]})
+answer = uc.aggregate(table, by=["k"], diff="w", total=uc.Sum("x"))
+print(json.dumps([uc.__file__, answer.to_pydict()]))
+"""
+
+# Group b has weight 1 - 1 = 0, and so no row.
+ANSWER = {"k": ["a"], "total": [6]}
+
+SEND = """
+import json, sys
+import pandas as pd
+from pyspark.sql import SparkSession
+
+try:
+    import uncombine
+except ImportError:
+    pass
+else:
+    raise SystemExit("uncombine was there before it was sent")
+
+spark = (
+    SparkSession.builder.master("local[1]")
+    .config("spark.ui.enabled", "false")
+    .config("spark.driver.bindAddress", "127.0.0.1")
+    .config("spark.driver.host", "127.0.0.1")
+    .config("spark.sql.shuffle.partitions", "1")
+    .getOrCreate()
+)
+spark.sparkContext.addPyFile(sys.argv[1])
+
+def total(frames):
+    import uncombine as uc
+
+    for frame in frames:
+        answer = uc.aggregate(frame, by=["k"], total=uc.Sum("x"))
+        yield answer.to_pandas().assign(place=uc.__file__)
+
+df = spark.createDataFrame(pd.DataFrame({"k": ["a", "b", "a"], "x": [1, 2, 5]})).coalesce(1)
+rows = df.mapInPandas(total, "k string, total long, place string").collect()
+spark.stop()
+print(json.dumps([list(row) for row in rows]))
+"""
+
+
+def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    names = {Path(name) for name in zipfile.ZipFile(wheel).namelist()}
+    package = {name.relative_to("uncombine") for name in names if name.parts[0] == "uncombine"}
+    beside = {name.parts[0] for name in names} - {"uncombine"}
+
+    assert {name.suffix for name in map(Path, beside)} == {".dist-info"}
+    assert {str(name) for name in package if len(name.parts) == 1} <= ROOT_FILES
+    assert {name.parts[0] for name in package if len(name.parts) > 1} == ROOMS
+    assert {name.suffix for name in package} == {".py", ".typed"}
+    assert any(name.name == "LICENSE" for name in names)
+
+
+def test_wheel_holds_every_module_of_the_tree(wheel: Path) -> None:
+    inside = {name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".py")}
+    tree = {file.relative_to(ROOT) for room in ROOMS for file in (ROOT / room).rglob("*.py")}
+    assert {f"uncombine/{file}" for file in tree} <= inside
+
+
+def test_wheel_in_an_empty_environment(environment: Any, wheel: Path, tmp_path: Path) -> None:
+    environment.install(wheel, cwd=tmp_path)
+    environment.lend()
+    place, answer = environment.script(USE, cwd=tmp_path)
+    assert Path(place) == environment.site / "uncombine" / "__init__.py"
+    assert answer == ANSWER
+
+
+def test_editable_install(environment: Any, editable_wheel: Path, tmp_path: Path) -> None:
+    environment.install(editable_wheel, cwd=tmp_path)
+    environment.lend()
+    place, answer = environment.script(USE, cwd=tmp_path)
+    assert Path(place) == ROOT / "__init__.py"
+    assert answer == ANSWER
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_wheel_sent_to_spark_workers(environment: Any, java: Path, wheel: Path, tmp_path: Path) -> None:
+    environment.lend()
+    rows = environment.script(SEND, wheel, cwd=tmp_path)
+    assert sorted(row[:2] for row in rows) == [["a", 6], ["b", 2]]
+    assert {wheel.name in Path(place).parts for _, _, place in rows} == {True}
+
+
+def test_version_is_said_once() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == uc.__version__
