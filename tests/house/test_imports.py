@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -124,6 +125,14 @@ def test_a_bare_import_stays_light(tmp_path: Path) -> None:
     roots = {name.split(".")[0] for name in json.loads(loaded.stdout)}
     assert "uncombine" in roots
     assert roots & {"pyspark", "hypothesis", "matplotlib", "pandas", "datasketches", "scipy"} == set()
+
+
+def test_the_tests_load_the_library_once() -> None:
+    importlib.import_module("uncombine")
+    face = str(ROOT / "__init__.py")
+    assert [name for name, module in sys.modules.items() if getattr(module, "__file__", None) == face] == [
+        "uncombine"
+    ]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
