@@ -1,0 +1,308 @@
+"""Exact sums of floats: a superaccumulator with one short vector of integer digits for each group.
+
+A finite float is an integer times a power of two, so a sum of floats is one long integer. It is held in base 2**32
+with balanced digits (from -2**31 to 2**31 - 1), lowest digit first, zeros at both ends left out: every number has
+exactly one such form. Sums are therefore a group, bit for bit: independent of order and cut, and a value taken back
+leaves no trace. The extracted float is the exact sum rounded once, to nearest even.
+
+The long accumulator is Kulisch's; carry-free accumulation in digits with headroom follows Neal, "Fast exact summation
+using small and large superaccumulators" (arXiv:1505.05571). Products are split exactly by Dekker's method ("A
+floating-point technique for extending the available precision", Numer. Math. 18, 1971).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from .algebra import Accumulators, CombineFn, Weights
+from .columns import Column
+from .groups import Groups
+from .segments import CHUNK
+from .vectors import int64s
+
+BITS = 32
+_HALF = np.int64(1) << (BITS - 1)
+_ENTRIES = 1 << 22
+_PASSES = 6
+
+
+@dataclass(frozen=True)
+class ExactSumFn(CombineFn):
+    """Exact sums of the products of its inputs' finite values (one input: of the values)."""
+
+    arity: int = 1
+    label = "exact"
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        return (pa.field("low", pa.int16()), pa.field("digits", pa.list_(pa.int32())))
+
+    def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
+        factors = [column.split_finite()[0] for column in columns]
+        if self.arity == 1 and len(columns) == 1:
+            terms = [factors[0]]
+        else:
+            whole, rest = two_product(factors[0], factors[-1])
+            terms = [whole, rest] if _splits_exactly(factors[0], factors[-1]) else []
+        unit = weights is None or bool(np.all(np.abs(weights) == 1))
+        if terms and unit:
+            signed = terms if weights is None else [term * weights for term in terms]
+            dense = _sum_narrow(groups, signed)
+            if dense is not None:
+                return _pack(*dense)
+        return _concat(self._add_wide(groups, factors, weights))
+
+    def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        digits = Digits.of(accumulators)
+        codes = np.repeat(groups.codes, digits.lengths)
+        return _concat(_sum_blocks(groups.count, codes, digits.bins, digits.values))
+
+    def negate(self, accumulators: Accumulators) -> Accumulators:
+        digits = Digits.of(accumulators)
+        codes = np.repeat(np.arange(len(digits.lengths)), digits.lengths)
+        return _concat(_sum_blocks(len(digits.lengths), codes, digits.bins, -digits.values))
+
+    def _add_wide(
+        self, groups: Groups, factors: Sequence[np.ndarray], weights: Weights
+    ) -> Iterator[Accumulators]:
+        """Any exponents and weights: digits of each value by its own exponent."""
+        mantissa, exponent = np.frexp(factors[0])
+        pieces = [(mantissa, exponent.astype(np.int64))]
+        if len(factors) > 1 or self.arity > 1:
+            other, shift = np.frexp(factors[-1])
+            both = pieces[0][1] + shift
+            pieces = []
+            for part in two_product(mantissa, other):
+                mantissa, up = np.frexp(part)
+                pieces.append((mantissa, both + up))
+        codes, values, bins = [], [], []
+        for mantissa, exponent in pieces:
+            for signed, shift, chosen in _weighed(mantissa, weights):
+                for digit, bin_ in _digits_of(signed, exponent[chosen] + shift):
+                    nonzero = digit != 0
+                    codes.append(groups.codes[chosen][nonzero])
+                    values.append(digit[nonzero].astype(np.int64))
+                    bins.append(bin_[nonzero])
+        return _sum_blocks(groups.count, np.concatenate(codes), np.concatenate(bins), np.concatenate(values))
+
+
+@dataclass(frozen=True)
+class Digits:
+    """The flat digits of many accumulators: `lengths[i]` of them belong to accumulator i."""
+
+    lengths: np.ndarray
+    bins: np.ndarray
+    values: np.ndarray
+    lows: np.ndarray
+
+    @classmethod
+    def of(cls, accumulators: Accumulators) -> Digits:
+        lows, lists = int64s(accumulators[0]).astype(np.int64), accumulators[1]
+        offsets = np.asarray(lists.offsets).astype(np.int64)
+        lengths = np.diff(offsets)
+        values = np.asarray(lists.flatten()).astype(np.int64)
+        within = np.arange(len(values)) - np.repeat(offsets[:-1] - offsets[0], lengths)
+        return cls(lengths, np.repeat(lows, lengths) + within, values, lows)
+
+    @property
+    def ends(self) -> np.ndarray:
+        return np.cumsum(self.lengths)
+
+
+def two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`p, e` with p + e = a * b exactly and p the rounded product, where nothing over- or underflows."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        product = a * b
+        a_high, a_low = _halves(a)
+        b_high, b_low = _halves(b)
+        error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
+
+
+def exact_sum(accumulators: Accumulators) -> np.ndarray:
+    """The sums as float64, each the exact sum rounded once."""
+    digits = Digits.of(accumulators)
+    count, ends = len(digits.lengths), digits.ends
+    top, second, third = (_digit_from_top(digits, ends, k) for k in range(3))
+    negative = top < 0
+    flip = np.where(negative, -1, 1)
+    top, second, third = top * flip, second * flip, third * flip
+    sticky = _sign_below(digits, ends, 3) * flip
+    high = (top.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64)
+    low = third - (sticky < 0)
+    high -= (low < 0).astype(np.uint64)
+    low = (low & 0xFFFFFFFF).astype(np.uint64)
+    width = np.frexp(high.astype(np.float64))[1].astype(np.int64)
+    width -= (high >> np.maximum(width - 1, 0).astype(np.uint64)) == 0
+    lift = (64 - width).astype(np.uint64)
+    joined = np.minimum(lift, np.uint64(32))
+    rest_bits = np.uint64(32) - joined
+    significand = (high << joined) | (low >> rest_bits)
+    extra = lift - joined
+    significand <<= extra
+    inexact = ((low & ((np.uint64(1) << rest_bits) - np.uint64(1))) != 0) | (sticky != 0)
+    exponent = BITS * (digits.lows + digits.lengths - 2) - lift.astype(np.int64)
+    rounded = _round(significand, exponent, inexact)
+    return np.where(top == 0, 0.0, np.where(negative, -rounded, rounded)) if count else np.zeros(0)
+
+
+def exact_ints(accumulators: Accumulators) -> tuple[np.ndarray, int]:
+    """The sums as Python integers in units of 2**scale: exact, for finishes that must not round in between."""
+    digits = Digits.of(accumulators)
+    base = int(digits.lows[digits.lengths > 0].min()) if len(digits.values) else 0
+    starts = digits.ends - digits.lengths
+    total = np.zeros(len(digits.lengths), dtype=object)
+    for k in range(int(digits.lengths.max(initial=0))):  # a loop over digit places, not groups
+        held = np.flatnonzero(digits.lengths > k)
+        shift = [1 << (BITS * int(b)) for b in digits.lows[held] + k - base]
+        total[held] += digits.values[starts[held] + k].astype(object) * np.array(shift, dtype=object)
+    return total, BITS * base
+
+
+def _halves(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    scaled = a * 134217729.0
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def _splits_exactly(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether the products of two columns are far enough from over- and underflow to split as floats."""
+    for values in (a, b):
+        sizes = np.abs(values)
+        if sizes.size and float(sizes.max()) > 2.0**450:
+            return False
+        if sizes.size and float(np.where(sizes == 0, 1.0, sizes).min()) < 2.0**-450:
+            return False
+    return True
+
+
+def _sum_narrow(groups: Groups, terms: Sequence[np.ndarray]) -> tuple[np.ndarray, int] | None:
+    """Digit sums of columns whose exponents lie close together: one pass a digit, None if that is not enough."""
+    largest = max((float(max(term.max(), -term.min())) for term in terms if len(term)), default=0.0)
+    if largest == 0.0:
+        return np.zeros((1, groups.count), np.int64), 0
+    top = (int(np.frexp(largest)[1]) - 1) // BITS
+    if not -28 + _PASSES <= top <= 30 or groups.count * (_PASSES + 3) > 4 * _ENTRIES:
+        return None
+    sums: list[np.ndarray] = []
+    for place in range(top, top - _PASSES, -1):
+        unit, back = 2.0 ** (BITS * place), 2.0 ** (-BITS * place)
+        total = np.zeros(groups.count, np.int64)
+        left: list[np.ndarray] = []
+        for term in terms:
+            digit = np.rint(term * back)
+            for start in range(0, len(digit), CHUNK):
+                part = slice(start, start + CHUNK)
+                total += np.bincount(groups.codes[part], digit[part], groups.count).astype(np.int64)
+            digit *= unit
+            rest = term - digit
+            if rest.any():
+                left.append(rest)
+        sums.append(total)
+        terms = left
+        if not terms:
+            return np.stack(sums[::-1]), top - len(sums) + 1
+    return None
+
+
+def _weighed(mantissa: np.ndarray, weights: Weights) -> Iterator[tuple[np.ndarray, int, np.ndarray | slice]]:
+    """The mantissas times their weights, as one term for each binary digit of the weights."""
+    if weights is None:
+        yield mantissa, 0, slice(None)
+        return
+    sizes = np.abs(weights).view(np.uint64)
+    signed = np.where(weights < 0, -mantissa, mantissa)
+    for bit in range(int(sizes.max(initial=0)).bit_length()):
+        chosen = np.flatnonzero((sizes >> np.uint64(bit)) & np.uint64(1))
+        yield signed[chosen], bit, chosen
+
+
+def _digits_of(mantissa: np.ndarray, exponent: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Three integer digits for each mantissa * 2**exponent, with the place of each."""
+    place = exponent >> 5
+    rest = np.ldexp(mantissa, (exponent - (place << 5)).astype(np.int32))
+    for k in range(3):
+        digit = np.rint(rest)
+        yield digit, place - k
+        rest = (rest - digit) * 2.0**BITS
+
+
+def _sum_blocks(count: int, codes: np.ndarray, bins: np.ndarray, values: np.ndarray) -> Iterator[Accumulators]:
+    """Flat digits summed into accumulators, for as many groups at a time as a bounded matrix holds."""
+    if len(values) == 0:
+        yield _pack(np.zeros((1, count), np.int64), 0)
+        return
+    low = int(bins.min())
+    width = int(bins.max()) - low + 1
+    size = max(_ENTRIES // (width + 3), 1)
+    if count > size:
+        order = Groups(codes, count).order
+        codes, bins, values = codes[order], bins[order], values[order]
+    for start in range(0, count, size):
+        stop = min(start + size, count)
+        first, last = (0, len(codes)) if count <= size else np.searchsorted(codes, [start, stop])
+        matrix = np.zeros((width, stop - start), np.int64)
+        np.add.at(matrix, (bins[first:last] - low, codes[first:last] - start), values[first:last])
+        yield _pack(matrix, low)
+
+
+def _pack(sums: np.ndarray, low: int) -> Accumulators:
+    """Digit sums (a row a place, a column a group) carried into balanced digits, trimmed, as accumulators."""
+    count = sums.shape[1]
+    matrix = np.zeros((sums.shape[0] + 3, count), np.int64)
+    matrix[: sums.shape[0]] = sums
+    for place in range(len(matrix) - 1):
+        carry = (matrix[place] + _HALF) >> BITS
+        matrix[place] -= carry << BITS
+        matrix[place + 1] += carry
+    nonzero = matrix != 0
+    some = nonzero.any(axis=0)
+    first = np.where(some, nonzero.argmax(axis=0), 0)
+    last = np.where(some, len(matrix) - nonzero[::-1].argmax(axis=0), 0)
+    places = np.arange(len(matrix))
+    held = (places >= first[:, None]) & (places < last[:, None])
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(last - first, out=offsets[1:])
+    digits = matrix.T[held].astype(np.int32)
+    lows = np.where(some, low + first, 0).astype(np.int16)
+    return pa.array(lows), pa.ListArray.from_arrays(pa.array(offsets), pa.array(digits))
+
+
+def _concat(blocks: Iterator[Accumulators]) -> Accumulators:
+    parts = list(blocks)
+    if not parts:
+        return pa.array([], pa.int16()), pa.array([], pa.list_(pa.int32()))
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(pa.concat_arrays(columns) for columns in zip(*parts, strict=True))
+
+
+def _digit_from_top(digits: Digits, ends: np.ndarray, k: int) -> np.ndarray:
+    if len(digits.values) == 0:
+        return np.zeros(len(ends), np.int64)
+    return np.where(digits.lengths > k, digits.values[np.maximum(ends - 1 - k, 0)], 0)
+
+
+def _sign_below(digits: Digits, ends: np.ndarray, k: int) -> np.ndarray:
+    """The sign of what lies below the k highest digits: that of the highest digit there that is not zero."""
+    if len(digits.values) == 0:
+        return np.zeros(len(ends), np.int64)
+    last_nonzero = np.maximum.accumulate(np.where(digits.values != 0, np.arange(len(digits.values)), 0))
+    at = np.maximum(ends - 1 - k, 0)
+    return np.where(digits.lengths > k, np.sign(digits.values[last_nonzero[at]]), 0)
+
+
+def _round(significand: np.ndarray, exponent: np.ndarray, inexact: np.ndarray) -> np.ndarray:
+    """significand * 2**exponent (top bit of 64 set, something below it if inexact) to nearest even."""
+    drop = np.clip(-1074 - exponent, 11, 63).astype(np.uint64)
+    one = np.uint64(1)
+    kept = significand >> drop
+    rest = significand & ((one << drop) - one)
+    half = one << (drop - one)
+    up = (rest > half) | ((rest == half) & (inexact | ((kept & one) == one)))
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp((kept + up).astype(np.float64), (exponent + drop.astype(np.int64)).astype(np.int32))

@@ -1,0 +1,44 @@
+"""Accumulators of the vector shape: a few numeric columns that are added, negated and scaled entry by entry."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import pyarrow as pa
+
+from .algebra import Accumulators, CombineFn
+from .groups import Groups
+from .segments import sum_floats, sum_int64
+
+
+class VectorFn(CombineFn):
+    """A `CombineFn` whose accumulator columns, int64 or float64, simply add up; subclasses give `add`."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> tuple[pa.Field, ...]: ...
+
+    def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        return tuple(
+            pa.array(sum_floats(groups, floats(a)) if pa.types.is_floating(a.type) else sum_int64(groups, int64s(a)))
+            for a in accumulators
+        )
+
+    def negate(self, accumulators: Accumulators) -> Accumulators:
+        return tuple(pa.array(0 - np.asarray(a)) for a in accumulators)
+
+
+def int64s(array: pa.Array) -> np.ndarray:
+    """An int64 accumulator column as numpy, without a copy."""
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def floats(array: pa.Array) -> np.ndarray:
+    """A float64 accumulator column as numpy, without a copy."""
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def known(results: np.ndarray, counts: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
+    """Results with null where the count of values is zero."""
+    return pa.array(results, kind, mask=int64s(counts) == 0, from_pandas=False)
