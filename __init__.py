@@ -5,6 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
+from . import combiners, errors
+from .combiners import *
+from .errors import UncombineError
+
 __version__ = "0.1.0"
 
 # Loaded at first use, so that `import uncombine` stays light.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -155,7 +155,7 @@ def spelled(value: Any) -> str:
     parts: list[str] = []
     for f in fields(value):
         given = getattr(value, f.name)
-        if given == f.default:
+        if f.default is not MISSING and type(given) is type(f.default) and given == f.default:
             continue
         positional = not f.kw_only and not any("=" in part for part in parts)
         parts.append(repr(given) if positional and len(parts) == fields(value).index(f) else f"{f.name}={given!r}")
