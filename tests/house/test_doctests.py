@@ -76,17 +76,18 @@ def test_public_name_has_an_example(name: str) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_code(name: str) -> None:
     module = importlib.import_module(name)
-    assert failures(doctest.DocTestFinder().find(module)) == ""
+    if report := failures(doctest.DocTestFinder().find(module)):
+        pytest.fail(report, pytrace=False)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=str)
 def test_examples_in_documents(path: Path) -> None:
     """The fenced examples of one document, in one namespace, read from top to bottom."""
-    blocks = re.findall(
-        r"^```(?:python|pycon)\n(.*?)^```$", (ROOT / path).read_text(), re.DOTALL | re.MULTILINE
-    )
+    page = (ROOT / path).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:python|pycon)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     text = "\n\n".join(block for block in blocks if ">>>" in block)
-    assert failures([doctest.DocTestParser().get_doctest(text, {}, str(path), str(path), 0)]) == ""
+    if report := failures([doctest.DocTestParser().get_doctest(text, {}, str(path), str(path), 0)]):
+        pytest.fail(report, pytrace=False)
 
 
 def test_a_wrong_example_is_seen() -> None:
