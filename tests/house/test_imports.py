@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -115,6 +118,19 @@ def test_a_wrong_import_is_seen(module: str, source: str) -> None:
 )
 def test_a_right_import_is_let_pass(module: str, source: str) -> None:
     assert faults(Path(module), source) == []
+
+
+def test_every_library_that_is_imported_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = (needs for name, needs in project["optional-dependencies"].items() if name != "dev")
+    declared = {re.split(r"\W", need)[0] for need in chain(project["dependencies"], *extras)}
+    used = {
+        name.split(".")[0]
+        for module in MODULES
+        for name in imported(module, (ROOT / module).read_text())
+        if not name.startswith(".")
+    }
+    assert used - set(sys.stdlib_module_names) <= declared
 
 
 def test_a_bare_import_stays_light(tmp_path: Path) -> None:
