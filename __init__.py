@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from . import combiners, errors
+from . import combiners
 from .combiners import *
 from .errors import UncombineError
 
 __version__ = "0.1.0"
 
-# Loaded at first use, so that `import uncombine` stays light.
-_LAZY = {"local": ".panes.local", "plot": ".panes.plot"}
+__all__ = ["UncombineError", "local", "plot", *combiners.__all__]
 
+if TYPE_CHECKING:
+    from .panes import local, plot
+else:
+    # Loaded at first use, so that `import uncombine` stays light.
+    _LAZY = {"local": ".panes.local", "plot": ".panes.plot"}
 
-def __getattr__(name: str) -> ModuleType:
-    if name in _LAZY:
-        return import_module(_LAZY[name], __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> ModuleType:
+        if name in _LAZY:
+            return import_module(_LAZY[name], __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LAZY})

@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 from ..errors import InvalidArgument, OutOfRange, TypeMismatch, require_column
 
 _BINARY: dict[str, tuple[int, Callable[..., Any]]] = {
-    "|": (1, pc.or_kleene),
+    "|": (2, pc.or_kleene),
     "&": (3, pc.and_kleene),
-    "==": (4, pc.equal),
-    "!=": (4, pc.not_equal),
-    "<": (4, pc.less),
-    "<=": (4, pc.less_equal),
-    ">": (4, pc.greater),
-    ">=": (4, pc.greater_equal),
+    "==": (1, pc.equal),
+    "!=": (1, pc.not_equal),
+    "<": (1, pc.less),
+    "<=": (1, pc.less_equal),
+    ">": (1, pc.greater),
+    ">=": (1, pc.greater_equal),
     "+": (6, pc.add_checked),
     "-": (6, pc.subtract_checked),
     "*": (7, pc.multiply_checked),
@@ -309,7 +309,7 @@ def _text(value: Any, outer: int) -> str:
         return repr(args[0])
     if op in _BINARY:
         level = _BINARY[op][0]
-        inner_left = level + 1 if level == 4 else level
+        inner_left = level + 1 if level == 1 else level
         text = f"{_text(args[0], inner_left)} {op} {_text(args[1], level + 1)}"
         return f"({text})" if level < outer else text
     if op in ("~", "neg"):

@@ -1,0 +1,135 @@
+"""Where live windows rest between steps: immutable chunks sorted by a hash, so that a step reads only what it needs.
+
+A step takes out the windows that its rows, its watermark or its clock touch, and puts back what is left of them as one
+new chunk. Nothing else is copied: the cost of a step follows the windows it touches, not the windows held. Chunks of
+like size are joined as they pile up, and windows that were taken out fall away when their chunk is joined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+NEVER = 2**63 - 1
+
+_FANOUT = 4
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows of a table in the order of their hash, some of them dead, with what decides when to look at them."""
+
+    hashes: np.ndarray
+    table: pa.Table
+    wake: dict[str, np.ndarray]
+    """For each clock ("event", "processing", "hold"), an int64 a row: the least reading that concerns the row."""
+    alive: np.ndarray
+    count: int
+    least: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Chunk:
+        order = np.argsort(hashes, kind="stable")
+        wake = {name: values[order] for name, values in wake.items()}
+        rows = len(order)
+        least = {name: int(values.min()) if rows else NEVER for name, values in wake.items()}
+        alive = np.ones(rows, np.bool_)
+        return cls(hashes[order], table.take(pa.array(order)), wake, alive, rows, least)
+
+    def places(self, touched: np.ndarray, clocks: dict[str, int]) -> np.ndarray:
+        """The living rows whose hash is in `touched` (sorted, unique) or whose clock has come."""
+        chosen: np.ndarray | None = None
+        for name, reading in clocks.items():
+            if self.least[name] <= reading:
+                due = self.wake[name] <= reading
+                chosen = due if chosen is None else chosen | due
+        by_hash = self._places_of(touched)
+        if chosen is None:
+            return by_hash[self.alive[by_hash]]
+        chosen[by_hash] = True
+        return np.flatnonzero(chosen & self.alive)
+
+    def _places_of(self, touched: np.ndarray) -> np.ndarray:
+        if len(touched) == 0 or self.count == 0:
+            return np.empty(0, np.int64)
+        if len(touched) > len(self.hashes):
+            at = np.minimum(np.searchsorted(touched, self.hashes), len(touched) - 1)
+            return np.flatnonzero(touched[at] == self.hashes)
+        first = np.searchsorted(self.hashes, touched, side="left")
+        last = np.searchsorted(self.hashes, touched, side="right")
+        sizes = last - first
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return np.repeat(first, sizes) + within
+
+    def without(self, places: np.ndarray) -> Chunk:
+        """The chunk with these rows dead."""
+        alive = self.alive.copy()
+        alive[places] = False
+        least = dict(self.least)
+        for name, values in self.wake.items():
+            if len(places) and int(values[places].min()) <= least[name]:
+                left = values[alive]
+                least[name] = int(left.min()) if len(left) else NEVER
+        return replace(self, alive=alive, count=self.count - len(places), least=least)
+
+    def living(self) -> tuple[np.ndarray, pa.Table, dict[str, np.ndarray]]:
+        """Only the rows that are alive."""
+        if self.count == len(self.alive):
+            return self.hashes, self.table, self.wake
+        kept = np.flatnonzero(self.alive)
+        wake = {name: values[kept] for name, values in self.wake.items()}
+        return self.hashes[kept], self.table.take(pa.array(kept)), wake
+
+
+@dataclass(frozen=True)
+class Store:
+    """A set of rows found by hash or by clock; every operation gives a new store and leaves the old one as it was."""
+
+    schema: pa.Schema
+    chunks: tuple[Chunk, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(chunk.count for chunk in self.chunks)
+
+    def least(self, clock: str) -> int:
+        """The least reading of a clock that concerns any row."""
+        return min((chunk.least[clock] for chunk in self.chunks if chunk.count), default=NEVER)
+
+    def take(self, touched: np.ndarray, clocks: dict[str, int]) -> tuple[pa.Table, Store]:
+        """The rows whose hash is in `touched` (sorted, unique) or whose clock has come, and the store without them."""
+        out: list[pa.Table] = []
+        chunks: list[Chunk] = []
+        for chunk in self.chunks:
+            places = chunk.places(touched, clocks)
+            if len(places) == 0:
+                chunks.append(chunk)
+                continue
+            out.append(chunk.table.take(pa.array(places)))
+            left = chunk.without(places)
+            if left.count:
+                chunks.append(left)
+        table = pa.concat_tables(out) if out else self.schema.empty_table()
+        return table.combine_chunks(), replace(self, chunks=tuple(chunks))
+
+    def put(self, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Store:
+        """The store with more rows; chunks are joined so that there are few, each row moving few times."""
+        if table.num_rows == 0:
+            return self
+        chunks = [*self.chunks, Chunk.of(hashes, table, wake)]
+        while len(chunks) > 1 and chunks[-2].count < _FANOUT * chunks[-1].count:
+            chunks[-2:] = [_join(chunks[-2], chunks[-1])]
+        chunks = [_join(c) if 2 * c.count < len(c.alive) else c for c in chunks]
+        return replace(self, chunks=tuple(chunks))
+
+    def rows(self) -> pa.Table:
+        """All living rows, for people and tests."""
+        return pa.concat_tables([self.schema.empty_table(), *(chunk.living()[1] for chunk in self.chunks)])
+
+
+def _join(*chunks: Chunk) -> Chunk:
+    parts = [chunk.living() for chunk in chunks]
+    wake = {name: np.concatenate([part[2][name] for part in parts]) for name in parts[0][2]}
+    table = pa.concat_tables([part[1] for part in parts]).combine_chunks()
+    return Chunk.of(np.concatenate([part[0] for part in parts]), table, wake)

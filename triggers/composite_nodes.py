@@ -1,0 +1,164 @@
+"""The columnar evaluation of the composite triggers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .leaf_nodes import fire_repeated
+from .program import NEVER, Mask, Moment, Node, State, any_into, least_into
+
+_INT = np.dtype(np.int64)
+_BOOL = np.dtype(np.bool_)
+
+
+def _fire_those_that_would(node: Node, s: State, mask: Mask, m: Moment) -> Mask:
+    firing = mask & node.would_fire(s, m)
+    node.fire(s, firing, m)
+    return firing
+
+
+class FirstOfNode(Node):
+    """Fires when a child would; finished when a child that fired is finished."""
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        would = np.zeros(len(m.end), np.bool_)
+        for child in self.children:
+            would |= child.would_fire(s, m)
+        return would & ~self.done(s)
+
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        for child in self.children:
+            fired = _fire_those_that_would(child, s, mask, m)
+            self.done(s)[fired & child.done(s)] = True
+
+
+class AllOfNode(Node):
+    """Fires when all children are ready: a child that would fire stays ready until the firing."""
+
+    def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
+        return {f"ready{i}": (_BOOL, False) for i in range(len(self.children))}
+
+    def observe(self, s: State, active: Mask, m: Moment) -> None:
+        super().observe(s, active, m)
+        for i, child in enumerate(self.children):
+            self.col(s, f"ready{i}")[active & child.would_fire(s, m)] = True
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        would = ~self.done(s)
+        any_ready = np.zeros(len(would), np.bool_)
+        for i, child in enumerate(self.children):
+            ready = self.col(s, f"ready{i}")
+            would &= ready | child.done(s)
+            any_ready |= ready
+        return would & any_ready
+
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        finished = mask.copy()
+        for i, child in enumerate(self.children):
+            child.fire(s, mask & self.col(s, f"ready{i}") & ~child.done(s), m)
+            self.col(s, f"ready{i}")[mask] = False
+            finished &= child.done(s)
+        self.done(s)[finished] = True
+
+    def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
+        for i in range(len(self.children)):
+            any_into(s, out, f"{self.path}.ready{i}", into, take)
+
+
+class SequenceOfNode(Node):
+    """Only the active child sees events; the next becomes active when it finishes."""
+
+    def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
+        return {"phase": (_INT, 0)}
+
+    def on_rows(self, s: State, active: Mask, m: Moment) -> None:
+        phase = self.col(s, "phase")
+        for i, child in enumerate(self.children):
+            child.on_rows(s, active & (phase == i), m)
+
+    def observe(self, s: State, active: Mask, m: Moment) -> None:
+        phase = self.col(s, "phase")
+        for i, child in enumerate(self.children):
+            child.observe(s, active & (phase == i), m)
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        phase = self.col(s, "phase")
+        would = np.zeros(len(phase), np.bool_)
+        for i, child in enumerate(self.children):
+            would |= (phase == i) & child.would_fire(s, m)
+        return would & ~self.done(s)
+
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        phase = self.col(s, "phase").copy()
+        for i, child in enumerate(self.children):
+            here = mask & (phase == i)
+            child.fire(s, here, m)
+            self.col(s, "phase")[here & child.done(s)] += 1
+        self.done(s)[self.col(s, "phase") == len(self.children)] = True
+
+    def merge(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
+        name = f"{self.path}.phase"
+        touched = np.zeros(len(out[name]), np.bool_)
+        touched[into[take]] = True
+        out[name][touched] = len(self.children)
+        least_into(s, out, name, into, take)
+        self.done(out)[touched & (out[name] == len(self.children))] = True
+        for i, child in enumerate(self.children):
+            here = take & (s[name] == i) & (out[name][into] == i)
+            child.merge(s, out, into, here, m)
+
+    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
+        phase = self.col(s, "phase")
+        least = np.full(len(phase), NEVER)
+        for i, child in enumerate(self.children):
+            least = np.where(phase == i, child.deadline(s, domain, m), least)
+        return least
+
+
+class RepeatedlyNode(Node):
+    """Fires with its child and resets it when it finishes."""
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        return self.children[0].would_fire(s, m)
+
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        fire_repeated(self.children[0], s, mask, m)
+
+
+class RepeatUntilNode(Node):
+    """Fires when its child or `until` does; the child is reset when it finishes; finished when `until` fires."""
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        child, until = self.children
+        return (child.would_fire(s, m) | until.would_fire(s, m)) & ~self.done(s)
+
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        child, until = self.children
+        ended = _fire_those_that_would(until, s, mask, m)
+        fire_repeated(child, s, mask, m)
+        self.done(s)[ended] = True
+
+
+class RepeatCountNode(Node):
+    """Fires with its child, resets it when it finishes, and is finished after n firings."""
+
+    def __init__(self, path: str, children: tuple[Node, ...], n: int) -> None:
+        super().__init__(path, children)
+        self.n = n
+
+    def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
+        return {"fired": (_INT, 0)}
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        return self.children[0].would_fire(s, m) & ~self.done(s)
+
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        fire_repeated(self.children[0], s, mask, m)
+        fired = self.col(s, "fired")
+        fired[mask] += 1
+        self.done(s)[mask & (fired >= self.n)] = True
+
+    def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
+        np.maximum.at(self.col(out, "fired"), into[take], self.col(s, "fired")[take])

@@ -1,0 +1,221 @@
+"""The columnar evaluation of the leaf triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .program import NEVER, Fact, Leaf, Mask, Moment, Node, State, any_into, least_into, sum_into
+
+_INT = np.dtype(np.int64)
+_BOOL = np.dtype(np.bool_)
+
+
+class TallyNode(Leaf):
+    """`AfterCount` and `AfterBytes`: a fact of the rows, summed since the last reset, reaches n."""
+
+    def __init__(self, path: str, n: int, fact: str, given: Fact | None = None) -> None:
+        super().__init__(path)
+        self.n, self.fact, self.given = n, fact, given
+
+    def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
+        return {"tally": (_INT, 0)}
+
+    def facts(self) -> Iterator[Fact]:
+        if self.given is not None:
+            yield self.given
+
+    def on_rows(self, s: State, active: Mask, m: Moment) -> None:
+        self.col(s, "tally")[active] += m.facts[self.fact][active]
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        return ~self.done(s) & (self.col(s, "tally") >= self.n)
+
+    def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
+        sum_into(s, out, f"{self.path}.tally", into, take)
+
+
+class TimerNode(Leaf):
+    """`AfterDelay` and `AtPeriod`: a deadline set by the first row since the last reset."""
+
+    def __init__(self, path: str, domain: str, delay: int = 0, period: int = 0, origin: int = 0) -> None:
+        super().__init__(path)
+        self.domain, self.delay, self.period, self.origin = domain, delay, period, origin
+
+    def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
+        return {"deadline": (_INT, NEVER)}
+
+    def on_rows(self, s: State, active: Mask, m: Moment) -> None:
+        deadline = self.col(s, "deadline")
+        deadline[active & m.got & (deadline == NEVER)] = self._instant(m.clock(self.domain))
+
+    def _instant(self, clock: int) -> int:
+        if self.period:
+            return min(clock + self.period - (clock - self.origin) % self.period, NEVER - 1)
+        return min(clock + self.delay, NEVER - 1)
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        deadline = self.col(s, "deadline")
+        return ~self.done(s) & (deadline != NEVER) & (deadline <= m.clock(self.domain))
+
+    def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
+        least_into(s, out, f"{self.path}.deadline", into, take)
+
+    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
+        if domain != self.domain:
+            return np.full(len(self.done(s)), NEVER)
+        return np.where(self.done(s), NEVER, self.col(s, "deadline"))
+
+
+class AlwaysNode(Node):
+    """`Always`: in every bundle with rows; never finished."""
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        return m.got & ~self.done(s)
+
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        pass
+
+
+class NeverNode(Node):
+    """`Never`."""
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        return np.zeros(len(m.end), np.bool_)
+
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        pass
+
+
+class PunctuationNode(Leaf):
+    """`OnPunctuation`: a row of this bundle satisfies the predicate."""
+
+    def __init__(self, path: str, given: Fact) -> None:
+        super().__init__(path)
+        self.given = given
+
+    def facts(self) -> Iterator[Fact]:
+        yield self.given
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        if m.phase != "rows":
+            return np.zeros(len(m.end), np.bool_)
+        return ~self.done(s) & (m.facts[self.given.name] > 0)
+
+
+class ResultNode(Leaf):
+    """`OnResult`: the aggregate of a window that got rows satisfies the predicate."""
+
+    def __init__(self, path: str, predicate: Any) -> None:
+        super().__init__(path)
+        self.predicate = predicate
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        asked = m.got & ~self.done(s)
+        return m.result(self.predicate, asked) & asked if asked.any() else asked
+
+
+class PercentileNode(Leaf):
+    """`WatermarkPercentile`: once, when that percentile of the watermark reaches the end of the window."""
+
+    def __init__(self, path: str, percent: float) -> None:
+        super().__init__(path)
+        self.percent = percent
+
+    def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
+        return {"armed": (_BOOL, False)}
+
+    def on_rows(self, s: State, active: Mask, m: Moment) -> None:
+        behind = m.percentile(self.percent) < m.end
+        self.col(s, "armed")[active & m.born & behind] = True
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        return ~self.done(s) & self.col(s, "armed") & (m.percentile(self.percent) >= m.end)
+
+    def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
+        any_into(s, out, f"{self.path}.armed", into, take)
+        ahead = m.percentile(self.percent) < m.end
+        merged = np.zeros(len(ahead), np.bool_)
+        merged[into[take]] = True
+        self.done(out)[merged & ahead] = False
+        self.col(out, "armed")[merged & ahead] = True
+
+    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
+        if domain != "event":
+            return np.full(len(self.done(s)), NEVER)
+        # Percentiles of the watermark may run ahead of it, so every advance of either has to ask.
+        return np.where(self.col(s, "armed") & ~self.done(s), m.end, NEVER)
+
+
+class WatermarkNode(Node):
+    """`AfterWatermark`: `early` until the window has passed, once when it passes, `late` from then on."""
+
+    def __init__(self, path: str, early: Node | None, late: Node | None) -> None:
+        super().__init__(path, tuple(child for child in (early, late) if child is not None))
+        self.early, self.late = early, late
+
+    def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
+        return {"on_time": (_BOOL, False)}
+
+    def on_rows(self, s: State, active: Mask, m: Moment) -> None:
+        on_time = self.col(s, "on_time")
+        if self.early is not None:
+            self.early.on_rows(s, active & ~on_time, m)
+        if self.late is not None:
+            self.late.on_rows(s, active & on_time, m)
+
+    def observe(self, s: State, active: Mask, m: Moment) -> None:
+        on_time = self.col(s, "on_time")
+        if self.early is not None:
+            self.early.observe(s, active & ~on_time & ~m.passed, m)
+        if self.late is not None:
+            self.late.observe(s, active & on_time, m)
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        on_time, passed = self.col(s, "on_time"), m.passed
+        would = ~on_time & passed
+        if self.early is not None:
+            would |= ~on_time & self.early.would_fire(s, m)
+        if self.late is not None:
+            would |= on_time & self.late.would_fire(s, m)
+        return would & ~self.done(s)
+
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        on_time = self.col(s, "on_time").copy()
+        passing = mask & ~on_time & m.passed
+        if self.early is not None:
+            fire_repeated(self.early, s, mask & ~on_time & ~m.passed, m)
+        if self.late is not None:
+            fire_repeated(self.late, s, mask & on_time, m)
+        self.col(s, "on_time")[passing] = True
+        if self.late is None:
+            self.done(s)[passing] = True
+
+    def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
+        any_into(s, out, f"{self.path}.on_time", into, take)
+        merged = np.zeros(len(m.end), np.bool_)
+        merged[into[take]] = True
+        again = merged & ~m.passed
+        self.col(out, "on_time")[again] = False
+        self.done(out)[again] = False
+
+    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
+        on_time = self.col(s, "on_time")
+        least = np.full(len(on_time), NEVER)
+        if domain == "event":
+            least = np.where(on_time, NEVER, m.end)
+        if self.early is not None:
+            least = np.minimum(least, np.where(on_time, NEVER, self.early.deadline(s, domain, m)))
+        if self.late is not None:
+            least = np.minimum(least, np.where(on_time, self.late.deadline(s, domain, m), NEVER))
+        return np.where(self.done(s), NEVER, least)
+
+
+def fire_repeated(node: Node, s: State, mask: Mask, m: Moment) -> None:
+    firing = mask & node.would_fire(s, m)
+    node.fire(s, firing, m)
+    node.reset(s, firing & node.done(s))
+
+
