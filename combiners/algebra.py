@@ -67,6 +67,8 @@ class CombineFn(ABC):
     """
 
     capability: Capability = Capability.GROUP
+    vector: bool = True
+    """Whether accumulators are numbers that add up entry by entry, so that a difference of two is a result too."""
 
     @property
     @abstractmethod

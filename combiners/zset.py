@@ -78,6 +78,7 @@ class ZSet(CombineFn):
     [[{'item': 7, 'weight': 1}]]
     """
 
+    vector = False
     types: tuple[pa.DataType, ...]
     nullable: tuple[bool, ...] = field(default=(), kw_only=True)
 
