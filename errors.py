@@ -23,11 +23,23 @@ class InvalidArgument(UncombineError, ValueError):
 
 
 class UnknownColumn(UncombineError, LookupError):
-    """A column is named that the input does not have."""
+    """A column is named that the input does not have; `column` is its name."""
+
+    def __init__(self, message: str, column: str | None = None) -> None:
+        super().__init__(message)
+        self.column = column
 
 
 class NotRetractable(UncombineError, ValueError):
     """A combiner is asked to take back what its capability does not let it take back."""
+
+
+class LawViolation(UncombineError, AssertionError):
+    """A combiner breaks a law of its declared capability; `law` is the law's name."""
+
+    def __init__(self, message: str, law: str | None = None) -> None:
+        super().__init__(message)
+        self.law = law
 
 
 class OutOfRange(UncombineError, OverflowError):
@@ -47,7 +59,9 @@ def require_column(name: str, known: Iterable[str], what: str) -> None:
     """Raise `UnknownColumn` unless `name` is among `known`; `what` says who asks for it."""
     known = list(known)
     if name not in known:
-        raise UnknownColumn(f"{what} needs column {name!r}, which the input does not have: {nearest(name, known)}")
+        raise UnknownColumn(
+            f"{what} needs column {name!r}, which the input does not have: {nearest(name, known)}", name
+        )
 
 
 def require_options(given: Iterable[str], known: Iterable[str], what: str) -> None:

@@ -74,6 +74,20 @@ class Combiner(ABC):
     def lower(self, schema: pa.Schema) -> Lowered:
         """The parts and the finish on this schema; raises `TypeMismatch` or `UnknownColumn` if it does not fit."""
 
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        """How far a result may lie from the exact one, as an absolute difference.
+
+        `magnitudes` are the absolute values of all the finite numbers that ever came in, those that were taken back
+        too, and `count` is how many rows that was, each as often as it weighed. Zero, the default, promises that
+        results do not depend on how the rows came; `math.inf` promises nothing for these inputs. Only fast float
+        forms (CANCELLATIVE) need to say more than zero; the law kit holds them to it.
+
+        >>> import uncombine as uc
+        >>> uc.Max("x").tolerance([1e9, 1.0], 2)
+        0.0
+        """
+        return 0.0
+
     def append_only(self) -> Combiner:
         """A combiner with the same results on rows that are never taken back, with the smallest state."""
         return self
