@@ -85,6 +85,10 @@ class Plan:
         """The sums of the accumulators in each group."""
         return tuple(a for part in self.parts for a in part.fn.merge(groups, accumulators[self._slices[part]]))
 
+    def zero(self, count: int) -> Accumulators:
+        """`count` accumulators that have seen nothing."""
+        return tuple(a for part in self.parts for a in part.fn.zero(count))
+
     def negate(self, accumulators: Accumulators) -> Accumulators:
         """The inverse of each accumulator."""
         return tuple(a for part in self.parts for a in part.fn.negate(accumulators[self._slices[part]]))

@@ -1,0 +1,212 @@
+"""A bundle of rows made into cells: one for each (key, window), its rows combined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners import Plan
+from ..combiners.aggregate import flat, weights_of
+from ..combiners.algebra import Accumulators, Weights
+from ..combiners.columns import Column
+from ..combiners.groups import Groups, group_rows, normal_keys
+from ..combiners.hashing import hash_rows
+from ..combiners.segments import extreme, sum_int64, sum_weights
+from ..triggers.program import Fact
+from ..windows import Inherit, Sliding, Window, time_column, union_intervals
+from .grouping import Grouping
+from .live import MAX_TIME, MIN_TIME
+
+
+@dataclass
+class Rows:
+    """The good rows of a bundle."""
+
+    table: pa.Table
+    keys: list[pa.Array]
+    times: np.ndarray
+    weights: Weights
+    bad: int
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def take(self, places: np.ndarray) -> Rows:
+        """Some of the rows, in this order."""
+        at = pa.array(places)
+        weights = None if self.weights is None else self.weights[places]
+        return Rows(self.table.take(at), [k.take(at) for k in self.keys], self.times[places], weights, 0)
+
+
+@dataclass
+class Cells:
+    """Rows combined by (key, window); one entry a cell."""
+
+    keys: list[pa.Array]
+    start: np.ndarray
+    end: np.ndarray
+    acc: Accumulators
+    count: np.ndarray
+    weight: np.ndarray
+    earliest: np.ndarray
+    latest: np.ndarray
+    facts: dict[str, np.ndarray]
+    of_row: tuple[np.ndarray, np.ndarray]
+    """Pairs (row, cell): which rows are in which cell."""
+    unassigned: int = 0
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, kept: np.ndarray) -> Cells:
+        """Only the cells where this mask is true."""
+        places = np.flatnonzero(kept)
+        at = pa.array(places)
+        number = np.cumsum(kept) - 1
+        row, cell = self.of_row
+        of_row = row[kept[cell]], number[cell[kept[cell]]]
+        return Cells(
+            [k.take(at) for k in self.keys],
+            self.start[places],
+            self.end[places],
+            tuple(a.take(at) for a in self.acc),
+            self.count[places],
+            self.weight[places],
+            self.earliest[places],
+            self.latest[places],
+            {name: values[places] for name, values in self.facts.items()},
+            of_row,
+            self.unassigned,
+        )
+
+
+def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows:
+    """The rows with a usable time; bad rows are counted."""
+    times, valid = time_column(flat(table[grouping.time]))
+    if processing_time > MIN_TIME:
+        valid = valid & (times <= min(processing_time + int(grouping.max_future), MAX_TIME))
+    bad = int(len(valid) - valid.sum())
+    if bad:
+        table, times = table.filter(pa.array(valid)), times[valid]
+    keys = [normal_keys(flat(table[name])) for name in grouping.by]
+    weights = None if grouping.diff is None else weights_of(table, grouping.diff)
+    return Rows(table, keys, times, weights, bad)
+
+
+def cells_of(grouping: Grouping, plan: Plan, facts: Sequence[Fact], rows: Rows, output_watermark: int) -> Cells:
+    """The cells of some rows. Sliding windows are combined by slice first, so that rows are not multiplied."""
+    window = grouping.window
+    row, start, end = _assign(window, rows)
+    unassigned = len(rows) - len(np.unique(row)) if row is not None else 0
+    keys = rows.keys if row is None else [k.take(pa.array(row)) for k in rows.keys]
+    if window.merging:
+        codes = group_rows(keys, len(start))[0].codes
+        merged = window.merge(codes, start, end)
+        groups = Groups(merged.window_id, len(merged.start))
+        first = np.full(groups.count, len(start))
+        np.minimum.at(first, groups.codes, np.arange(len(start)))
+        start, end = merged.start, merged.end
+    else:
+        bounds = [pa.array(start), pa.array(end)] if isinstance(window, Inherit) or not window.end_follows_start else [
+            pa.array(start)
+        ]
+        groups, first = group_rows([*keys, *bounds], len(start))
+        start, end = start[first], end[first]
+    cells = _combine(plan, facts, rows, row, groups, first, start, end, output_watermark)
+    cells.unassigned = unassigned
+    return _expand_slices(window, plan, cells) if isinstance(window, Sliding) else cells
+
+
+def key_hashes(keys: Sequence[pa.Array], count: int, start: np.ndarray | None = None) -> np.ndarray:
+    """A hash of the key (and of the window's start, where windows do not merge) to find windows by."""
+    hashes = hash_rows([Column(key) for key in keys]) if keys else np.zeros(count, np.uint64)
+    if start is not None:
+        mixed = start.astype(np.int64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        hashes = hashes ^ (mixed ^ (mixed >> np.uint64(29)))
+    return hashes
+
+
+def _assign(window: Window, rows: Rows) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    if isinstance(window, Inherit):
+        given = flat(rows.table["window"])
+        start, _ = time_column(given.field(0))
+        end, _ = time_column(given.field(1))
+        return None, start, end
+    if isinstance(window, Sliding):
+        assigned = window.slices.assign(rows.times, None)
+    else:
+        hashed = hash_rows([Column(k) for k in rows.keys]) if window.needs_key_hash and rows.keys else None
+        assigned = window.assign(rows.times, hashed)
+    return assigned.row, assigned.start, assigned.end
+
+
+def _combine(
+    plan: Plan,
+    facts: Sequence[Fact],
+    rows: Rows,
+    row: np.ndarray | None,
+    groups: Groups,
+    first: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    output_watermark: int,
+) -> Cells:
+    table, times, weights = rows.table, rows.times, rows.weights
+    keys = rows.keys
+    if row is not None:
+        table, times = table.take(pa.array(row)), times[row]
+        weights = None if weights is None else weights[row]
+        first_rows = row[first]
+    else:
+        first_rows = first
+    ahead = times >= output_watermark
+    timed = groups if ahead.all() else groups.take(ahead)
+    shown = times if ahead.all() else times[ahead]
+    return Cells(
+        [k.take(pa.array(first_rows)) for k in keys],
+        start,
+        end,
+        plan.add(groups, table, weights),
+        groups.sizes,
+        sum_weights(groups, weights),
+        extreme(timed, shown, MAX_TIME, np.minimum),
+        extreme(timed, shown, MIN_TIME, np.maximum),
+        {fact.name: sum_int64(groups, fact.of(table)) for fact in facts},
+        (np.arange(len(rows)) if row is None else row, groups.codes),
+    )
+
+
+def _expand_slices(window: Sliding, plan: Plan, cells: Cells) -> Cells:
+    """Slices into the windows that contain them."""
+    expanded = window.windows_of_slices(cells.start)
+    source = expanded.row if expanded.row is not None else np.arange(len(cells))
+    at = pa.array(source)
+    keys = [k.take(at) for k in cells.keys]
+    groups, first = group_rows([*keys, pa.array(expanded.start)], len(source))
+    row, slice_of_row = cells.of_row
+    order = np.argsort(source, kind="stable")
+    per_slice = np.bincount(source, minlength=len(cells))
+    starts = np.cumsum(per_slice) - per_slice
+    sizes = per_slice[slice_of_row]
+    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    of_row = np.repeat(row, sizes), groups.codes[order[np.repeat(starts[slice_of_row], sizes) + within]]
+    homeless = per_slice == 0
+    return Cells(
+        [k.take(pa.array(first)) for k in keys],
+        expanded.start[first],
+        expanded.end[first],
+        plan.merge(groups, tuple(a.take(at) for a in cells.acc)),
+        sum_int64(groups, cells.count[source]),
+        sum_int64(groups, cells.weight[source]),
+        extreme(groups, cells.earliest[source], MAX_TIME, np.minimum),
+        extreme(groups, cells.latest[source], MIN_TIME, np.maximum),
+        {name: sum_int64(groups, values[source]) for name, values in cells.facts.items()},
+        of_row,
+        cells.unassigned + int(cells.count[homeless].sum()),
+    )
+
+
+__all__ = ["Cells", "Rows", "cells_of", "good_rows", "key_hashes", "union_intervals"]

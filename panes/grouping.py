@@ -1,0 +1,174 @@
+"""What one grouping operator is told to do, checked when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ..combiners import Capability, Combiner, Plan
+from ..errors import InvalidArgument, NotRetractable, TypeMismatch, nearest, require_column
+from ..triggers import AfterWatermark, Repeatedly, Trigger, check_trigger
+from ..windows import Global, Inherit, Span, Window, policy, span
+
+MODES = ("discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting")
+"""From clear always to accumulate always, and accumulate always with retractions."""
+
+RESERVED = ("window", "event_time", "diff", "pane", "step")
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The options of a grouping operator, as a value.
+
+    Parameters
+    ----------
+    combiners
+        Name of each result and what to compute.
+    window
+        Where in event time rows are grouped.
+    trigger
+        When panes are emitted; `Repeatedly(AfterWatermark())` if not given.
+    mode
+        How a pane relates to those before it: "discarding", "accumulating", "retracting", or, for triggers that ask to
+        clear, "discarding_by_default" and "accumulating_by_default".
+    by
+        The key columns; none is the operator that is not keyed.
+    time
+        The event time column.
+    diff
+        The weight column of a changelog input, or None.
+    allowed_lateness
+        How long after its end a window stays for late rows.
+    on_time
+        "always": the on-time firing gives a pane even if nothing came since the last; "non_empty": only if something did.
+    closing
+        Whether an expiring window gives a closing pane: "non_empty" (if it holds what no pane has shown), "always", "never".
+    only_updated
+        Leave out a pane with the same values as the last one of the same window.
+    eager_retractions
+        Take back the values of windows that stop to exist by a merge at once, not with the next pane.
+    late
+        What becomes of rows beyond the horizon: "drop", "emit" (also returned) or "duplicate" (a window of their own).
+    granularity
+        "bundle": triggers are asked once a bundle; "record": once for each record of a key.
+    timestamp
+        The result timestamp: "end_of_window", "start_of_window", "earliest", "latest", "watermark".
+    allow_finish
+        Accept a trigger that can finish and so lose later rows.
+    max_future
+        How far ahead of processing time a row's time may lie; beyond it the row is a bad row.
+    bounded
+        Whether the input ends, so that the watermark reaches the end of time.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), by="user").mode
+    'accumulating'
+    """
+
+    combiners: Mapping[str, Combiner]
+    window: Window
+    trigger: Trigger | None = None
+    mode: str = "accumulating"
+    by: Sequence[str] | str = ()
+    time: str = "ts"
+    diff: str | None = None
+    allowed_lateness: Span | Any = field(default_factory=lambda: span("0 seconds"))
+    on_time: str = "always"
+    closing: str = "non_empty"
+    only_updated: bool = False
+    eager_retractions: bool = False
+    late: str = "drop"
+    granularity: str = "bundle"
+    timestamp: str = "end_of_window"
+    allow_finish: bool = False
+    max_future: Span | Any = field(default_factory=lambda: span("1 day"))
+    bounded: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.window, Window):
+            raise InvalidArgument(f"window= takes a window such as Fixed('1 minute'), not {self.window!r}")
+        trigger = Repeatedly(AfterWatermark()) if self.trigger is None else self.trigger
+        if not isinstance(trigger, Trigger):
+            raise InvalidArgument(f"trigger= takes a trigger such as AfterWatermark(), not {trigger!r}")
+        keys = (self.by,) if isinstance(self.by, str) else tuple(self.by)
+        changes = {"trigger": trigger, "by": keys, "allowed_lateness": span(self.allowed_lateness)}
+        changes["max_future"] = span(self.max_future)
+        changes["combiners"] = dict(self.combiners)
+        for name, value in changes.items():
+            object.__setattr__(self, name, value)
+        _one_of("mode", self.mode, MODES)
+        _one_of("on_time", self.on_time, ("always", "non_empty"))
+        _one_of("closing", self.closing, ("non_empty", "always", "never"))
+        _one_of("late", self.late, ("drop", "emit", "duplicate"))
+        _one_of("granularity", self.granularity, ("bundle", "record"))
+        policy(self.timestamp)
+        if self.allowed_lateness < 0:
+            raise InvalidArgument(f"allowed_lateness= is {self.allowed_lateness!r}, and it cannot be negative")
+        if not self.combiners:
+            raise InvalidArgument("a grouping needs at least one combiner, such as n=Count()")
+        self._check_names()
+        check_trigger(trigger, self.window, self.allowed_lateness, self.bounded, self.allow_finish)
+
+    def _check_names(self) -> None:
+        taken = [*self.by, *self.combiners]
+        for name in taken:
+            if name in RESERVED:
+                raise InvalidArgument(f"{name!r} is a column of every result: name the key or combiner otherwise")
+            if taken.count(name) > 1:
+                raise InvalidArgument(f"{name!r} is used twice among the keys and combiners: rename one of them")
+
+    @property
+    def changelog(self) -> bool:
+        """Whether input rows may be taken back."""
+        return self.diff is not None
+
+    @property
+    def retracting(self) -> bool:
+        """Whether panes take back those before them."""
+        return self.mode == "retracting"
+
+    @property
+    def keeps_last(self) -> bool:
+        """Whether what was emitted must be remembered."""
+        return self.retracting or self.only_updated
+
+    def plan(self, schema: pa.Schema) -> Plan:
+        """The combiners over this schema; raises if the input does not fit or cannot be taken back."""
+        for name in (*self.by, *([] if self.diff is None else [self.diff])):
+            require_column(name, schema.names, "the grouping")
+        require_column(self.time, schema.names, "time=")
+        kind = schema.field(self.time).type
+        if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+            raise TypeMismatch(f"time= takes a timestamp column, and {self.time!r} is {kind}: cast it to timestamp first")
+        if isinstance(self.window, Inherit):
+            require_column("window", schema.names, "window=Inherit()")
+        plan = Plan(self.combiners, schema, append_only=not self.changelog)
+        if self.changelog:
+            self._check_changelog(plan)
+        return plan
+
+    def _check_changelog(self, plan: Plan) -> None:
+        plan.require_retractable("the input carries retractions (diff=)")
+        if self.mode in ("accumulating", "accumulating_by_default"):
+            raise NotRetractable(
+                f"mode={self.mode!r} cannot tell that a window was emptied by retractions: use mode='retracting'"
+            )
+        if self.mode in ("discarding", "discarding_by_default"):
+            for name, lowered in plan.lowered.items():
+                if lowered.capability is not Capability.GROUP or not all(p.fn.vector for p in lowered.parts):
+                    raise NotRetractable(
+                        f"{name}= has no differences to show in mode={self.mode!r} on a changelog: use mode='retracting'"
+                    )
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InvalidArgument(f"{name}= is {value!r}: {nearest(str(value), allowed)}")
+
+
+__all__ = ["MODES", "Global", "Grouping"]

@@ -1,0 +1,213 @@
+"""Cells meet the windows that are there: windows merge, rows beyond the horizon are set aside, the rest goes in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.groups import Groups, group_rows
+from ..combiners.segments import sum_int64
+from ..triggers.program import Moment
+from .bundle import Cells, Rows
+from .live import BASE, MAX_TIME, Live, listed, owners, regroup
+
+if TYPE_CHECKING:
+    from .atoms import Atoms
+    from .operator import Operator
+
+IDENTITY = ("index", "nonspeculative", "born_late", "on_time_given")
+"""What belongs to a window and not to its contents: a session that grows starts anew with these."""
+
+
+@dataclass
+class Incorporated:
+    """The windows in hand after rows went in, and which of them got some."""
+
+    live: Live
+    got: np.ndarray
+    born: np.ndarray
+    facts: dict[str, np.ndarray]
+    dropped: int = 0
+    finished: int = 0
+    late: Cells | None = None
+    ghosts: pa.Table | None = None
+    rows_of: tuple[np.ndarray, np.ndarray] = field(default_factory=lambda: (np.empty(0, int), np.empty(0, int)))
+
+    def arrivals(self, rows: Rows) -> Callable[[], dict[int, list[dict[str, Any]]]]:
+        """The raw rows by window, made when a user's trigger asks."""
+
+        def by_window() -> dict[int, list[dict[str, Any]]]:
+            out: dict[int, list[dict[str, Any]]] = {}
+            order = np.lexsort((self.rows_of[0], self.rows_of[1]))
+            for place in order:  # user triggers see rows one by one
+                row, window = int(self.rows_of[0][place]), int(self.rows_of[1][place])
+                out.setdefault(window, []).append(rows.table.slice(row, 1).to_pylist()[0])
+            return out
+
+        return by_window
+
+
+@dataclass
+class Placement:
+    """Where the windows in hand and the cells go: numbers of the windows that come out, and their bounds."""
+
+    of_live: np.ndarray
+    of_cells: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def without(self, gone: np.ndarray) -> Placement:
+        """Leave out windows that hold nothing of what is in hand."""
+        number = np.cumsum(~gone) - 1
+        kept = ~gone[self.of_cells]
+        return Placement(
+            number[self.of_live], number[self.of_cells[kept]], self.start[~gone], self.end[~gone]
+        )
+
+
+def incorporate(
+    op: Operator, live: Live, cells: Cells, before: int, moment_of: Callable[[Live], Moment], atoms: Atoms | None
+) -> Incorporated:
+    """Merge cells into the windows in hand; neither is changed."""
+    if atoms is not None:
+        return atoms.incorporate(live, cells, before, moment_of)
+    placed = _place(op, live, cells)
+    late = None
+    expired = horizon(op, placed.end) <= before
+    if expired.any():
+        gone = expired[placed.of_cells]
+        late, cells = cells.take(gone), cells.take(~gone)
+        placed = placed.without(expired)
+    out = carry_over(op, live, placed, first_keys(live, cells, placed), before, moment_of)
+    done = op.root.done(out.num)[placed.of_cells]
+    finished = 0
+    if done.any():
+        finished = int(cells.count[done].sum())
+        cells = cells.take(~done)
+        placed.of_cells = placed.of_cells[~done]
+    _add_contents(op, out, live, cells, placed)
+    count = len(placed)
+    got = np.zeros(count, np.bool_)
+    got[placed.of_cells] = True
+    out.num["fresh"] |= got
+    born = np.ones(count, np.bool_)
+    born[placed.of_live] = False
+    groups = Groups(placed.of_cells, count)
+    return Incorporated(
+        out,
+        got,
+        born,
+        facts_by_window(groups, cells),
+        int(late.count.sum()) if late is not None else 0,
+        finished,
+        late,
+        eager_ghosts(op, out),
+        (cells.of_row[0], placed.of_cells[cells.of_row[1]]),
+    )
+
+
+def horizon(op: Operator, end: np.ndarray) -> np.ndarray:
+    """When windows expire."""
+    lateness = int(op.grouping.allowed_lateness)
+    return np.where(end > MAX_TIME - lateness, MAX_TIME, end + lateness)
+
+
+def facts_by_window(groups: Groups, cells: Cells) -> dict[str, np.ndarray]:
+    """The facts that triggers want to know, summed by window."""
+    facts = {name: sum_int64(groups, values) for name, values in cells.facts.items()}
+    facts["rows"] = sum_int64(groups, cells.count)
+    return facts
+
+
+def _place(op: Operator, live: Live, cells: Cells) -> Placement:
+    if len(live) == 0:
+        return Placement(np.empty(0, np.int64), np.arange(len(cells)), cells.start, cells.end)
+    keys = [pa.concat_arrays([a, b]) for a, b in zip(live.keys, cells.keys, strict=True)]
+    start = np.concatenate([live.num["start"], cells.start])
+    end = np.concatenate([live.num["end"], cells.end])
+    cut = len(live)
+    if op.grouping.window.merging:
+        merged = op.grouping.window.merge(group_rows(keys, len(start))[0].codes, start, end)
+        return Placement(merged.window_id[:cut], merged.window_id[cut:], merged.start, merged.end)
+    groups, first = group_rows([*keys, pa.array(start), pa.array(end)], len(start))
+    return Placement(groups.codes[:cut], groups.codes[cut:], start[first], end[first])
+
+
+def first_keys(live: Live, cells: Cells, placed: Placement) -> list[pa.Array]:
+    """The keys of the windows that come out."""
+    members = np.concatenate([placed.of_live, placed.of_cells])
+    first = np.full(len(placed), len(members))
+    np.minimum.at(first, members, np.arange(len(members)))
+    at = pa.array(first)
+    return [pa.concat_arrays([a, b]).take(at) for a, b in zip(live.keys, cells.keys, strict=True)]
+
+
+def carry_over(
+    op: Operator,
+    live: Live,
+    placed: Placement,
+    keys: list[pa.Array],
+    before: int,
+    moment_of: Callable[[Live], Moment],
+) -> Live:
+    """The windows that come out, with everything of their sources but the contents: identity, trigger, debts."""
+    count, into = len(placed), placed.of_live
+    out = op.shape.fresh(count, keys)
+    out.num["start"], out.num["end"] = placed.start.copy(), placed.end.copy()
+    same = (live.num["start"] == placed.start[into]) & (live.num["end"] == placed.end[into])
+    known = np.zeros(count, np.bool_)
+    known[into[same]] = True
+    out.num["born_late"] = ~known & (before >= placed.end)
+    for name in IDENTITY:
+        out.num[name][into[same]] = live.num[name][same]
+    np.logical_or.at(out.num["fresh"], into, live.num["fresh"])
+    alone = np.bincount(into, minlength=count)[into] == 1
+    plain = same & alone
+    for name in out.num:
+        if name not in BASE:
+            out.num[name][into[plain]] = live.num[name][plain]
+    if not plain.all():
+        op.root.merge(live.num, out.num, into, ~plain, moment_of(out))
+    if live.owed is not None:
+        out.owed = regroup(live.owed, into, count)
+    return out
+
+
+def _add_contents(op: Operator, out: Live, live: Live, cells: Cells, placed: Placement) -> None:
+    count = len(placed)
+    np.add.at(out.num["weight"], placed.of_live, live.num["weight"])
+    np.add.at(out.num["weight"], placed.of_cells, cells.weight)
+    for source, into in ((live.num, placed.of_live), ({"earliest": cells.earliest, "latest": cells.latest}, placed.of_cells)):
+        np.minimum.at(out.num["earliest"], into, source["earliest"])
+        np.maximum.at(out.num["latest"], into, source["latest"])
+    if len(live) == 0 and len(cells) == count:
+        out.acc = cells.acc
+        return
+    groups = Groups(np.concatenate([placed.of_live, placed.of_cells]), count)
+    both = tuple(pa.concat_arrays([a, b]) for a, b in zip(live.acc, cells.acc, strict=True))
+    out.acc = op.plan.merge(groups, both)
+
+
+def eager_ghosts(op: Operator, out: Live) -> pa.Table | None:
+    """What windows that stopped to exist had emitted, taken back at once; forgets it in `out`."""
+    grouping = op.grouping
+    if not (grouping.retracting and grouping.eager_retractions) or out.owed is None:
+        return None
+    owner = owners(out.owed)
+    items = out.owed.flatten()
+    starts = np.asarray(items.field("start")) if len(items) else np.empty(0, np.int64)
+    ends = np.asarray(items.field("end")) if len(items) else np.empty(0, np.int64)
+    gone = (starts != out.num["start"][owner]) | (ends != out.num["end"][owner])
+    if not gone.any():
+        return None
+    ghosts = op.emitter.retractions(out, owner[gone], items.filter(pa.array(gone)))
+    left = items.filter(pa.array(~gone))
+    out.owed = listed(left, np.bincount(owner[~gone], minlength=len(out)), out.owed.type)
+    return ghosts

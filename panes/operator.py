@@ -1,0 +1,369 @@
+"""The grouping operator: windows, triggers and panes over bundles of rows, without an engine.
+
+A step takes a state, a bundle, the watermark after it and the processing time, and gives panes and a new state; it
+changes nothing that it was given. Its order is fixed: processing-time deadlines fire over what was there before; rows
+are assigned, merged, and dropped or taken in; the triggers of windows that got rows are asked once against the
+watermark from before; the watermark advances and what it passes fires; what expires closes and leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.columns import Column
+from ..combiners.groups import Groups
+from ..combiners.hashing import hash_rows
+from ..combiners.ordering import order_keys
+from ..errors import TypeMismatch
+from ..triggers import compile_trigger, truth
+from ..triggers.program import Moment, State
+from ..windows import holds as timestamp_holds
+from .bundle import Cells, Rows, cells_of, good_rows, key_hashes
+from .emit import Emitter, Firing
+from .grouping import Grouping
+from .incorporate import Incorporated, incorporate
+from .live import BASE, MAX_TIME, MIN_TIME, Live, Shape
+from .store import NEVER, Store
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows that gave no result, by the reason."""
+
+    dropped: int = 0
+    finished: int = 0
+    unassigned: int = 0
+    bad: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.dropped + other.dropped,
+            self.finished + other.finished,
+            self.unassigned + other.unassigned,
+            self.bad + other.bad,
+        )
+
+
+@dataclass(frozen=True)
+class OperatorState:
+    """All that a grouping operator knows between two steps."""
+
+    windows: Store
+    atoms: Store | None = None
+    watermark: int = MIN_TIME
+    output_watermark: int = MIN_TIME
+    processing_time: int = MIN_TIME
+    percentiles: Mapping[float, int] = field(default_factory=dict)
+    counts: Counts = Counts()
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """What a step gives: the panes in their order, the new state, and when the operator wants to be called again."""
+
+    panes: pa.Table
+    state: OperatorState
+    late_rows: pa.Table
+
+    @property
+    def output_watermark(self) -> int:
+        return self.state.output_watermark
+
+    @property
+    def next_timer(self) -> int | None:
+        """The next processing time at which something is due, without new data; None if nothing is."""
+        due = self.state.windows.least("processing")
+        return None if due == NEVER else due
+
+
+class Operator:
+    """A grouping compiled against the schema of its input.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> from uncombine.panes import Grouping, Operator
+    >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
+    >>> op = Operator(Grouping({"n": uc.Sum("x")}, uc.Fixed("1 minute")), schema)
+    >>> bundle = pa.table({"ts": [0, 30_000_000], "x": [1, 2]}).cast(schema)
+    >>> stepped = op.step(op.initial(), bundle, watermark=60_000_000, processing_time=0)
+    >>> stepped.panes.select(["n", "diff"]).to_pylist()
+    [{'n': 3, 'diff': 1}]
+    """
+
+    def __init__(self, grouping: Grouping, schema: pa.Schema) -> None:
+        self.grouping = grouping
+        self.schema = schema
+        self.plan = grouping.plan(schema)
+        self.root = compile_trigger(grouping.trigger)
+        self.facts = tuple({fact.name: fact for fact in self.root.facts()}.values())
+        self.emitter = Emitter(grouping, self.plan, schema)
+        self.output_schema = self.emitter.schema
+        numbers: dict[str, tuple[object, object]] = {**BASE, **self.root.columns()}
+        key_types = [f.type for f in self.emitter.key_fields]
+        self.shape = Shape(key_types, numbers, self.plan.fields, self.emitter.owed_type)
+        self.splits = grouping.changelog and grouping.window.merging
+
+    def initial(self) -> OperatorState:
+        """The state before any row."""
+        atoms = None
+        if self.splits:
+            from .atoms import atom_schema
+
+            atoms = Store(atom_schema(self.shape))
+        return OperatorState(Store(self.shape.schema), atoms)
+
+    def step(
+        self,
+        state: OperatorState,
+        bundle: pa.Table,
+        watermark: int,
+        processing_time: int = MIN_TIME,
+        percentiles: Mapping[float, int] | None = None,
+        each_batch: bool = False,
+    ) -> Stepped:
+        """One bundle through the operator; see the module for the order of events."""
+        if bundle.schema.names != self.schema.names:
+            raise TypeMismatch(f"the bundle has columns {bundle.schema.names}, and {self.schema.names} were promised")
+        return _Step(self, state, bundle, watermark, processing_time, percentiles or {}, each_batch).run()
+
+
+class _Step:
+    """The working of one step."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        state: OperatorState,
+        bundle: pa.Table,
+        watermark: int,
+        processing_time: int,
+        percentiles: Mapping[float, int],
+        each_batch: bool,
+    ) -> None:
+        self.op, self.grouping, self.root = operator, operator.grouping, operator.root
+        self.state = state
+        self.each_batch = each_batch
+        self.before = MIN_TIME if each_batch else state.watermark
+        self.after = MAX_TIME if each_batch else max(state.watermark, watermark)
+        self.now = max(state.processing_time, processing_time)
+        self.old_percentiles = state.percentiles
+        self.new_percentiles = {p: max(v, state.percentiles.get(p, MIN_TIME)) for p, v in percentiles.items()}
+        self.bundle = bundle
+        self.out: list[pa.Table] = []
+        self.late: list[pa.Table] = []
+        self.counts = Counts()
+
+    def run(self) -> Stepped:
+        grouping = self.grouping
+        rows = good_rows(grouping, self.bundle, self.now)
+        self.counts += Counts(bad=rows.bad)
+        merging = grouping.window.merging
+        whole = None
+        if merging:
+            touched = np.unique(key_hashes(rows.keys, len(rows))) if len(rows) else np.empty(0, np.uint64)
+        else:
+            whole = cells_of(grouping, self.op.plan, self.op.facts, rows, self.state.output_watermark)
+            touched = np.unique(key_hashes(whole.keys, len(whole), whole.start))
+        clocks = {"processing": self.now, "event": self.after}
+        table, store = self.state.windows.take(touched, clocks)
+        self.live = self.op.shape.read(table)
+        self.atoms = None
+        if self.state.atoms is not None:
+            from .atoms import Atoms
+
+            self.atoms = Atoms.take(self.op, self.state.atoms, touched)
+        self._processing_timers()
+        self._take_in(rows, whole)
+        self._advance()
+        self._close()
+        return self._finish(store)
+
+    def _processing_timers(self) -> None:
+        if len(self.live) == 0:
+            return
+        m = self._moment("processing", self.before)
+        due = self.root.deadline(self.live.num, "processing", m) <= self.now
+        self._evaluate(m, due)
+
+    def _take_in(self, rows: Rows, whole: Cells | None) -> None:
+        if len(rows) == 0:
+            return
+        if self.grouping.granularity == "bundle":
+            self._round(rows, whole)
+            return
+        for part in _rounds(rows):  # a round may depend on the one before it, so they cannot be done at once
+            self._round(part, None)
+
+    def _round(self, rows: Rows, cells: Cells | None) -> None:
+        if cells is None:
+            cells = cells_of(self.grouping, self.op.plan, self.op.facts, rows, self.state.output_watermark)
+        self.counts += Counts(unassigned=cells.unassigned)
+        taken: Incorporated = incorporate(self.op, self.live, cells, self.before, self._moment_of, self.atoms)
+        self.live = taken.live
+        self.counts += Counts(dropped=taken.dropped, finished=taken.finished)
+        if taken.late is not None:
+            self._late(rows, taken.late)
+        if taken.ghosts is not None:
+            self.out.append(taken.ghosts)
+        m = self._moment("rows", self.before)
+        m.got, m.born = taken.got, taken.born
+        m.facts = taken.facts
+        m.result = self._result
+        m.arrivals = taken.arrivals(rows)
+        active = m.got & ~self.root.done(self.live.num)
+        self.root.on_rows(self.live.num, active, m)
+        self._evaluate(m, active)
+
+    def _late(self, rows: Rows, late: Cells) -> None:
+        if self.grouping.late == "emit":
+            self.late.append(rows.table.take(pa.array(np.unique(late.of_row[0]))))
+        elif self.grouping.late == "duplicate":
+            live = self.op.shape.fresh(len(late), late.keys, late.acc)
+            live.num.update(start=late.start, end=late.end, weight=late.weight.copy())
+            live.num.update(earliest=late.earliest, latest=late.latest)
+            live.num["fresh"][:] = True
+            live.num["born_late"][:] = True
+            every = np.ones(len(late), np.bool_)
+            firing = Firing(every, "late", self.before, self.now, every)
+            self.out += self.op.emitter.panes(live, firing, ~every)
+
+    def _advance(self) -> None:
+        if len(self.live) == 0:
+            return
+        m = self._moment("watermark", self.after, new=True)
+        self._evaluate(m, np.ones(len(self.live), np.bool_))
+
+    def _close(self) -> None:
+        if len(self.live) == 0 or self.each_batch:
+            return
+        expired = self._expiry() <= self.after
+        if not expired.any():
+            return
+        if self.grouping.closing != "never":
+            wants = expired & (self.live.num["fresh"] | (self.grouping.closing == "always"))
+            firing = Firing(wants, "expiry", self.after, self.now, np.ones(len(self.live), np.bool_))
+            self.out += self.op.emitter.panes(self.live, firing, np.zeros(len(self.live), np.bool_))
+        self.live = self.live.take(np.flatnonzero(~expired))
+
+    def _finish(self, store: Store) -> Stepped:
+        live = self.live
+        output_watermark = self.state.output_watermark
+        if len(live):
+            hashes = key_hashes(live.keys, len(live), None if self.grouping.window.merging else live.num["start"])
+            store = store.put(hashes, live.table(), self._wake())
+        atoms = self.state.atoms
+        if self.atoms is not None:
+            atoms = self.atoms.put(self.after)
+        if not self.each_batch:
+            output_watermark = max(output_watermark, min(self.after, store.least("hold")))
+        state = replace(
+            self.state,
+            windows=store,
+            atoms=atoms,
+            watermark=self.state.watermark if self.each_batch else self.after,
+            output_watermark=output_watermark,
+            processing_time=self.now,
+            percentiles=self.new_percentiles or self.old_percentiles,
+            counts=self.state.counts + self.counts,
+        )
+        late = pa.concat_tables([self.op.schema.empty_table(), *self.late])
+        return Stepped(pa.concat_tables([self.op.output_schema.empty_table(), *self.out]), state, late)
+
+    def _wake(self) -> dict[str, np.ndarray]:
+        num = self.live.num
+        m = self._moment("watermark", self.after, new=True)
+        expiry = self._expiry()
+        done = self.root.done(num)
+        event = np.where(done, NEVER, self.root.deadline(num, "event", m))
+        processing = np.where(done, NEVER, self.root.deadline(num, "processing", m))
+        to_come = (self.after < num["end"]) & ~num["on_time_given"] & ~num["born_late"] & ~done
+        hold = timestamp_holds(self.grouping.timestamp, num["start"], num["end"], num["earliest"], num["latest"])
+        return {
+            "event": np.minimum(event, expiry),
+            "processing": processing,
+            "hold": np.where(to_come, hold, NEVER),
+        }
+
+    def _expiry(self) -> np.ndarray:
+        end = self.live.num["end"]
+        lateness = int(self.grouping.allowed_lateness)
+        return np.where(end > MAX_TIME - lateness, MAX_TIME, end + lateness)
+
+    def _moment_of(self, live: Live) -> Moment:
+        return self._moment("rows", self.before, live=live)
+
+    def _moment(self, phase: str, watermark: int, live: Live | None = None, new: bool = False) -> Moment:
+        live = self.live if live is None else live
+        nothing = np.zeros(len(live), np.bool_)
+        known = {**self.old_percentiles, **self.new_percentiles} if new else self.old_percentiles
+        fallback = watermark
+
+        def percentile(percent: float) -> int:
+            return max(known.get(percent, MIN_TIME), fallback)
+
+        start, end = live.num["start"], live.num["end"]
+        return Moment(phase, start, end, watermark, self.now, nothing, nothing, percentile=percentile)
+
+    def _evaluate(self, m: Moment, asked: np.ndarray) -> None:
+        """Ask the triggers of some windows and emit the panes of those that fire."""
+        live, root = self.live, self.root
+        state: State = live.num
+        if self.each_batch and m.phase == "watermark":
+            asked = asked & live.num["fresh"]
+        asked = asked & ~root.done(state)
+        if not asked.any():
+            return
+        root.observe(state, asked, m)
+        fired = root.would_fire(state, m) & asked
+        if not fired.any():
+            return
+        m.requests = {"percent": np.full(len(live), np.nan)}
+        for name in ("clear", "accumulate"):
+            m.requests[name] = np.zeros(len(live), np.bool_)
+        root.fire(state, fired, m)
+        last = root.done(state).copy()
+        if m.phase == "watermark" and not self.each_batch and self.grouping.closing != "always":
+            last |= self._expiry() <= self.after
+        firing = Firing(fired, m.phase, m.watermark, self.now, last, m.requests["percent"])
+        self.out += self.op.emitter.panes(live, firing, self._cleared(m))
+
+    def _cleared(self, m: Moment) -> np.ndarray:
+        match self.grouping.mode:
+            case "discarding":
+                return np.ones(len(self.live), np.bool_)
+            case "discarding_by_default":
+                return ~m.requests["accumulate"]
+            case "accumulating_by_default":
+                return m.requests["clear"]
+            case _:
+                return np.zeros(len(self.live), np.bool_)
+
+    def _result(self, predicate: Any, mask: np.ndarray) -> np.ndarray:
+        """Where a predicate holds of the aggregates of some windows."""
+        places = np.flatnonzero(mask)
+        chosen = self.live.take(places)
+        table = pa.table(
+            [*chosen.keys, *self.op.plan.extract(chosen.acc)],
+            names=[*self.grouping.by, *self.op.plan.lowered],
+        )
+        held = np.zeros(len(mask), np.bool_)
+        held[places] = truth(predicate, table)
+        return held
+
+
+def _rounds(rows: Rows) -> list[Rows]:
+    """Rows by their rank within their key, in event time, then input order."""
+    codes = order_keys([Column(pa.array(hash_rows([Column(k) for k in rows.keys])))]).dense().keys if rows.keys else (
+        np.zeros(len(rows), np.int64)
+    )
+    order = np.lexsort((np.arange(len(rows)), rows.times, codes))
+    groups = Groups(codes[order], int(codes.max()) + 1)
+    rank = np.arange(len(rows)) - np.repeat(groups.starts, groups.sizes)
+    return [rows.take(order[rank == r]) for r in range(int(rank.max()) + 1)]
+
+
+__all__ = ["Counts", "Operator", "OperatorState", "Stepped"]

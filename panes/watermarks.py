@@ -1,0 +1,63 @@
+"""The watermark of several sources: the least over those that are not idle, and percentiles over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from .live import MIN_TIME
+
+
+@dataclass(frozen=True)
+class Watermarks:
+    """How far each source has come, and when it was last heard of; a value.
+
+    A source is idle when it brought nothing for `idle_after` of processing time; it counts again with its next word.
+    When all are idle the watermark stays. It never goes back.
+
+    >>> w = Watermarks().advanced("a", 10, now=0).advanced("b", 30, now=0)
+    >>> w.least, w.percentile(50), w.percentile(100)
+    (10, 30, 10)
+    """
+
+    sources: Mapping[str | None, tuple[int, int]] = field(default_factory=dict)
+    idle_after: int | None = None
+    least: int = MIN_TIME
+    now: int = MIN_TIME
+
+    def heard(self, source: str | None, now: int) -> Watermarks:
+        """A source brought something; a source not known before holds the watermark where it is."""
+        time = self.sources.get(source, (self.least, now))[0]
+        return replace(self, sources={**self.sources, source: (time, max(now, self.now))})
+
+    def advanced(self, source: str | None, time: int, now: int) -> Watermarks:
+        """A source has come to `time`; a lower time than before is ignored."""
+        now = max(now, self.now)
+        known = self.sources.get(source, (MIN_TIME, now))[0]
+        sources = {**self.sources, source: (max(known, time), now)}
+        return replace(self, sources=sources, now=now)._settled()
+
+    def at(self, now: int) -> Watermarks:
+        """Processing time went on, so that sources may have become idle."""
+        return replace(self, now=max(now, self.now))._settled()
+
+    def percentile(self, percent: float) -> int:
+        """The greatest T such that at least `percent` of the sources that are not idle have come to T."""
+        times = sorted(self._active(), reverse=True)
+        if not times:
+            return self.least
+        needed = -(-percent * len(times) // 100)
+        return max(times[max(int(needed), 1) - 1], self.least)
+
+    def percentiles(self, percents: Iterable[float]) -> dict[float, int]:
+        """Several percentiles at once."""
+        return {percent: self.percentile(percent) for percent in percents}
+
+    def _active(self) -> list[int]:
+        if self.idle_after is None:
+            return [time for time, _ in self.sources.values()]
+        return [time for time, heard in self.sources.values() if self.now - heard < self.idle_after]
+
+    def _settled(self) -> Watermarks:
+        active = self._active()
+        return replace(self, least=max(self.least, min(active))) if active else self

@@ -1,0 +1,108 @@
+"""What can be known of a trigger before any data flows, and the errors that follow from it."""
+
+from __future__ import annotations
+
+from ..errors import InvalidArgument
+from ..windows import Global, Span, Window
+from .composites import AllOf, FirstOf, Repeatedly, RepeatCount, RepeatUntil, SequenceOf
+from .language import Trigger, walk
+from .leaves import AfterDelay, AfterWatermark, Always, AtPeriod, Never, WatermarkPercentile
+from .user import UserTrigger
+
+
+def may_finish(trigger: Trigger) -> bool:
+    """Whether the trigger can come to an end while its window still takes rows."""
+    match trigger:
+        case Always() | Never() | Repeatedly():
+            return False
+        case AfterWatermark(late=late):
+            return late is None
+        case FirstOf():
+            return any(may_finish(child) for child in trigger.children)
+        case AllOf() | SequenceOf():
+            return all(may_finish(child) for child in trigger.children)
+        case RepeatUntil(until=until):
+            return fires_ever(until)
+        case RepeatCount(child=child):
+            return fires_ever(child)
+    return True
+
+
+def fires_ever(trigger: Trigger) -> bool:
+    """Whether anything can make the trigger fire."""
+    match trigger:
+        case Never():
+            return False
+        case AllOf():
+            return all(fires_ever(child) for child in trigger.children)
+        case SequenceOf():
+            return fires_ever(trigger.children[0])
+        case Repeatedly(child=child) | RepeatCount(child=child):
+            return fires_ever(child)
+        case FirstOf() | RepeatUntil():
+            return any(fires_ever(child) for child in trigger.children)
+    return True
+
+
+def finishes_only_at_the_end(trigger: Trigger) -> bool:
+    """Whether the trigger cannot finish before the watermark passes the end of the window."""
+    match trigger:
+        case AfterWatermark(late=None) | WatermarkPercentile(percent=100):
+            return True
+        case FirstOf():
+            return all(finishes_only_at_the_end(child) or not may_finish(child) for child in trigger.children)
+        case AllOf() | SequenceOf():
+            return any(finishes_only_at_the_end(child) for child in trigger.children)
+        case RepeatUntil(until=until):
+            return finishes_only_at_the_end(until)
+        case RepeatCount(child=child):
+            return finishes_only_at_the_end(child)
+    return False
+
+
+def can_fire_on_global(trigger: Trigger) -> bool:
+    """Whether the trigger can fire in a window whose end the watermark never reaches."""
+    match trigger:
+        case AfterWatermark(early=early):
+            return early is not None and can_fire_on_global(early)
+        case WatermarkPercentile() | Never():
+            return False
+        case AllOf():
+            return all(can_fire_on_global(child) for child in trigger.children)
+        case SequenceOf():
+            return can_fire_on_global(trigger.children[0])
+        case FirstOf() | RepeatUntil():
+            return any(can_fire_on_global(child) for child in trigger.children)
+        case Repeatedly(child=child) | RepeatCount(child=child):
+            return can_fire_on_global(child)
+    return True
+
+
+def uses_processing_time(trigger: Trigger) -> bool:
+    """Whether the trigger has timers of processing time, so that it can fire without new data."""
+    return any(
+        isinstance(part, UserTrigger) or (isinstance(part, AtPeriod | AfterDelay) and part.domain == "processing")
+        for part in walk(trigger)
+    )
+
+
+def percentiles(trigger: Trigger) -> tuple[float, ...]:
+    """The percentages of the watermark that the trigger asks for."""
+    return tuple(sorted({float(part.percent) for part in walk(trigger) if isinstance(part, WatermarkPercentile)}))
+
+
+def check_trigger(
+    trigger: Trigger, window: Window, allowed_lateness: Span, bounded: bool, allow_finish: bool
+) -> None:
+    """Raise for a trigger that would lose rows or never fire over such windows."""
+    if isinstance(window, Global) and not bounded and not can_fire_on_global(trigger):
+        raise InvalidArgument(
+            f"{trigger!r} can never fire on Global() over an input without end, as the watermark never passes the end "
+            "of time: use a count or a period, such as Repeatedly(AfterCount(100))"
+        )
+    harmless = finishes_only_at_the_end(trigger) and allowed_lateness == 0
+    if may_finish(trigger) and not allow_finish and not harmless:
+        raise InvalidArgument(
+            f"{trigger!r} can finish, and a window would then lose its later rows: use Repeatedly({trigger!r}), or "
+            "allow_finish=True if that is what you want"
+        )

@@ -1,0 +1,126 @@
+"""From a trigger value to the nodes that evaluate it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..combiners.expressions import Expr
+from ..errors import InvalidArgument, TypeMismatch
+from ..windows import timestamp
+from .composite_nodes import (
+    AllOfNode,
+    FirstOfNode,
+    RepeatCountNode,
+    RepeatedlyNode,
+    RepeatUntilNode,
+    SequenceOfNode,
+)
+from .composites import AllOf, FirstOf, Repeatedly, RepeatCount, RepeatUntil, SequenceOf
+from .language import Predicate, Trigger
+from .leaf_nodes import (
+    AlwaysNode,
+    NeverNode,
+    PercentileNode,
+    PunctuationNode,
+    ResultNode,
+    TallyNode,
+    TimerNode,
+    WatermarkNode,
+)
+from .leaves import (
+    AfterBytes,
+    AfterCount,
+    AfterDelay,
+    AfterWatermark,
+    Always,
+    AtPeriod,
+    Never,
+    OnPunctuation,
+    OnResult,
+    WatermarkPercentile,
+)
+from .program import Fact, Node
+from .user import UserTrigger
+from .user_node import UserNode
+
+_GROUPS: dict[type[Trigger], type[Node]] = {FirstOf: FirstOfNode, AllOf: AllOfNode, SequenceOf: SequenceOfNode}
+
+
+def compile_trigger(trigger: Trigger, path: str = "t") -> Node:
+    """The node of a trigger, with those of its parts below it."""
+    below = tuple(compile_trigger(child, f"{path}.{i}") for i, child in enumerate(trigger.children))
+    match trigger:
+        case FirstOf() | AllOf() | SequenceOf():
+            return _GROUPS[type(trigger)](path, below)
+        case Repeatedly():
+            return RepeatedlyNode(path, below)
+        case RepeatUntil():
+            return RepeatUntilNode(path, below)
+        case RepeatCount(n=n):
+            return RepeatCountNode(path, below, n)
+        case AfterWatermark(early=early, late=late):
+            return WatermarkNode(path, below[0] if early is not None else None, below[-1] if late is not None else None)
+        case WatermarkPercentile(percent=percent):
+            return PercentileNode(path, float(percent))
+        case AtPeriod(period=period, origin=origin, domain=domain):
+            return TimerNode(path, domain, period=int(period), origin=0 if origin is None else timestamp(origin))  # type: ignore[arg-type]
+        case AfterDelay(delay=delay, domain=domain):
+            return TimerNode(path, domain, delay=int(delay))  # type: ignore[arg-type]
+        case AfterCount(n=n):
+            return TallyNode(path, n, "rows")
+        case AfterBytes(n=n, of=of):
+            name = f"{path}.bytes"
+            return TallyNode(path, n, name, Fact(name, _bytes_of(of)))
+        case OnPunctuation(predicate=predicate):
+            return PunctuationNode(path, Fact(f"{path}.punctuated", _satisfies(predicate)))
+        case OnResult(predicate=predicate):
+            return ResultNode(path, predicate)
+        case Always():
+            return AlwaysNode(path)
+        case Never():
+            return NeverNode(path)
+        case UserTrigger():
+            return UserNode(path, trigger)
+    raise InvalidArgument(f"{trigger!r} is no trigger that can be run: subclass UserTrigger for one of your own")
+
+
+def truth(predicate: Predicate, table: pa.Table) -> np.ndarray:
+    """A predicate over the rows of a table; null counts as false."""
+    answer = predicate.evaluate(table) if isinstance(predicate, Expr) else predicate(table)
+    if isinstance(answer, pa.ChunkedArray):
+        answer = answer.combine_chunks()
+    if not isinstance(answer, pa.Array):
+        answer = pa.array(answer)
+    if not pa.types.is_boolean(answer.type) or len(answer) != table.num_rows:
+        raise TypeMismatch(f"the predicate {predicate!r} must give one boolean a row, and it gave {answer.type}")
+    return np.asarray(answer.fill_null(False))
+
+
+def _satisfies(predicate: Predicate) -> Callable[[pa.Table], np.ndarray]:
+    return lambda table: truth(predicate, table).astype(np.int64)
+
+
+def _bytes_of(names: Sequence[str] | None) -> Callable[[pa.Table], np.ndarray]:
+    def sizes(table: pa.Table) -> np.ndarray:
+        total = np.zeros(table.num_rows, np.int64)
+        for name in table.column_names if names is None else names:
+            total += _widths(table[name])
+        return total
+
+    return sizes
+
+
+def _widths(column: Any) -> np.ndarray:
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind):
+        return np.asarray(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
+    try:
+        width = max(kind.bit_width // 8, 1)
+    except ValueError:
+        raise TypeMismatch(f"AfterBytes counts text, binary and fixed-width columns, not {kind}: name columns in of=") from None
+    return np.where(np.asarray(pc.is_valid(column)), width, 0)

@@ -1,0 +1,81 @@
+"""Triggers in words."""
+
+from __future__ import annotations
+
+from ..windows.spans import span
+from .composites import AllOf, FirstOf, Repeatedly, RepeatCount, RepeatUntil, SequenceOf
+from .language import Trigger
+from .leaves import (
+    AfterBytes,
+    AfterCount,
+    AfterDelay,
+    AfterWatermark,
+    Always,
+    AtPeriod,
+    Never,
+    OnPunctuation,
+    OnResult,
+    WatermarkPercentile,
+)
+
+
+def explain(trigger: Trigger) -> str:
+    """A line for each part of a trigger, indented by depth."""
+    return "\n".join(_lines(trigger, 0))
+
+
+def _lines(trigger: Trigger, depth: int) -> list[str]:
+    head, parts = _words(trigger)
+    lines = ["  " * depth + head]
+    for label, part in parts:
+        if label:
+            lines.append("  " * (depth + 1) + label)
+        lines += _lines(part, depth + (2 if label else 1))
+    return lines
+
+
+def _words(trigger: Trigger) -> tuple[str, list[tuple[str, Trigger]]]:
+    match trigger:
+        case AfterWatermark(early, late):
+            parts = [("before that, again and again:", early), ("after that, again and again:", late)]
+            return "once, when the watermark passes the end of the window", [(t, p) for t, p in parts if p is not None]
+        case WatermarkPercentile(percent):
+            return f"once, when {percent:g} % of the sources have passed the end of the window", []
+        case AtPeriod(period, origin, domain):
+            start = f" counted from {origin}" if origin else ""
+            return f"at every full {_bare(period)} of {_clock(domain)}{start} that follows a row", []
+        case AfterDelay(delay, domain):
+            return f"{_bare(delay)} of {_clock(domain)} after the first row", []
+        case AfterCount(n):
+            return f"when {n} row{'s have' if n > 1 else ' has'} come", []
+        case AfterBytes(n, of):
+            return f"when {n} bytes{' of ' + ', '.join(of) if of else ''} have come", []
+        case OnPunctuation(predicate):
+            return f"when a row satisfies {predicate!r}", []
+        case OnResult(predicate):
+            return f"when the result satisfies {predicate!r}", []
+        case Always():
+            return "after every bundle with rows", []
+        case Never():
+            return "never: what is left comes out when the window expires", []
+        case FirstOf():
+            return "when any of these fires:", [("", part) for part in trigger.children]
+        case AllOf():
+            return "when all of these are ready:", [("", part) for part in trigger.children]
+        case SequenceOf():
+            return "one after the other:", [("", part) for part in trigger.children]
+        case Repeatedly(child):
+            return "again and again:", [("", child)]
+        case RepeatUntil(child, until):
+            return "again and again:", [("", child), ("until this fires, which is the last time:", until)]
+        case RepeatCount(child, n):
+            return f"{n} times in all:", [("", child)]
+    return f"when {trigger!r} says so", []
+
+
+def _bare(length: object) -> str:
+    return repr(span(length))[1:-1].removeprefix("1 ")  # type: ignore[arg-type]
+
+
+def _clock(domain: str) -> str:
+    return "processing time" if domain == "processing" else "event time"

@@ -1,0 +1,96 @@
+"""The evaluation of triggers written by users: the one place with a Python loop over windows and rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from .program import NEVER, Mask, Moment, Node, State
+from .user import TriggerContext, UserTrigger
+
+_OBJECT = np.dtype(object)
+_INT = np.dtype(np.int64)
+_BOOL = np.dtype(np.bool_)
+
+
+class UserNode(Node):
+    """A `UserTrigger`: its state and timers are JSON text in a column, the timers' least instants beside it."""
+
+    def __init__(self, path: str, trigger: UserTrigger) -> None:
+        super().__init__(path)
+        self.trigger = trigger
+
+    def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
+        columns = {"memo": (_OBJECT, ""), "wants": (_OBJECT, ""), "ended": (_BOOL, False)}
+        return {**columns, "event": (_INT, NEVER), "processing": (_INT, NEVER)}
+
+    def on_rows(self, s: State, active: Mask, m: Moment) -> None:
+        self.col(s, "wants")[active] = ""
+        if not (active & m.got).any():
+            return
+        for window, rows in m.arrivals().items():
+            if not active[window]:
+                continue
+            ctx = self._context(s, window, m)
+            for row in rows:
+                self.trigger.on_element(row, ctx.window, ctx)
+            self._keep(s, window, ctx)
+
+    def observe(self, s: State, active: Mask, m: Moment) -> None:
+        if m.phase == "rows":
+            return
+        self.col(s, "wants")[active] = ""
+        domain = "processing" if m.phase == "processing" else "event"
+        due = active & (self.col(s, domain) <= m.clock(domain)) & (self.col(s, domain) != NEVER)
+        for window in np.flatnonzero(due):
+            ctx = self._context(s, window, m)
+            while due_now := sorted(
+                (time, tag) for tag, (time, d) in ctx.timers.items() if d == domain and time <= m.clock(domain)
+            ):
+                time, tag = due_now[0]
+                ctx.delete_timer(tag)
+                self.trigger.on_timer(tag, time, ctx)
+            self._keep(s, window, ctx)
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        return (self.col(s, "wants") != "") & ~self.done(s)
+
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        wants = self.col(s, "wants")
+        for name in ("clear", "accumulate"):
+            if name in m.requests:
+                m.requests[name] |= mask & (wants == name)
+        self.done(s)[mask & self.col(s, "ended")] = True
+        wants[mask] = ""
+
+    def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
+        sources: dict[int, list[TriggerContext]] = {}
+        for window in np.flatnonzero(take):
+            sources.setdefault(int(into[window]), []).append(self._context(s, window, m, start=False))
+        for window, contexts in sources.items():
+            ctx = self._context(out, window, m)
+            self.trigger.on_merge(contexts, ctx)
+            self._keep(out, window, ctx)
+
+    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
+        return np.where(self.done(s), NEVER, self.col(s, domain))
+
+    def _context(self, s: State, window: int, m: Moment, start: bool = True) -> TriggerContext:
+        text = self.col(s, "memo")[window]
+        bounds = (int(m.start[window]), int(m.end[window])) if start else (0, 0)
+        return TriggerContext(bounds, m.watermark, m.processing_time, json.loads(text) if text else {})
+
+    def _keep(self, s: State, window: int, ctx: TriggerContext) -> None:
+        memo = ctx.memo()
+        self.col(s, "memo")[window] = json.dumps(memo, sort_keys=True) if ctx.state or ctx.timers else ""
+        for domain in ("event", "processing"):
+            times = [time for time, d in ctx.timers.values() if d == domain]
+            self.col(s, domain)[window] = min(times, default=NEVER)
+        if ctx.fired is not None:
+            self.col(s, "wants")[window] = ctx.fired
+        if ctx.finished:
+            self.col(s, "ended")[window] = True
+            if ctx.fired is None:
+                self.done(s)[window] = True
