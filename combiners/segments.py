@@ -26,7 +26,8 @@ def sum_floats(groups: Groups, values: np.ndarray, weights: np.ndarray | None = 
     """Plain float64 sums."""
     if weights is not None:
         values = values * weights
-    return np.bincount(groups.codes, weights=values, minlength=groups.count)
+    # Without a single row numpy counts in integers.
+    return np.bincount(groups.codes, weights=values, minlength=groups.count).astype(np.float64, copy=False)
 
 
 def sum_weights(groups: Groups, weights: np.ndarray | None) -> np.ndarray:
