@@ -79,7 +79,8 @@ class ExactSumFn(CombineFn):
             for part in two_product(mantissa, other):
                 mantissa, up = np.frexp(part)
                 pieces.append((mantissa, both + up))
-        codes, values, bins = [], [], []
+        none = np.empty(0, np.int64)
+        codes, values, bins = [none], [none], [none]
         for mantissa, exponent in pieces:
             for signed, shift, chosen in _weighed(mantissa, weights):
                 for digit, bin_ in _digits_of(signed, exponent[chosen] + shift):
