@@ -6,13 +6,24 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from . import combiners
+from . import combiners, panes, triggers, windows
 from .combiners import *
 from .errors import UncombineError
+from .panes import *
+from .triggers import *
+from .windows import *
 
 __version__ = "0.1.0"
 
-__all__ = ["UncombineError", "local", "plot", *combiners.__all__]
+__all__ = [
+    "UncombineError",
+    "local",
+    "plot",
+    *combiners.__all__,
+    *panes.__all__,
+    *triggers.__all__,
+    *windows.__all__,
+]
 
 if TYPE_CHECKING:
     from .panes import local, plot

@@ -2,6 +2,7 @@
 
 from .grouping import Grouping
 from .operator import Counts, Operator, OperatorState, Stepped
+from .script import Clock, Elements, Watermark
 from .watermarks import Watermarks
 
-__all__ = ["Counts", "Grouping", "Operator", "OperatorState", "Stepped", "Watermarks"]
+__all__ = ["Clock", "Counts", "Elements", "Grouping", "Operator", "OperatorState", "Stepped", "Watermark", "Watermarks"]

@@ -1,0 +1,269 @@
+"""Runs a script of elements, watermark moves and clock moves through a pipeline, in milliseconds and without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners import Combiner
+from ..errors import InvalidArgument, UnknownColumn, require_options
+from ..triggers import percentiles
+from ..windows import Span, Window, span, timestamp
+from .grouping import Grouping
+from .live import MAX_TIME, MIN_TIME
+from .operator import Counts, Operator, OperatorState
+from .script import Clock, Elements, Entry, Watermark, check_script, instant, tables_of
+from .watermarks import Watermarks
+
+_COUNTS = b"uncombine.counts"
+_WATERMARKS = b"uncombine.output_watermarks"
+_OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "time"))
+
+
+def run(
+    script: Sequence[Entry],
+    *,
+    window: Window,
+    time: str = "ts",
+    watermark: str | None = None,
+    idle_after: str | Span | None = None,
+    schema: pa.Schema | None = None,
+    **options: Any,
+) -> pa.Table:
+    """The panes that a script gives, in their order.
+
+    Before an entry moves processing time on, every timer that falls due on the way is fired at its own instant.
+
+    Parameters
+    ----------
+    script
+        A list of `Elements`, `Watermark` and `Clock`.
+    window, time, **options
+        As for `Grouping`: trigger=, mode=, by=, diff=, allowed_lateness=, on_time=, closing=, only_updated=,
+        eager_retractions=, late=, granularity=, timestamp=, allow_finish=, max_future=. Every other name is a result,
+        and its value a combiner.
+    watermark
+        "each_batch": for each bundle the watermark runs from the beginning to the end of time.
+    idle_after
+        After so much processing time without a word a source no longer holds the watermark back.
+    schema
+        The types of the rows, where they cannot be told from the script.
+
+    Returns
+    -------
+    pyarrow.Table
+        The keys, `window`, the results, `event_time`, `diff`, `pane` and `step`, the entry that the row came from.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> script = [
+    ...     uc.Elements([{"ts": "2016-01-20T12:00:26Z", "score": 5}]),
+    ...     uc.Watermark("2016-01-20T12:02:00Z"),
+    ... ]
+    >>> panes = uc.local.run(script, window=uc.Fixed("2 minutes"), total=uc.Sum("score"))
+    >>> panes.select(["total", "diff", "step"]).to_pylist()
+    [{'total': 5, 'diff': 1, 'step': 1}]
+    """
+    return pipeline([Stage(window, time=time, **options)], script, watermark, idle_after, schema)
+
+
+class Stage:
+    """One grouping of a pipeline, with its options as for `run`; `then` is what to make of its panes for the next.
+
+    >>> import uncombine as uc
+    >>> Stage = uc.local.Stage
+    >>> Stage(uc.Sessions("1 minute"), by="user", n=uc.Count()).grouping.by
+    ('user',)
+    """
+
+    def __init__(self, window: Window, then: Any = None, **options: Any) -> None:
+        combiners = {name: value for name, value in options.items() if isinstance(value, Combiner)}
+        settings = {name: value for name, value in options.items() if name not in combiners}
+        require_options(settings, [*_OPTIONS, "time"], "a stage")
+        self.grouping = Grouping(combiners, window, **settings)
+        self.then = then
+
+
+@dataclass
+class _Running:
+    """A stage in the middle of a run."""
+
+    operator: Operator
+    state: OperatorState
+    watermarks: Watermarks
+    percents: tuple[float, ...]
+
+
+def pipeline(
+    stages: Sequence[Stage],
+    script: Sequence[Entry],
+    watermark: str | None = None,
+    idle_after: str | Span | None = None,
+    schema: pa.Schema | None = None,
+) -> pa.Table:
+    """The panes of the last of several stages, each grouping the panes of the one before.
+
+    A stage's panes go to the next as rows with their event time in `event_time` and their weight in `diff`, with the
+    output watermark of the stage behind them. `Stage(then=f)` puts the rows through a function of Arrow tables.
+
+    >>> import uncombine as uc
+    >>> script = [uc.Elements([{"ts": 0, "u": "a"}, {"ts": 1, "u": "a"}, {"ts": 2, "u": "b"}]), uc.Watermark(None)]
+    >>> per_user = uc.local.Stage(uc.Fixed("1 minute"), by="u", mode="retracting", n=uc.Count())
+    >>> sizes = uc.local.Stage(uc.Fixed("1 minute"), time="event_time", diff="diff", mode="retracting", most=uc.Max("n"))
+    >>> uc.local.pipeline([per_user, sizes], script).select(["most", "diff"]).to_pylist()
+    [{'most': 2, 'diff': 1}]
+    """
+    if watermark not in (None, "each_batch"):
+        raise InvalidArgument(f"watermark= is {watermark!r}, and it must be None or 'each_batch'")
+    entries = check_script(script)
+    first = stages[0].grouping
+    tables = tables_of(entries, first.time)
+    known = schema or next((t.schema for t in tables if t is not None and t.num_columns), None)
+    if known is None:
+        raise UnknownColumn("the script has no rows to tell the columns from: give schema=")
+    return _Run(stages, known, watermark == "each_batch", None if idle_after is None else int(span(idle_after))).all(
+        entries, tables
+    )
+
+
+class _Run:
+    def __init__(self, stages: Sequence[Stage], schema: pa.Schema, each_batch: bool, idle_after: int | None) -> None:
+        self.each_batch = each_batch
+        self.stages: list[tuple[Stage, _Running]] = []
+        for stage in stages:
+            operator = Operator(stage.grouping, schema)
+            percents = percentiles(stage.grouping.trigger)  # type: ignore[arg-type]
+            marks = Watermarks(idle_after=idle_after)
+            self.stages.append((stage, _Running(operator, operator.initial(), marks, percents)))
+            schema = _passed_on(stage, operator.output_schema.empty_table()).schema
+        self.now = MIN_TIME
+        self.out: list[pa.Table] = []
+        self.late: list[pa.Table] = []
+        self.output_watermarks: list[int] = []
+
+    def all(self, entries: list[Entry], tables: list[pa.Table | None]) -> pa.Table:
+        empty = self.stages[0][1].operator.schema.empty_table()
+        for step, (entry, table) in enumerate(zip(entries, tables, strict=True)):
+            self._wait_until(self._clock_of(entry), step)
+            rows = empty if table is None else table
+            if isinstance(entry, Watermark):
+                self._advance(entry)
+            self._step(rows, step, batch=self.each_batch and isinstance(entry, Elements))
+            self.output_watermarks.append(self.stages[-1][1].state.output_watermark)
+        return self._result()
+
+    def _clock_of(self, entry: Entry) -> int:
+        match entry:
+            case Clock(t):
+                return timestamp(t)
+            case Elements(_, at):
+                return instant(at, self.now)
+            case Watermark(_, _, at):
+                return instant(at, self.now)
+
+    def _wait_until(self, now: int, step: int) -> None:
+        """Let processing time run on to `now`, stopping at every timer on the way."""
+        empty = self.stages[0][1].operator.schema.empty_table()
+        while True:
+            timers = [running.state.windows.least("processing") for _, running in self.stages]
+            due = min(timers)
+            if due > now or due == MAX_TIME:
+                break
+            self.now = max(self.now, due)
+            self._step(empty, step, batch=False)
+        self.now = max(self.now, now)
+
+    def _advance(self, entry: Watermark) -> None:
+        time = instant(entry.t, MAX_TIME)
+        running = self.stages[0][1]
+        running.watermarks = running.watermarks.advanced(entry.source, time, self.now)
+
+    def _step(self, rows: pa.Table, step: int, batch: bool) -> None:
+        for i, (stage, running) in enumerate(self.stages):
+            running.watermarks = running.watermarks.at(self.now)
+            marks = running.watermarks
+            stepped = running.operator.step(
+                running.state, rows, marks.least, self.now, marks.percentiles(running.percents), batch
+            )
+            running.state = stepped.state
+            if stepped.late_rows.num_rows:
+                self.late.append(stepped.late_rows)
+            if i + 1 < len(self.stages):
+                rows = _passed_on(stage, stepped.panes)
+                following = self.stages[i + 1][1]
+                following.watermarks = following.watermarks.advanced(None, stepped.output_watermark, self.now)
+        if stepped.panes.num_rows:
+            self.out.append(stepped.panes.append_column("step", pa.array(np.full(stepped.panes.num_rows, step))))
+
+    def _result(self) -> pa.Table:
+        schema = self.stages[-1][1].operator.output_schema.append(pa.field("step", pa.int64()))
+        counts = Counts()
+        for _, running in self.stages:
+            counts += running.state.counts
+        held = sum(len(running.state.windows) for _, running in self.stages)
+        metadata = {
+            _COUNTS: json.dumps({**asdict(counts), "held": held}).encode(),
+            _WATERMARKS: json.dumps(self.output_watermarks).encode(),
+        }
+        if self.late:
+            sink = pa.BufferOutputStream()
+            late = pa.concat_tables(self.late)
+            with pa.ipc.new_stream(sink, late.schema) as writer:
+                writer.write_table(late)
+            metadata[b"uncombine.late_rows"] = sink.getvalue().to_pybytes()
+        return pa.concat_tables([schema.empty_table(), *self.out]).replace_schema_metadata(metadata)
+
+
+def counts(result: pa.Table) -> dict[str, int]:
+    """How many rows gave no result, by the reason, and how many windows are held at the end.
+
+    >>> import uncombine as uc
+    >>> script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Watermark("1970-01-02")]
+    >>> uc.local.counts(uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()))
+    {'dropped': 0, 'finished': 0, 'unassigned': 0, 'bad': 0, 'held': 0}
+    """
+    found: dict[str, int] = json.loads(_metadata(result)[_COUNTS])
+    return found
+
+
+def dropped(result: pa.Table) -> int:
+    """How many rows came too late for their window.
+
+    >>> import uncombine as uc
+    >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
+    >>> uc.local.dropped(uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()))
+    1
+    """
+    return counts(result)["dropped"]
+
+
+def output_watermarks(result: pa.Table) -> list[int]:
+    """The output watermark after each entry of the script, microseconds."""
+    found: list[int] = json.loads(_metadata(result)[_WATERMARKS])
+    return found
+
+
+def late_rows(result: pa.Table) -> pa.Table | None:
+    """The rows beyond the horizon that `late="emit"` gave back, or None if there were none."""
+    stored = _metadata(result).get(b"uncombine.late_rows")
+    return None if stored is None else pa.ipc.open_stream(stored).read_all()
+
+
+def _metadata(result: pa.Table) -> dict[bytes, bytes]:
+    metadata = result.schema.metadata or {}
+    if _COUNTS not in metadata:
+        raise InvalidArgument("this table is not (or no longer) what uc.local.run gave: ask before you transform it")
+    return dict(metadata)
+
+
+def _passed_on(stage: Stage, panes: pa.Table) -> pa.Table:
+    return panes if stage.then is None else stage.then(panes)
+
+
+__all__ = ["Stage", "counts", "dropped", "late_rows", "output_watermarks", "pipeline", "run"]

@@ -1,0 +1,107 @@
+"""Scripts: what happens to a pipeline, entry by entry, for tests and for pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InvalidArgument, TypeMismatch
+from ..windows import timestamp
+from ..windows.times import times_of
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Rows that arrive together; `at` is the processing time at which they do (None: it does not move).
+
+    >>> import uncombine as uc
+    >>> uc.Elements([{"ts": "2016-01-20T12:00:26Z", "score": 5}], at="2016-01-20T12:05:19Z").at
+    '2016-01-20T12:05:19Z'
+    """
+
+    rows: Sequence[Mapping[str, Any]] | pa.Table
+    at: datetime | str | int | None = None
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """The watermark (of one source, where there are several) comes to `t`; None is the end of time.
+
+    >>> import uncombine as uc
+    >>> uc.Watermark("2016-01-20T12:02:00Z").source is None
+    True
+    """
+
+    t: datetime | str | int | None
+    source: str | None = None
+    at: datetime | str | int | None = None
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Processing time comes to `t`.
+
+    >>> import uncombine as uc
+    >>> uc.Clock("2016-01-20T12:06:00Z").t
+    '2016-01-20T12:06:00Z'
+    """
+
+    t: datetime | str | int
+
+
+Entry = Elements | Watermark | Clock
+
+
+def check_script(script: Sequence[Entry]) -> list[Entry]:
+    """The script as a list, or an error that names the entry that is none."""
+    entries = list(script)
+    for i, entry in enumerate(entries):
+        if not isinstance(entry, Elements | Watermark | Clock):
+            raise InvalidArgument(f"entry {i} of the script is {entry!r}: use Elements, Watermark or Clock")
+    return entries
+
+
+def tables_of(script: Sequence[Entry], time: str) -> list[pa.Table | None]:
+    """The rows of each entry as tables of one schema (None for entries without rows), times as timestamps."""
+    tables = [_table(entry.rows, time, i) if isinstance(entry, Elements) else None for i, entry in enumerate(script)]
+    schemas = [table.schema for table in tables if table is not None and table.num_columns]
+    if not schemas:
+        return tables
+    try:
+        schema = pa.unify_schemas(schemas, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise TypeMismatch(f"the rows of the script do not fit together: {error}") from None
+    return [None if table is None else _fit(table, schema) for table in tables]
+
+
+def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, time: str, entry: int) -> pa.Table:
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows):
+        raise InvalidArgument(f"the rows of entry {entry} of the script must be a list of dicts or an Arrow table")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns: dict[str, pa.Array] = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        try:
+            columns[name] = times_of(values) if name == time else pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise TypeMismatch(f"column {name!r} of entry {entry} of the script mixes types: {error}") from None
+    return pa.table(columns)
+
+
+def _fit(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def instant(value: datetime | str | int | None, default: int) -> int:
+    """An entry's time in microseconds."""
+    return default if value is None else timestamp(value)
