@@ -1,5 +1,10 @@
 """WHAT is computed: the algebra, the combiners, the law kit."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
 from .aggregate import aggregate
 from .algebra import Capability, CombineFn
 from .combiner import Combiner
@@ -8,6 +13,7 @@ from .counting import Count, CountIf
 from .expressions import Expr, coalesce, col, when
 from .extremes import Max, Min
 from .plan import Plan
+from .scalar import from_scalar
 from .summing import Sum
 
 __all__ = [
@@ -25,5 +31,13 @@ __all__ = [
     "aggregate",
     "coalesce",
     "col",
+    "from_scalar",
     "when",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    # The law kit needs hypothesis, so it is loaded at first use.
+    if name == "laws":
+        return import_module(".laws", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

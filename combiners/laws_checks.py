@@ -1,0 +1,274 @@
+"""The laws themselves, each a few lines over one example, in the order in which they are tried.
+
+What would make the later laws fail for the wrong reason comes first: a combiner whose `extract` changes its
+accumulators should hear that, not that it is not associative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .algebra import Accumulators, Capability
+from .columns import Column
+from .groups import Groups
+from .laws_cases import Case, Row, bits, plain
+from .laws_strategies import KEYS
+from .plan import Bound
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law by name, as an equation, with the check that raises `LawViolation` on an example that breaks it."""
+
+    name: str
+    equation: str
+    check: Callable[[Case], None]
+    needs: Capability = Capability.MONOID
+
+    def hold(self, case: Case) -> None:
+        """Raise unless the law holds on this example."""
+        case.law, case.equation = self.name, self.equation
+        self.check(case)
+
+
+def _form(case: Case) -> None:
+    """Every operation gives one array a field, of the field's type, valid, one entry a group."""
+    a, b = case.batch("a"), case.batch("b")
+    made = {"add(a)": a, "zero": case.fn.zero(KEYS), "a + b": case.merge(a, b)}
+    if case.subject.capability > Capability.MONOID:
+        made["negate(a)"] = case.fn.negate(a)
+        made["(a + b) - b"] = case.fn.uncombine(made["a + b"], b)
+    wanted = [str(field.type) for field in case.fn.fields] + [f"{KEYS} long"]
+    for text, accumulators in made.items():
+        for array in accumulators:
+            array.validate(full=True)
+        lengths = {f"{len(array)} long" for array in accumulators}
+        found = [str(array.type) for array in accumulators] + sorted(lengths)
+        if found != wanted:
+            case.fail(f"what {text}", found, "what fields and groups", wanted)
+    if case.subject.extracts:
+        results = case.extract(a)
+        output = case.fn.output if isinstance(case.fn, Bound) or results is None else results.type
+        if results is not None and (results.type, len(results)) != (output, KEYS):
+            case.fail("extract(a)", f"{len(results)} {results.type}", "what is declared", f"{KEYS} {output}")
+
+
+def _unchanged_inputs(case: Case) -> None:
+    columns = case.subject.arrays(case.a)
+    codes = np.array([row[0] for row in case.a], np.int64)
+    weights = np.array([row[1] for row in case.a], np.int64)
+    before = bits(tuple(columns)), codes.copy(), weights.copy()
+    case.fn.add(Groups(codes, KEYS), *map(Column, columns), weights=weights)
+    after = bits(tuple(columns)), codes, weights
+    for name, was, now in zip(("column", "group codes", "weights"), before, after, strict=True):
+        if repr(was) != repr(now):
+            case.fail(f"the {name} before add", was, "and after", now)
+    a, b = case.batch("a"), case.batch("b")
+    operations: dict[str, Callable[[], object]] = {
+        "merge": lambda: case.fn.merge(Groups.repeated(KEYS, 1), a)
+    }
+    if case.subject.capability > Capability.MONOID:
+        operations |= {"negate": lambda: case.fn.negate(a), "uncombine": lambda: case.fn.uncombine(a, b)}
+    for name, run in operations.items():
+        was, shown = bits(a) + bits(b), plain(a)
+        run()
+        if bits(a) + bits(b) != was:
+            case.fail(f"the accumulators before {name}", shown, "and after", plain(a))
+
+
+def _unchanged_by_extract(case: Case) -> None:
+    a = case.add(case.a)
+    was, shown = bits(a), plain(a)
+    case.results(a)
+    if bits(a) != was:
+        case.fail("the accumulators before extract", shown, "and after", plain(a))
+
+
+def _determinism(case: Case) -> None:
+    a = case.batch("a")
+    first, second = case.results(a), case.results(a)
+    if repr(first) != repr(second):
+        case.fail("extract(a)", first, "extract(a) once more", second)
+    again = case.add(case.a)
+    if bits(again) != bits(a):
+        case.fail("add(a)", plain(a), "add(a) once more", plain(again))
+
+
+def _identity(case: Case) -> None:
+    a, zero = case.batch("a"), case.fn.zero(KEYS)
+    case.same(case.merge(zero, a), a, "0 + a", "a")
+    case.same(case.merge(a, zero), a, "a + 0", "a")
+    case.same(case.add([]), zero, "add(no rows)", "0")
+
+
+def _associativity(case: Case) -> None:
+    a, b, c = (case.batch(name) for name in "abc")
+    case.same(case.merge(case.merge(a, b), c), case.merge(a, case.merge(b, c)), "(a + b) + c", "a + (b + c)")
+    case.same(case.merge(a, b, c), case.merge(case.merge(a, b), c), "a + b + c in one merge", "(a + b) + c")
+
+
+def _commutativity(case: Case) -> None:
+    a, b = case.batch("a"), case.batch("b")
+    case.same(case.merge(a, b), case.merge(b, a), "a + b", "b + a")
+    case.same(case.add(case.a[::-1]), a, "add(the rows of a backwards)", "add(a)")
+
+
+def _homomorphism(case: Case) -> None:
+    both = case.merge(case.batch("a"), case.batch("b"))
+    case.same(both, case.add(case.a + case.b), "add(a) + add(b)", "add(a and b)")
+
+
+def _batches(case: Case) -> None:
+    running = case.fn.zero(KEYS)
+    for row in case.a:
+        running = case.merge(running, case.add([row]))
+    case.same(running, case.batch("a"), "the rows of a added one by one", "add(a)")
+
+
+def _grouping(case: Case) -> None:
+    a, b = case.batch("a"), case.batch("b")
+    both = case.merge(a, b)
+    for group in range(KEYS):
+        alone = [
+            _cut(case.add([(0, *row[1:]) for row in rows if row[0] == group], count=1), 0)
+            for rows in (case.a, case.b)
+        ]
+        text = f"group {group} by itself", f"group {group} among the others"
+        _same_here(case, alone[0], _cut(a, group), f"add(a), {text[0]}", f"add(a), {text[1]}")
+        merged = case.merge(_cut(a, group), _cut(b, group))
+        _same_here(case, merged, _cut(both, group), f"a + b, {text[0]}", f"a + b, {text[1]}")
+
+
+def _cut(accumulators: Accumulators, group: int) -> Accumulators:
+    """One group's accumulator as slices, which must serve as well as arrays of their own."""
+    return tuple(array.slice(group, 1) for array in accumulators)
+
+
+def _same_here(case: Case, left: Accumulators, right: Accumulators, left_text: str, right_text: str) -> None:
+    """As `Case.same`, for single accumulators."""
+    if case.subject.capability is Capability.GROUP and bits(left) != bits(right):
+        case.fail(left_text, plain(left), right_text, plain(right))
+    case.close(case.results(left), case.results(right), f"the result of {left_text}", f"of {right_text}")
+
+
+def _round_trip(case: Case) -> None:
+    a = case.batch("a")
+    sink = pa.BufferOutputStream()
+    batch = pa.RecordBatch.from_arrays(list(a), schema=pa.schema(list(case.fn.fields)))
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    with pa.ipc.open_stream(sink.getvalue()) as reader:
+        back = tuple(reader.read_next_batch().columns)
+    if bits(back) != bits(a):
+        case.fail("a from Arrow's stream format", plain(back), "a", plain(a))
+    case.same(case.merge(back, back), case.merge(a, a), "a + a of what was read back", "a + a")
+    if repr(case.results(back)) != repr(case.results(a)):
+        case.fail("extract(a as read back)", case.results(back), "extract(a)", case.results(a))
+
+
+def _weights(case: Case) -> None:
+    a = case.batch("a")
+    weightless = [(group, 0, values) for group, _, values in case.b]
+    case.same(case.add(case.a + weightless), a, "add(a and rows of weight 0)", "add(a)")
+    copies = {sign: [row for row in case.a for _ in range(sign * row[1])] for sign in (1, -1)}
+    expected = case.add(copies[1], weighed=False)
+    if copies[-1]:
+        expected = case.fn.uncombine(expected, case.add(copies[-1], weighed=False))
+    case.same(a, expected, "add(a)", "add(each row as often as it weighs)")
+
+
+def _inverse(case: Case) -> None:
+    a, b = case.batch("a"), case.batch("b")
+    both = case.merge(a, b)
+    case.same(case.fn.uncombine(both, b), a, "(a + b) - b", "a")
+    case.same(case.merge(both, case.fn.negate(b)), a, "(a + b) + (-b)", "a")
+
+
+def _retraction(case: Case) -> None:
+    a, zero = case.batch("a"), case.fn.zero(KEYS)
+    case.same(case.fn.uncombine(a, a), zero, "a - a", "0")
+    back = _taken_back(case.a)
+    case.same(case.merge(a, case.add(back)), zero, "add(a) + add(a with its weights negated)", "0")
+    case.same(case.add(case.a + back), zero, "add(a and a with its weights negated)", "0")
+    both = case.add(case.a + case.b + _taken_back(case.b))
+    case.same(both, a, "add(a and b and b with its weights negated)", "add(a)")
+
+
+def _taken_back(rows: Sequence[Row]) -> list[Row]:
+    return [(group, -weight, values) for group, weight, values in rows]
+
+
+def _nulls(case: Case) -> None:
+    """Rows in which a value is null that its part does not ask for have no effect."""
+    if not isinstance(case.fn, Bound):
+        return
+    table = pa.table(dict(zip(case.subject.columns, case.subject.arrays(case.a), strict=True)))
+    ignored = np.ones(len(case.a), np.bool_)
+    for part in case.fn.plan.parts:
+        nullable = (*part.fn.nullable, *[False] * len(part.inputs))
+        missing = np.zeros(len(case.a), np.bool_)
+        for expr, may_be_null in zip(part.inputs, nullable, strict=False):
+            missing |= np.asarray(pc.is_null(expr.evaluate(table))) & (not may_be_null)
+        ignored &= missing
+    if ignored.any():
+        kept = [row for row, without in zip(case.a, ignored, strict=True) if not without]
+        case.same(case.batch("a"), case.add(kept), "add(a)", "add(a without the rows whose values are null)")
+
+
+def _nan(case: Case) -> None:
+    arrays = case.subject.arrays(case.a)
+    if not any(pa.types.is_floating(array.type) for array in arrays):
+        return
+    twins = [Column(_twin(array)) for array in arrays]
+    groups = Groups(np.array([row[0] for row in case.a], np.int64), KEYS)
+    weights = np.array([row[1] for row in case.a], np.int64)
+    other = case.fn.add(groups, *twins, weights=weights)
+    case.same(other, case.batch("a"), "add(a with the signs of its NaN and zeros changed)", "add(a)")
+
+
+def _twin(array: pa.Array) -> pa.Array:
+    """The same numbers, NaN and zeros with their sign bit flipped."""
+    if not pa.types.is_floating(array.type):
+        return array
+    values = np.asarray(array.fill_null(1.0).to_numpy(zero_copy_only=False)).copy()
+    flipped = np.isnan(values) | (values == 0)
+    values[flipped] = np.negative(values[flipped])
+    return pa.array(values, array.type, mask=np.asarray(array.is_null()), from_pandas=False)
+
+
+def _append_only(case: Case) -> None:
+    other = case.subject.append_only
+    if other is None:
+        return
+    rows = [(group, abs(weight), values) for group, weight, values in case.a]
+    cheap = Case(replace(case.subject, fn=other), rows, [], [])
+    case.close(
+        cheap.results(cheap.add(rows)), case.results(case.add(rows)),
+        "the append-only form on a with weights above zero", "the combiner itself",
+    )  # fmt: skip
+
+
+LAWS: tuple[Law, ...] = (
+    Law("declared types", "every operation gives the declared fields, one entry a group", _form),
+    Law("unchanged inputs", "no operation changes its arguments", _unchanged_inputs),
+    Law("unchanged accumulators", "extract(a) leaves a as it was", _unchanged_by_extract),
+    Law("determinism", "extract(a) = extract(a)", _determinism),
+    Law("identity", "0 + a = a = a + 0", _identity),
+    Law("commutativity", "a + b = b + a", _commutativity),
+    Law("associativity", "(a + b) + c = a + (b + c)", _associativity),
+    Law("homomorphism", "add(rows) + add(more) = add(rows and more)", _homomorphism),
+    Law("batches", "rows in one batch = the same rows one by one", _batches),
+    Law("grouping", "a group among others = that group by itself", _grouping),
+    Law("round trip", "accumulators read back from Arrow = those written", _round_trip),
+    Law("nulls", "a row with a null that is not asked for = no row", _nulls),
+    Law("NaN and zero", "NaN = -NaN, 0.0 = -0.0", _nan),
+    Law("weights", "weight w = w times the row, weight 0 = no row", _weights),
+    Law("uncombine", "(a + b) - b = a", _inverse, Capability.CANCELLATIVE),
+    Law("retraction", "add(rows) + add(rows, weight -1) = 0", _retraction, Capability.CANCELLATIVE),
+    Law("append-only form", "append_only() has the same results on rows never taken back", _append_only),
+)

@@ -1,0 +1,232 @@
+"""Combiners written as plain Python functions of one value at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InvalidArgument, NotRetractable, TypeMismatch
+from .algebra import Accumulators, Capability, CombineFn, Weights
+from .columns import Column
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .groups import Groups
+
+_CONTAINERS = (dict, list, tuple, set, frozenset)
+
+
+@dataclass(frozen=True)
+class ScalarFn(CombineFn):
+    """User functions row by row, with the state kept as one column of the declared Arrow type."""
+
+    name: str
+    create: Callable[[], Any]
+    add_value: Callable[..., Any]
+    merge_states: Callable[[Any, Any], Any]
+    extract_value: Callable[[Any], Any]
+    uncombine_states: Callable[[Any, Any], Any] | None
+    accumulator: pa.DataType
+    output: pa.DataType
+    capability: Capability
+    label = "scalar"
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        return (pa.field("state", self.accumulator),)
+
+    def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
+        states = [self.create() for _ in range(groups.count)]
+        rows = list(
+            zip(groups.codes.tolist(), zip(*(c.array.to_pylist() for c in columns), strict=True), strict=True)
+        )
+        counts = [1] * len(rows) if weights is None else weights.tolist()
+        # A loop over rows: the user's function knows one value at a time.
+        for (group, values), weight in zip(rows, counts, strict=True):
+            for _ in range(weight):
+                states[group] = self.add_value(states[group], *values)
+        # What is taken back comes second, so that what came with it is there to be taken from.
+        for (group, values), weight in zip(rows, counts, strict=True):
+            for _ in range(-weight):
+                states[group] = self._take(states[group], self.add_value(self.create(), *values))
+        return self._state(states, "add")
+
+    def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        states: list[Any] = [None] * groups.count
+        seen = [False] * groups.count
+        # A loop over accumulators: the user's function knows two states at a time.
+        for group, state in zip(groups.codes.tolist(), self._states(accumulators), strict=True):
+            states[group] = self.merge_states(states[group], state) if seen[group] else state
+            seen[group] = True
+        return self._state(
+            [s if known else self.create() for s, known in zip(states, seen, strict=True)], "merge"
+        )
+
+    def negate(self, accumulators: Accumulators) -> Accumulators:
+        return self._state(
+            [self._take(self.create(), state) for state in self._states(accumulators)], "uncombine"
+        )
+
+    def uncombine(self, accumulators: Accumulators, others: Accumulators) -> Accumulators:
+        pairs = zip(self._states(accumulators), self._states(others), strict=True)
+        return self._state([self._take(state, other) for state, other in pairs], "uncombine")
+
+    def extract(self, accumulators: Accumulators) -> pa.Array:
+        return self._column(
+            [self.extract_value(s) for s in self._states(accumulators)], self.output, "extract", "output"
+        )
+
+    def _take(self, state: Any, other: Any) -> Any:
+        if self.uncombine_states is None:
+            raise NotRetractable(
+                f"{self.name} is a MONOID and cannot take anything back: give from_scalar uncombine="
+            )
+        return self.uncombine_states(state, other)
+
+    def _states(self, accumulators: Accumulators) -> Iterator[Any]:
+        """States as Python values of their own, which the user's functions may change."""
+        return iter(accumulators[0].to_pylist())
+
+    def _state(self, states: list[Any], operation: str) -> Accumulators:
+        return (self._column(states, self.accumulator, operation, "accumulator"),)
+
+    def _column(self, values: list[Any], kind: pa.DataType, operation: str, declared: str) -> pa.Array:
+        try:
+            return pa.array(values, kind, from_pandas=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            for value in values:
+                _require_fit(value, kind, f"{operation} of {self.name}", declared)
+            raise
+
+
+@dataclass(frozen=True, repr=False)
+class ScalarCombiner(Combiner):
+    """A combiner made by `from_scalar`, over its columns."""
+
+    inputs: tuple[Input, ...]
+    fn: ScalarFn
+
+    @property
+    def capability(self) -> Capability:
+        return self.fn.capability
+
+    def of(self, *inputs: Input) -> Combiner:
+        if len(inputs) != len(self.inputs):
+            raise InvalidArgument(
+                f"{self!r} takes {len(self.inputs)} inputs, and .of() was given {len(inputs)}"
+            )
+        return replace(self, inputs=inputs)
+
+    def lower(self, schema: pa.Schema) -> Lowered:
+        for given in self.inputs:
+            input_type(given, schema, self)
+
+        def finish(parts: Sequence[Accumulators]) -> pa.Array:
+            return self.fn.extract(parts[0])
+
+        return Lowered((Part(self.fn, tuple(map(expression, self.inputs))),), finish, self.fn.output)
+
+    def __repr__(self) -> str:
+        return f"{self.fn.name}({', '.join(map(repr, self.inputs))})"
+
+
+def from_scalar(
+    name: str,
+    *,
+    create: Callable[[], Any],
+    add: Callable[..., Any],
+    merge: Callable[[Any, Any], Any],
+    extract: Callable[[Any], Any],
+    uncombine: Callable[[Any, Any], Any] | None = None,
+    accumulator: pa.DataType,
+    output: pa.DataType,
+    capability: Capability | None = None,
+) -> Callable[..., ScalarCombiner]:
+    """A factory of combiners from functions of one value at a time: easy to write, and slower than columns.
+
+    Law: whatever the functions keep; `uncombine.combiners.laws.check_laws` tells. Rows in which an input is null are
+    left out. The result of no values is `extract(create())`.
+
+    Parameters
+    ----------
+    name
+        What the combiner is called in reprs and errors.
+    create
+        The state that has seen nothing.
+    add
+        `add(state, value)` (or more values, one for each column) gives the state that has also seen the value. It may
+        change and return the state that it was given.
+    merge
+        `merge(state, other)` gives the state that has seen what both have.
+    extract
+        The result of a state.
+    uncombine
+        `uncombine(state, other)` gives the state that has not seen what the other has. Without it nothing can be
+        taken back.
+    accumulator, output
+        The Arrow types of states and results. States are what Arrow gives back for the type: a dict for a struct, a
+        list for a list, None for null.
+    capability
+        What is promised: CANCELLATIVE if not given and there is an `uncombine`, else MONOID. Say GROUP if what is
+        taken back may come first and a state never tells in which order things came.
+
+    Returns
+    -------
+    Callable
+        `factory("x")`, or `factory("x", "y")` for an `add` of two values, is a combiner.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, uncombine as uc
+    >>> Parity = uc.from_scalar(
+    ...     "Parity", create=lambda: 0, add=lambda s, x: s ^ (x & 1), merge=lambda s, t: s ^ t,
+    ...     uncombine=lambda s, t: s ^ t, extract=lambda s: "odd" if s else "even",
+    ...     accumulator=pa.int8(), output=pa.string(), capability=uc.Capability.GROUP)
+    >>> uc.aggregate(pa.table({"x": [3, 4, 5, 5], "w": [1, 1, 1, -1]}), diff="w", sum=Parity("x")).to_pylist()
+    [{'sum': 'odd'}]
+    """
+    functions = {"create": create, "add": add, "merge": merge, "extract": extract, "uncombine": uncombine}
+    for role, function in functions.items():
+        if not callable(function) and not (role == "uncombine" and function is None):
+            raise InvalidArgument(f"{role}= of from_scalar takes a function, not {function!r}")
+    for role, kind in {"accumulator": accumulator, "output": output}.items():
+        if not isinstance(kind, pa.DataType):
+            raise InvalidArgument(
+                f"{role}= of from_scalar takes an Arrow type such as pa.int64(), not {kind!r}"
+            )
+    if capability is None:
+        capability = Capability.MONOID if uncombine is None else Capability.CANCELLATIVE
+    elif not isinstance(capability, Capability):
+        raise InvalidArgument(f"capability= of from_scalar takes a uc.Capability, not {capability!r}")
+    elif capability > Capability.MONOID and uncombine is None:
+        raise InvalidArgument(
+            f"{name} declares {capability.name} and has no uncombine: give one, or declare MONOID"
+        )
+    empty = create()
+    back = _require_fit(empty, accumulator, f"create of {name}", "accumulator")
+    if isinstance(empty, _CONTAINERS) and type(back) is not type(empty):
+        raise TypeMismatch(
+            f"create of {name} gave {empty!r}, which {accumulator} gives back as {back!r}: use that form"
+        )
+    fn = ScalarFn(name, create, add, merge, extract, uncombine, accumulator, output, capability)
+
+    def factory(*inputs: Input) -> ScalarCombiner:
+        if not inputs:
+            raise InvalidArgument(f"{name} needs at least one input column, as in {name}('x')")
+        for given in inputs:
+            expression(given)
+        return ScalarCombiner(inputs, fn)
+
+    factory.__name__ = factory.__qualname__ = name
+    return factory
+
+
+def _require_fit(value: Any, kind: pa.DataType, what: str, declared: str) -> Any:
+    """Raise unless Arrow holds a value in a type; the value as Arrow gives it back."""
+    try:
+        return pa.array([value], kind, from_pandas=False)[0].as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+        raise TypeMismatch(
+            f"{what} gave {value!r}, which does not fit its declared {declared} type {kind}: {error}"
+        ) from None
