@@ -8,61 +8,70 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from ..errors import TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
 from .combiner import Combiner, Input, Lowered, Part, expression, input_type
 from .groups import Groups
-from .ordering import order_keys
+from .ordering import packed_keys, require_order
 from .segments import extreme
 from .zset import ZSet
 
 
 @dataclass(frozen=True)
 class ExtremeFn(CombineFn):
-    """Only the least (or greatest) value so far: the smallest state, and no way back."""
+    """Only the least (or greatest) item so far, by its first column, then the next: no way back.
 
-    kind: pa.DataType
+    The first column is never null in an accumulator that has seen something.
+    """
+
+    kinds: tuple[pa.DataType, ...]
     greatest: bool
+    names: tuple[str, ...] = ("value",)
+    nullable: tuple[bool, ...] = field(default=(), kw_only=True)
     capability = Capability.MONOID
     label = "extreme"
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        return (pa.field("value", self.kind),)
+        return tuple(pa.field(name, kind) for name, kind in zip(self.names, self.kinds, strict=True))
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
         if weights is not None and not weights.all():
             held = weights != 0
             groups, columns = groups.take(held), tuple(c.take(held) for c in columns)
-        return (self._reduce(groups, columns[0]),)
+        return self._reduce(groups, columns)
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
-        column = Column(accumulators[0])
-        if column.array.null_count:
-            valid = np.asarray(column.array.is_valid())
-            groups, column = groups.take(valid), column.take(valid)
-        return (self._reduce(groups, column),)
+        columns = tuple(Column(a) for a in accumulators)
+        if accumulators[0].null_count:
+            valid = np.asarray(accumulators[0].is_valid())
+            groups, columns = groups.take(valid), tuple(c.take(valid) for c in columns)
+        return self._reduce(groups, columns)
 
     def extract(self, accumulators: Accumulators) -> pa.Array:
-        return accumulators[0]
+        return accumulators[-1]
 
-    def _reduce(self, groups: Groups, column: Column) -> pa.Array:
+    def _reduce(self, groups: Groups, columns: tuple[Column, ...]) -> Accumulators:
         better = np.maximum if self.greatest else np.minimum
         empty = groups.sizes == 0
-        if pa.types.is_float64(self.kind) and not np.isnan(column.values).any():
+        if self.kinds == (pa.float64(),) and not np.isnan(columns[0].values).any():
             start = -np.inf if self.greatest else np.inf
-            best = extreme(groups, column.values, start, better) + 0.0
-            return pa.array(best, mask=empty if empty.any() else None, from_pandas=False)
-        keys = order_keys([column])
-        best = extreme(groups, keys.keys, keys.low if self.greatest else keys.high, better)
+            best = extreme(groups, columns[0].values, start, better) + 0.0
+            return (pa.array(best, mask=empty if empty.any() else None, from_pandas=False),)
+        found: list[pa.Array] = []
+        rows: np.ndarray | None = None
+        packed = packed_keys(columns)
+        for i, part in enumerate(packed):
+            keys = part.keys if rows is None else part.keys[rows]
+            best = extreme(groups, keys, part.low if self.greatest else part.high, better)
+            found += part.decode(best[~empty])
+            if i < len(packed) - 1:
+                alike = np.flatnonzero(keys == best[groups.codes])
+                rows, groups = alike if rows is None else rows[alike], groups.take(alike)
         if not empty.any():
-            return keys.decode(best)[0]
-        values = pa.nulls(groups.count, self.kind)
-        if len(column):
-            places = pa.array(np.cumsum(~empty) - 1, mask=empty)
-            values = keys.decode(best[~empty])[0].take(places)
-        return values
+            return tuple(found)
+        places = pa.array(np.cumsum(~empty) - 1, mask=empty)
+        return tuple(values.take(places) for values in found)
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,11 +90,12 @@ class _Extreme(Combiner):
 
     def lower(self, schema: pa.Schema) -> Lowered:
         kind = input_type(self.input, schema, self)
-        if pa.types.is_nested(kind):
-            raise TypeMismatch(f"{self!r} takes values that have an order, and {self.input!r} is {kind}")
+        require_order(kind, self, self.input)
         inputs = (expression(self.input),)
         if not self.retractable:
-            return Lowered((Part(ExtremeFn(kind, self._greatest), inputs),), lambda parts: parts[0][0], kind)
+            return Lowered(
+                (Part(ExtremeFn((kind,), self._greatest), inputs),), lambda parts: parts[0][0], kind
+            )
         zset = ZSet((kind,))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
@@ -99,9 +109,9 @@ class _Extreme(Combiner):
 class Min(_Extreme):
     """The least value.
 
-    Law: `Min(a + b) = min(Min(a), Min(b))`. With `retractable=True` (the default) a Z-set of the values: GROUP; with
-    `retractable=False` only the least value: MONOID. Null is ignored; NaN is above every number, as in Spark, so it
-    is the result only if there is nothing else; no values give null.
+    Law: `Min(a + b) = min(Min(a), Min(b))`. With `retractable=True` (the default) a Z-set of the values:
+    GROUP; with `retractable=False` only the least value: MONOID. Null is ignored; NaN is above every number,
+    as in Spark, so it is the result only if there is nothing else; no values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [3, 1, 1], "w": [1, 1, -1]}), diff="w", least=uc.Min("x")).to_pylist()
@@ -113,9 +123,9 @@ class Min(_Extreme):
 class Max(_Extreme):
     """The greatest value.
 
-    Law: `Max(a + b) = max(Max(a), Max(b))`. With `retractable=True` (the default) a Z-set of the values: GROUP; with
-    `retractable=False` only the greatest value: MONOID. Null is ignored; NaN is above every number, as in Spark; no
-    values give null.
+    Law: `Max(a + b) = max(Max(a), Max(b))`. With `retractable=True` (the default) a Z-set of the values:
+    GROUP; with `retractable=False` only the greatest value: MONOID. Null is ignored; NaN is above every
+    number, as in Spark; no values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [3, 9, 9], "w": [1, 1, -1]}), diff="w", best=uc.Max("x")).to_pylist()

@@ -66,16 +66,19 @@ class Groups:
 
 
 def stable_order(codes: np.ndarray, count: int) -> np.ndarray:
-    """A stable argsort of codes below `count`: numpy sorts 16-bit numbers by radix, so go 16 bits at a time."""
+    """A stable argsort of codes below `count`: by radix, 12 bits at a time, which Arrow sorts by counting."""
     if len(codes) > 1 and bool(np.all(codes[1:] >= codes[:-1])):
         return np.arange(len(codes))
-    order = np.argsort(codes.astype(np.uint16), kind="stable")
-    shift = 16
-    while count >> shift:
-        digit = (codes >> shift).astype(np.uint16 if count >> shift > 255 else np.uint8)
-        order = order[np.argsort(digit[order], kind="stable")]
-        shift += 16
-    return order
+    bits = max((count - 1).bit_length(), 1)
+    width = -(-bits // -(-bits // 12))
+    order: pa.Array | None = None
+    for shift in range(0, bits, width):
+        digits = pa.array(((codes >> shift) & ((1 << width) - 1)).astype(np.uint16))
+        if order is None:
+            order = pc.array_sort_indices(digits)
+        else:
+            order = order.take(pc.array_sort_indices(digits.take(order)))
+    return np.asarray(order).view(np.int64)
 
 
 def group_rows(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, np.ndarray]:

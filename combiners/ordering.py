@@ -1,21 +1,24 @@
 """int64 keys that sort as the values of a column do, and the way back.
 
-The order is Spark's: null first, NaN above every number and equal to itself, -0.0 equal to 0.0, false before true.
+The order is Spark's: null first, NaN above every number and equal to itself, -0.0 equal to 0.0, false before
+true, strings by their UTF-8 bytes, structs field by field.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TypeMismatch
-from .columns import Column, numbers
+from .columns import Column
 
 _TOP = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_LOWEST = -(2**63)
+_ROOM = 2**62
 
 
 @dataclass(frozen=True)
@@ -35,48 +38,99 @@ class Keys:
     def dense(self) -> Keys:
         """The same order in keys without gaps."""
         present, dense = np.unique(self.keys, return_inverse=True)
-        return Keys(dense.astype(np.int64), 0, max(len(present) - 1, 0), lambda keys: self.decode(present[keys]))
+        return Keys(
+            dense.astype(np.int64), 0, max(len(present) - 1, 0), lambda keys: self.decode(present[keys])
+        )
 
 
 def order_keys(columns: Sequence[Column]) -> Keys:
     """Keys that sort rows by the first column, then the second, and so on."""
-    keys = _column_keys(columns[0])
-    for column in columns[1:]:
-        keys = _pair(keys, _column_keys(column))
-    return keys
+    first, *rest = packed_keys(columns)
+    for keys in rest:
+        first, keys = _squeeze(first, keys)
+        first = _pair(first, keys)
+    return first
+
+
+def packed_keys(columns: Sequence[Column]) -> list[Keys]:
+    """Keys that sort rows by the first of them, then the next; neighbours that fit into one int64 are one."""
+    packed: list[Keys] = []
+    for column in columns:
+        keys = _column_keys(column)
+        if packed and packed[-1].span * keys.span < _ROOM:
+            packed[-1] = _pair(packed[-1], keys)
+        else:
+            packed.append(keys)
+    return packed
+
+
+def require_order(kind: pa.DataType, who: object, given: object) -> None:
+    """Raise `TypeMismatch` for a column type whose values have no order."""
+    if not _has_order(kind):
+        raise TypeMismatch(
+            f"{who!r} takes values that can be sorted, and {given!r} is {kind}: cast it or take a part"
+        )
+
+
+def _has_order(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return kind.num_fields > 0 and all(_has_order(field.type) for field in kind)
+    unsorted = (pa.types.is_nested, pa.types.is_interval, pa.types.is_string_view, pa.types.is_binary_view)
+    small = pa.types.is_decimal(kind) and kind.bit_width < 128
+    return not small and not any(is_kind(kind) for is_kind in unsorted)
+
+
+def _squeeze(first: Keys, second: Keys) -> tuple[Keys, Keys]:
+    """The two with as few gaps as it takes for a pair of them to fit."""
+    if first.span * second.span >= _ROOM:
+        first = first.dense()
+    if first.span * second.span >= _ROOM:
+        second = second.dense()
+    return first, second
 
 
 def _pair(first: Keys, second: Keys) -> Keys:
-    if first.span * second.span >= 2**62:
-        first = first.dense()
-    if first.span * second.span >= 2**62:
-        second = second.dense()
     span = second.span
     keys = (first.keys - first.low) * span + (second.keys - second.low)
 
     def decode(keys: np.ndarray) -> list[pa.Array]:
-        return first.decode(keys // span + first.low) + second.decode(keys % span + second.low)
+        upper = keys // span
+        return first.decode(upper + first.low) + second.decode(keys - upper * span + second.low)
 
     return Keys(keys, 0, first.span * span - 1, decode)
 
 
 def _column_keys(column: Column) -> Keys:
+    return column.memo(
+        "order keys", lambda: _with_nulls(column) if column.array.null_count else _of_values(column)
+    )
+
+
+def _of_values(column: Column) -> Keys:
     kind = column.type
-    if column.array.null_count:
-        return _with_nulls(column)
-    if pa.types.is_boolean(kind) or pa.types.is_temporal(kind) or _fits_int64(kind):
-        keys = column.values.astype(np.int64, copy=False)
-        low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
-        return Keys(keys, low, high, lambda keys: [from_int64(keys, kind)])
     if pa.types.is_floating(kind):
-        return _float_keys(column)
-    if pa.types.is_nested(kind):
-        raise TypeMismatch(f"values of type {kind} have no order: take their parts as columns")
+        return _floats(column)
+    if kind == pa.uint64():
+        flipped = column.values ^ np.uint64(2**63)
+        return _bounded(
+            flipped.view(np.int64), lambda keys: [pa.array(keys.view(np.uint64) ^ np.uint64(2**63))]
+        )
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or _is_time(kind):
+        return _bounded(column.values.astype(np.int64, copy=False), lambda keys: [from_int64(keys, kind)])
+    if pa.types.is_struct(kind):
+        return _struct_keys(column)
+    if pa.types.is_decimal128(kind) and kind.precision <= 18:
+        return _bounded(_low_lanes(column.array), lambda keys: [_to_decimals(keys, kind)])
     return _ranked(column)
 
 
-def _fits_int64(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) and kind != pa.uint64())
+def _bounded(keys: np.ndarray, decode: Callable[[np.ndarray], list[pa.Array]]) -> Keys:
+    low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
+    return Keys(keys, low, high, decode)
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(kind)) and not pa.types.is_interval(kind)
 
 
 def from_int64(keys: np.ndarray, kind: pa.DataType) -> pa.Array:
@@ -89,50 +143,87 @@ def from_int64(keys: np.ndarray, kind: pa.DataType) -> pa.Array:
     return pa.array(keys).cast(kind)
 
 
-def _float_keys(column: Column) -> Keys:
-    def compute() -> np.ndarray:
-        values = column.values.astype(np.float64, copy=False) + 0.0
-        unordered = np.isnan(values)
-        if unordered.any():
-            values[unordered] = np.nan
-        bits = values.view(np.int64)
-        return np.where(bits < 0, bits ^ _TOP, bits)
-
-    keys = column.memo("float keys", compute)
-    low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
+def _floats(column: Column) -> Keys:
+    """A float sorts as its sign and the bits of its size; the gaps around 0 and below NaN are closed."""
+    kind = column.type
+    values = column.values.astype(np.float64, copy=False) + 0.0
+    bits = values.view(np.int64)
+    unordered = np.isnan(values)
+    some = bool(unordered.any())
+    if not some and (not len(bits) or int(bits.min()) >= 0):
+        return _bounded(bits, lambda keys: [_as_floats(keys, kind)])
+    negative = values < 0
+    bits &= _TOP
+    bits[unordered] = 0
+    top = int(bits.max())
+    gap = min(int(bits.min(where=bits != 0, initial=_TOP)), top + 1) - 1
+    np.subtract(bits, gap, out=bits, where=bits != 0)
+    np.negative(bits, out=bits, where=negative)
+    nan = top - gap + 1
+    bits[unordered] = nan
 
     def decode(keys: np.ndarray) -> list[pa.Array]:
-        values = np.where(keys < 0, keys ^ _TOP, keys).view(np.float64)
-        return [pa.array(values, from_pandas=False).cast(column.type, safe=False)]
+        sizes = np.abs(keys)
+        sizes += gap
+        sizes[keys == 0] = 0
+        found = sizes.view(np.float64)
+        found[keys == nan] = np.nan
+        return [_as_floats(np.copysign(found, keys), kind)]
 
-    return Keys(keys, low, high, decode)
+    low = int(bits.min())
+    return Keys(bits, low, nan if some else int(bits.max()), decode)
+
+
+def _as_floats(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    return pa.array(values.view(np.float64), from_pandas=False).cast(kind, safe=False)
+
+
+def _struct_keys(column: Column) -> Keys:
+    """A struct sorts by its first field, then the next."""
+    fields = list(column.type)
+    keys = order_keys([Column(child) for child in column.array.flatten()])
+    return replace(keys, decode=lambda found: [pa.StructArray.from_arrays(keys.decode(found), fields=fields)])
+
+
+def _low_lanes(array: pa.Array) -> np.ndarray:
+    if len(array) == 0:
+        return np.empty(0, np.int64)
+    raw = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
+    return raw[array.offset : array.offset + len(array), 0].copy()
+
+
+def _to_decimals(keys: np.ndarray, kind: pa.DataType) -> pa.Array:
+    raw = np.empty((len(keys), 2), np.int64)
+    raw[:, 0], raw[:, 1] = keys, keys >> 63
+    return pa.Array.from_buffers(kind, len(keys), [None, pa.py_buffer(raw)])
 
 
 def _ranked(column: Column) -> Keys:
     """Keys of any type that Arrow can sort: places in the sorted dictionary."""
     encoded = column.array.dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary)
+    order = pc.array_sort_indices(encoded.dictionary)
     rank = np.empty(len(order), np.int64)
     rank[np.asarray(order)] = np.arange(len(order))
-    keys = rank[np.asarray(encoded.indices)]
     dictionary = encoded.dictionary.take(order)
+    keys = rank[np.asarray(encoded.indices)]
     return Keys(keys, 0, max(len(order) - 1, 0), lambda keys: [dictionary.take(pa.array(keys))])
 
 
 def _with_nulls(column: Column) -> Keys:
+    """Null is the key below the least; where -2**63 leaves no room for it, the keys are made dense."""
     valid = np.asarray(column.array.is_valid())
-    present = _column_keys(column.take(valid)).dense()
-    keys = np.zeros(len(column), np.int64)
-    keys[valid] = present.keys + 1
+    present = _of_values(column.take(valid)) if not pa.types.is_null(column.type) else None
+    if present is None or not len(present.keys):
+        return Keys(np.zeros(len(column), np.int64), 0, 0, lambda keys: [pa.nulls(len(keys), column.type)])
+    if present.low == _LOWEST:
+        present = present.dense()
+    null = present.low - 1
+    keys = np.full(len(column), null)
+    keys[valid] = present.keys
+    held = present
 
     def decode(keys: np.ndarray) -> list[pa.Array]:
-        nothing = keys == 0
-        if present.keys.size == 0:
-            return [pa.nulls(len(keys), column.type)]
-        values = present.decode(np.maximum(keys - 1, 0))[0]
-        return [pc.if_else(pa.array(nothing), pa.scalar(None, column.type), values)]
+        values = held.decode(np.maximum(keys, held.low))[0]
+        return [pc.if_else(pa.array(keys == null), pa.scalar(None, column.type), values)]
 
-    return Keys(keys, 0, present.high + 1, decode)
-
-
-__all__ = ["Keys", "from_int64", "numbers", "order_keys"]
+    return Keys(keys, null, held.high, decode)

@@ -1,7 +1,9 @@
 """Sorting rows inside their groups: first by group (radix), then each group by itself.
 
-Groups of like size are laid side by side as the rows of a matrix, so that one call of numpy sorts them all. The work
-is n log(group size) instead of n log n, and there is no loop over groups: only one over powers of two.
+Groups of one size are laid side by side as the rows of a matrix, so that one call of numpy sorts many of
+them, and short rows, which is what most groups are, by sorting networks. The work is n log(group size)
+instead of n log n. The loop is over the different sizes, of which n rows can have at most sqrt(2 n), and
+over blocks that fit the cache.
 """
 
 from __future__ import annotations
@@ -10,45 +12,53 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .groups import Groups
-from .ordering import Keys
+from .groups import Groups, stable_order
 
-_LAST = np.int64(2**63 - 1)
-
-
-def sort_in_groups(groups: Groups, keys: Keys) -> tuple[np.ndarray, np.ndarray]:
-    """The group codes and keys in the order of (group, key)."""
-    order = groups.order
-    sizes = groups.sizes
-    by_group = keys.keys[order]
-    for places, matrix, real in _matrices(sizes, groups.starts, by_group):
-        matrix.sort(axis=1)
-        by_group[places[real]] = matrix[real]
-    return np.repeat(np.arange(groups.count), sizes), by_group
+_BLOCK = 1 << 15
 
 
-def argsort_in_groups(groups: Groups, keys: Keys) -> np.ndarray:
-    """The rows in the order of (group, key), rows of equal key in their own order."""
-    order = groups.order
-    sorted_order = order.copy()
-    for places, matrix, real in _matrices(groups.sizes, groups.starts, keys.keys[order]):
-        moved = np.take_along_axis(places, matrix.argsort(axis=1, kind="stable"), axis=1)
-        sorted_order[places[real]] = order[moved[real]]
-    return sorted_order
+def sort_in_groups(groups: Groups, keys: np.ndarray) -> np.ndarray:
+    """The keys in the order of (group, key).
+
+    >>> sort_in_groups(Groups(np.array([1, 0, 1]), 2), np.array([9, 5, 7]))
+    array([5, 7, 9])
+    """
+    ordered = keys[groups.order]
+    for places in _blocks(groups):
+        block = ordered[places]
+        block.sort(axis=-1)
+        ordered[places] = block
+    return ordered
 
 
-def _matrices(
-    sizes: np.ndarray, starts: np.ndarray, by_group: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Groups of at least two rows by size class: their places, their keys padded with the greatest, what is real."""
-    classes = np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)
-    for width_class in np.unique(classes):
-        if width_class == 0:
+def argsort_in_groups(groups: Groups, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows in the order of (group, key), rows of equal key in any order, and their keys.
+
+    >>> argsort_in_groups(Groups(np.array([1, 0, 1]), 2), np.array([9, 5, 7]))
+    (array([1, 2, 0]), array([5, 7, 9]))
+    """
+    order = groups.order.copy()
+    ordered = keys[order]
+    for places in _blocks(groups):
+        moved = ordered[places].argsort(axis=-1)
+        moved += places.start if isinstance(places, slice) else places[:, :1]
+        order[places], ordered[places] = order[moved], ordered[moved]
+    return order, ordered
+
+
+def _blocks(groups: Groups) -> Iterator[np.ndarray | slice]:
+    """Where the groups of two rows and more lie: a matrix of places, a group a row, or one group's slice."""
+    starts = groups.starts
+    members = np.bincount(groups.sizes)
+    by_size = stable_order(groups.sizes, len(members))
+    ends = np.cumsum(members)
+    for size in np.flatnonzero(members[2:]) + 2:
+        chosen = starts[by_size[ends[size] - members[size] : ends[size]]]
+        if len(chosen) == 1 or size >= _BLOCK:
+            for start in chosen.tolist():
+                yield slice(start, start + int(size))
             continue
-        chosen = np.flatnonzero(classes == width_class)
-        width = int(sizes[chosen].max())
-        column = np.arange(width)
-        real = column < sizes[chosen][:, None]
-        places = np.minimum(starts[chosen][:, None] + column, len(by_group) - 1)
-        matrix = np.where(real, by_group[places], _LAST)
-        yield places, matrix, real
+        columns = np.arange(size)
+        step = _BLOCK // int(size)
+        for first in range(0, len(chosen), step):
+            yield chosen[first : first + step, None] + columns

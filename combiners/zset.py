@@ -1,13 +1,14 @@
 """The Z-set kernel: a sparse map from item to integer weight for each group.
 
-An accumulator is a list of `(item, weight)` in the order of the items, each item once, no weight zero. That form is
-canonical: two accumulators are equal exactly if the multisets are, so "taken back" equals "never seen". One kernel
-(sort, sum the weights of equal items, drop zeros) serves adding rows and merging accumulators; what a combiner makes
-of a Z-set is only its `extract`.
+An accumulator is a list of `(item, weight)` in the order of the items, each item once, no weight zero. That
+form is canonical: two accumulators are equal exactly if the multisets are, so "taken back" equals "never
+seen". One kernel (sort, sum the weights of equal items, drop zeros) serves adding rows and merging
+accumulators; what a combiner makes of a Z-set is only its `extract`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +17,8 @@ import pyarrow as pa
 from .algebra import Accumulators, CombineFn, Weights
 from .columns import Column
 from .groups import Groups
-from .ordering import Keys, order_keys
+from .ordering import Keys, packed_keys
+from .segments import sum_int64
 from .sorting import argsort_in_groups, sort_in_groups
 
 
@@ -69,24 +71,17 @@ class Items:
 class ZSet(CombineFn):
     """Z-sets over items of one or more columns, ordered by the first column, then the next.
 
-    >>> import pyarrow as pa
+    >>> import numpy as np, pyarrow as pa
     >>> from uncombine.combiners.groups import Groups
     >>> z = ZSet((pa.int64(),))
-    >>> import numpy as np
     >>> (held,) = z.add(Groups.single(3), Column(pa.array([5, 7, 5])), weights=np.array([1, 1, -1]))
     >>> held.to_pylist()
     [[{'item': 7, 'weight': 1}]]
     """
 
-    vector = False
     types: tuple[pa.DataType, ...]
+    names: tuple[str, ...] = ("item",)
     nullable: tuple[bool, ...] = field(default=(), kw_only=True)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return ("item", "by", "tie")[: len(self.types)] if len(self.types) <= 3 else tuple(
-            f"item{i}" for i in range(len(self.types))
-        )
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -97,6 +92,8 @@ class ZSet(CombineFn):
         return self.pack(consolidate(groups, columns, weights))
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        if not (groups.sizes > 1).any():
+            return (alone(groups, accumulators[0]),)
         held = self.items(accumulators)
         item_groups = Groups(np.repeat(groups.codes, np.diff(held.offsets)), groups.count)
         return self.pack(consolidate(item_groups, [Column(c) for c in held.columns], held.weights))
@@ -107,46 +104,131 @@ class ZSet(CombineFn):
 
     def items(self, accumulators: Accumulators) -> Items:
         """The flat items of an accumulator column."""
-        lists = accumulators[0]
-        offsets = np.asarray(lists.offsets).astype(np.int64)
-        *columns, weights = lists.flatten().flatten()
-        return Items(offsets - offsets[0], tuple(columns), np.asarray(weights))
+        offsets, struct = flat_lists(accumulators[0])
+        *columns, weights = struct.flatten()
+        return Items(offsets, tuple(columns), np.asarray(weights))
 
     def pack(self, items: Items) -> Accumulators:
         """The accumulator column of flat items."""
         kind = self.fields[0].type
-        struct = pa.StructArray.from_arrays([*items.columns, pa.array(items.weights)], fields=list(kind.value_type))
+        struct = pa.StructArray.from_arrays(
+            [*items.columns, pa.array(items.weights)], fields=list(kind.value_type)
+        )
         return (pa.ListArray.from_arrays(pa.array(items.offsets, pa.int32()), struct, type=kind),)
 
 
-def consolidate(groups: Groups, columns: tuple[Column, ...] | list[Column], weights: Weights = None) -> Items:
+def flat_lists(lists: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """The elements of a list column one behind the other, with offsets that start at 0."""
+    offsets = np.asarray(lists.offsets).astype(np.int64)
+    return offsets - offsets[0], lists.flatten()
+
+
+def alone(groups: Groups, lists: pa.Array) -> pa.Array:
+    """A list column put in the order of the groups, of which none has two; empty where there is none."""
+    if np.array_equal(groups.codes, np.arange(groups.count)):
+        return lists
+    places = np.full(groups.count, len(lists))
+    places[groups.codes] = np.arange(len(lists))
+    return pa.concat_arrays([lists, pa.array([[]], lists.type)]).take(pa.array(places))
+
+
+def consolidate(groups: Groups, columns: Sequence[Column], weights: Weights = None) -> Items:
     """Rows as canonical Z-sets: sort by (group, item), sum the weights of equal items, drop zeros."""
-    keys = order_keys(columns)
+    keys = packed_keys(columns)
+    if len(keys) == 1:
+        if groups.count * keys[0].span <= 2 * len(groups):
+            return _tabulated(groups, keys[0], weights)
+        flat = _sort_flat(groups, keys[0], weights)
+        if flat is not None:
+            return flat
+    order, ordered = argsort_in_groups(groups, keys[0].keys)
+    fresh = _fresh(groups, ordered)
+    for more in keys[1:]:
+        _refine(order, fresh, more.keys)
+    starts = np.flatnonzero(fresh)
+    weighed = None if weights is None else weights[order]
+    rows = order[starts]
+    present = [ordered[starts], *(part.keys[rows] for part in keys[1:])]
+    return _items(groups, fresh, starts, weighed, keys, present)
+
+
+def _sort_flat(groups: Groups, keys: Keys, weights: Weights) -> Items | None:
+    """Sorting keys alone, their weights in the lowest bits; None if there are not bits enough."""
     if weights is None:
-        codes, ordered = sort_in_groups(groups, keys)
-        starts = _boundaries(codes, ordered)
-        summed = np.diff(starts, append=len(codes))
+        ordered, weighed = sort_in_groups(groups, keys.keys), None
     else:
-        order = argsort_in_groups(groups, keys)
-        codes, ordered = groups.codes[order], keys.keys[order]
-        starts = _boundaries(codes, ordered)
-        summed = np.add.reduceat(weights[order], starts) if len(starts) else np.empty(0, np.int64)
-        kept = summed != 0
-        if not kept.all():
-            starts, summed = starts[kept], summed[kept]
-    return _items(groups.count, codes[starts], ordered[starts], summed, keys)
+        least, most = (int(weights.min()), int(weights.max())) if len(weights) else (0, 0)
+        bits = (most - least).bit_length()
+        if keys.span << bits >= 2**63:
+            return None
+        mixed = keys.keys - keys.low
+        mixed <<= bits
+        mixed |= weights - least
+        ordered = sort_in_groups(groups, mixed)
+        weighed = (ordered & ((1 << bits) - 1)) + least
+        ordered >>= bits
+        ordered += keys.low
+    fresh = _fresh(groups, ordered)
+    starts = np.flatnonzero(fresh)
+    return _items(groups, fresh, starts, weighed, [keys], [ordered[starts]])
 
 
-def _boundaries(codes: np.ndarray, ordered: np.ndarray) -> np.ndarray:
-    """Where a run of equal (group, item) starts."""
-    fresh = np.empty(len(codes), np.bool_)
-    fresh[:1] = True
+def _tabulated(groups: Groups, keys: Keys, weights: Weights) -> Items:
+    """Few groups times few keys: the weights are summed in a table of all pairs."""
+    cells = groups.codes * keys.span
+    cells += keys.keys
+    cells -= keys.low
+    size = groups.count * keys.span
+    table = np.bincount(cells, minlength=size) if weights is None else sum_int64(Groups(cells, size), weights)
+    filled = np.flatnonzero(table)
+    offsets = np.searchsorted(filled, np.arange(groups.count + 1) * keys.span)
+    present = filled - np.repeat(np.arange(groups.count) * keys.span - keys.low, np.diff(offsets))
+    return Items(offsets, tuple(keys.decode(present)), table[filled])
+
+
+def _fresh(groups: Groups, ordered: np.ndarray) -> np.ndarray:
+    """Where an item differs from the one before it in the order of (group, item)."""
+    fresh = np.empty(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-    fresh[1:] |= codes[1:] != codes[:-1]
-    return np.flatnonzero(fresh)
+    fresh[groups.starts[groups.sizes > 0]] = True
+    return fresh
 
 
-def _items(count: int, codes: np.ndarray, ordered: np.ndarray, weights: np.ndarray, keys: Keys) -> Items:
-    offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(codes, minlength=count), out=offsets[1:])
-    return Items(offsets, tuple(keys.decode(ordered)), weights)
+def _refine(order: np.ndarray, fresh: np.ndarray, keys: np.ndarray) -> None:
+    """Sort, in place, the rows that are alike so far by further keys."""
+    starts = np.flatnonzero(fresh)
+    sizes = np.diff(starts, append=len(order))
+    several = sizes > 1
+    if not several.any():
+        return
+    tied = np.flatnonzero(np.repeat(several, sizes))
+    rows = order[tied]
+    runs = Groups(np.repeat(np.arange(int(several.sum())), sizes[several]), int(several.sum()))
+    moved, ordered = argsort_in_groups(runs, keys[rows])
+    order[tied], fresh[tied] = rows[moved], _fresh(runs, ordered)
+
+
+def _items(
+    groups: Groups,
+    fresh: np.ndarray,
+    starts: np.ndarray,
+    weighed: Weights,
+    keys: Sequence[Keys],
+    present: Sequence[np.ndarray],
+) -> Items:
+    """Items that start where `fresh` says, with sums of the sorted weights, but for those of weight zero."""
+    bounds = np.append(groups.starts, len(fresh))
+    if len(starts) == len(fresh):
+        offsets, weights = bounds, np.ones(len(fresh), np.int64) if weighed is None else weighed
+    else:
+        offsets = np.append(np.cumsum(fresh) - 1, len(starts))[bounds]
+        if weighed is None:
+            weights = np.diff(starts, append=len(fresh))
+        else:
+            weights = np.diff(np.cumsum(weighed)[np.append(starts[1:], len(fresh)) - 1], prepend=0)
+    kept = weights != 0
+    if not kept.all():
+        offsets = np.append(0, np.cumsum(kept))[offsets]
+        weights, present = weights[kept], [part[kept] for part in present]
+    columns = [column for part, values in zip(keys, present, strict=True) for column in part.decode(values)]
+    return Items(offsets, tuple(columns), weights)
