@@ -89,6 +89,15 @@ class Plan:
         """`count` accumulators that have seen nothing."""
         return tuple(a for part in self.parts for a in part.fn.zero(count))
 
+    def is_zero(self, accumulators: Accumulators) -> np.ndarray:
+        """Which accumulators are as if they had seen nothing; rounding left in parts that are no group is overlooked."""
+        zero = np.ones(len(accumulators[0]) if accumulators else 0, np.bool_)
+        for part in self.parts:
+            if part.fn.capability is Capability.GROUP:
+                for column in accumulators[self._slices[part]]:
+                    zero &= _nothing(column)
+        return zero
+
     def negate(self, accumulators: Accumulators) -> Accumulators:
         """The inverse of each accumulator."""
         return tuple(a for part in self.parts for a in part.fn.negate(accumulators[self._slices[part]]))
@@ -107,6 +116,18 @@ class Plan:
             lowered.finish([accumulators[self._slices[part]] for part in lowered.parts])
             for lowered in self.lowered.values()
         ]
+
+
+def _nothing(column: pa.Array) -> np.ndarray:
+    """Where an accumulator column holds a zero: the number, or the empty list."""
+    if pa.types.is_list(column.type) or pa.types.is_map(column.type):
+        return np.asarray(pc.equal(pc.list_value_length(column), 0))
+    if pa.types.is_struct(column.type):
+        fields = [_nothing(field) for field in column.flatten()]
+        return np.logical_and.reduce(fields) if fields else np.ones(len(column), np.bool_)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return np.asarray(pc.equal(column, pa.scalar(0, column.type)))
+    return np.asarray(column.is_null())
 
 
 class _Source:

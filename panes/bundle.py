@@ -96,13 +96,18 @@ def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows
     return Rows(table, keys, times, weights, bad)
 
 
-def cells_of(grouping: Grouping, plan: Plan, facts: Sequence[Fact], rows: Rows, output_watermark: int) -> Cells:
-    """The cells of some rows. Sliding windows are combined by slice first, so that rows are not multiplied."""
+def cells_of(
+    grouping: Grouping, plan: Plan, facts: Sequence[Fact], rows: Rows, output_watermark: int, merge: bool = True
+) -> Cells:
+    """The cells of some rows, windows merged among them unless told not to.
+
+    Sliding windows are combined by slice first, so that rows are not multiplied.
+    """
     window = grouping.window
     row, start, end = _assign(window, rows)
     unassigned = len(rows) - len(np.unique(row)) if row is not None else 0
     keys = rows.keys if row is None else [k.take(pa.array(row)) for k in rows.keys]
-    if window.merging:
+    if window.merging and merge:
         codes = group_rows(keys, len(start))[0].codes
         merged = window.merge(codes, start, end)
         groups = Groups(merged.window_id, len(merged.start))
@@ -110,7 +115,7 @@ def cells_of(grouping: Grouping, plan: Plan, facts: Sequence[Fact], rows: Rows, 
         np.minimum.at(first, groups.codes, np.arange(len(start)))
         start, end = merged.start, merged.end
     else:
-        bounds = [pa.array(start), pa.array(end)] if isinstance(window, Inherit) or not window.end_follows_start else [
+        bounds = [pa.array(start), pa.array(end)] if not window.end_follows_start else [
             pa.array(start)
         ]
         groups, first = group_rows([*keys, *bounds], len(start))

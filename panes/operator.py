@@ -23,6 +23,7 @@ from ..errors import TypeMismatch
 from ..triggers import compile_trigger, truth
 from ..triggers.program import Moment, State
 from ..windows import holds as timestamp_holds
+from .atoms import Atoms, atom_schema
 from .bundle import Cells, Rows, cells_of, good_rows, key_hashes
 from .emit import Emitter, Firing
 from .grouping import Grouping
@@ -111,8 +112,6 @@ class Operator:
         """The state before any row."""
         atoms = None
         if self.splits:
-            from .atoms import atom_schema
-
             atoms = Store(atom_schema(self.shape))
         return OperatorState(Store(self.shape.schema), atoms)
 
@@ -166,16 +165,14 @@ class _Step:
         if merging:
             touched = np.unique(key_hashes(rows.keys, len(rows))) if len(rows) else np.empty(0, np.uint64)
         else:
-            whole = cells_of(grouping, self.op.plan, self.op.facts, rows, self.state.output_watermark)
+            whole = self._cells(rows)
             touched = np.unique(key_hashes(whole.keys, len(whole), whole.start))
         clocks = {"processing": self.now, "event": self.after}
         table, store = self.state.windows.take(touched, clocks)
         self.live = self.op.shape.read(table)
-        self.atoms = None
+        self.atoms: Atoms | None = None
         if self.state.atoms is not None:
-            from .atoms import Atoms
-
-            self.atoms = Atoms.take(self.op, self.state.atoms, touched)
+            self.atoms = Atoms.take(self.op, self.state.atoms, self.live, touched)
         self._processing_timers()
         self._take_in(rows, whole)
         self._advance()
@@ -200,7 +197,7 @@ class _Step:
 
     def _round(self, rows: Rows, cells: Cells | None) -> None:
         if cells is None:
-            cells = cells_of(self.grouping, self.op.plan, self.op.facts, rows, self.state.output_watermark)
+            cells = self._cells(rows)
         self.counts += Counts(unassigned=cells.unassigned)
         taken: Incorporated = incorporate(self.op, self.live, cells, self.before, self._moment_of, self.atoms)
         self.live = taken.live
@@ -217,6 +214,10 @@ class _Step:
         active = m.got & ~self.root.done(self.live.num)
         self.root.on_rows(self.live.num, active, m)
         self._evaluate(m, active)
+
+    def _cells(self, rows: Rows) -> Cells:
+        op = self.op
+        return cells_of(self.grouping, op.plan, op.facts, rows, self.state.output_watermark, merge=not op.splits)
 
     def _late(self, rows: Rows, late: Cells) -> None:
         if self.grouping.late == "emit":

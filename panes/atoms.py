@@ -1,0 +1,255 @@
+"""Merging windows over a changelog: what a window is made of is kept apart, so that it can fall apart again.
+
+A row that is taken back may be the one that bridged two bursts. So for inputs that carry retractions the contents are
+kept by (key, row's own window), here called atoms, and the merged windows of a key are worked out anew from its atoms
+whenever rows touch it. What an old window had emitted is owed by the first window that now stands in its place; its
+trigger's state goes to all of them. A window that lost all its rows stays, with nothing in it, as long as it owes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.groups import Groups, group_rows
+from ..combiners.segments import extreme, sum_int64
+from ..triggers.program import Moment
+from ..windows import Merged
+from .bundle import Cells, key_hashes
+from .incorporate import IDENTITY, Incorporated, eager_ghosts, facts_by_window, horizon
+from .live import MAX_TIME, MIN_TIME, Live, Shape, regroup
+from .store import NEVER, Store
+
+if TYPE_CHECKING:
+    from .operator import Operator
+
+_NUMBERS = ("start", "end", "weight", "earliest", "latest")
+
+
+def atom_schema(shape: Shape) -> pa.Schema:
+    """The columns of stored atoms."""
+    keys = [(f"key.{i}", kind) for i, kind in enumerate(shape.key_types)]
+    numbers = [(f"num.{name}", pa.int64()) for name in _NUMBERS]
+    return pa.schema([*keys, *numbers, *((f"acc.{i}", f.type) for i, f in enumerate(shape.acc_fields))])
+
+
+@dataclass
+class Atoms:
+    """The atoms of the keys that a step touches."""
+
+    op: Operator
+    store: Store
+    held: Cells
+
+    @classmethod
+    def take(cls, op: Operator, store: Store, live: Live, touched: np.ndarray) -> Atoms:
+        """Out of the store, for the keys of the bundle and of the windows in hand."""
+        hashes = np.union1d(touched, key_hashes(live.keys, len(live)))
+        table, left = store.take(hashes, {})
+        keys = [_flat(table, f"key.{i}") for i in range(len(op.shape.key_types))]
+        numbers = {name: np.asarray(_flat(table, f"num.{name}")) for name in _NUMBERS}
+        acc = tuple(_flat(table, f"acc.{i}") for i in range(len(op.shape.acc_fields)))
+        return cls(op, left, _cells(keys, acc, numbers))
+
+    def put(self, watermark: int) -> Store:
+        """Back into the store, without the atoms of windows that have expired."""
+        held = self.held
+        merged = self._merged(held)
+        held = held.take(horizon(self.op, merged.end)[merged.window_id] > watermark)
+        columns = {f"key.{i}": key for i, key in enumerate(held.keys)}
+        columns.update({f"num.{name}": pa.array(getattr(held, name)) for name in _NUMBERS})
+        columns.update({f"acc.{i}": a for i, a in enumerate(held.acc)})
+        wake = {name: np.full(len(held), NEVER) for name in ("event", "processing", "hold")}
+        return self.store.put(key_hashes(held.keys, len(held)), pa.table(columns, schema=self.store.schema), wake)
+
+    def incorporate(
+        self, live: Live, cells: Cells, before: int, moment_of: Callable[[Live], Moment]
+    ) -> Incorporated:
+        """Cells go into the atoms, and the windows of the keys are worked out anew."""
+        op = self.op
+        cells, late = self._horizon(cells, before)
+        self.held = self._with(cells)
+        fresh = self._windows()
+        keys = [pa.concat_arrays(list(columns)) for columns in zip(live.keys, fresh.keys, cells.keys, strict=True)]
+        codes = group_rows(keys, len(live) + len(fresh) + len(cells))[0].codes
+        old_code, new_code, cell_code = np.split(codes, np.cumsum([len(live), len(fresh)]))
+        pairs = _overlaps(old_code, live.num["start"], live.num["end"], new_code, fresh.start, fresh.end)
+        emptied = np.setdiff1d(np.arange(len(live)), pairs[0])
+        out = self._carry_over(live, fresh, pairs, emptied, before, moment_of)
+        code = np.concatenate([new_code, old_code[emptied]])
+        component = op.grouping.window.merge(
+            np.concatenate([code, old_code, cell_code]),
+            np.concatenate([out.num["start"], live.num["start"], cells.start]),
+            np.concatenate([out.num["end"], live.num["end"], cells.end]),
+        ).window_id
+        mine, of_cells = component[: len(out)], component[len(out) + len(live) :]
+        count = int(component.max(initial=-1)) + 1
+        stirred = np.zeros(count, np.bool_)
+        stirred[of_cells] = True
+        same = np.zeros(len(out), np.bool_)
+        same[pairs[1][_alike(live, out, *pairs)]] = True
+        same[len(fresh) :] = True
+        touched = np.zeros(len(out), np.bool_)
+        touched[_overlaps(code, out.num["start"], out.num["end"], cell_code, cells.start, cells.end)[0]] = True
+        just_emptied = (np.arange(len(out)) >= len(fresh)) & (out.num["weight"] != 0)
+        got = stirred[mine] & (touched | ~same | just_emptied)
+        out.num["weight"][len(fresh) :] = 0
+        done = op.root.done(out.num)
+        out.num["fresh"] |= got & ~done
+        facts = {name: values[mine] for name, values in facts_by_window(Groups(of_cells, count), cells).items()}
+        born = np.ones(len(out), np.bool_)
+        born[pairs[1]] = False
+        born[len(fresh) :] = False
+        window_of = np.full(count, -1)
+        window_of[mine[::-1]] = np.arange(len(out))[::-1]
+        rows_of = cells.of_row[0], window_of[of_cells[cells.of_row[1]]]
+        finished = int(cells.count[(window_of[of_cells] >= 0) & done[window_of[of_cells]]].sum()) if len(out) else 0
+        dropped = int(late.count.sum()) if late is not None else 0
+        return Incorporated(
+            out, got, born, facts, dropped, finished, late, eager_ghosts(op, out), (rows_of[0], rows_of[1])
+        )
+
+    def _horizon(self, cells: Cells, before: int) -> tuple[Cells, Cells | None]:
+        """The cells whose window, with all that is there, has not expired; and the others, merged among themselves."""
+        both = _join(self.held, cells)
+        merged = self._merged(both)
+        expired = horizon(self.op, merged.end)[merged.window_id[len(self.held) :]] <= before
+        if not expired.any():
+            return cells, None
+        late = cells.take(expired)
+        return cells.take(~expired), _merge_cells(self.op, late, self._merged(late).window_id, hull=True)
+
+    def _with(self, cells: Cells) -> Cells:
+        both = _join(self.held, cells)
+        groups, _ = group_rows([*both.keys, pa.array(both.start), pa.array(both.end)], len(both))
+        joined = _merge_cells(self.op, both, groups.codes)
+        return joined.take((joined.weight != 0) | ~self.op.plan.is_zero(joined.acc))
+
+    def _windows(self) -> Cells:
+        return _merge_cells(self.op, self.held, self._merged(self.held).window_id, hull=True)
+
+    def _merged(self, cells: Cells) -> Merged:
+        codes = group_rows(cells.keys, len(cells))[0].codes
+        return self.op.grouping.window.merge(codes, cells.start, cells.end)
+
+    def _carry_over(
+        self,
+        live: Live,
+        fresh: Cells,
+        pairs: tuple[np.ndarray, np.ndarray],
+        emptied: np.ndarray,
+        before: int,
+        moment_of: Callable[[Live], Moment],
+    ) -> Live:
+        op, count = self.op, len(fresh) + len(emptied)
+        at = pa.array(emptied)
+        keys = [pa.concat_arrays([new, old.take(at)]) for new, old in zip(fresh.keys, live.keys, strict=True)]
+        out = op.shape.fresh(count, keys)
+        for name in _NUMBERS:
+            out.num[name] = np.concatenate([getattr(fresh, name), live.num[name][emptied]])
+        zero = op.plan.zero(len(emptied))
+        out.acc = tuple(pa.concat_arrays([new, nothing]) for new, nothing in zip(fresh.acc, zero, strict=True))
+        old = np.concatenate([pairs[0], emptied])
+        into = np.concatenate([pairs[1], len(fresh) + np.arange(len(emptied))])
+        sources = {name: values[old] for name, values in live.num.items()}
+        same = _alike(live, out, old, into)
+        known = np.zeros(count, np.bool_)
+        known[into[same]] = True
+        out.num["born_late"] = ~known & (before >= out.num["end"])
+        for name in IDENTITY:
+            out.num[name][into[same]] = sources[name][same]
+        np.logical_or.at(out.num["fresh"], into, sources["fresh"])
+        alone = (np.bincount(old, minlength=len(live))[old] == 1) & (np.bincount(into, minlength=count)[into] == 1)
+        plain = same & alone
+        for name in op.root.columns():
+            out.num[name][into[plain]] = sources[name][plain]
+        op.root.merge(sources, out.num, into, ~plain, moment_of(out))
+        if live.owed is not None:
+            _, first = np.unique(old, return_index=True)
+            out.owed = regroup(live.owed.take(pa.array(old[first])), into[first], count)
+        return out
+
+
+def _alike(live: Live, out: Live, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Which pairs of an old and a new window are the same window."""
+    same: np.ndarray = (live.num["start"][old] == out.num["start"][new]) & (live.num["end"][old] == out.num["end"][new])
+    return same
+
+
+def _overlaps(
+    code_a: np.ndarray, start_a: np.ndarray, end_a: np.ndarray, code_b: np.ndarray, start_b: np.ndarray, end_b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (a, b) of intervals of one code that share an instant, by a and then by start of b.
+
+    The intervals b of a code do not overlap each other, or are so few that those that do are found again by `end`.
+    """
+    if len(code_a) == 0 or len(code_b) == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    order = np.lexsort((start_b, code_b))
+    code, start, end = code_b[order], start_b[order], end_b[order]
+    first_of_code = np.searchsorted(code, code_a, side="left")
+    # Within a code, candidates are all b that start before a ends; those that end too early are left out after.
+    stop = _search(code, start, code_a, end_a)
+    sizes = np.maximum(stop - first_of_code, 0)
+    a = np.repeat(np.arange(len(code_a)), sizes)
+    b = np.repeat(first_of_code, sizes) + np.arange(len(a)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    kept = end[b] > start_a[a]
+    return a[kept], order[b[kept]]
+
+
+def _search(code: np.ndarray, start: np.ndarray, code_a: np.ndarray, end_a: np.ndarray) -> np.ndarray:
+    """For each a, the first place in (code, start) order that is not before (code_a, end_a)."""
+    both_code = np.concatenate([code, code_a])
+    both_time = np.concatenate([start, end_a])
+    is_a = np.concatenate([np.zeros(len(code), np.int64), np.ones(len(code_a), np.int64)])
+    order = np.lexsort((1 - is_a, both_time, both_code))
+    before = np.cumsum(is_a[order] == 0)
+    out = np.empty(len(code_a), np.int64)
+    where = order[is_a[order] == 1] - len(code)
+    out[where] = before[is_a[order] == 1]
+    return out
+
+
+def _cells(keys: list[pa.Array], acc: tuple[pa.Array, ...], numbers: dict[str, np.ndarray]) -> Cells:
+    count = len(numbers["start"])
+    none = np.zeros(count, np.int64)
+    return Cells(keys, count=none, facts={}, of_row=(np.empty(0, np.int64), np.empty(0, np.int64)), acc=acc, **numbers)
+
+
+def _join(a: Cells, b: Cells) -> Cells:
+    keys = [pa.concat_arrays([x, y]) for x, y in zip(a.keys, b.keys, strict=True)]
+    acc = tuple(pa.concat_arrays([x, y]) for x, y in zip(a.acc, b.acc, strict=True))
+    return _cells(keys, acc, {name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in _NUMBERS})
+
+
+def _merge_cells(op: Operator, cells: Cells, into: np.ndarray, hull: bool = False) -> Cells:
+    """Cells summed by number."""
+    count = int(into.max(initial=-1)) + 1
+    groups = Groups(into, count)
+    first = np.full(count, len(into))
+    np.minimum.at(first, into, np.arange(len(into)))
+    at = pa.array(first)
+    numbers = {
+        "start": extreme(groups, cells.start, MAX_TIME, np.minimum) if hull else cells.start[first],
+        "end": extreme(groups, cells.end, MIN_TIME, np.maximum) if hull else cells.end[first],
+        "weight": sum_int64(groups, cells.weight),
+        "earliest": extreme(groups, cells.earliest, MAX_TIME, np.minimum),
+        "latest": extreme(groups, cells.latest, MIN_TIME, np.maximum),
+    }
+    merged = _cells([k.take(at) for k in cells.keys], op.plan.merge(groups, cells.acc), numbers)
+    return replace(
+        merged,
+        count=sum_int64(groups, cells.count),
+        facts={name: sum_int64(groups, values) for name, values in cells.facts.items()},
+        of_row=(cells.of_row[0], into[cells.of_row[1]]),
+    )
+
+
+def _flat(table: pa.Table, name: str) -> pa.Array:
+    column = table[name]
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])
+
