@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "UncombineError",
+    "changelog",
     "local",
     "plot",
     *combiners.__all__,
@@ -26,10 +27,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from .panes import local, plot
+    from .panes import changelog, local, plot
 else:
     # Loaded at first use, so that `import uncombine` stays light.
-    _LAZY = {"local": ".panes.local", "plot": ".panes.plot"}
+    _LAZY = {"changelog": ".panes.changelog", "local": ".panes.local", "plot": ".panes.plot"}
 
     def __getattr__(name: str) -> ModuleType:
         if name in _LAZY:
