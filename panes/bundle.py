@@ -30,6 +30,8 @@ class Rows:
     times: np.ndarray
     weights: Weights
     bad: int
+    places: np.ndarray
+    """Where in the bundle each row stood."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -38,7 +40,8 @@ class Rows:
         """Some of the rows, in this order."""
         at = pa.array(places)
         weights = None if self.weights is None else self.weights[places]
-        return Rows(self.table.take(at), [k.take(at) for k in self.keys], self.times[places], weights, 0)
+        keys = [k.take(at) for k in self.keys]
+        return Rows(self.table.take(at), keys, self.times[places], weights, 0, self.places[places])
 
 
 @dataclass
@@ -93,7 +96,7 @@ def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows
         table, times = table.filter(pa.array(valid)), times[valid]
     keys = [normal_keys(flat(table[name])) for name in grouping.by]
     weights = None if grouping.diff is None else weights_of(table, grouping.diff)
-    return Rows(table, keys, times, weights, bad)
+    return Rows(table, keys, times, weights, bad, np.flatnonzero(valid))
 
 
 def cells_of(

@@ -22,6 +22,7 @@ from .watermarks import Watermarks
 
 _COUNTS = b"uncombine.counts"
 _WATERMARKS = b"uncombine.output_watermarks"
+_DROPPED = b"uncombine.dropped_rows"
 _OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "time"))
 
 
@@ -146,6 +147,7 @@ class _Run:
         self.out: list[pa.Table] = []
         self.late: list[pa.Table] = []
         self.output_watermarks: list[int] = []
+        self.dropped: list[tuple[int, int]] = []
 
     def all(self, entries: list[Entry], tables: list[pa.Table | None]) -> pa.Table:
         empty = self.stages[0][1].operator.schema.empty_table()
@@ -192,8 +194,9 @@ class _Run:
                 running.state, rows, marks.least, self.now, marks.percentiles(running.percents), batch
             )
             running.state = stepped.state
-            if stepped.late_rows.num_rows:
+            if i == 0:
                 self.late.append(stepped.late_rows)
+                self.dropped += [(step, int(place)) for place in stepped.dropped_places]
             if i + 1 < len(self.stages):
                 rows = _passed_on(stage, stepped.panes)
                 following = self.stages[i + 1][1]
@@ -207,13 +210,14 @@ class _Run:
         for _, running in self.stages:
             counts += running.state.counts
         held = sum(len(running.state.windows) for _, running in self.stages)
+        late = pa.concat_tables(self.late)
         metadata = {
+            _DROPPED: json.dumps(self.dropped).encode(),
             _COUNTS: json.dumps({**asdict(counts), "held": held}).encode(),
             _WATERMARKS: json.dumps(self.output_watermarks).encode(),
         }
-        if self.late:
+        if late.num_rows:
             sink = pa.BufferOutputStream()
-            late = pa.concat_tables(self.late)
             with pa.ipc.new_stream(sink, late.schema) as writer:
                 writer.write_table(late)
             metadata[b"uncombine.late_rows"] = sink.getvalue().to_pybytes()
@@ -243,14 +247,38 @@ def dropped(result: pa.Table) -> int:
     return counts(result)["dropped"]
 
 
+def dropped_rows(result: pa.Table) -> list[tuple[int, int]]:
+    """Which rows came too late for their window: the entry of the script and the row's place in it.
+
+    >>> import uncombine as uc
+    >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
+    >>> uc.local.dropped_rows(uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()))
+    [(1, 0)]
+    """
+    return [(step, place) for step, place in json.loads(_metadata(result)[_DROPPED])]
+
+
 def output_watermarks(result: pa.Table) -> list[int]:
-    """The output watermark after each entry of the script, microseconds."""
+    """The output watermark after each entry of the script, microseconds.
+
+    >>> import uncombine as uc
+    >>> script = [uc.Elements([{"ts": 0}]), uc.Watermark("1970-01-01T00:00:01Z")]
+    >>> uc.local.output_watermarks(uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()))[-1]
+    1000000
+    """
     found: list[int] = json.loads(_metadata(result)[_WATERMARKS])
     return found
 
 
 def late_rows(result: pa.Table) -> pa.Table | None:
-    """The rows beyond the horizon that `late="emit"` gave back, or None if there were none."""
+    """The rows beyond the horizon that `late="emit"` gave back, or None if there were none.
+
+    >>> import uncombine as uc
+    >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
+    >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), late="emit", n=uc.Count())
+    >>> uc.local.late_rows(result)["x"].to_pylist()
+    [1]
+    """
     stored = _metadata(result).get(b"uncombine.late_rows")
     return None if stored is None else pa.ipc.open_stream(stored).read_all()
 
@@ -266,4 +294,4 @@ def _passed_on(stage: Stage, panes: pa.Table) -> pa.Table:
     return panes if stage.then is None else stage.then(panes)
 
 
-__all__ = ["Stage", "counts", "dropped", "late_rows", "output_watermarks", "pipeline", "run"]
+__all__ = ["Stage", "counts", "dropped", "dropped_rows", "late_rows", "output_watermarks", "pipeline", "run"]

@@ -70,6 +70,8 @@ class Stepped:
     panes: pa.Table
     state: OperatorState
     late_rows: pa.Table
+    dropped_places: np.ndarray
+    """Which rows of the bundle came too late, by their place in it."""
 
     @property
     def output_watermark(self) -> int:
@@ -154,6 +156,7 @@ class _Step:
         self.bundle = bundle
         self.out: list[pa.Table] = []
         self.late: list[pa.Table] = []
+        self.dropped: list[np.ndarray] = [np.empty(0, np.int64)]
         self.counts = Counts()
 
     def run(self) -> Stepped:
@@ -220,6 +223,7 @@ class _Step:
         return cells_of(self.grouping, op.plan, op.facts, rows, self.state.output_watermark, merge=not op.splits)
 
     def _late(self, rows: Rows, late: Cells) -> None:
+        self.dropped.append(rows.places[np.unique(late.of_row[0])])
         if self.grouping.late == "emit":
             self.late.append(rows.table.take(pa.array(np.unique(late.of_row[0]))))
         elif self.grouping.late == "duplicate":
@@ -272,7 +276,8 @@ class _Step:
             counts=self.state.counts + self.counts,
         )
         late = pa.concat_tables([self.op.schema.empty_table(), *self.late])
-        return Stepped(pa.concat_tables([self.op.output_schema.empty_table(), *self.out]), state, late)
+        panes = pa.concat_tables([self.op.output_schema.empty_table(), *self.out])
+        return Stepped(panes, state, late, np.unique(np.concatenate(self.dropped)))
 
     def _wake(self) -> dict[str, np.ndarray]:
         num = self.live.num

@@ -1,0 +1,296 @@
+"""Pictures of panes: event time across, processing time up, as the Dataflow model draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ..errors import InvalidArgument, require_column
+from .local import dropped_rows
+from .script import Clock, Elements, Entry, Watermark, check_script, tables_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_RESERVED = ("window", "event_time", "diff", "pane", "step")
+_TIMING = {"EARLY": "#7fb3e6", "ON_TIME": "#6abf7b", "LATE": "#f0b45a"}
+_RED = "#c8262b"
+
+
+@dataclass
+class _Point:
+    event: datetime
+    processing: float | datetime
+    label: str
+    late: bool
+    dropped: bool
+
+
+def panes(
+    result: pa.Table,
+    script: Sequence[Entry],
+    *,
+    time: str = "ts",
+    value: str | None = None,
+    datum: str | None = None,
+    where: dict[str, Any] | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw what `uc.local.run` gave for a script.
+
+    Data are points with their values (late ones hollow, dropped ones crossed out), the watermark is a dashed line,
+    each pane a rectangle over its window with its value, up to the time at which it was emitted; what a pane takes
+    back is written in red.
+
+    Parameters
+    ----------
+    result, script
+        The panes, and the script that gave them.
+    time
+        The event time column of the script's rows.
+    value
+        The result to write into the panes; the first, if not given.
+    datum
+        The column of the rows to write beside the points; the first number, if not given.
+    where
+        Which key to draw, such as {"user": "a"}, where there are several.
+    title, ax
+        A heading, and the axes to draw on (new ones, if not given).
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> import uncombine as uc
+    >>> script = [uc.Elements([{"ts": 0, "x": 5}], at=60_000_000), uc.Watermark(120_000_000)]
+    >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+    >>> uc.plot.panes(result, script).axes[0].get_xlabel()
+    'event time'
+    """
+    from matplotlib import pyplot
+    from matplotlib.dates import DateFormatter
+
+    entries = check_script(script)
+    names = [name for name in result.column_names if name not in _RESERVED]
+    rows = result.to_pylist()
+    for name, wanted in (where or {}).items():
+        require_column(name, result.column_names, "where=")
+        rows = [row for row in rows if row[name] == wanted]
+    shown = value or (names[-1] if names else None)
+    if value is None and names:
+        shown = next((n for n in names if n not in _script_columns(entries)), names[-1])
+    if shown is None or shown not in result.column_names:
+        raise InvalidArgument(f"value= is {value!r}, and the results are {names}")
+    clock = _clock(entries)
+    points = _points(entries, result, time, datum, where or {}, clock)
+    figure = ax.figure if ax is not None else pyplot.figure(figsize=(9, 6.5), layout="constrained")
+    axes = ax if ax is not None else figure.add_subplot()
+    span = _span(points, rows)
+    _draw_panes(axes, rows, shown, span, clock)
+    _draw_watermark(axes, entries, clock, span)
+    _draw_points(axes, points)
+    axes.set_xlim(*span)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(DateFormatter("%H:%M:%S", tz=UTC))
+    axes.set_xlabel("event time")
+    axes.set_ylabel("processing time")
+    axes.tick_params(axis="x", labelrotation=30)
+    axes.grid(alpha=0.25)
+    if title:
+        axes.set_title(title)
+    _legend(axes, points, rows)
+    return figure  # type: ignore[return-value]
+
+
+def _script_columns(entries: list[Entry]) -> set[str]:
+    columns: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, Elements):
+            if isinstance(entry.rows, pa.Table):
+                columns |= set(entry.rows.column_names)
+            else:
+                columns |= {name for row in entry.rows for name in row}
+    return columns
+
+
+def _clock(entries: list[Entry]) -> list[datetime]:
+    """Processing time after each entry; entries before the first that tells are where it starts."""
+    from ..windows import timestamp
+
+    known: list[int | None] = []
+    now: int | None = None
+    for entry in entries:
+        given = entry.t if isinstance(entry, Clock) else entry.at
+        now = max(timestamp(given), now or timestamp(given)) if given is not None else now
+        known.append(now)
+    start = next((t for t in known if t is not None), None)
+    if start is None:  # no processing time at all: draw the entries a minute apart
+        return [datetime.fromtimestamp(60 * i, UTC) for i in range(len(entries))]
+    return [_datetime(start if t is None else t) for t in known]
+
+
+def _datetime(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros / 1e6, UTC)
+
+
+def _points(
+    entries: list[Entry], result: pa.Table, time: str, datum: str | None, where: dict[str, Any], clock: list[datetime]
+) -> list[_Point]:
+    gone = set(dropped_rows(result))
+    watermark: datetime | None = None
+    points: list[_Point] = []
+    for step, (entry, table) in enumerate(zip(entries, tables_of(entries, time), strict=True)):
+        if isinstance(entry, Watermark):
+            watermark = _moved(entry)
+        if table is None:
+            continue
+        label = datum or next(
+            (f.name for f in table.schema if f.name not in where and (pa.types.is_integer(f.type) or pa.types.is_floating(f.type))),
+            None,
+        )
+        for place, row in enumerate(table.to_pylist()):
+            if any(row.get(name) != wanted for name, wanted in where.items()) or row[time] is None:
+                continue
+            event = row[time] if row[time].tzinfo else row[time].replace(tzinfo=UTC)
+            text = "" if label is None else str(row[label])
+            late = watermark is not None and event < watermark
+            points.append(_Point(event, clock[step], text, late, (step, place) in gone))
+    return points
+
+
+def _moved(entry: Watermark) -> datetime:
+    from ..windows import timestamp
+
+    return datetime.max.replace(tzinfo=UTC) if entry.t is None else _datetime(timestamp(entry.t))
+
+
+def _span(points: list[_Point], rows: list[dict[str, Any]]) -> tuple[datetime, datetime]:
+    times = [p.event for p in points]
+    for row in rows:
+        if row["window"] is not None:
+            times += [row["window"]["start"], row["window"]["end"]]
+    if not times:
+        raise InvalidArgument("there is nothing to draw: the script has no rows and the result no panes")
+    low, high = min(times), max(times)
+    margin = (high - low) * 0.04
+    return low - margin, high + margin
+
+
+def _draw_panes(
+    axes: Any, rows: list[dict[str, Any]], shown: str, span: tuple[datetime, datetime], clock: list[datetime]
+) -> None:
+    bottom: dict[Any, datetime] = {}
+    taken: dict[Any, list[str]] = {}
+    start = min(clock)
+    for row in rows:
+        window = row["window"]
+        bounds = span if window is None else (window["start"], window["end"])
+        top = _emitted_at(row, clock)
+        if row["diff"] < 0:
+            taken.setdefault((bounds, row["step"]), []).append(_text(row[shown]))
+            retracted_at = _retracted_at(row, rows, clock)
+            axes.plot(bounds, [retracted_at] * 2, color=_RED, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
+            middle = bounds[0] + (bounds[1] - bounds[0]) * 0.82
+            axes.annotate(
+                f"−{_text(row[shown])}",
+                (middle, retracted_at),
+                xytext=(0, 3),
+                textcoords="offset points",
+                color=_RED,
+                fontsize=10,
+                ha="center",
+                zorder=6,
+            )
+            continue
+        low = bottom.get(bounds, start)
+        colour = _TIMING[row["pane"]["timing"]]
+        axes.fill_between(bounds, [low] * 2, [top] * 2, color=colour, alpha=0.35, linewidth=0, zorder=1)
+        edges = [bounds[0], bounds[1], bounds[1], bounds[0], bounds[0]]
+        axes.plot(edges, [low, low, top, top, low], color=colour, linewidth=1.2, zorder=2)
+        middle = bounds[0] + (bounds[1] - bounds[0]) / 2
+        axes.annotate(
+            _text(row[shown]),
+            (middle, top),
+            xytext=(0, -12),
+            textcoords="offset points",
+            ha="center",
+            fontsize=12,
+            fontweight="bold",
+            zorder=6,
+        )
+        bottom[bounds] = top
+
+
+def _emitted_at(row: dict[str, Any], clock: list[datetime]) -> datetime:
+    at = row["pane"]["processing_time"]
+    return at if at is not None and at.year > 1 else clock[row["step"]]
+
+
+def _retracted_at(row: dict[str, Any], rows: list[dict[str, Any]], clock: list[datetime]) -> datetime:
+    """A retraction carries the pane that it takes back; when it happened is told by what was emitted with it."""
+    position = next(i for i, other in enumerate(rows) if other is row)
+    for other in rows[position:]:
+        if other["step"] == row["step"] and other["diff"] > 0:
+            return _emitted_at(other, clock)
+    return clock[row["step"]]
+
+
+def _draw_watermark(axes: Any, entries: list[Entry], clock: list[datetime], span: tuple[datetime, datetime]) -> None:
+    xs: list[datetime] = []
+    ys: list[datetime] = []
+    for entry, at in zip(entries, clock, strict=True):
+        if isinstance(entry, Watermark):
+            time = min(max(_moved(entry), span[0]), span[1])
+            if xs:
+                xs.append(xs[-1])
+                ys.append(at)
+            else:
+                xs.append(span[0])
+                ys.append(at)
+            xs.append(time)
+            ys.append(at)
+    if xs:
+        axes.plot(xs, ys, color="#2b6a3c", linestyle="--", linewidth=1.6, zorder=4)
+
+
+def _draw_points(axes: Any, points: list[_Point]) -> None:
+    for p in points:
+        face = "white" if p.late or p.dropped else "#333333"
+        edge = _RED if p.dropped else "#333333"
+        axes.scatter([p.event], [p.processing], s=60, facecolor=face, edgecolor=edge, linewidth=1.5, zorder=5)
+        if p.dropped:
+            axes.scatter([p.event], [p.processing], s=110, marker="x", color=_RED, linewidth=1.8, zorder=6)
+        axes.annotate(p.label, (p.event, p.processing), xytext=(7, -3), textcoords="offset points", fontsize=9, zorder=6)
+
+
+def _legend(axes: Any, points: list[_Point], rows: list[dict[str, Any]]) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = []
+    for timing, colour in _TIMING.items():
+        if any(row["diff"] > 0 and row["pane"]["timing"] == timing for row in rows):
+            handles.append(Patch(facecolor=colour, alpha=0.5, label=timing.lower().replace("_", " ") + " pane"))
+    if any(row["diff"] < 0 for row in rows):
+        handles.append(Line2D([], [], color=_RED, linestyle="--", label="taken back"))
+    if axes.lines and any(line.get_color() == "#2b6a3c" for line in axes.lines):
+        handles.append(Line2D([], [], color="#2b6a3c", linestyle="--", label="watermark"))
+    circle = {"marker": "o", "linestyle": "", "markeredgecolor": "#333333"}
+    handles.append(Line2D([], [], markerfacecolor="#333333", label="datum", **circle))
+    if any(p.late and not p.dropped for p in points):
+        handles.append(Line2D([], [], markerfacecolor="white", label="late datum", **circle))
+    if any(p.dropped for p in points):
+        handles.append(Line2D([], [], marker="x", linestyle="", color=_RED, label="dropped datum"))
+    axes.legend(handles=handles, loc="upper left", fontsize=9, framealpha=0.9)
+
+
+def _text(value: Any) -> str:
+    return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+__all__ = ["panes"]
