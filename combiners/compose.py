@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +30,9 @@ class Where(Combiner):
     @property
     def capability(self) -> Capability:
         return self.combiner.capability
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        return self.combiner.tolerance(magnitudes, count)
 
     def append_only(self) -> Combiner:
         return Where(self.combiner.append_only(), self.predicate)
@@ -65,6 +69,10 @@ class Mapped(Combiner):
     @property
     def capability(self) -> Capability:
         return self.combiner.capability
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        # What the function makes of a small difference is not known.
+        return math.inf if self.combiner.tolerance(magnitudes, count) else 0.0
 
     def append_only(self) -> Combiner:
         return replace(self, combiner=self.combiner.append_only())
@@ -110,6 +118,14 @@ class Arithmetic(Combiner):
     @property
     def capability(self) -> Capability:
         return weakest([side.capability for side in (self.left, self.right) if isinstance(side, Combiner)])
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        sides = [side for side in (self.left, self.right) if isinstance(side, Combiner)]
+        bounds = [side.tolerance(magnitudes, count) for side in sides]
+        if self.op in "+-":
+            return sum(bounds)
+        # A product or quotient can make a small difference as large as the other side is.
+        return math.inf if any(bounds) else 0.0
 
     def append_only(self) -> Combiner:
         left, right = (s.append_only() if isinstance(s, Combiner) else s for s in (self.left, self.right))
@@ -171,6 +187,9 @@ class Struct(Combiner):
     @property
     def capability(self) -> Capability:
         return weakest([combiner.capability for _, combiner in self.combiners])
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        return max(combiner.tolerance(magnitudes, count) for _, combiner in self.combiners)
 
     def append_only(self) -> Combiner:
         return Struct(**{name: combiner.append_only() for name, combiner in self.combiners})

@@ -42,7 +42,7 @@ class Subject:
         return type(self.fn).extract is not CombineFn.extract
 
     def nullable(self, place: int) -> bool:
-        """Whether a column may hold nulls: a combiner leaves them out itself, a bare part must ask for them."""
+        """Whether a column may hold nulls: a combiner leaves them out, a bare part must ask for them."""
         if isinstance(self.fn, Bound):
             return True
         return place < len(self.fn.nullable) and self.fn.nullable[place]
@@ -125,7 +125,7 @@ class Case:
         return 2 * self.subject.tolerance(magnitudes, count)
 
     def same(self, left: Accumulators, right: Accumulators, left_text: str, right_text: str) -> None:
-        """Raise unless two accumulators are the same: bit for bit for a GROUP, else as far as results can tell."""
+        """Raise unless two are the same: bit for bit for a GROUP, else as far as results can tell."""
         if self.subject.capability is Capability.GROUP:
             if bits(left) != bits(right):
                 self.fail(left_text, plain(left), right_text, plain(right))

@@ -23,7 +23,7 @@ from .plan import Bound
 
 @dataclass(frozen=True)
 class Law:
-    """A law by name, as an equation, with the check that raises `LawViolation` on an example that breaks it."""
+    """A law by name, as an equation, with the check that raises on an example that breaks it."""
 
     name: str
     equation: str

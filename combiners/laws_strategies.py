@@ -1,4 +1,4 @@
-"""Where the law kit's examples come from: few values that meet often, and those on which arithmetic goes wrong."""
+"""What the law kit's examples are made of: few values that meet often, and some that are hard to add up."""
 
 from __future__ import annotations
 
@@ -27,17 +27,21 @@ class Typed:
     strategy: SearchStrategy[Any]
 
 
-_DAY = dt.datetime(2024, 2, 29)
+_CENTS = ("0.00", "1.00", "-1.00", "0.10", "99999999.99", "-99999999.99")
+_TIMES = [
+    dt.datetime(1970, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(2024, 2, 29),
+    dt.datetime(2024, 2, 29, microsecond=1), dt.datetime(1, 1, 1),
+]  # fmt: skip
 
 _FEW: dict[pa.DataType, list[Any]] = {
     pa.int64(): [0, 1, 2, 3, -1, -3],
     pa.float64(): [0.0, 1.0, 0.1, 1e16, -1e16, 3.5, -0.0],
     pa.string(): ["", "a", "b", "ab", "é", "a long text, longer than a word of memory"],
     pa.bool_(): [False, True],
-    pa.decimal128(10, 2): [Decimal(x) for x in ("0.00", "1.00", "-1.00", "0.10", "99999999.99", "-99999999.99")],
+    pa.decimal128(10, 2): [Decimal(text) for text in _CENTS],
     pa.date32(): [dt.date(1970, 1, 1), dt.date(1969, 12, 31), dt.date(2024, 2, 29), dt.date(1582, 10, 4)],
-    pa.timestamp("us"): [_DAY, _DAY + dt.timedelta(microseconds=1), dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(1, 1, 1)],
-    pa.timestamp("us", "UTC"): [t.replace(tzinfo=dt.UTC) for t in (_DAY, dt.datetime(1970, 1, 1), dt.datetime(1960, 1, 1))],
+    pa.timestamp("us"): _TIMES,
+    pa.timestamp("us", "UTC"): [time.replace(tzinfo=dt.UTC) for time in _TIMES],
     pa.duration("us"): [dt.timedelta(0), dt.timedelta(seconds=1), dt.timedelta(days=-1)],
     pa.binary(): [b"", b"\0", b"\0\0", b"a", b"\xff"],
     pa.int8(): [0, 1, -1, 127, -128],
@@ -104,7 +108,8 @@ def as_typed(given_values: Any, extreme: bool = False) -> Typed:
 
 
 def rows_of(columns: Sequence[tuple[SearchStrategy[Any], bool]], lightest: int) -> SearchStrategy[list[Any]]:
-    """Lists of rows (group, weight, values), weights from `lightest` to 2, nulls where a column may hold them.
+    """Lists of rows (group, weight, values), weights from `lightest` to 2, nulls where a column may hold
+    them.
 
     Most rows fall into one group, and few are null: laws break where values meet.
     """

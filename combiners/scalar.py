@@ -145,8 +145,8 @@ def from_scalar(
 ) -> Callable[..., ScalarCombiner]:
     """A factory of combiners from functions of one value at a time: easy to write, and slower than columns.
 
-    Law: whatever the functions keep; `uncombine.combiners.laws.check_laws` tells. Rows in which an input is null are
-    left out. The result of no values is `extract(create())`.
+    Law: whatever the functions keep; `uncombine.combiners.laws.check_laws` tells. Rows in which an input is
+    null are left out. The result of no values is `extract(create())`.
 
     Parameters
     ----------
@@ -155,21 +155,21 @@ def from_scalar(
     create
         The state that has seen nothing.
     add
-        `add(state, value)` (or more values, one for each column) gives the state that has also seen the value. It may
-        change and return the state that it was given.
+        `add(state, value)` (or more values, one for each column) gives the state that has also seen the
+        value. It may change and return the state that it was given.
     merge
         `merge(state, other)` gives the state that has seen what both have.
     extract
         The result of a state.
     uncombine
-        `uncombine(state, other)` gives the state that has not seen what the other has. Without it nothing can be
-        taken back.
+        `uncombine(state, other)` gives the state that has not seen what the other has. Without it nothing
+        can be taken back.
     accumulator, output
-        The Arrow types of states and results. States are what Arrow gives back for the type: a dict for a struct, a
-        list for a list, None for null.
+        The Arrow types of states and results. States are what Arrow gives back for the type: a dict for a
+        struct, a list for a list, None for null.
     capability
-        What is promised: CANCELLATIVE if not given and there is an `uncombine`, else MONOID. Say GROUP if what is
-        taken back may come first and a state never tells in which order things came.
+        What is promised: CANCELLATIVE if not given and there is an `uncombine`, else MONOID. Say GROUP if
+        what is taken back may come first and a state never tells in which order things came.
 
     Returns
     -------

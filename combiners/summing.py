@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -115,6 +116,9 @@ class Sum(Combiner):
     @property
     def capability(self) -> Capability:
         return Capability.GROUP if self.exact else Capability.CANCELLATIVE
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        return 0.0 if self.exact else count * 2.0**-53 * math.fsum(magnitudes)
 
     def lower(self, schema: pa.Schema) -> Lowered:
         parts, total, output = sum_of(self, self.input, schema, self.exact)
