@@ -1,0 +1,237 @@
+"""Runs random transcripts through the columnar operator and the reference model, and shows where they part."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import pyarrow as pa
+from reference import model
+from reference.transcripts import transcript
+
+import uncombine as uc
+
+SCHEMA = pa.schema(
+    {"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "j": pa.int64(), "x": pa.int64(), "d": pa.int64()}
+)
+PANE = ("index", "nonspeculative_index", "timing", "is_first", "is_last", "watermark", "processing_time", "trigger")
+Weighted = list[tuple[dict[str, Any], int]]
+
+
+def total(rows: Weighted) -> int | None:
+    known = [(row["x"], weight) for row, weight in rows if row["x"] is not None]
+    return sum(x * weight for x, weight in known) if sum(weight for _, weight in known) else None
+
+
+def count(rows: Weighted) -> int:
+    return sum(weight for _, weight in rows)
+
+
+def hi(rows: Weighted) -> int | None:
+    weights: dict[int, int] = {}
+    for row, weight in rows:
+        if row["x"] is not None:
+            weights[row["x"]] = weights.get(row["x"], 0) + weight
+    return max((x for x, weight in weights.items() if weight > 0), default=None)
+
+
+AGGREGATES = {"total": total, "n": count, "hi": hi}
+
+
+def combiners(options: dict[str, Any]) -> dict[str, Any]:
+    """Max has no differences to show, so it is left out where a pane is a difference."""
+    named = {"total": uc.Sum("x"), "n": uc.Count(), "hi": uc.Max("x")}
+    if differences(options):
+        del named["hi"]
+    return named
+
+
+def differences(options: dict[str, Any]) -> bool:
+    return options["diff"] is not None and options["mode"] != "retracting"
+
+
+def columnar(script: list[Any], options: dict[str, Any]) -> Any:
+    """What the library gives, as the model gives it."""
+    entries: list[Any] = []
+    for entry in script:
+        if entry[0] == "elements":
+            table = pa.Table.from_pylist([{name: row.get(name) for name in SCHEMA.names} for row in entry[1]], SCHEMA)
+            entries.append(uc.Elements(table, at=entry[2]))
+        elif entry[0] == "watermark":
+            entries.append(uc.Watermark(entry[1], source=entry[2]))
+        else:
+            entries.append(uc.Clock(entry[1]))
+    settings = options | {"allowed_lateness": f"{options['allowed_lateness']} microseconds"}
+    result = uc.local.run(entries, **settings, **combiners(options), schema=SCHEMA)
+    counts = uc.local.counts(result)
+    return model.Result(
+        _rows(result, [*options["by"], *combiners(options)]),
+        counts["dropped"],
+        counts["finished"],
+        counts["unassigned"],
+        counts["bad"],
+        uc.local.output_watermarks(result),
+        counts["held"],
+    )
+
+
+def _micros(column: Any) -> list[int]:
+    return column.cast(pa.int64()).to_pylist()
+
+
+def _rows(result: pa.Table, names: list[str]) -> list[dict[str, Any]]:
+    window, pane = result["window"].combine_chunks(), result["pane"].combine_chunks()
+    columns = {name: result[name].to_pylist() for name in names}
+    spans = zip(_micros(window.field("start")), _micros(window.field("end")), strict=True)
+    valid = window.is_valid().to_pylist()
+    columns["window"] = [
+        span if held else (model.MIN_TIME, model.MAX_TIME) for span, held in zip(spans, valid, strict=True)
+    ]
+    columns["event_time"] = _micros(result["event_time"])
+    columns["diff"] = result["diff"].to_pylist()
+    parts = {name: pane.field(name) for name in PANE}
+    parts = {
+        name: _micros(part) if pa.types.is_timestamp(part.type) else part.to_pylist() for name, part in parts.items()
+    }
+    columns["pane"] = [dict(zip(PANE, values, strict=True)) for values in zip(*parts.values(), strict=True)]
+    columns["step"] = result["step"].to_pylist()
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def reference(script: list[Any], options: dict[str, Any]) -> model.Result:
+    """What the model gives."""
+    names = combiners(options)
+    return model.run(script, **options, aggregates={name: AGGREGATES[name] for name in names})
+
+
+def difference(script: list[Any], options: dict[str, Any]) -> str | None:
+    """The first thing in which the two differ, or None."""
+    try:
+        ours = reference(copy.deepcopy(script), options)
+    except Exception:
+        return "the model failed: " + traceback.format_exc()
+    try:
+        theirs = columnar(script, options)
+    except Exception:
+        return "the operator failed: " + traceback.format_exc()
+    for i in range(max(len(ours.rows), len(theirs.rows))):
+        a = ours.rows[i] if i < len(ours.rows) else None
+        b = theirs.rows[i] if i < len(theirs.rows) else None
+        if a != b:
+            return f"row {i}:\n  model    {show(a)}\n  operator {show(b)}"
+    for name in ("dropped", "finished", "unassigned", "bad", "output_watermarks", "live"):
+        a, b = getattr(ours, name), getattr(theirs, name)
+        if a != b:
+            if name == "output_watermarks":
+                a, b = [moment(t) for t in a], [moment(t) for t in b]
+            return f"{name}: model {a}, operator {b}"
+    return None
+
+
+def kind(script: list[Any], options: dict[str, Any]) -> str:
+    """What sort of difference it is, so that shrinking keeps to it."""
+    return (difference(script, options) or "").split(":")[0].split(" ")[0]
+
+
+def shrunk(script: list[Any], options: dict[str, Any]) -> list[Any]:
+    """A smaller script that still differs: entries and rows are left out one by one."""
+    sort = kind(script, options)
+    again = True
+    while again:
+        again = False
+        for smaller in _smaller(script):
+            if any(entry[0] == "elements" and entry[1] for entry in smaller) and kind(smaller, options) == sort:
+                script, again = smaller, True
+                break
+    return script
+
+
+def _smaller(script: list[Any]) -> Any:
+    for i in range(len(script)):
+        yield script[:i] + script[i + 1 :]
+    for i, entry in enumerate(script):
+        if entry[0] == "elements":
+            for j in range(len(entry[1])):
+                yield [*script[:i], (entry[0], entry[1][:j] + entry[1][j + 1 :], entry[2]), *script[i + 1 :]]
+            if entry[2] is not None:
+                yield [*script[:i], (entry[0], entry[1], None), *script[i + 1 :]]
+
+
+PLAIN: dict[str, Any] = {
+    "by": (), "allowed_lateness": 0, "on_time": "always", "closing": "non_empty", "only_updated": False,
+    "eager_retractions": False, "late": "drop", "granularity": "bundle", "timestamp": "end_of_window",
+    "mode": "accumulating",
+}  # fmt: skip
+
+
+def simplest(script: list[Any], options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """A smaller script with plainer options that still differs."""
+    sort = kind(script, options)
+    for name, value in PLAIN.items():
+        plainer = options | {name: value}
+        if kind(script, plainer) == sort:
+            options = plainer
+    return shrunk(script, options), options
+
+
+def moment(t: int) -> str:
+    """A time as seconds after the transcripts' start, where it is near."""
+    from reference.transcripts import START
+
+    near = (t - START) / 1e6
+    if t in (model.MIN_TIME, model.MAX_TIME, model.FIRST_YEAR, model.LAST_YEAR, model.MAX_TIME - 1):
+        return {model.MIN_TIME: "MIN", model.MAX_TIME: "MAX", model.MAX_TIME - 1: "MAX-1"}.get(t, "clipped")
+    return f"{near:.6f}".rstrip("0").rstrip(".")
+
+
+def show(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    flat = {**value, **value["pane"]}
+    del flat["pane"]
+    flat["window"] = tuple(moment(t) for t in flat["window"])
+    for name in ("event_time", "watermark", "processing_time"):
+        flat[name] = moment(flat[name])
+    return str(flat)
+
+
+def listing(script: list[Any], options: dict[str, Any]) -> str:
+    """A transcript to read."""
+    lines = [f"{name}={value!r}" for name, value in options.items() if PLAIN.get(name, "?") != value]
+    for entry in script:
+        if entry[0] == "elements":
+            rows = [{**row, "ts": row["ts"] and moment(row["ts"])} for row in entry[1]]
+            lines.append(f"elements at {entry[2] and moment(entry[2])}: {rows}")
+        else:
+            lines.append(f"{entry[0]} {moment(entry[1])} {entry[2] if len(entry) > 2 else ''}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", default="0:500", help="first:after-last")
+    parser.add_argument("--most", type=int, default=5, help="stop after so many differences")
+    arguments = parser.parse_args()
+    first, last = map(int, arguments.seeds.split(":"))
+    found = []
+    for seed in range(first, last):
+        script, options = transcript(seed)
+        if difference(script, options) is None:
+            continue
+        found.append(seed)
+        if len(found) <= arguments.most:
+            script, options = simplest(script, options)
+            print(f"--- seed {seed}\n{listing(script, options)}\n{difference(script, options)}\n", flush=True)
+    print(f"{len(found)} of {last - first} differ: {found[:60]}")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,446 @@
+"""A grouping operator that anyone can follow: one window at a time, one row at a time.
+
+Numbers in the comments are those of the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import uncombine as uc
+from uncombine.triggers.language import walk
+
+from .trigger_model import MAX_TIME, MIN_TIME, Now, node
+from .windows_model import united, windows_of
+
+FIRST_YEAR = -62_135_596_800_000_000
+LAST_YEAR = 253_402_300_799_999_999
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+Span = tuple[int, int]
+
+
+@dataclass
+class Value:
+    """A value that was emitted and not taken back."""
+
+    window: Span
+    values: Row
+    event_time: int
+    pane: Row
+
+
+@dataclass
+class Live:
+    """A window that is held."""
+
+    key: Key
+    start: int
+    end: int
+    trigger: Any
+    born_late: bool
+    rows: list[tuple[Row, int]] = field(default_factory=list)
+    fresh: bool = False
+    index: int = 0
+    nonspeculative: int = 0
+    on_time_given: bool = False
+    owed: list[Value] = field(default_factory=list)
+    earliest: int | None = None
+    latest: int | None = None
+    came: list[Row] = field(default_factory=list)
+    born: bool = False
+
+
+@dataclass
+class Result:
+    """What came out."""
+
+    rows: list[Row]
+    dropped: int
+    finished: int
+    unassigned: int
+    bad: int
+    output_watermarks: list[int]
+    live: int
+
+
+@dataclass
+class Sources:
+    """Rule 10, without idleness."""
+
+    at: dict[str | None, int] = field(default_factory=dict)
+    least: int = MIN_TIME
+
+    def move(self, source: str | None, t: int) -> None:
+        self.at[source] = max(t, self.at.get(source, MIN_TIME))
+        self.least = max(self.least, min(self.at.values()))
+
+    def percentile(self, percent: float) -> int:
+        reached = [MIN_TIME]
+        for t in self.at.values():
+            if sum(other >= t for other in self.at.values()) * 100 >= percent * len(self.at):
+                reached.append(t)
+        return max(*reached, self.least)
+
+
+def run(
+    script: Sequence[Any],
+    *,
+    window: Any,
+    trigger: Any = None,
+    mode: str = "accumulating",
+    by: Sequence[str] = (),
+    time: str = "ts",
+    diff: str | None = None,
+    allowed_lateness: int = 0,
+    on_time: str = "always",
+    closing: str = "non_empty",
+    only_updated: bool = False,
+    eager_retractions: bool = False,
+    late: str = "drop",
+    granularity: str = "bundle",
+    timestamp: str = "end_of_window",
+    allow_finish: bool = False,
+    max_future: int = 86_400_000_000,
+    aggregates: dict[str, Callable[[list[tuple[Row, int]]], Any]],
+) -> Result:
+    """What the rules say comes out of a script of ("elements", rows, at), ("watermark", t, source), ("clock", t)."""
+    options = {name: value for name, value in locals().items() if name != "script"}
+    model = _Model(**options)
+    for step, entry in enumerate(script):
+        model.entry(step, entry)
+    return Result(
+        model.out,
+        model.dropped,
+        model.finished,
+        model.unassigned,
+        model.bad,
+        model.output_watermarks,
+        len(model.live),
+    )
+
+
+class _Model:
+    def __init__(self, **options: Any) -> None:
+        self.__dict__.update(options)
+        self.trigger = options["trigger"] or uc.Repeatedly(uc.AfterWatermark())  # 17
+        self.live: dict[tuple[Key, int, int], Live] = {}
+        self.sources = Sources()
+        self.percentiles: dict[float, int] = {}
+        asked = [part for part in walk(self.trigger) if isinstance(part, uc.WatermarkPercentile)]
+        self.percents = {float(part.percent) for part in asked}
+        self.watermark = self.output_watermark = self.clock = MIN_TIME
+        self.out: list[Row] = []
+        self.output_watermarks: list[int] = []
+        self.dropped = self.finished = self.unassigned = self.bad = 0
+        self.step_number = 0
+
+    # Entries of the script, and the deadlines on the way.
+
+    def entry(self, number: int, entry: Any) -> None:
+        self.step_number = number
+        kind = entry[0]
+        to = entry[2] if kind == "elements" else entry[1] if kind == "clock" else None
+        if to is not None:
+            self.wait_until(to)
+        if kind == "watermark":
+            self.sources.move(entry[2], entry[1])
+        self.step(entry[1] if kind == "elements" else [])
+        self.output_watermarks.append(self.output_watermark)
+
+    def wait_until(self, to: int) -> None:
+        served = MIN_TIME - 1
+        while True:
+            due = [d for w in self.live.values() if not w.trigger.finished for d in w.trigger.deadlines("processing")]
+            due = [d for d in due if served < max(d, self.clock) <= to]
+            if not due:
+                break
+            self.clock = served = max(self.clock, min(due))
+            self.step([])
+        self.clock = max(self.clock, to)
+
+    # One step: 13.
+
+    def step(self, rows: list[Row]) -> None:
+        self.phase_timers()
+        good = self.good(rows)
+        for part in self.rounds(good):
+            self.phase_rows(part)
+        self.watermark = max(self.watermark, self.sources.least)
+        self.phase_watermark()
+        self.phase_expiry()
+        self.hold()
+
+    def good(self, rows: list[Row]) -> list[Row]:
+        """11."""
+        good = []
+        for row in rows:
+            t = row[self.time]
+            if t is None or (self.clock != MIN_TIME and t > self.clock + self.max_future):
+                self.bad += 1
+            else:
+                good.append(row)
+        return good
+
+    def key_of(self, row: Row) -> Key:
+        return tuple(row[name] for name in self.by)
+
+    def rounds(self, rows: list[Row]) -> list[list[Row]]:
+        """14."""
+        if self.granularity == "bundle":
+            return [rows] if rows else []
+        queues: dict[Key, list[Row]] = {}
+        for row in sorted(rows, key=lambda row: row[self.time]):
+            queues.setdefault(self.key_of(row), []).append(row)
+        longest = max((len(queue) for queue in queues.values()), default=0)
+        return [[queue[r] for queue in queues.values() if r < len(queue)] for r in range(longest)]
+
+    # a, d, e.
+
+    def ordered(self) -> list[Live]:
+        return sorted(self.live.values(), key=_place)
+
+    def phase_timers(self) -> None:
+        for w in self.ordered():
+            due = not w.trigger.finished and any(d <= self.clock for d in w.trigger.deadlines("processing"))
+            if due:
+                self.ask(w, "processing")
+
+    def phase_watermark(self) -> None:
+        for percent in self.percents:
+            reached = self.sources.percentile(percent)
+            self.percentiles[percent] = max(reached, self.percentiles.get(percent, MIN_TIME))
+        for w in self.ordered():
+            self.ask(w, "watermark")
+
+    def phase_expiry(self) -> None:
+        for w in self.ordered():
+            if not self.expired(w.end):
+                continue
+            if self.closing == "always" or (self.closing == "non_empty" and w.fresh):
+                self.emit(w, "expiry", is_last=True)
+            del self.live[w.key, w.start, w.end]
+
+    def expired(self, end: int) -> bool:
+        return self.watermark >= min(end + self.allowed_lateness, MAX_TIME)
+
+    def hold(self) -> None:
+        """37."""
+        held = [self.watermark]
+        for w in self.live.values():
+            if self.watermark < w.end and not (w.on_time_given or w.born_late or w.trigger.finished):
+                if self.timestamp != "watermark":
+                    held.append(self.result_time(w))
+        self.output_watermark = max(self.output_watermark, min(held))
+
+    # b, c.
+
+    def phase_rows(self, rows: list[Row]) -> None:
+        shares: dict[Key, list[tuple[Span, Row]]] = {}
+        for row in rows:
+            spans = windows_of(self.window, row[self.time])
+            self.unassigned += not spans
+            for span in spans:
+                shares.setdefault(self.key_of(row), []).append((span, row))
+        late: list[tuple[Key, Span, list[Row]]] = []
+        gone: list[Live] = []
+        got: list[Live] = []
+        for key, share in shares.items():
+            held = [w for w in self.live.values() if w.key == key]
+            spans = [span for span, _ in share]
+            if isinstance(self.window, uc.Sessions):
+                hulls = united(spans + [(w.start, w.end) for w in held])
+            else:
+                hulls = sorted(set(spans))
+            for start, end in hulls:
+                came = [row for (s, e), row in share if start <= s and e <= end and (s, e) in spans]
+                if not isinstance(self.window, uc.Sessions):
+                    came = [row for span, row in share if span == (start, end)]
+                if not came:
+                    continue
+                if self.expired(end):  # 9
+                    self.dropped += len(came)
+                    late.append((key, (start, end), came))
+                    continue
+                if isinstance(self.window, uc.Sessions):
+                    inside = [w for w in held if start <= w.start and w.end <= end]
+                else:
+                    inside = [w for w in held if (w.start, w.end) == (start, end)]
+                w = self.joined(key, start, end, inside)
+                gone += [old for old in inside if old is not w]
+                if w.trigger.finished:  # 26
+                    self.finished += len(came)
+                    continue
+                for row in came:
+                    self.take_in(w, row)
+                w.came = came
+                got.append(w)
+        if self.late == "duplicate":
+            for key, span, came in sorted(late, key=lambda given: (_sortable(given[0]), given[1])):
+                self.duplicate(key, span, came)
+        if self.eager_retractions and self.mode == "retracting":
+            self.take_back(gone)
+        for w in sorted(got, key=_place):
+            w.trigger.rows(self.now(w, "rows"))
+        for w in sorted(got, key=_place):
+            self.ask(w, "rows")
+            w.came, w.born = [], False
+
+    def joined(self, key: Key, start: int, end: int, inside: list[Live]) -> Live:
+        """6: the window that holds these from now on."""
+        if len(inside) == 1 and (inside[0].start, inside[0].end) == (start, end):
+            return inside[0]
+        w = Live(key, start, end, node(self.trigger), born_late=self.watermark >= end, born=True)
+        for old in inside:
+            del self.live[old.key, old.start, old.end]
+            w.rows += old.rows
+            w.fresh = w.fresh or old.fresh
+            w.owed += old.owed
+            w.earliest = _least(w.earliest, old.earliest)
+            w.latest = _greatest(w.latest, old.latest)
+        if inside:
+            w.trigger = inside[0].trigger.merged([old.trigger for old in inside], self.now(w, "rows"))
+        self.live[key, start, end] = w
+        return w
+
+    def take_in(self, w: Live, row: Row) -> None:
+        w.rows.append((row, 1 if self.diff is None else row[self.diff]))
+        w.fresh = True
+        if row[self.time] >= self.output_watermark:  # 36
+            w.earliest = _least(w.earliest, row[self.time])
+            w.latest = _greatest(w.latest, row[self.time])
+
+    def duplicate(self, key: Key, span: Span, came: list[Row]) -> None:
+        w = Live(key, *span, trigger=None, born_late=True)
+        for row in came:
+            self.take_in(w, row)
+        self.put(w, "late", True, "LATE")
+
+    def take_back(self, gone: list[Live]) -> None:
+        debts = [(w, value) for w in gone for value in w.owed]
+        for w in gone:
+            heir = next(h for h in self.live.values() if h.key == w.key and h.start <= w.start and w.end <= h.end)
+            heir.owed = [value for value in heir.owed if not any(value is owed for owed in w.owed)]
+        for w, value in sorted(debts, key=lambda debt: (_sortable(debt[0].key), debt[1].window)):
+            self.write(w, value, -1)
+
+    # Firing.
+
+    def now(self, w: Live, phase: str) -> Now:
+        def percentile(percent: float) -> int:
+            return max(self.percentiles.get(percent, MIN_TIME), self.watermark)
+
+        def result() -> Row:
+            return self.values(w)
+
+        return Now(phase, w.start, w.end, self.watermark, self.clock, percentile, w.came, w.born, result)
+
+    def ask(self, w: Live, phase: str) -> None:
+        if w.trigger.finished:
+            return
+        now = self.now(w, phase)
+        w.trigger.note(now)
+        if not w.trigger.wants(now):
+            return
+        w.trigger.fire(now)
+        leaving = phase == "watermark" and self.expired(w.end) and self.closing != "always"
+        timing = self.timing(w)
+        if w.fresh or (timing == "ON_TIME" and self.on_time == "always"):  # 30
+            self.emit(w, phase, is_last=w.trigger.finished or leaving)
+
+    def timing(self, w: Live) -> str:
+        """29."""
+        if self.watermark < w.end:
+            return "EARLY"
+        return "LATE" if w.born_late or w.on_time_given else "ON_TIME"
+
+    def values(self, w: Live) -> Row:
+        return {name: aggregate(w.rows) for name, aggregate in self.aggregates.items()}
+
+    def result_time(self, w: Live) -> int:
+        """36."""
+        match self.timestamp:
+            case "start_of_window":
+                return w.start
+            case "earliest":
+                return w.end - 1 if w.earliest is None else w.earliest
+            case "latest":
+                return w.end - 1 if w.latest is None else w.latest
+            case "watermark":
+                return self.watermark
+        return w.end - 1
+
+    def emit(self, w: Live, phase: str, is_last: bool) -> None:
+        values = self.values(w)
+        same = len(w.owed) == 1 and w.owed[0].window == (w.start, w.end) and w.owed[0].values == values
+        if self.only_updated and same:  # 34
+            w.fresh = False
+            self.clear(w)
+            return
+        if self.mode == "retracting":  # 33
+            for value in sorted(w.owed, key=lambda value: value.window):
+                self.write(w, value, -1)
+            w.owed = []
+        if self.diff is None or self.mode != "retracting" or sum(weight for _, weight in w.rows) != 0:  # 38
+            self.put(w, phase, is_last, self.timing(w))
+        w.fresh = False
+        self.clear(w)
+
+    def clear(self, w: Live) -> None:
+        if self.mode in ("discarding", "discarding_by_default"):
+            w.rows, w.earliest, w.latest = [], None, None
+
+    def put(self, w: Live, phase: str, is_last: bool, timing: str) -> None:
+        early = timing == "EARLY"
+        pane = {
+            "index": w.index,
+            "nonspeculative_index": -1 if early else w.nonspeculative,
+            "timing": timing,
+            "is_first": w.index == 0,
+            "is_last": is_last,
+            "watermark": _clip(self.watermark),
+            "processing_time": _clip(self.clock),
+            "trigger": phase,
+        }
+        value = Value((w.start, w.end), self.values(w), self.result_time(w), pane)
+        self.write(w, value, 1)
+        w.owed = [value]
+        w.index += 1
+        w.nonspeculative += not early
+        w.on_time_given = w.on_time_given or not early
+
+    def write(self, w: Live, value: Value, diff: int) -> None:
+        self.out.append(
+            {
+                **dict(zip(self.by, w.key, strict=True)),
+                "window": value.window,
+                **value.values,
+                "event_time": value.event_time,
+                "diff": diff,
+                "pane": value.pane,
+                "step": self.step_number,
+            }
+        )
+
+
+def _sortable(key: Key) -> tuple[Any, ...]:
+    return tuple((part is not None, 0 if part is None else part) for part in key)
+
+
+def _place(w: Live) -> tuple[Any, ...]:
+    return (_sortable(w.key), w.start, w.end)
+
+
+def _clip(t: int) -> int:
+    return min(max(t, FIRST_YEAR), LAST_YEAR)
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _greatest(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else max(a, b)

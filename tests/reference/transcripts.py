@@ -1,0 +1,190 @@
+"""Random scripts and options, a pair for each seed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument
+from uncombine.triggers import check_trigger
+from uncombine.windows import span
+
+SECOND = 1_000_000
+START = 1_453_291_200 * SECOND  # noon of 2016-01-20
+HORIZON = 600
+
+
+@dataclass(frozen=True)
+class At:
+    """A predicate that can be asked of a table and of one row: whether a column is at least so much."""
+
+    name: str
+    least: int
+
+    def __call__(self, table: pa.Table) -> Any:
+        return pc.greater_equal(table[self.name], self.least)
+
+    def holds(self, row: dict[str, Any]) -> bool:
+        return row[self.name] is not None and row[self.name] >= self.least
+
+
+def transcript(seed: int) -> tuple[list[Any], dict[str, Any]]:
+    """The script and the options of this seed."""
+    r = random.Random(seed)
+    options = _options(r)
+    return _script(r, options), options
+
+
+def _options(r: random.Random) -> dict[str, Any]:
+    window = _window(r)
+    trigger = None if r.random() < 0.1 else _root(r)
+    changelog = not isinstance(window, uc.Sessions) and r.random() < 0.25
+    modes = ["accumulating", "retracting", "retracting", "discarding", "accumulating_by_default", "discarding_by_default"]
+    lateness = r.choice([0, 0, 5, 30, 120, 600]) * SECOND
+    options: dict[str, Any] = {
+        "window": window,
+        "trigger": trigger,
+        "mode": r.choice(["retracting", "retracting", "discarding"] if changelog else modes),
+        "by": r.choice([(), ("k",), ("k",), ("k", "j")]),
+        "diff": "d" if changelog else None,
+        "allowed_lateness": lateness,
+        "on_time": r.choice(["always", "always", "non_empty"]),
+        "closing": r.choice(["non_empty", "non_empty", "always", "never"]),
+        "only_updated": r.random() < 0.25,
+        "eager_retractions": r.random() < 0.3,
+        "late": r.choice(["drop", "drop", "duplicate"]),
+        "granularity": r.choice(["bundle", "bundle", "record"]),
+        "timestamp": r.choice(
+            ["end_of_window", "end_of_window", "start_of_window", "earliest", "latest", "watermark"]
+        ),
+        "allow_finish": False,
+    }
+    try:
+        check_trigger(trigger or uc.Repeatedly(uc.AfterWatermark()), window, span(_text(lateness)), True, False)
+    except InvalidArgument:
+        options["allow_finish"] = True
+    return options
+
+
+def _window(r: random.Random) -> Any:
+    match r.randrange(8):
+        case 0:
+            return uc.Global()
+        case 1 | 2:
+            return uc.Fixed(r.choice(["1 minute", "2 minutes", "30 seconds"]), r.choice(["0 seconds", "10 seconds"]))
+        case 3:
+            return uc.Sliding("2 minutes", r.choice(["1 minute", "50 seconds"]))
+        case 4:
+            return uc.Sliding("30 seconds", "1 minute", r.choice(["0 seconds", "20 seconds"]))
+        case 5:
+            return uc.Calendar(r.choice(["day", "month"]))
+        case _:
+            return uc.Sessions(r.choice(["10 seconds", "30 seconds", "1 minute"]))
+
+
+def _root(r: random.Random) -> Any:
+    trigger = _trigger(r, 3)
+    return uc.Repeatedly(trigger) if r.random() < 0.5 else trigger
+
+
+def _trigger(r: random.Random, depth: int) -> Any:
+    if depth > 0 and r.random() < 0.6:
+        return _composite(r, depth - 1)
+    match r.randrange(11):
+        case 0 | 1 | 2:
+            return uc.AfterWatermark()
+        case 3 | 4:
+            return uc.AfterCount(r.randint(1, 4))
+        case 5:
+            return uc.AfterBytes(8 * r.randint(1, 4), of=["x"])
+        case 6:
+            return uc.AfterDelay(f"{r.choice([0, 3, 10, 40])} seconds", r.choice(["processing", "event"]))
+        case 7:
+            origin = r.choice([None, None, 7 * SECOND])
+            return uc.AtPeriod(f"{r.choice([5, 20, 60])} seconds", origin, r.choice(["processing", "event"]))
+        case 8:
+            return uc.WatermarkPercentile(r.choice([50, 75, 100]))
+        case 9:
+            name, least = r.choice([("n", 2), ("n", 3), ("total", 6), ("hi", 5)])
+            return r.choice([uc.OnPunctuation(At("x", 7)), uc.OnResult(At(name, least))])
+    return r.choice([uc.Always(), uc.Always(), uc.Never()])
+
+
+def _composite(r: random.Random, depth: int) -> Any:
+    def some(low: int) -> list[Any]:
+        return [_trigger(r, depth) for _ in range(r.randint(low, 3))]
+
+    match r.randrange(8):
+        case 0:
+            return uc.FirstOf(*some(1))
+        case 1:
+            return uc.AllOf(*some(1))
+        case 2:
+            return uc.SequenceOf(*some(1))
+        case 3:
+            return uc.Repeatedly(_trigger(r, depth))
+        case 4:
+            return _trigger(r, depth).or_finally(_trigger(r, depth))
+        case 5:
+            return uc.RepeatCount(_trigger(r, depth), r.randint(1, 3))
+    early = _trigger(r, depth) if r.random() < 0.6 else None
+    late = _trigger(r, depth) if r.random() < 0.6 else None
+    return uc.AfterWatermark(early=early, late=late)
+
+
+def _script(r: random.Random, options: dict[str, Any]) -> list[Any]:
+    """Entries whose watermark, clock and row times all wander on from the start, with jumps."""
+    sources = r.choice([[None], [None], [None, "b"], ["a", "b", "c"]])
+    marks = dict.fromkeys(sources, 0)
+    clock, timed, event = 0, r.random() < 0.7, 0
+    old: list[dict[str, Any]] = []
+    script: list[Any] = []
+    for _ in range(r.randint(3, 12)):
+        chance = r.random()
+        if chance < 0.55:
+            event = max(0, event + r.choice([0, 5, 20, 60, 120, -30]))
+            rows = [_row(r, event, old, options) for _ in range(r.choice([0, 1, 1, 2, 3, 5, 8]))]
+            clock += r.choice([0, 0, 1, 5, 30])
+            script.append(("elements", rows, START + clock * SECOND if timed and r.random() < 0.8 else None))
+        elif chance < 0.85:
+            source = r.choice(sources)
+            marks[source] = max(0, r.choice([event, event, event - 60, event + 60, marks[source] + 30, HORIZON]))
+            script.append(("watermark", START + marks[source] * SECOND + r.choice([-1, 0, 0]), source))
+        else:
+            clock += r.choice([1, 3, 10, 60, 600])
+            script.append(("clock", START + clock * SECOND))
+    if not any(entry[0] == "elements" and entry[1] for entry in script):
+        script.insert(0, ("elements", [_row(r, event, old, options)], None))
+    if r.random() < 0.5:
+        script += [("watermark", START + r.choice([700, 10**7]) * SECOND, source) for source in sources]
+    if r.random() < 0.3:
+        script += [("watermark", 2**63 - 1, source) for source in sources]
+    return script
+
+
+def _row(r: random.Random, event: int, old: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, Any]:
+    changelog = options["diff"] is not None
+    if changelog and old and r.random() < 0.4:
+        return old.pop(r.randrange(len(old))) | {"d": -1}
+    t = event + r.choice([0, 0, 1, 5, 9, 10, 11, 20, 29, 30, 31, 60, -1, -20, -60, -120])
+    row: dict[str, Any] = {
+        "ts": START + t * SECOND + r.choice([-1, 0, 0, 0, 1]),
+        "k": r.choice(["a", "a", "b", None]),
+        "j": r.randrange(2),
+        "x": r.choice([None, *range(-3, 10)]),
+    }
+    if r.random() < 0.03:
+        row["ts"] = r.choice([None, START + 3 * 86_400 * SECOND])
+    if changelog:
+        row["d"] = r.choice([1, 1, 1, 1, -1, 2])
+        old.append(row | {"d": 1})
+    return row
+
+
+def _text(length: int) -> str:
+    return f"{length // SECOND} seconds"
