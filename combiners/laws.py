@@ -7,6 +7,7 @@ One call, `check_laws(combiner)`, tries every law on rows drawn by hypothesis (w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import is_dataclass
 from itertools import product
 from typing import Any
 
@@ -18,6 +19,7 @@ try:
     from hypothesis import HealthCheck, Phase, settings
     from hypothesis import given as drawn_from
     from hypothesis.errors import Flaky
+    from hypothesis.strategies import SearchStrategy
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
         "the law kit needs hypothesis: install uncombine with its extra, uncombine[testing]",
@@ -101,7 +103,8 @@ def subjects(
         ]
         columns = [as_typed(v, combiner.capability is Capability.GROUP) for v in given_values]
         types = {f"input {i}": column.type for i, column in enumerate(columns)}
-        yield Subject(repr(combiner), combiner, types, getattr(combiner, "tolerance", None)), columns
+        name = repr(combiner) if is_dataclass(combiner) else type(combiner).__name__
+        yield Subject(name, combiner, types, getattr(combiner, "tolerance", None)), columns
         return
     if isinstance(combiner, Bound):
         combiner = combiner.combiner
@@ -206,7 +209,25 @@ def _check(subject: Subject, columns: list[Typed], max_examples: int) -> None:
     laws = [law for law in LAWS if subject.capability >= law.needs]
     lightest = -2 if subject.capability is Capability.GROUP else 0
     batches = rows_of([(c.strategy, subject.nullable(place)) for place, c in enumerate(columns)], lightest)
-    broken: list[Law] = []
+    broken: dict[str, LawViolation] = {}
+    _search(subject, laws, batches, max_examples, broken)
+    first = next((law for law in laws if law.name in broken), None)
+    if first is None:
+        return
+    # A fault mostly breaks several laws. The first of them says most, so its smallest example is looked for.
+    violation = broken.pop(first.name)
+    _search(subject, [first], batches, max_examples, broken)
+    raise broken.get(first.name, violation) from None
+
+
+def _search(
+    subject: Subject,
+    laws: list[Law],
+    batches: SearchStrategy[list[Row]],
+    max_examples: int,
+    broken: dict[str, LawViolation],
+) -> None:
+    """Try laws on examples, and put down the smallest violation of each that was broken."""
 
     @settings(
         max_examples=max_examples, deadline=None, database=None, report_multiple_bugs=False,
@@ -215,23 +236,24 @@ def _check(subject: Subject, columns: list[Typed], max_examples: int) -> None:
     @drawn_from(batches, batches, batches)
     def hold(a: list[Row], b: list[Row], c: list[Row]) -> None:
         case = Case(subject, a, b, c)
-        # Once a law is broken, only that one is asked for: shrinking must not slip from law to law.
-        for law in broken or laws:
+        for law in laws:
             try:
                 law.hold(case)
-            except UncombineError as violation:
-                if isinstance(violation, LawViolation):
-                    broken[:] = [law]
-                raise
+            except LawViolation as violation:
+                known = broken.get(law.name)
+                if known is None or len(str(violation)) <= len(str(known)):
+                    broken[law.name] = violation
+                raise violation.with_traceback(None) from None
 
     try:
         hold()
     except LawViolation as violation:
-        raise LawViolation(str(violation), violation.law) from None
+        if violation.law is not None:
+            broken[violation.law] = LawViolation(str(violation), violation.law)
     except Flaky:
-        law = broken[0].name if broken else "determinism"
+        law = next(iter(broken), "determinism")
         raise LawViolation(
-            f"{subject.name} broke the law of {law} and kept it when the same rows were tried again: "
-            "its operations must depend on nothing but their arguments",
+            f"{subject.name} breaks the law of determinism: it broke that of {law}, and kept it when the same "
+            "rows were tried again, so its operations depend on more than their arguments",
             "determinism",
         ) from None

@@ -53,9 +53,12 @@ def _form(case: Case) -> None:
             case.fail(f"what {text}", found, "what fields and groups", wanted)
     if case.subject.extracts:
         results = case.extract(a)
-        output = case.fn.output if isinstance(case.fn, Bound) or results is None else results.type
-        if results is not None and (results.type, len(results)) != (output, KEYS):
-            case.fail("extract(a)", f"{len(results)} {results.type}", "what is declared", f"{KEYS} {output}")
+        if results is not None:
+            output = case.fn.output if isinstance(case.fn, Bound) else results.type
+            if (results.type, len(results)) != (output, KEYS):
+                case.fail(
+                    "extract(a)", f"{len(results)} {results.type}", "what is declared", f"{KEYS} {output}"
+                )
 
 
 def _unchanged_inputs(case: Case) -> None:
@@ -174,7 +177,7 @@ def _round_trip(case: Case) -> None:
 def _weights(case: Case) -> None:
     a = case.batch("a")
     weightless = [(group, 0, values) for group, _, values in case.b]
-    case.same(case.add(case.a + weightless), a, "add(a and rows of weight 0)", "add(a)")
+    case.same(case.add(case.a + weightless), a, "add(a and b with weights 0)", "add(a)")
     copies = {sign: [row for row in case.a for _ in range(sign * row[1])] for sign in (1, -1)}
     expected = case.add(copies[1], weighed=False)
     if copies[-1]:
@@ -197,6 +200,11 @@ def _retraction(case: Case) -> None:
     case.same(case.add(case.a + back), zero, "add(a and a with its weights negated)", "0")
     both = case.add(case.a + case.b + _taken_back(case.b))
     case.same(both, a, "add(a and b and b with its weights negated)", "add(a)")
+    exchanged = case.merge(case.add(case.a + case.b), case.add(_taken_back(case.b) + case.c))
+    case.same(
+        exchanged, case.add(case.a + case.c),
+        "add(a and b) + add(b with its weights negated, and c)", "add(a and c)",
+    )  # fmt: skip
 
 
 def _taken_back(rows: Sequence[Row]) -> list[Row]:
