@@ -22,7 +22,7 @@ from ..windows import Merged
 from .bundle import Cells, key_hashes
 from .incorporate import IDENTITY, Incorporated, eager_ghosts, facts_by_window, horizon
 from .live import MAX_TIME, MIN_TIME, Live, Shape, regroup
-from .store import NEVER, Store
+from .store import NEVER, Store, lookup
 
 if TYPE_CHECKING:
     from .operator import Operator
@@ -48,7 +48,7 @@ class Atoms:
     @classmethod
     def take(cls, op: Operator, store: Store, live: Live, touched: np.ndarray) -> Atoms:
         """Out of the store, for the keys of the bundle and of the windows in hand."""
-        hashes = np.union1d(touched, key_hashes(live.keys, len(live)))
+        hashes = np.union1d(touched, lookup(key_hashes(live.keys, len(live))))
         table, left = store.take(hashes, {})
         keys = [_flat(table, f"key.{i}") for i in range(len(op.shape.key_types))]
         numbers = {name: np.asarray(_flat(table, f"num.{name}")) for name in _NUMBERS}

@@ -123,7 +123,7 @@ def cells_of(
         ]
         groups, first = group_rows([*keys, *bounds], len(start))
         start, end = start[first], end[first]
-    cells = _combine(plan, facts, rows, row, groups, first, start, end, output_watermark)
+    cells = _combine(plan, facts, rows, row, groups, first, start, end, output_watermark, grouping.timestamp)
     cells.unassigned = unassigned
     return _expand_slices(window, plan, cells) if isinstance(window, Sliding) else cells
 
@@ -161,6 +161,7 @@ def _combine(
     start: np.ndarray,
     end: np.ndarray,
     output_watermark: int,
+    policy: str,
 ) -> Cells:
     table, times, weights = rows.table, rows.times, rows.weights
     keys = rows.keys
@@ -170,9 +171,11 @@ def _combine(
         first_rows = row[first]
     else:
         first_rows = first
-    ahead = times >= output_watermark
-    timed = groups if ahead.all() else groups.take(ahead)
-    shown = times if ahead.all() else times[ahead]
+    earliest, latest = np.full(groups.count, MAX_TIME), np.full(groups.count, MIN_TIME)
+    if policy in ("earliest", "latest"):
+        ahead = times >= output_watermark
+        timed, shown = groups.take(ahead), times[ahead]
+        earliest, latest = extreme(timed, shown, MAX_TIME, np.minimum), extreme(timed, shown, MIN_TIME, np.maximum)
     return Cells(
         [k.take(pa.array(first_rows)) for k in keys],
         start,
@@ -180,8 +183,8 @@ def _combine(
         plan.add(groups, table, weights),
         groups.sizes,
         sum_weights(groups, weights),
-        extreme(timed, shown, MAX_TIME, np.minimum),
-        extreme(timed, shown, MIN_TIME, np.maximum),
+        earliest,
+        latest,
         {fact.name: sum_int64(groups, fact.of(table)) for fact in facts},
         (np.arange(len(rows)) if row is None else row, groups.codes),
     )

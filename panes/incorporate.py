@@ -142,6 +142,8 @@ def _place(op: Operator, live: Live, cells: Cells) -> Placement:
 
 def first_keys(live: Live, cells: Cells, placed: Placement) -> list[pa.Array]:
     """The keys of the windows that come out."""
+    if len(live) == 0 and len(cells) == len(placed):
+        return cells.keys
     members = np.concatenate([placed.of_live, placed.of_cells])
     first = np.full(len(placed), len(members))
     np.minimum.at(first, members, np.arange(len(members)))
@@ -160,7 +162,10 @@ def carry_over(
     """The windows that come out, with everything of their sources but the contents: identity, trigger, debts."""
     count, into = len(placed), placed.of_live
     out = op.shape.fresh(count, keys)
-    out.num["start"], out.num["end"] = placed.start.copy(), placed.end.copy()
+    out.num["start"], out.num["end"] = placed.start, placed.end
+    if len(live) == 0:
+        out.num["born_late"] = before >= placed.end
+        return out
     same = (live.num["start"] == placed.start[into]) & (live.num["end"] == placed.end[into])
     known = np.zeros(count, np.bool_)
     known[into[same]] = True
@@ -182,14 +187,16 @@ def carry_over(
 
 def _add_contents(op: Operator, out: Live, live: Live, cells: Cells, placed: Placement) -> None:
     count = len(placed)
+    if len(live) == 0 and len(cells) == count:
+        for name in ("weight", "earliest", "latest"):
+            out.num[name] = getattr(cells, name).copy()
+        out.acc = cells.acc
+        return
     np.add.at(out.num["weight"], placed.of_live, live.num["weight"])
     np.add.at(out.num["weight"], placed.of_cells, cells.weight)
     for source, into in ((live.num, placed.of_live), ({"earliest": cells.earliest, "latest": cells.latest}, placed.of_cells)):
         np.minimum.at(out.num["earliest"], into, source["earliest"])
         np.maximum.at(out.num["latest"], into, source["latest"])
-    if len(live) == 0 and len(cells) == count:
-        out.acc = cells.acc
-        return
     groups = Groups(np.concatenate([placed.of_live, placed.of_cells]), count)
     both = tuple(pa.concat_arrays([a, b]) for a, b in zip(live.acc, cells.acc, strict=True))
     out.acc = op.plan.merge(groups, both)

@@ -29,7 +29,7 @@ from .emit import Emitter, Firing
 from .grouping import Grouping
 from .incorporate import Incorporated, incorporate
 from .live import BASE, MAX_TIME, MIN_TIME, Live, Shape
-from .store import NEVER, Store
+from .store import NEVER, Store, lookup
 
 
 @dataclass(frozen=True)
@@ -163,13 +163,8 @@ class _Step:
         grouping = self.grouping
         rows = good_rows(grouping, self.bundle, self.now)
         self.counts += Counts(bad=rows.bad)
-        merging = grouping.window.merging
-        whole = None
-        if merging:
-            touched = np.unique(key_hashes(rows.keys, len(rows))) if len(rows) else np.empty(0, np.uint64)
-        else:
-            whole = self._cells(rows)
-            touched = np.unique(key_hashes(whole.keys, len(whole), whole.start))
+        whole = self._cells(rows) if grouping.granularity == "bundle" else None
+        touched = self._touched(rows, whole)
         clocks = {"processing": self.now, "event": self.after}
         table, store = self.state.windows.take(touched, clocks)
         self.live = self.op.shape.read(table)
@@ -181,6 +176,16 @@ class _Step:
         self._advance()
         self._close()
         return self._finish(store)
+
+    def _touched(self, rows: Rows, whole: Cells | None) -> np.ndarray:
+        """What to look up in the store for these rows."""
+        if len(rows) == 0 or not (len(self.state.windows) or self.state.atoms):
+            return np.empty(0, np.uint32)
+        if self.grouping.window.merging:
+            keys, count = (rows.keys, len(rows)) if whole is None else (whole.keys, len(whole))
+            return lookup(key_hashes(keys, count))
+        cells = self._cells(rows) if whole is None else whole
+        return lookup(key_hashes(cells.keys, len(cells), cells.start))
 
     def _processing_timers(self) -> None:
         if len(self.live) == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -186,7 +186,7 @@ def _draw_panes(
 ) -> None:
     bottom: dict[Any, datetime] = {}
     taken: dict[Any, list[str]] = {}
-    start = min(clock)
+    start = _floor(clock)
     for row in rows:
         window = row["window"]
         bounds = span if window is None else (window["start"], window["end"])
@@ -209,7 +209,7 @@ def _draw_panes(
             continue
         low = bottom.get(bounds, start)
         colour = _TIMING[row["pane"]["timing"]]
-        axes.fill_between(bounds, [low] * 2, [top] * 2, color=colour, alpha=0.35, linewidth=0, zorder=1)
+        axes.fill_between(bounds, [low] * 2, [top] * 2, color=colour, alpha=0.28, linewidth=0, zorder=1)
         edges = [bounds[0], bounds[1], bounds[1], bounds[0], bounds[0]]
         axes.plot(edges, [low, low, top, top, low], color=colour, linewidth=1.2, zorder=2)
         middle = bounds[0] + (bounds[1] - bounds[0]) / 2
@@ -224,6 +224,12 @@ def _draw_panes(
             zorder=6,
         )
         bottom[bounds] = top
+
+
+def _floor(clock: list[datetime]) -> datetime:
+    """Where the first panes stand: a little below the first data."""
+    height = max(clock) - min(clock)
+    return min(clock) - (height * 0.05 if height else timedelta(minutes=1))
 
 
 def _emitted_at(row: dict[str, Any], clock: list[datetime]) -> datetime:
@@ -286,7 +292,7 @@ def _legend(axes: Any, points: list[_Point], rows: list[dict[str, Any]]) -> None
         handles.append(Line2D([], [], markerfacecolor="white", label="late datum", **circle))
     if any(p.dropped for p in points):
         handles.append(Line2D([], [], marker="x", linestyle="", color=_RED, label="dropped datum"))
-    axes.legend(handles=handles, loc="upper left", fontsize=9, framealpha=0.9)
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9, frameon=False)
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Where live windows rest between steps: immutable chunks sorted by a hash, so that a step reads only what it needs.
+"""Where live windows rest between steps: immutable chunks with an index, so that a step reads only what it needs.
 
 A step takes out the windows that its rows, its watermark or its clock touch, and puts back what is left of them as one
 new chunk. Nothing else is copied: the cost of a step follows the windows it touches, not the windows held. Chunks of
@@ -7,19 +7,65 @@ like size are joined as they pile up, and windows that were taken out fall away 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+
+from ..combiners.groups import stable_order
 
 NEVER = 2**63 - 1
 
 _FANOUT = 4
 
 
+class Index:
+    """Where hashes stand, sorted the first time that somebody looks.
+
+    Only the upper half of a hash is compared: a row found in vain is put back as it was.
+    """
+
+    __slots__ = ("_hashes", "_order", "_sorted")
+
+    def __init__(self, hashes: np.ndarray) -> None:
+        self._hashes = hashes
+        self._order: np.ndarray | None = None
+        self._sorted: np.ndarray | None = None
+
+    def places(self, touched: np.ndarray) -> np.ndarray:
+        """The places of all hashes that are among `touched` (from `lookup`), in no order."""
+        if len(touched) == 0:
+            return np.empty(0, np.int64)
+        if self._order is None or self._sorted is None:
+            upper = upper_half(self._hashes)
+            self._order = stable_order(upper.astype(np.int64), 1 << 32)
+            self._sorted = upper[self._order]
+        if len(touched) > len(self._sorted):
+            at = np.minimum(np.searchsorted(touched, self._sorted), len(touched) - 1)
+            return self._order[touched[at] == self._sorted]
+        first = np.searchsorted(self._sorted, touched, side="left")
+        sizes = np.searchsorted(self._sorted, touched, side="right") - first
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return self._order[np.repeat(first, sizes) + within]
+
+
+def upper_half(hashes: np.ndarray) -> np.ndarray:
+    """The upper 32 bits of 64."""
+    return (hashes >> np.uint64(32)).astype(np.uint32)
+
+
+def lookup(hashes: np.ndarray) -> np.ndarray:
+    """Hashes as `Store.take` wants them: upper halves, sorted, each once."""
+    upper = upper_half(hashes)
+    ordered = upper[stable_order(upper.astype(np.int64), 1 << 32)]
+    fresh = np.ones(len(ordered), np.bool_)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    return ordered[fresh]
+
+
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of a table in the order of their hash, some of them dead, with what decides when to look at them."""
+    """Rows of a table, some of them dead, with what decides when to look at them."""
 
     hashes: np.ndarray
     table: pa.Table
@@ -27,41 +73,27 @@ class Chunk:
     """For each clock ("event", "processing", "hold"), an int64 a row: the least reading that concerns the row."""
     alive: np.ndarray
     count: int
-    least: dict[str, int] = field(default_factory=dict)
+    least: dict[str, int]
+    index: Index
 
     @classmethod
     def of(cls, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Chunk:
-        order = np.argsort(hashes, kind="stable")
-        wake = {name: values[order] for name, values in wake.items()}
-        rows = len(order)
+        rows = len(hashes)
         least = {name: int(values.min()) if rows else NEVER for name, values in wake.items()}
-        alive = np.ones(rows, np.bool_)
-        return cls(hashes[order], table.take(pa.array(order)), wake, alive, rows, least)
+        return cls(hashes, table, wake, np.ones(rows, np.bool_), rows, least, Index(hashes))
 
     def places(self, touched: np.ndarray, clocks: dict[str, int]) -> np.ndarray:
-        """The living rows whose hash is in `touched` (sorted, unique) or whose clock has come."""
+        """The living rows whose hash may be in `touched` (sorted, unique) or whose clock has come."""
         chosen: np.ndarray | None = None
         for name, reading in clocks.items():
             if self.least[name] <= reading:
                 due = self.wake[name] <= reading
                 chosen = due if chosen is None else chosen | due
-        by_hash = self._places_of(touched)
+        by_hash = self.index.places(touched) if self.count else np.empty(0, np.int64)
         if chosen is None:
             return by_hash[self.alive[by_hash]]
         chosen[by_hash] = True
         return np.flatnonzero(chosen & self.alive)
-
-    def _places_of(self, touched: np.ndarray) -> np.ndarray:
-        if len(touched) == 0 or self.count == 0:
-            return np.empty(0, np.int64)
-        if len(touched) > len(self.hashes):
-            at = np.minimum(np.searchsorted(touched, self.hashes), len(touched) - 1)
-            return np.flatnonzero(touched[at] == self.hashes)
-        first = np.searchsorted(self.hashes, touched, side="left")
-        last = np.searchsorted(self.hashes, touched, side="right")
-        sizes = last - first
-        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return np.repeat(first, sizes) + within
 
     def without(self, places: np.ndarray) -> Chunk:
         """The chunk with these rows dead."""
@@ -98,7 +130,7 @@ class Store:
         return min((chunk.least[clock] for chunk in self.chunks if chunk.count), default=NEVER)
 
     def take(self, touched: np.ndarray, clocks: dict[str, int]) -> tuple[pa.Table, Store]:
-        """The rows whose hash is in `touched` (sorted, unique) or whose clock has come, and the store without them."""
+        """The rows whose hash may be in `touched` (from `lookup`) or whose clock has come, and the store without them."""
         out: list[pa.Table] = []
         chunks: list[Chunk] = []
         for chunk in self.chunks:
