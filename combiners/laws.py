@@ -243,7 +243,7 @@ def _search(
                 known = broken.get(law.name)
                 if known is None or len(str(violation)) <= len(str(known)):
                     broken[law.name] = violation
-                raise violation.with_traceback(None) from None
+                raise
 
     try:
         hold()
@@ -253,7 +253,7 @@ def _search(
     except Flaky:
         law = next(iter(broken), "determinism")
         raise LawViolation(
-            f"{subject.name} breaks the law of determinism: it broke that of {law}, and kept it when the same "
-            "rows were tried again, so its operations depend on more than their arguments",
+            f"{subject.name} breaks the law of determinism: it broke that of {law}, and kept it when the "
+            "same rows were tried again, so its operations depend on more than their arguments",
             "determinism",
         ) from None

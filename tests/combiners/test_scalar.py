@@ -1,0 +1,186 @@
+"""Combiners from plain functions: right results, weights, what does not fit, and errors of the user's own."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import strategies as st
+
+import uncombine as uc
+from uncombine.combiners.laws import LawViolation, check_laws
+
+STATE = pa.struct([("sum", pa.int64()), ("n", pa.int64())])
+
+
+def added(state: dict[str, Any], value: int) -> dict[str, Any]:
+    state["sum"] += value
+    state["n"] += 1
+    return state
+
+
+MeanOf = uc.from_scalar(
+    "MeanOf",
+    create=lambda: {"sum": 0, "n": 0},
+    add=added,
+    merge=lambda s, t: {"sum": s["sum"] + t["sum"], "n": s["n"] + t["n"]},
+    uncombine=lambda s, t: {"sum": s["sum"] - t["sum"], "n": s["n"] - t["n"]},
+    extract=lambda s: s["sum"] / s["n"] if s["n"] else None,
+    accumulator=STATE,
+    output=pa.float64(),
+    capability=uc.Capability.GROUP,
+)
+Longest = uc.from_scalar(
+    "Longest",
+    create=lambda: None,
+    add=lambda s, x: x if s is None or (len(x), x) > (len(s), s) else s,
+    merge=lambda s, t: max(filter(None, (s, t)), key=lambda x: (len(x), x), default=s if t is None else t),
+    extract=lambda s: s,
+    accumulator=pa.string(),
+    output=pa.string(),
+)
+Dot = uc.from_scalar(
+    "Dot",
+    create=lambda: 0,
+    add=lambda s, x, y: s + x * y,
+    merge=lambda s, t: s + t,
+    uncombine=lambda s, t: s - t,
+    extract=lambda s: s,
+    accumulator=pa.int64(),
+    output=pa.int64(),
+)
+SMALL = st.integers(-3, 3)
+
+
+def test_grouped_weighted_results() -> None:
+    table = pa.table({"k": ["a", "b", "a", "a", "b"], "x": [1, 5, 2, 2, None], "w": [3, 1, 1, -1, 1]})
+    out = uc.aggregate(table, by="k", diff="w", mean=MeanOf("x"))
+    assert out.to_pylist() == [{"k": "a", "mean": 1.0}, {"k": "b", "mean": 5.0}]
+
+
+def test_two_columns_and_expressions() -> None:
+    table = pa.table({"x": [1, 2], "y": [3, 4]})
+    out = uc.aggregate(table, a=Dot("x", "y"), b=Dot(uc.col("x") + 1, "y"), c=Dot("x", "y").of("y", "y"))
+    assert out.to_pylist() == [{"a": 11, "b": 18, "c": 25}]
+
+
+def test_what_is_taken_back_may_stand_first_in_its_batch() -> None:
+    Bag = uc.from_scalar(
+        "Bag",
+        create=list,
+        add=lambda s, x: sorted([*s, x]),
+        merge=lambda s, t: sorted(s + t),
+        uncombine=lambda s, t: [x for i, x in enumerate(s) if i not in [s.index(y) for y in t]],
+        extract=len,
+        accumulator=pa.list_(pa.int64()),
+        output=pa.int64(),
+    )
+    table = pa.table({"x": [7, 7, 8], "w": [-1, 1, 1]})
+    assert uc.aggregate(table, diff="w", n=Bag("x")).to_pylist() == [{"n": 1}]
+
+
+def test_no_values_give_what_a_fresh_state_gives() -> None:
+    assert uc.aggregate(pa.table({"x": pa.array([None], pa.int64())}), m=MeanOf("x")).to_pylist() == [
+        {"m": None}
+    ]
+
+
+def test_equal_factories_share_their_state_and_read_back() -> None:
+    assert MeanOf("x") == MeanOf("x") != MeanOf("y")
+    assert repr(Dot("x", uc.col("y") + 1)) == "Dot('x', col('y') + 1)"
+    plan = uc.Plan({"a": MeanOf("x"), "b": uc.Struct(m=MeanOf("x"))}, pa.schema({"x": pa.int64()}))
+    assert len(plan.fields) == 1
+
+
+def test_capabilities() -> None:
+    assert MeanOf("x").capability is uc.Capability.GROUP
+    assert Longest("x").capability is uc.Capability.MONOID
+    assert Dot("x", "y").capability is uc.Capability.CANCELLATIVE
+
+
+def test_a_monoid_refuses_retractions() -> None:
+    with pytest.raises(uc.errors.NotRetractable):
+        uc.aggregate(pa.table({"x": ["a"], "w": [-1]}), diff="w", m=Longest("x"))
+
+
+@pytest.mark.parametrize(
+    ("combiner", "values"),
+    [(MeanOf("x"), SMALL), (Longest("x"), pa.string()), (Dot("x", "y"), (SMALL, SMALL))],
+)
+def test_laws(combiner: uc.Combiner, values: Any) -> None:
+    check_laws(combiner, values=values, max_examples=40)
+
+
+def test_the_law_kit_finds_a_wrong_one() -> None:
+    wrong = uc.from_scalar(
+        "Wrong", create=lambda: 0.0, add=lambda s, x: (s + x) / 2, merge=lambda s, t: (s + t) / 2,
+        extract=lambda s: s, accumulator=pa.float64(), output=pa.float64(),
+    )  # fmt: skip
+    with pytest.raises(LawViolation, match="Wrong"):
+        check_laws(wrong("x"), values=SMALL)
+
+
+def test_an_error_of_the_user_shows_the_users_line() -> None:
+    broken = uc.from_scalar(
+        "Broken", create=lambda: 0, add=lambda s, x: s + 1 // x, merge=lambda s, t: s + t,
+        extract=lambda s: s, accumulator=pa.int64(), output=pa.int64(),
+    )  # fmt: skip
+    with pytest.raises(ZeroDivisionError) as caught:
+        uc.aggregate(pa.table({"x": [0]}), b=broken("x"))
+    assert any("s + 1 // x" in (frame.line or "") for frame in traceback.extract_tb(caught.tb))
+
+
+def scalar(**changes: Any) -> Any:
+    parts: dict[str, Any] = {
+        "create": lambda: 0, "add": lambda s, x: s + x, "merge": lambda s, t: s + t, "extract": lambda s: s,
+        "accumulator": pa.int8(), "output": pa.int8(),
+    }  # fmt: skip
+    return uc.from_scalar("S", **(parts | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {"create": lambda: "zero"},
+            "create of S gave 'zero', which does not fit its declared accumulator type int8",
+        ),
+        ({"create": lambda: (0, 0), "accumulator": STATE}, "create of S gave (0, 0), which struct<"),
+        ({"add": None}, "add= of from_scalar takes a function, not None"),
+        ({"output": "int"}, "output= of from_scalar takes an Arrow type"),
+        ({"capability": uc.Capability.GROUP}, "S declares GROUP and has no uncombine"),
+        ({"capability": "GROUP"}, "capability= of from_scalar takes a uc.Capability"),
+    ],
+)
+def test_what_is_wrong_is_said_when_it_is_made(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(uc.UncombineError) as caught:
+        scalar(**changes)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, "add of S gave 200, which does not fit its declared accumulator type int8"),
+        (
+            {"accumulator": pa.int64()},
+            "extract of S gave 200, which does not fit its declared output type int8",
+        ),
+        ({"add": lambda s, x: "many"}, "add of S gave 'many', which does not fit"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_one_sentence(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(uc.errors.TypeMismatch) as caught:
+        uc.aggregate(pa.table({"k": ["a", "b"], "x": [1, 200]}), by="k", s=scalar(**changes)("x"))
+    assert says in str(caught.value)
+
+
+def test_it_needs_an_input() -> None:
+    with pytest.raises(uc.errors.InvalidArgument, match="S needs at least one input column"):
+        scalar()()
+    with pytest.raises(uc.errors.InvalidArgument, match="takes 2 inputs"):
+        Dot("x", "y").of("x")
+    with pytest.raises(uc.errors.UnknownColumn):
+        uc.aggregate(pa.table({"x": [1]}), d=Dot("x", "z"))
