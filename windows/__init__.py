@@ -1,12 +1,16 @@
 """WHERE in event time: windows, their times and how they merge."""
 
-from .aligned import Fixed, Global, Inherit, Sliding
 from .calendar import Calendar
+from .custom import Custom
+from .fixed import Fixed
+from .global_window import Global
+from .inherit import Inherit
 from .merging import Merged, union_intervals
-from .result_times import POLICIES, holds, policy, result_times
-from .sessions import Custom, Sessions
-from .spans import Span, span
-from .times import MAX_TIME, MIN_TIME, time_column, time_text, timestamp, timestamps
+from .policies import POLICIES, holds, policy, result_times
+from .sessions import Sessions
+from .sliding import Sliding
+from .spans import Length, Span, span
+from .times import MAX_TIME, MIN_TIME, time_column, time_text, times_of, timestamp, timestamps
 from .window import Assigned, Window
 
 __all__ = [

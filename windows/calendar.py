@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import MAXYEAR, MINYEAR
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..errors import InvalidArgument, nearest
-from .times import timestamps
-from .window import Assigned, Window
+from ..errors import InvalidArgument, TypeMismatch, nearest
+from .times import FIRST, LAST, MAX_TIME, MIN_TIME
+from .window import Assigned, Window, settle
+from .zones import day_starts, zone
 
-_UNITS = ("day", "week", "month", "quarter", "year")
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+UNITS = ("day", "week", "month", "quarter", "year")
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Calendar(Window):
     """Calendar days, weeks, months, quarters or years as they are lived in a time zone.
 
-    A day starts at the first instant of its date, so it has 23 or 25 hours where the clocks change.
+    A unit starts at the first instant of its first date, so a day has 23 or 25 hours where the clocks change,
+    and starts later than at midnight where they skip it. Where clocks go back over midnight, the date that
+    has begun goes on. The zone's rules are those of Python's `zoneinfo`.
 
     >>> import numpy as np
     >>> from uncombine.windows import Calendar, timestamp
@@ -34,49 +38,65 @@ class Calendar(Window):
     tz: str = "UTC"
     week_start: str = "monday"
 
-    def __post_init__(self) -> None:
-        unit = str(self.unit).lower().removesuffix("s")
-        if unit not in _UNITS:
-            raise InvalidArgument(f"the unit of Calendar is {self.unit!r}: {nearest(unit, _UNITS)}")
-        if str(self.week_start).lower() not in _WEEKDAYS:
-            raise InvalidArgument(f"week_start= is {self.week_start!r}: {nearest(str(self.week_start), _WEEKDAYS)}")
-        try:
-            ZoneInfo(self.tz)
-        except Exception:
-            raise InvalidArgument(f"tz= is {self.tz!r}, which is no time zone such as 'Europe/Berlin'") from None
-        object.__setattr__(self, "unit", unit)
-        object.__setattr__(self, "week_start", self.week_start.lower())
-
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
-        if len(times) == 0:
-            return Assigned(None, times, times)
-        local = pc.local_timestamp(timestamps(times).cast(pa.timestamp("us", self.tz)))
-        days = np.asarray(local.view(pa.int64())) // 86_400_000_000
-        first, last = self._bounds(days)
-        # A bound is looked up once for each calendar unit at hand, not for each row.
-        bounds, number = np.unique(np.concatenate([first, last]), return_inverse=True)
-        instants = self._instants(bounds)
-        start, end = np.split(instants[number], 2)
-        return Assigned(None, start, end)
-
-    def _bounds(self, days: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The first date of each date's unit and of the next, as days since the epoch."""
-        if self.unit == "day":
-            return days, days + 1
-        if self.unit == "week":
-            # The epoch was a Thursday, three days after a Monday.
-            shift = _WEEKDAYS.index(self.week_start)
-            first = days - np.mod(days + 3 - shift, 7)
-            return first, first + 7
-        months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-        size = {"month": 1, "quarter": 3, "year": 12}[self.unit]
-        first = months - np.mod(months, size)
-        return tuple(  # type: ignore[return-value]
-            m.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) for m in (first, first + size)
+    def __init__(self, unit: str, tz: str | ZoneInfo = "UTC", week_start: str = "monday") -> None:
+        settle(
+            self,
+            unit=_word(unit, "the unit of Calendar", UNITS, plural=True),
+            tz=zone(tz),
+            week_start=_word(week_start, "week_start=", WEEKDAYS),
         )
 
-    def _instants(self, days: np.ndarray) -> np.ndarray:
-        """The first instant of each date in the zone: local midnight, or what follows where the clocks skip it."""
-        midnight = pa.array(days * 86_400_000_000).cast(pa.timestamp("us"))
-        there = pc.assume_timezone(midnight, self.tz, ambiguous="earliest", nonexistent="latest")
-        return np.asarray(there.view(pa.int64()))
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
+        """One window for each row."""
+        if len(times) == 0:
+            return Assigned(None, times, times)
+        weekday = WEEKDAYS.index(self.week_start)
+        # One turn for each calendar year at hand; what a year is made of is remembered.
+        starts = [unit_starts(self.unit, self.tz, weekday, int(year)) for year in _years(times)]
+        bounds = np.concatenate([[MIN_TIME], *starts, [MAX_TIME]])
+        place = np.searchsorted(bounds, times, side="right")
+        return Assigned(None, bounds[place - 1], bounds[place])
+
+
+@lru_cache(maxsize=2048)
+def unit_starts(unit: str, tz: str, weekday: int, year: int) -> np.ndarray:
+    """The instants, in order, at which units start whose first date is in this year of the zone's calendar.
+
+    Two are the same if the zone left out all dates in between.
+    """
+    january = np.datetime64(year - 1970, "Y")
+    dates = np.arange(january, january + 1, dtype="datetime64[D]")
+    starts = day_starts(tz, year)
+    if unit == "week":
+        # The epoch, day 0, was a Thursday, three days after a Monday.
+        starts = starts[(dates.astype(np.int64) + 3) % 7 == weekday]
+    elif unit != "day":
+        firsts = np.arange(january, january + 1, np.timedelta64(_MONTHS[unit], "M"), dtype="datetime64[M]")
+        starts = starts[np.searchsorted(dates, firsts.astype("datetime64[D]"))]
+    return starts
+
+
+def _years(times: np.ndarray) -> np.ndarray:
+    """Years enough, in order, to have the bounds of the windows of all these times in any zone's calendar."""
+    ends = _year_of(np.array([times.min(), times.max()]))
+    near = np.arange(ends[0], ends[1] + 1)
+    if len(near) > len(times):
+        near = np.unique(_year_of(times))
+    # A zone's calendar may be in the year before or after that of UTC, and the end of a year is the start of
+    # the next.
+    years = np.unique(near[:, None] + np.arange(-1, 3))
+    return years[(years >= MINYEAR) & (years <= MAXYEAR)]
+
+
+def _year_of(times: np.ndarray) -> np.ndarray:
+    return np.clip(times, FIRST, LAST).view("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970
+
+
+def _word(value: object, what: str, known: tuple[str, ...], plural: bool = False) -> str:
+    if not isinstance(value, str):
+        raise TypeMismatch(f"{what} is a word such as {known[0]!r}, not {value!r}")
+    word = value.strip().lower()
+    word = word.removesuffix("s") if plural else word
+    if word not in known:
+        raise InvalidArgument(f"{what} is {value!r}: {nearest(word, known)}")
+    return word

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Merged:
-    """Merged windows, in the order of (code, start), and for each window that went in which of them it is part of."""
+    """Merged windows, and for each window that went in the number of the one it is now part of."""
 
     window_id: np.ndarray
     code: np.ndarray
@@ -18,49 +18,84 @@ class Merged:
 
 
 def union_intervals(codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Merged:
-    """Join the half-open intervals of each code that overlap, transitively; intervals that only touch stay apart.
+    """Join the half-open intervals of each code that share an instant, transitively, into their hulls.
+
+    Intervals that only touch stay apart. What comes out is in the order of (code, start).
 
     >>> import numpy as np
-    >>> union_intervals(np.array([0, 0, 0]), np.array([0, 5, 15]), np.array([10, 15, 20])).end
-    array([15, 20])
+    >>> from uncombine.windows import union_intervals
+    >>> union_intervals(np.array([0, 0, 0]), np.array([0, 5, 15]), np.array([10, 15, 20])).end.tolist()
+    [15, 20]
     """
     if len(codes) == 0:
         return Merged(*(np.empty(0, np.int64) for _ in range(4)))
     order = _by_code_and_start(codes, start)
-    code, begin, stop = (codes, start, end) if order is None else (codes[order], start[order], end[order])
-    reach = _running_end(code, stop)
-    fresh = np.empty(len(code), np.bool_)
-    fresh[0] = True
-    fresh[1:] = (code[1:] != code[:-1]) | (begin[1:] >= reach[:-1])
-    number = np.cumsum(fresh) - 1
-    heads = np.flatnonzero(fresh)
-    ends = reach[np.append(heads[1:], len(code)) - 1]
-    if order is None:
-        return Merged(number, code[heads], begin[heads], ends)
-    window_id = np.empty(len(code), np.int64)
-    window_id[order] = number
-    return Merged(window_id, code[heads], begin[heads], ends)
+    if order is not None:
+        codes, start, end = codes[order], start[order], end[order]
+    other_code = codes[1:] != codes[:-1]
+    reach = _running_end(other_code, end)
+    heads = np.concatenate([[0], np.flatnonzero(other_code | (start[1:] >= reach[:-1])) + 1])
+    tails = np.append(heads[1:], len(codes)) - 1
+    number = np.repeat(np.arange(len(heads)), tails - heads + 1)
+    if order is not None:
+        window_id = np.empty(len(number), np.int64)
+        window_id[order] = number
+        number = window_id
+    return Merged(number, codes[heads], start[heads], reach[tails])
 
 
 def _by_code_and_start(codes: np.ndarray, start: np.ndarray) -> np.ndarray | None:
-    """The order by code, then start; None if that is how they stand."""
-    rises = (codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (start[1:] >= start[:-1]))
-    if bool(rises.all()):
+    """An order by code, then start; None if that is how they stand.
+
+    Sorted by code first, which digits of 16 bits make cheap, the rest is short runs, often in order already: what
+    timsort is good at. Code and start are packed into one 64-bit number for it; if they do not fit, the last bits of
+    the starts are left out first, and then looked at only where all others are equal.
+    """
+    ordered = (codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (start[1:] >= start[:-1]))
+    if bool(ordered.all()):
         return None
-    low, high = int(start.min()), int(start.max())
-    most = int(codes.max()) + 1
-    if most * (high - low + 1) < 2**63:
-        return np.argsort(codes * (high - low + 1) + (start - low), kind="stable")
-    return np.lexsort((start, codes))
+    low, first = int(start.min()), int(codes.min())
+    order = _by_code(codes - first)
+    # Differences of unsigned numbers are right even where those of signed ones wrap around.
+    since = start[order].view(np.uint64) - np.uint64(low % 2**64)
+    number = (codes[order] - first).view(np.uint64)
+    bits = (int(start.max()) - low).bit_length()
+    left_out = np.uint64(max(bits + int(number[-1]).bit_length() - 64, 0))
+    packed = number << (np.uint64(bits) - left_out) | since >> left_out
+    finer = np.argsort(packed, kind="stable")
+    if left_out:
+        packed, since = packed[finer], since[finer]
+        place = np.cumsum(np.concatenate([[False], packed[1:] != packed[:-1]])).view(np.uint64)
+        rest = since & ((np.uint64(1) << left_out) - np.uint64(1))
+        finer = finer[np.argsort(place << left_out | rest, kind="stable")]
+    return order[finer]
 
 
-def _running_end(code: np.ndarray, stop: np.ndarray) -> np.ndarray:
-    """For each interval, the furthest end of its code so far."""
-    low = int(stop.min())
-    width = int(stop.max()) - low + 1
-    numbered = np.cumsum(np.concatenate([[False], code[1:] != code[:-1]]))
-    if (int(numbered[-1]) + 1) * width < 2**63:
-        return np.maximum.accumulate(stop - low + numbered * width) - numbered * width + low
-    heads = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))
-    pieces = np.split(stop, heads[1:])  # ends too far apart for one running maximum over all codes
-    return np.concatenate([np.maximum.accumulate(piece) for piece in pieces])
+def _by_code(codes: np.ndarray) -> np.ndarray:
+    """A stable order by code; codes are not negative."""
+    order = np.argsort(codes.astype(np.uint16), kind="stable")
+    for shift in range(16, int(codes.max()).bit_length(), 16):
+        order = order[np.argsort((codes[order] >> shift).astype(np.uint16), kind="stable")]
+    return order
+
+
+def _running_end(other_code: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """For each interval, the furthest end so far among those of its code; codes change after `other_code`."""
+    low = int(end.min())
+    width = int(end.max()) - low + 1
+    number = np.cumsum(np.concatenate([[False], other_code]))
+    if (int(number[-1]) + 1) * width < 2**63:
+        # Each code in a range of its own above that of the one before, so that one running maximum serves
+        # all.
+        base = number * width
+        return np.maximum.accumulate(end - low + base) - base + low
+    reach, step = end.copy(), 1
+    while step < len(end):
+        # Now `reach` is over the last `step` intervals. If nothing further back exceeds that, nothing ever
+        # will.
+        further = (number[step:] == number[:-step]) & (reach[:-step] > reach[step:])
+        if not further.any():
+            break
+        reach[step:] = np.where(further, reach[:-step], reach[step:])
+        step *= 2
+    return reach

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from fractions import Fraction
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, OutOfRange, TypeMismatch, nearest
 
 UNITS = {
-    "week": 7 * 86_400_000_000,
+    "week": 604_800_000_000,
     "day": 86_400_000_000,
     "hour": 3_600_000_000,
     "minute": 60_000_000,
@@ -16,75 +17,105 @@ UNITS = {
     "millisecond": 1_000,
     "microsecond": 1,
 }
-_PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)")
+_SHORT = {"d": "day", "h": "hour", "min": "minute", "sec": "second", "s": "second"}
+_SHORT |= {"ms": "millisecond", "us": "microsecond"}
+_UNEQUAL = ("month", "quarter", "year")
+_PART = re.compile(r"[\s,]*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
+_LONGEST = 2**63 - 1
 
 
 class Span(int):
-    """A length of time in microseconds, with a repr that `span` reads back.
+    """A length of time in whole microseconds, with a text and a repr that `span` reads back.
 
-    >>> from uncombine.windows import span
-    >>> span("90 seconds")
+    It is an `int` so that arrays of times can be added to it; what comes of arithmetic is a plain `int`.
+
+    >>> from uncombine.windows import Span, span
+    >>> Span(90_000_000)
     '1 minute 30 seconds'
-    >>> int(span("90 seconds"))
-    90000000
+    >>> span(str(Span(90_000_000))) == Span(90_000_000) == 90_000_000
+    True
     """
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        left, parts = abs(int(self)), []
+    def __str__(self) -> str:
+        left, sign, parts = abs(int(self)), "-" if self < 0 else "", []
         for unit, size in UNITS.items():
             if unit == "week":
                 continue
             count, left = divmod(left, size)
             if count:
-                parts.append(f"{'-' if self < 0 else ''}{count} {unit}{'s' if count != 1 else ''}")
-        return repr(" ".join(parts) or "0 seconds")
+                parts.append(f"{sign}{count} {unit}{'' if count == 1 else 's'}")
+        return " ".join(parts) or "0 seconds"
 
-    __str__ = __repr__
+    def __repr__(self) -> str:
+        return repr(str(self))
 
 
-def span(value: str | timedelta | Span) -> Span:
+Length = str | timedelta | Span
+"""What is taken where a length of time is asked for."""
+
+NOTHING = Span(0)
+"""The length of time that is none."""
+
+
+def span(value: Length) -> Span:
     """A length of time from a text such as "30 minutes", a `timedelta`, or a Span.
 
+    Units go from microseconds to weeks, spelled out or as us, ms, s, min, h, d; several parts are added up. A
+    bare number is refused, because nobody who reads it can know its unit.
+
     >>> from datetime import timedelta
+    >>> from uncombine.windows import span
     >>> span("1 hour 30 minutes") == span(timedelta(minutes=90))
     True
+    >>> span("0.25 s")
+    '250 milliseconds'
     """
     if isinstance(value, Span):
-        return value
+        return _checked(int(value), value)
     if isinstance(value, timedelta):
-        return Span(value.days * UNITS["day"] + value.seconds * UNITS["second"] + value.microseconds)
+        return _checked(value // timedelta(microseconds=1), value)
     if isinstance(value, str):
-        return _read(value)
-    raise InvalidArgument(f"a length of time is a text such as '30 minutes' or a timedelta, not {value!r}")
+        return _checked(_read(value), value)
+    raise TypeMismatch(
+        f"a length of time is a text with its unit such as '30 minutes', or a timedelta, and not {value!r}"
+    )
 
 
-def _read(text: str) -> Span:
-    words = text.removeprefix("interval ").strip()
-    total, at = 0.0, 0
-    exact = 0
-    for part in _PART.finditer(words):
-        unit = part[2].lower().removesuffix("s") if part[2].lower() not in ("s", "ms", "us") else part[2].lower()
-        unit = {"h": "hour", "min": "minute", "m": "minute", "sec": "second", "s": "second", "d": "day"}.get(unit, unit)
-        unit = {"ms": "millisecond", "us": "microsecond"}.get(unit, unit)
-        if words[at : part.start()].strip(" ,") or unit not in UNITS:
-            break
-        if "." in part[1]:
-            total += float(part[1]) * UNITS[unit]
-        else:
-            exact += int(part[1]) * UNITS[unit]
-        at = part.end()
-    if at == 0 or words[at:].strip():
-        raise InvalidArgument(
-            f"{text!r} is no length of time: write a number and a unit from microseconds to weeks, as in '30 minutes'"
-        )
-    return Span(exact + round(total))
-
-
-def positive(value: str | timedelta | Span, what: str) -> Span:
-    """A length of time that must be longer than nothing."""
+def positive(value: Length, what: str) -> Span:
+    """A length of time that must be longer than nothing; `what` names it in the error."""
     length = span(value)
     if length <= 0:
         raise InvalidArgument(f"{what} is {length!r}, and it must be longer than nothing")
     return length
+
+
+def _checked(micros: int, value: object) -> Span:
+    if abs(micros) > _LONGEST:
+        raise OutOfRange(
+            f"the length of time {value!r} does not fit into 64 bits of microseconds (292,000 years)"
+        )
+    return Span(micros)
+
+
+def _read(text: str) -> int:
+    words = text.strip().lower().removeprefix("interval ")
+    total, at = Fraction(0), 0
+    while part := _PART.match(words, at):
+        total += Fraction(part[1]) * _size(part[2], text)
+        at = part.end()
+    if at == 0 or words[at:].strip():
+        raise InvalidArgument(f"{text!r} is no length of time: write a number and a unit, as in '30 minutes'")
+    return round(total)
+
+
+def _size(unit: str, text: str) -> int:
+    name = _SHORT.get(unit) or unit.removesuffix("s")
+    if name in _UNEQUAL:
+        raise InvalidArgument(
+            f"{text!r} is no length of time, as {name}s are not equally long: use Calendar({name!r})"
+        )
+    if name not in UNITS:
+        raise InvalidArgument(f"{text!r} has the unknown unit {unit!r}: {nearest(name, UNITS)}")
+    return UNITS[name]

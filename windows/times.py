@@ -2,92 +2,137 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..errors import InvalidArgument, TypeMismatch
+from ..errors import InvalidArgument, OutOfRange, TypeMismatch
 
 MIN_TIME = -(2**63) + 1
-"""The beginning of time."""
+"""The beginning of time: before every row, and where watermarks start."""
 MAX_TIME = 2**63 - 1
-"""The end of time."""
+"""The end of time: after every row; only a final watermark reaches it."""
+
+FIRST = -62_135_596_800_000_000
+"""The first instant of the year 1. What Python's datetime and SQL can show is what a row's time may be."""
+LAST = 253_402_300_799_999_999
+"""The last instant of the year 9999."""
+
+UTC_MICROS = pa.timestamp("us", "UTC")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST = -62_135_596_800_000_000
-_LAST = 253_402_300_799_999_999
 _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def timestamp(value: datetime | str | int) -> int:
-    """Microseconds from a datetime (without a zone: UTC), an ISO text, or microseconds.
+def timestamp(value: datetime | date | str | int | np.datetime64 | np.integer[Any]) -> int:
+    """Microseconds since 1970 UTC from a datetime, a date, an ISO text, or microseconds.
 
-    >>> timestamp("2016-01-20T12:00:00Z") == timestamp("2016-01-20T13:00:00+01:00")
+    What names no zone is taken as UTC.
+
+    >>> from uncombine.windows import timestamp
+    >>> timestamp("1970-01-01T00:00:01Z")
+    1000000
+    >>> timestamp("2016-01-20T12:00:00") == timestamp("2016-01-20T13:00:00+01:00")
     True
     """
-    if isinstance(value, bool) or not isinstance(value, datetime | str | int | np.integer):
-        raise InvalidArgument(f"a time is a datetime, an ISO text or whole microseconds, not {value!r}")
-    if isinstance(value, int | np.integer):
-        return int(value)
     if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise InvalidArgument(f"{value!r} is no ISO time such as '2016-01-20T12:00:00Z'") from None
-    since = (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
-    return since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds
+        value = _read(value)
+    if isinstance(value, np.datetime64):
+        micros = int(value.astype("datetime64[us]").astype(np.int64))
+    elif isinstance(value, int | np.integer) and not isinstance(value, bool):
+        micros = int(value)
+    elif isinstance(value, date) and value == value:  # pandas' NaT is a date that is unlike itself
+        if not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        since = (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
+        micros = since // timedelta(microseconds=1)
+    else:
+        raise TypeMismatch(
+            f"a time is a datetime, an ISO text or whole microseconds since 1970, not {value!r}"
+        )
+    if not MIN_TIME <= micros <= MAX_TIME:
+        raise OutOfRange(
+            f"the time {value!r} is no instant, or none that 64 bits of microseconds since 1970 can hold"
+        )
+    return micros
 
 
-def time_column(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Microseconds of a timestamp or date column, and where they are known and in range.
+def time_column(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """Microseconds of a timestamp or date column, and a mask of those known and in the years 1 to 9999.
+
+    A column without a time zone is taken as UTC. Where the mask is false, the value is 0.
 
     >>> import pyarrow as pa
+    >>> from uncombine.windows import time_column
     >>> time_column(pa.array([1, None], pa.timestamp("ms")))
     (array([1000,    0]), array([ True, False]))
     """
-    kind = column.type
-    valid = np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), np.bool_)
-    if pa.types.is_date(kind):
-        column = column.cast(pa.timestamp("ms"))
-        kind = column.type
-    if not pa.types.is_timestamp(kind):
-        raise TypeMismatch(f"a time column must be a timestamp or a date, not {kind}: cast it first")
-    values = np.asarray(column.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
-    if kind.unit == "ns":
-        return values // 1000, valid
-    factor = _PER_UNIT[kind.unit]
-    if factor > 1:
-        fits = np.abs(values) < MAX_TIME // factor
-        if not fits.all():
-            valid = valid & fits
-            values = np.where(fits, values, 0)
-        values = values * factor
-    ends = (values > MIN_TIME) & (values < MAX_TIME)
-    return values, valid if ends.all() else valid & ends
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.timestamp("s"))
+    elif pa.types.is_date64(column.type):
+        column = column.view(pa.timestamp("ms"))
+    if not pa.types.is_timestamp(column.type):
+        raise TypeMismatch(f"a time column must hold timestamps or dates, not {column.type}: cast it first")
+    valid = np.ones(len(column), np.bool_)
+    if column.null_count:
+        valid = np.array(column.is_valid())
+        column = column.fill_null(0)
+    values = np.asarray(column.view(pa.int64()))
+    factor = _PER_UNIT.get(column.type.unit, 1)
+    if column.type.unit == "ns":
+        values = values // 1_000
+    low, high = -(-FIRST // factor), LAST // factor
+    if len(values) and not low <= int(values.min()) <= int(values.max()) <= high:
+        valid &= (values >= low) & (values <= high)
+        values = np.where(valid, values, 0)
+    return values if factor == 1 else values * factor, valid
 
 
 def timestamps(times: np.ndarray) -> pa.Array:
-    """Microseconds as an Arrow timestamp column; beyond the years 1 to 9999 stands the first or last such instant.
+    """Microseconds as an Arrow column; outside the years 1 to 9999 stands the first or last instant of these.
 
     >>> import numpy as np
+    >>> from uncombine.windows import timestamps
     >>> timestamps(np.array([0, 2**63 - 1])).cast("string").to_pylist()
     ['1970-01-01 00:00:00.000000Z', '9999-12-31 23:59:59.999999Z']
     """
-    return pa.array(np.clip(times, _FIRST, _LAST)).cast(pa.timestamp("us", "UTC"))
+    return pa.array(np.clip(times, FIRST, LAST), pa.int64()).view(UTC_MICROS)
+
+
+def times_of(values: Iterable[Any]) -> pa.Array:
+    """A timestamp column of what people write, None where there is none.
+
+    >>> from uncombine.windows.times import times_of
+    >>> times_of(["2016-01-20T12:00:26Z", None]).null_count
+    1
+    """
+    given = [None if value is None or value != value else timestamp(value) for value in values]
+    return pa.array(given, pa.int64()).view(UTC_MICROS)
 
 
 def time_text(time: int) -> str:
-    """An instant for people."""
+    """An instant as ISO text for people.
+
+    >>> from uncombine.windows import time_text
+    >>> time_text(1_500_000)
+    '1970-01-01T00:00:01.500000Z'
+    >>> time_text(2**63 - 1)
+    'the end of time'
+    """
     if time <= MIN_TIME:
         return "the beginning of time"
     if time >= MAX_TIME:
         return "the end of time"
-    return str(timestamps(np.array([time])).cast(pa.string())[0].as_py())
+    return str(np.datetime64(int(time), "us")).removesuffix(".000000") + "Z"
 
 
-def times_of(values: Any) -> pa.Array:
-    """A timestamp column of what people write."""
-    return pc.cast(pa.array([None if v is None else timestamp(v) for v in values], pa.int64()), pa.timestamp("us", "UTC"))
+def _read(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidArgument(f"{text!r} is no ISO time such as '2016-01-20T12:00:00Z'") from None

@@ -3,61 +3,66 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 
 import numpy as np
 
 from .merging import Merged, union_intervals
-from .times import MAX_TIME, MIN_TIME
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Assigned:
-    """Windows of rows: entry i says that row `row[i]` is in [start[i], end[i]); no `row` means one window a row."""
+    """Windows of rows: row `row[i]` is in [start[i], end[i]). Without `row`, each row has one, in order."""
 
     row: np.ndarray | None
     start: np.ndarray
     end: np.ndarray
 
 
+@dataclass(frozen=True, repr=False)
 class Window(ABC):
-    """A way to cut event time into windows; a value."""
+    """A way to cut event time into half-open windows; a value, equal to one of the same kind and settings."""
 
-    merging = False
-    """Whether overlapping windows of a key become one."""
-    needs_key_hash = False
-    """Whether `assign` wants a hash of each row's key."""
-    end_follows_start = True
-    """Whether two windows with the same start have the same end."""
+    @property
+    def merging(self) -> bool:
+        """Whether windows of a key may become one."""
+        return False
+
+    @property
+    def inherits(self) -> bool:
+        """Whether rows bring their windows with them, so that none are assigned."""
+        return False
+
+    @property
+    def needs_key_hash(self) -> bool:
+        """Whether `assign` wants a hash of each row's key."""
+        return False
+
+    @property
+    def end_follows_start(self) -> bool:
+        """Whether two windows of a key with the same start have the same end."""
+        return True
 
     @abstractmethod
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
-        """The windows of rows with these times, microseconds UTC."""
+        """The windows of rows with these times; one that the ends of time cut starts or ends there."""
 
     def merge(self, codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Merged:
-        """Windows of each key joined where they overlap."""
+        """Windows of each key joined where they overlap; keys are numbers from 0."""
         return union_intervals(codes, start, end)
 
     def __repr__(self) -> str:
         parts = []
-        for f in fields(self):  # type: ignore[arg-type]
-            given = getattr(self, f.name)
-            default = f.default_factory() if callable(f.default_factory) else f.default
-            if given == default:
-                continue
-            parts.append(repr(given) if not parts and f is fields(self)[0] else f"{f.name}={given!r}")  # type: ignore[arg-type]
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.default is MISSING:
+                parts.append(repr(value))
+            elif value != f.default:
+                parts.append(f"{f.name}={value!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def floor(times: np.ndarray, size: int, offset: int) -> np.ndarray:
-    """The last instant `offset + k * size` that is not after each time."""
-    return times - np.mod(times - offset, size)
-
-
-def plus(times: np.ndarray, length: int) -> np.ndarray:
-    """Times later by a positive length, at most the end of time."""
-    return np.where(times > MAX_TIME - length, MAX_TIME, times + length) if _near(times, length) else times + length
-
-
-def _near(times: np.ndarray, length: int) -> bool:
-    return len(times) > 0 and (int(times.max()) > MAX_TIME - length or int(times.min()) < MIN_TIME + length)
+def settle(value: Window, **settings: object) -> None:
+    """Set the fields of a frozen value that is being made."""
+    for name, setting in settings.items():
+        object.__setattr__(value, name, setting)

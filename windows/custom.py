@@ -1,0 +1,126 @@
+"""Windows of the user's own making."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidArgument, TypeMismatch
+from .merging import Merged, union_intervals
+from .window import Assigned, Window, settle
+
+Assign = Callable[[np.ndarray], tuple[Any, Any, Any]]
+Merge = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Custom(Window):
+    """Windows by the user's own functions over int64 arrays of microseconds.
+
+    Parameters
+    ----------
+    assign
+        `assign(times)` gives three arrays (row, start, end): entry i puts row `row[i]` into `[start[i],
+        end[i])`. A row may have several windows or none; `row` may be None if each has one.
+    merge
+        None if windows do not merge; "overlap" if those of a key do that share an instant; or a function
+        `merge(code, start, end)` that gives each window a number, the same for those that become one. `code`
+        is a number for the key: windows of two keys cannot be joined. A merged window is the hull of its
+        parts.
+
+    >>> import numpy as np
+    >>> from uncombine.windows import Custom
+    >>> def second(times):
+    ...     start = times - times % 1_000_000
+    ...     return None, start, start + 1_000_000
+    >>> Custom(second).assign(np.array([1_700_000])).start.tolist()
+    [1000000]
+    """
+
+    assign_rows: Assign
+    merge_windows: Merge | str | None = None
+
+    def __init__(self, assign: Assign, merge: Merge | str | None = None) -> None:
+        if not callable(assign):
+            raise TypeMismatch(
+                f"Custom takes a function of times that gives (row, start, end), not {assign!r}"
+            )
+        if not (merge is None or merge == "overlap" or callable(merge)):
+            raise InvalidArgument(f"merge= of Custom is {merge!r}: give 'overlap', a function or None")
+        settle(self, assign_rows=assign, merge_windows=merge)
+
+    def __repr__(self) -> str:
+        merge = "" if self.merge_windows is None else f", merge={_name(self.merge_windows)}"
+        return f"Custom({_name(self.assign_rows)}{merge})"
+
+    @property
+    def merging(self) -> bool:
+        """Whether a way to merge was given."""
+        return self.merge_windows is not None
+
+    @property
+    def end_follows_start(self) -> bool:
+        """The user's functions promise nothing of the kind."""
+        return False
+
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
+        """What the user's function says, checked."""
+        who = f"the assign function of {self!r}"
+        given = self.assign_rows(_read_only(times))
+        if not isinstance(given, tuple | list) or len(given) != 3:
+            raise TypeMismatch(f"{who} must give three arrays (row, start, end), not {type(given).__name__}")
+        start, end = (
+            _integers(part, who, what) for part, what in zip(given[1:], ("start", "end"), strict=True)
+        )
+        row = None if given[0] is None else _integers(given[0], who, "row")
+        lengths = [len(times) if row is None else len(row), len(start), len(end)]
+        if len(set(lengths)) > 1:
+            raise InvalidArgument(f"{who} gave {lengths[0]} rows, {lengths[1]} starts and {lengths[2]} ends")
+        if row is not None and len(row) and not 0 <= int(row.min()) <= int(row.max()) < len(times):
+            wrong = int(row[(row < 0) | (row >= len(times))][0])
+            raise InvalidArgument(f"{who} named row {wrong} of {len(times)} rows, which are counted from 0")
+        if bool((end <= start).any()):
+            at = int(np.argmax(end <= start))
+            raise InvalidArgument(
+                f"{who} gave the window [{start[at]}, {end[at]}), which must end after its start"
+            )
+        return Assigned(row, start, end)
+
+    def merge(self, codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Merged:
+        """The hulls of what the user's function joins, checked; in the order of the user's numbers."""
+        if not callable(self.merge_windows):
+            return union_intervals(codes, start, end)
+        who = f"the merge function of {self!r}"
+        given = _integers(self.merge_windows(*map(_read_only, (codes, start, end))), who, "number")
+        if len(given) != len(codes):
+            raise InvalidArgument(f"{who} gave {len(given)} numbers for {len(codes)} windows")
+        _, first, number = np.unique(given, return_index=True, return_inverse=True)
+        if bool((codes[first][number] != codes).any()):
+            raise InvalidArgument(
+                f"{who} gave windows of two keys the same number: number each key's on their own"
+            )
+        low, high = start[first], end[first]
+        np.minimum.at(low, number, start)
+        np.maximum.at(high, number, end)
+        return Merged(number, codes[first], low, high)
+
+
+def _read_only(values: np.ndarray) -> np.ndarray:
+    """The same values, safe from functions that change what they are given."""
+    values = values.view()
+    values.flags.writeable = False
+    return values
+
+
+def _integers(part: Any, who: str, what: str) -> np.ndarray:
+    values = np.asarray(part)
+    if values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
+        raise TypeMismatch(f"{who} must give a {what} as an array of whole numbers, not of {values.dtype}")
+    return values.astype(np.int64, copy=False)
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__qualname__", None) or repr(function)

@@ -1,0 +1,55 @@
+"""Windows of one size, one behind the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .grid import earlier, later, since_grid
+from .spans import NOTHING, Length, Span, positive, span
+from .window import Assigned, Window, settle
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Fixed(Window):
+    """Windows of one size, one behind the other: `start = t - floormod(t - offset, size)`.
+
+    With `per_key_phase` the windows of a key are shifted by a stable hash of the key modulo the size, so that
+    the windows of all keys do not end, and fire, at once.
+
+    >>> import numpy as np
+    >>> from uncombine.windows import Fixed
+    >>> Fixed("1 minute").assign(np.array([-1, 61_000_000])).start.tolist()
+    [-60000000, 60000000]
+    >>> Fixed("1 day", offset="6 hours")
+    Fixed('1 day', offset='6 hours')
+    """
+
+    size: Span
+    offset: Span = NOTHING
+    per_key_phase: bool = False
+
+    def __init__(self, size: Length, offset: Length = NOTHING, per_key_phase: bool = False) -> None:
+        settle(
+            self,
+            size=positive(size, "the size of Fixed"),
+            offset=span(offset),
+            per_key_phase=bool(per_key_phase),
+        )
+
+    @property
+    def needs_key_hash(self) -> bool:
+        """Whether the windows of a key depend on its hash."""
+        return self.per_key_phase
+
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
+        """One window for each row; without hashes (of rows without a key) no phase."""
+        size = int(self.size)
+        origin: int | np.ndarray = int(self.offset) % size
+        if self.per_key_phase and key_hash is not None:
+            phase = (key_hash % np.uint64(size)).view(np.int64)
+            # Both are below the size, and the sum of the two may not fit into 64 bits.
+            origin = np.where(phase >= size - origin, phase - (size - origin), phase + origin)
+        since = since_grid(times, size, origin)
+        return Assigned(None, earlier(times, since), later(times, size - since))

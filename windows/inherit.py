@@ -1,0 +1,81 @@
+"""Windows that rows already have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InvalidArgument, TypeMismatch
+from .times import MAX_TIME, MIN_TIME, time_column
+from .window import Assigned, Window
+
+
+@dataclass(frozen=True, repr=False)
+class Inherit(Window):
+    """The windows that rows already have in their column `window`, as the stage before assigned them.
+
+    >>> from uncombine.windows import Inherit
+    >>> Inherit()
+    Inherit()
+    """
+
+    @property
+    def inherits(self) -> bool:
+        """Rows bring their windows."""
+        return True
+
+    @property
+    def end_follows_start(self) -> bool:
+        """Windows of several kinds may have met."""
+        return False
+
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
+        """Refused: a time alone does not say which window upstream gave the row."""
+        raise InvalidArgument(
+            "Inherit() keeps the windows of the column 'window' and cannot assign any by time"
+        )
+
+    def assign_from(self, start: np.ndarray, end: np.ndarray) -> Assigned:
+        """The windows as they are.
+
+        >>> import numpy as np
+        >>> from uncombine.windows import Inherit
+        >>> Inherit().assign_from(np.array([0]), np.array([10])).end.tolist()
+        [10]
+        """
+        if len(start) != len(end):
+            raise InvalidArgument(f"the column 'window' has {len(start)} starts and {len(end)} ends")
+        if bool((end <= start).any()):
+            raise InvalidArgument("the column 'window' holds a window that does not end after its start")
+        return Assigned(None, start, end)
+
+    def assign_column(self, column: pa.Array | pa.ChunkedArray) -> Assigned:
+        """The windows of a column of structs (start, end), as stages write it: a null stands for all of time.
+
+        >>> import pyarrow as pa
+        >>> from uncombine.windows import Inherit
+        >>> instant = pa.timestamp("us", "UTC")
+        >>> kind = pa.struct([("start", instant), ("end", instant)])
+        >>> Inherit().assign_column(pa.array([{"start": 0, "end": 10}], kind)).start.tolist()
+        [0]
+        """
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        kind = column.type
+        if (
+            not pa.types.is_struct(kind)
+            or kind.get_field_index("start") < 0
+            or kind.get_field_index("end") < 0
+        ):
+            raise TypeMismatch(
+                f"the column 'window' must be a struct of start and end for Inherit(), not {kind}"
+            )
+        whole = np.array(column.is_null())
+        (start, has_start), (end, has_end) = (time_column(column.field(name)) for name in ("start", "end"))
+        if not bool((whole | (has_start & has_end)).all()):
+            raise InvalidArgument("the column 'window' holds a window without a start or without an end")
+        if whole.any():
+            start, end = np.where(whole, MIN_TIME, start), np.where(whole, MAX_TIME, end)
+        return self.assign_from(start, end)
