@@ -7,27 +7,56 @@ from types import ModuleType
 
 from .aggregate import aggregate
 from .algebra import Capability, CombineFn
+from .booleans import BitXor, BoolAnd, BoolOr
+from .by import ArgMax, ArgMin, First, Last
+from .collect import CollectList, CollectSet
 from .combiner import Combiner
 from .compose import Struct
 from .counting import Count, CountIf
+from .distinct import CountDistinct
 from .expressions import Expr, coalesce, col, when
 from .extremes import Max, Min
+from .fingerprint import Fingerprint
+from .histogram import Histogram
+from .mode import Mode
+from .perkey import PerKey
 from .plan import Plan
+from .quantiles import Median, Quantile, Quantiles
 from .scalar import from_scalar
 from .summing import Sum
+from .topk import BottomK, TopK
 
 __all__ = [
+    "ArgMax",
+    "ArgMin",
+    "BitXor",
+    "BoolAnd",
+    "BoolOr",
+    "BottomK",
     "Capability",
+    "CollectList",
+    "CollectSet",
     "CombineFn",
     "Combiner",
     "Count",
+    "CountDistinct",
     "CountIf",
     "Expr",
+    "Fingerprint",
+    "First",
+    "Histogram",
+    "Last",
     "Max",
+    "Median",
     "Min",
+    "Mode",
+    "PerKey",
     "Plan",
+    "Quantile",
+    "Quantiles",
     "Struct",
     "Sum",
+    "TopK",
     "aggregate",
     "coalesce",
     "col",

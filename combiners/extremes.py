@@ -29,6 +29,7 @@ class ExtremeFn(CombineFn):
     names: tuple[str, ...] = ("value",)
     nullable: tuple[bool, ...] = field(default=(), kw_only=True)
     capability = Capability.MONOID
+    vector = False
     label = "extreme"
 
     @property

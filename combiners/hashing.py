@@ -120,6 +120,14 @@ def hash_rows_128(columns: Sequence[Column]) -> tuple[np.ndarray, np.ndarray]:
     return _rows(columns, _LANES[0]), _rows(columns, _LANES[1])
 
 
+def require_hash(kind: pa.DataType, who: object, given: object) -> None:
+    """Raise `TypeMismatch` for a column type that cannot be hashed."""
+    try:
+        _hash(pa.array([], kind), _LANES[0])
+    except TypeMismatch as error:
+        raise TypeMismatch(f"{who!r} hashes its input, and {given!r} cannot be: {error}") from None
+
+
 def _rows(columns: Sequence[Column], lane: _Lane) -> np.ndarray:
     if not columns:
         raise InvalidArgument("rows are hashed by at least one column, and none was given")

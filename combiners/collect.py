@@ -1,0 +1,87 @@
+"""All values as a list: with their multiplicity, or each once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from .algebra import Accumulators, Capability
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .distinct import SetFn
+from .ordering import require_order
+from .zset import ZSet
+
+
+@dataclass(frozen=True, repr=False)
+class CollectList(Combiner):
+    """All values, in their order, each as often as it came.
+
+    Law: `CollectList(a + b)` is `CollectList(a)` and `CollectList(b)` as one sorted list. Capability GROUP:
+    a Z-set of the values. A multiset has no order of arrival, so the list is sorted: the result does not
+    depend on how the rows came. Null is ignored, as in Spark's `collect_list`; NaN is above every number; no
+    values give an empty list.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> t = pa.table({"x": [3, 1, 3, 2], "w": [1, 1, 1, -1]})
+    >>> uc.aggregate(t, diff="w", values=uc.CollectList("x")).to_pylist()
+    [{'values': [1, 3, 3]}]
+    """
+
+    input: Input
+
+    @property
+    def capability(self) -> Capability:
+        return Capability.GROUP
+
+    def lower(self, schema: pa.Schema) -> Lowered:
+        kind = input_type(self.input, schema, self)
+        require_order(kind, self, self.input)
+        zset = ZSet((kind,))
+
+        def finish(parts: Sequence[Accumulators]) -> pa.Array:
+            held = zset.items(parts[0]).present()
+            if (held.weights == 1).all():
+                return held.sublist()
+            bounds = np.append(0, np.cumsum(held.weights))[held.offsets]
+            copies = held.take(np.repeat(np.arange(len(held.weights)), held.weights))
+            return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), copies)
+
+        return Lowered((Part(zset, (expression(self.input),)),), finish, pa.list_(kind))
+
+
+@dataclass(frozen=True, repr=False)
+class CollectSet(Combiner):
+    """The different values, in their order.
+
+    Law: `CollectSet(a + b)` is the union of `CollectSet(a)` and `CollectSet(b)`. With `retractable=True`
+    (the default) a Z-set of the values: GROUP; with `retractable=False` only which values there were:
+    MONOID. Null is ignored, as in Spark's `collect_set`; NaN is one value, above every number; no values
+    give an empty list.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> uc.aggregate(pa.table({"x": ["b", "a", "b", None]}), values=uc.CollectSet("x")).to_pylist()
+    [{'values': ['a', 'b']}]
+    """
+
+    input: Input
+    retractable: bool = field(default=True, kw_only=True)
+
+    @property
+    def capability(self) -> Capability:
+        return Capability.GROUP if self.retractable else Capability.MONOID
+
+    def append_only(self) -> Combiner:
+        return replace(self, retractable=False)
+
+    def lower(self, schema: pa.Schema) -> Lowered:
+        kind = input_type(self.input, schema, self)
+        require_order(kind, self, self.input)
+        fn = ZSet((kind,)) if self.retractable else SetFn((kind,))
+
+        def finish(parts: Sequence[Accumulators]) -> pa.Array:
+            return fn.items(parts[0]).present().sublist()
+
+        return Lowered((Part(fn, (expression(self.input),)),), finish, pa.list_(kind))

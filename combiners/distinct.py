@@ -1,0 +1,121 @@
+"""How many different values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InvalidArgument
+from .algebra import Accumulators, Capability, CombineFn, Weights
+from .columns import Column
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .expressions import Expr
+from .groups import Groups
+from .ordering import require_order
+from .zset import Items, ZSet, alone, consolidate, flat_lists
+
+
+@dataclass(frozen=True)
+class SetFn(CombineFn):
+    """The different items so far, in their order, without weights: no way back."""
+
+    types: tuple[pa.DataType, ...]
+    names: tuple[str, ...] = ("item",)
+    capability = Capability.MONOID
+    vector = False
+    label = "set"
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        parts = [pa.field(n, t) for n, t in zip(self.names, self.types, strict=True)]
+        return (pa.field("items", pa.list_(pa.struct(parts))),)
+
+    def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
+        if weights is not None and not weights.all():
+            held = weights != 0
+            groups, columns = groups.take(held), tuple(c.take(held) for c in columns)
+        return self._pack(consolidate(groups, columns))
+
+    def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        if not (groups.sizes > 1).any():
+            return (alone(groups, accumulators[0]),)
+        held = self.items(accumulators)
+        item_groups = Groups(np.repeat(groups.codes, np.diff(held.offsets)), groups.count)
+        return self._pack(consolidate(item_groups, [Column(c) for c in held.columns]))
+
+    def items(self, accumulators: Accumulators) -> Items:
+        """The flat items of an accumulator column, each of weight 1."""
+        offsets, struct = flat_lists(accumulators[0])
+        return Items(offsets, tuple(struct.flatten()), np.ones(len(struct), np.int64))
+
+    def _pack(self, items: Items) -> Accumulators:
+        kind = self.fields[0].type
+        struct = pa.StructArray.from_arrays(list(items.columns), fields=list(kind.value_type))
+        return (pa.ListArray.from_arrays(pa.array(items.offsets, pa.int32()), struct, type=kind),)
+
+
+@dataclass(frozen=True, repr=False)
+class CountDistinct(Combiner):
+    """How many different values a column has, or how many different rows some columns have.
+
+    Law: `CountDistinct` counts the values of positive weight, and weights add up. With `retractable=True`
+    (the default) a Z-set of the values: GROUP; with `retractable=False` only which values there were:
+    MONOID. Null is ignored, and so is a row with a null in any of several columns, as in Spark's
+    `count(DISTINCT a, b)`; NaN is one value, -0.0 equals 0.0. No values give 0.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> t = pa.table({"a": [1, 1, 2, None], "b": ["x", "y", "x", "x"]})
+    >>> uc.aggregate(t, a=uc.CountDistinct("a"), pairs=uc.CountDistinct(["a", "b"])).to_pylist()
+    [{'a': 2, 'pairs': 3}]
+    """
+
+    input: Input | Sequence[Input]
+    retractable: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "input", as_inputs(self.input, self))
+
+    @property
+    def capability(self) -> Capability:
+        return Capability.GROUP if self.retractable else Capability.MONOID
+
+    def append_only(self) -> Combiner:
+        return replace(self, retractable=False)
+
+    def of(self, *inputs: Input) -> Combiner:
+        return replace(self, input=inputs)
+
+    def lower(self, schema: pa.Schema) -> Lowered:
+        given = inputs_of(self.input)
+        kinds = tuple(input_type(one, schema, self) for one in given)
+        for one, kind in zip(given, kinds, strict=True):
+            require_order(kind, self, one)
+        names = item_names(len(kinds))
+        fn = ZSet(kinds, names) if self.retractable else SetFn(kinds, names)
+
+        def finish(parts: Sequence[Accumulators]) -> pa.Array:
+            return pa.array(np.diff(fn.items(parts[0]).present().offsets))
+
+        return Lowered((Part(fn, tuple(expression(one) for one in given)),), finish, pa.int64())
+
+
+def as_inputs(given: Input | Sequence[Input], who: object) -> Input | tuple[Input, ...]:
+    """One input as it is, several as a tuple, a list of one as the one."""
+    if isinstance(given, str | Expr):
+        return given
+    if not isinstance(given, list | tuple) or not given:
+        raise InvalidArgument(f"{type(who).__name__} takes a column or a list of columns, not {given!r}")
+    return given[0] if len(given) == 1 else tuple(given)
+
+
+def inputs_of(given: Input | Sequence[Input]) -> tuple[Input, ...]:
+    """The inputs that `as_inputs` made, as a tuple."""
+    return given if isinstance(given, tuple) else (given,)
+
+
+def item_names(count: int) -> tuple[str, ...]:
+    """The names of an item's columns in an accumulator."""
+    return ("item",) if count == 1 else tuple(f"item{i}" for i in range(count))

@@ -1,0 +1,142 @@
+"""Counts of values by bins with given edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InvalidArgument, TypeMismatch
+from .algebra import Accumulators, Capability, CombineFn, Weights
+from .columns import Column
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
+from .groups import Groups
+from .segments import sum_weights
+from .zset import flat_lists
+
+
+@dataclass(frozen=True)
+class HistogramFn(CombineFn):
+    """Counts of the values between each two neighbours of `edges`, numbers in the unit of the column.
+
+    An accumulator is a list of as many counts as there are bins, or an empty one where all of them are zero.
+    """
+
+    edges: tuple[Any, ...]
+    label = "histogram"
+
+    @property
+    def bins(self) -> int:
+        return len(self.edges) - 1
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        return (pa.field("counts", pa.list_(pa.int64())),)
+
+    def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
+        edges = np.asarray(self.edges)
+        array = columns[0].array
+        values = (
+            np.asarray(array.cast(pa.float64())) if pa.types.is_decimal(array.type) else columns[0].values
+        )
+        bins = np.searchsorted(edges, values, side="right") - 1
+        bins[values == edges[-1]] = self.bins - 1
+        inside = (bins >= 0) & (bins < self.bins)
+        cells = groups.codes * self.bins + bins
+        if not inside.all():
+            cells = cells[inside]
+            weights = None if weights is None else weights[inside]
+        return self._lists(sum_weights(Groups(cells, groups.count * self.bins), weights))
+
+    def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        offsets, counts = flat_lists(accumulators[0])
+        cells = np.repeat(groups.codes * self.bins - offsets[:-1], np.diff(offsets)) + np.arange(len(counts))
+        return self._lists(sum_weights(Groups(cells, groups.count * self.bins), np.asarray(counts)))
+
+    def negate(self, accumulators: Accumulators) -> Accumulators:
+        offsets, counts = flat_lists(accumulators[0])
+        return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(-np.asarray(counts))),)
+
+    def extract(self, accumulators: Accumulators) -> pa.Array:
+        offsets, counts = flat_lists(accumulators[0])
+        table = np.zeros((len(accumulators[0]), self.bins), np.int64)
+        table[np.diff(offsets) > 0] = np.asarray(counts).reshape(-1, self.bins)
+        return self._whole(table)
+
+    def _lists(self, counts: np.ndarray) -> Accumulators:
+        table = counts.reshape(-1, self.bins)
+        held = table.any(axis=1)
+        if held.all():
+            return (self._whole(table),)
+        offsets = np.append(0, np.cumsum(held)) * self.bins
+        return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(table[held].ravel())),)
+
+    def _whole(self, table: np.ndarray) -> pa.Array:
+        offsets = np.arange(0, table.size + 1, self.bins, dtype=np.int32)
+        return pa.ListArray.from_arrays(pa.array(offsets), pa.array(table.ravel()))
+
+
+@dataclass(frozen=True, repr=False)
+class Histogram(Combiner):
+    """How many values lie in each bin between neighbours of `edges`, as a list.
+
+    Law: `Histogram(a + b) = Histogram(a) + Histogram(b)`, bin by bin. Capability GROUP. As
+    `numpy.histogram`: a bin holds its lower edge and not its upper one, but for the last, which holds both;
+    values outside the edges and NaN are not counted (let the edges start with `-inf` and end with `inf` to
+    count all that lies outside). Null is ignored; no values give zeros. Decimals are compared as float64.
+    The edges of a column of times are `datetime` values.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> uc.aggregate(pa.table({"x": [0, 1, 5, 10, 11]}), counts=uc.Histogram("x", [0, 5, 10])).to_pylist()
+    [{'counts': [2, 2]}]
+    """
+
+    input: Input
+    edges: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        edges = tuple(self.edges.tolist() if isinstance(self.edges, np.ndarray) else self.edges)
+        object.__setattr__(self, "edges", edges)
+        if len(edges) < 2:
+            raise InvalidArgument(f"Histogram needs at least two edges, and was given {list(edges)!r}")
+        for low, high in pairwise(edges):
+            if not _less(low, high):
+                raise InvalidArgument(f"the edges of a Histogram must increase, and {high!r} follows {low!r}")
+
+    @property
+    def capability(self) -> Capability:
+        return Capability.GROUP
+
+    def lower(self, schema: pa.Schema) -> Lowered:
+        kind = input_type(self.input, schema, self)
+        counts = HistogramFn(self._numbers(kind))
+        part = Part(counts, (expression(self.input),))
+        return Lowered((part,), lambda parts: counts.extract(parts[0]), pa.list_(pa.int64()))
+
+    def _numbers(self, kind: pa.DataType) -> tuple[Any, ...]:
+        """The edges as numbers that the column's values can be compared with."""
+        if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+            try:
+                return tuple(Column(pa.array(self.edges, kind)).values.tolist())
+            except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+                raise TypeMismatch(f"{self!r} counts {kind}, which its edges are not: {error}") from None
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            raise refuse(self, self.input, kind, "numbers or times")
+        if not all(
+            isinstance(edge, int | float | np.number) or hasattr(edge, "as_tuple") for edge in self.edges
+        ):
+            raise TypeMismatch(f"{self!r} counts {kind}, so its edges must be numbers")
+        if pa.types.is_integer(kind) and all(isinstance(edge, int) for edge in self.edges):
+            return tuple(self.edges)
+        return tuple(float(edge) for edge in self.edges)
+
+
+def _less(low: Any, high: Any) -> bool:
+    try:
+        return bool(low < high)
+    except TypeError:
+        return False

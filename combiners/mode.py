@@ -1,0 +1,56 @@
+"""The most frequent value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from .algebra import Accumulators, Capability
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .ordering import require_order
+from .zset import Items, ZSet
+
+
+@dataclass(frozen=True, repr=False)
+class Mode(Combiner):
+    """The most frequent value; of several that are, the least.
+
+    Law: the counts of the values add up, and `Mode` is the first of the greatest counts. Capability GROUP: a
+    Z-set of the values. Null is ignored; NaN is one value, above every number; no values give null.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> uc.aggregate(pa.table({"x": ["b", "a", "b", "a", "c"]}), usual=uc.Mode("x")).to_pylist()
+    [{'usual': 'a'}]
+    """
+
+    input: Input
+
+    @property
+    def capability(self) -> Capability:
+        return Capability.GROUP
+
+    def lower(self, schema: pa.Schema) -> Lowered:
+        kind = input_type(self.input, schema, self)
+        require_order(kind, self, self.input)
+        zset = ZSet((kind,))
+
+        def finish(parts: Sequence[Accumulators]) -> pa.Array:
+            held = zset.items(parts[0]).present()
+            return held.take(_heaviest(held))
+
+        return Lowered((Part(zset, (expression(self.input),)),), finish, kind)
+
+
+def _heaviest(items: Items) -> np.ndarray:
+    """The place of the first item of the greatest weight in each group, -1 where it has none."""
+    places = np.full(items.count, -1)
+    sizes = np.diff(items.offsets)
+    some = sizes > 0
+    if some.any():
+        greatest = np.maximum.reduceat(items.weights, items.offsets[:-1][some])
+        heaviest = np.flatnonzero(items.weights == np.repeat(greatest, sizes[some]))
+        places[some] = heaviest[np.searchsorted(heaviest, items.offsets[:-1][some])]
+    return places

@@ -1,0 +1,142 @@
+"""The k greatest or least values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InvalidArgument
+from .algebra import Accumulators, Capability, CombineFn, Weights
+from .by import NAMES
+from .columns import Column
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .groups import Groups
+from .ordering import require_order
+from .zset import Items, ZSet
+
+
+@dataclass(frozen=True)
+class BestFn(CombineFn):
+    """Z-sets cut down to their k greatest (or least) copies of items: no way back."""
+
+    zset: ZSet
+    k: int
+    greatest: bool
+    capability = Capability.MONOID
+    vector = False
+    label = "best"
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        return self.zset.fields
+
+    @property
+    def nullable(self) -> tuple[bool, ...]:
+        return self.zset.nullable
+
+    def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
+        return self._cut(self.zset.add(groups, *columns, weights=weights))
+
+    def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        return self._cut(self.zset.merge(groups, accumulators))
+
+    def _cut(self, accumulators: Accumulators) -> Accumulators:
+        return self.zset.pack(best_of(self.zset.items(accumulators), self.k, self.greatest))
+
+
+def best_of(items: Items, k: int, greatest: bool) -> Items:
+    """The k greatest (or least) copies of the items that are there, as fewer items of smaller weights."""
+    held = items.present()
+    copies = np.minimum(held.weights, k)
+    running = np.append(0, np.cumsum(copies))
+    sizes = np.diff(held.offsets)
+    if greatest:
+        better = np.repeat(running[held.offsets[1:]], sizes) - running[1:]
+    else:
+        better = running[:-1] - np.repeat(running[held.offsets[:-1]], sizes)
+    return replace(held, weights=np.minimum(copies, k - better)).present()
+
+
+@dataclass(frozen=True, repr=False)
+class _Best(Combiner):
+    input: Input
+    k: int
+    by: Input | None = None
+    retractable: bool = field(default=True, kw_only=True)
+
+    _greatest = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
+            name = type(self).__name__
+            raise InvalidArgument(
+                f"{name} keeps k values, a whole number of at least 1, and k={self.k!r} is not"
+            )
+
+    @property
+    def capability(self) -> Capability:
+        return Capability.GROUP if self.retractable else Capability.MONOID
+
+    def append_only(self) -> Combiner:
+        return replace(self, retractable=False)
+
+    def lower(self, schema: pa.Schema) -> Lowered:
+        given = [self.input] if self.by is None else [self.by, self.input]
+        kinds = tuple(input_type(one, schema, self) for one in given)
+        for one, kind in zip(given, kinds, strict=True):
+            require_order(kind, self, one)
+        zset = ZSet(kinds[:1]) if self.by is None else ZSet(kinds, NAMES, nullable=(False, True))
+        fn: CombineFn = zset if self.retractable else BestFn(zset, self.k, self._greatest)
+
+        def finish(parts: Sequence[Accumulators]) -> pa.Array:
+            best = best_of(zset.items(parts[0]), self.k, self._greatest)
+            places = np.arange(len(best.weights))
+            if self._greatest:
+                places = np.repeat(best.offsets[:-1] + best.offsets[1:] - 1, np.diff(best.offsets)) - places
+            copies = best.weights[places]
+            bounds = np.append(0, np.cumsum(copies))[best.offsets]
+            return pa.ListArray.from_arrays(
+                pa.array(bounds, pa.int32()), best.take(np.repeat(places, copies), len(kinds) - 1)
+            )
+
+        inputs = tuple(expression(one) for one in given)
+        return Lowered((Part(fn, inputs),), finish, pa.list_(kinds[-1]))
+
+
+@dataclass(frozen=True, repr=False)
+class TopK(_Best):
+    """The k greatest values, greatest first, or the values in the k rows in which `by` is greatest.
+
+    Law: `TopK(a + b) = TopK(of TopK(a) and TopK(b))`. With `retractable=True` (the default) a Z-set of all
+    values: GROUP; with `retractable=False` only the best k: MONOID. A value that comes several times counts
+    as often. Null is ignored; with `by`, rows whose `by` is null are left out and a null value is kept. Rows
+    with equal `by` are in the order of their values, greatest first, null last. NaN is above every number.
+    Fewer than k values give a shorter list, no values an empty one.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> games = pa.table({"player": ["ann", "bob", "cy", "bob"], "score": [7, 9, 8, 9]})
+    >>> uc.aggregate(games, scores=uc.TopK("score", 3), players=uc.TopK("player", 3, by="score")).to_pylist()
+    [{'scores': [9, 9, 8], 'players': ['bob', 'bob', 'cy']}]
+    """
+
+    _greatest = True
+
+
+@dataclass(frozen=True, repr=False)
+class BottomK(_Best):
+    """The k least values, least first, or the values in the k rows in which `by` is least.
+
+    Law: `BottomK(a + b) = BottomK(of BottomK(a) and BottomK(b))`. With `retractable=True` (the default) a
+    Z-set of all values: GROUP; with `retractable=False` only the best k: MONOID. A value that comes several
+    times counts as often. Null is ignored; with `by`, rows whose `by` is null are left out and a null value
+    is kept. Rows with equal `by` are in the order of their values, null first. NaN is above every number.
+    Fewer than k values give a shorter list, no values an empty one.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> t = pa.table({"x": [5, 1, 3], "w": [1, 1, -1]})
+    >>> uc.aggregate(t, diff="w", least=uc.BottomK("x", 2)).to_pylist()
+    [{'least': [1, 5]}]
+    """
