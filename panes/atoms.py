@@ -16,24 +16,22 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.groups import Groups, group_rows
-from ..combiners.segments import extreme, sum_int64
 from ..triggers.program import Moment
 from ..windows import Merged
-from .bundle import Cells, key_hashes
+from .bundle import key_hashes
+from .cells import NUMBERS, Cells, Pairs
 from .incorporate import IDENTITY, Incorporated, eager_ghosts, facts_by_window, horizon
-from .live import MAX_TIME, MIN_TIME, Live, Shape, regroup
+from .live import Live, Shape, regroup
 from .store import NEVER, Store, lookup
 
 if TYPE_CHECKING:
     from .operator import Operator
 
-_NUMBERS = ("start", "end", "weight", "earliest", "latest")
-
 
 def atom_schema(shape: Shape) -> pa.Schema:
     """The columns of stored atoms."""
     keys = [(f"key.{i}", kind) for i, kind in enumerate(shape.key_types)]
-    numbers = [(f"num.{name}", pa.int64()) for name in _NUMBERS]
+    numbers = [(f"num.{name}", pa.int64()) for name in NUMBERS]
     return pa.schema([*keys, *numbers, *((f"acc.{i}", f.type) for i, f in enumerate(shape.acc_fields))])
 
 
@@ -51,9 +49,9 @@ class Atoms:
         hashes = np.union1d(touched, lookup(key_hashes(live.keys, len(live))))
         table, left = store.take(hashes, {})
         keys = [_flat(table, f"key.{i}") for i in range(len(op.shape.key_types))]
-        numbers = {name: np.asarray(_flat(table, f"num.{name}")) for name in _NUMBERS}
+        numbers = {name: np.asarray(_flat(table, f"num.{name}")) for name in NUMBERS}
         acc = tuple(_flat(table, f"acc.{i}") for i in range(len(op.shape.acc_fields)))
-        return cls(op, left, _cells(keys, acc, numbers))
+        return cls(op, left, Cells(keys, acc=acc, count=np.zeros(table.num_rows, np.int64), **numbers))
 
     def put(self, watermark: int) -> Store:
         """Back into the store, without the atoms of windows that have expired."""
@@ -61,7 +59,7 @@ class Atoms:
         merged = self._merged(held)
         held = held.take(horizon(self.op, merged.end)[merged.window_id] > watermark)
         columns = {f"key.{i}": key for i, key in enumerate(held.keys)}
-        columns.update({f"num.{name}": pa.array(getattr(held, name)) for name in _NUMBERS})
+        columns.update({f"num.{name}": pa.array(getattr(held, name)) for name in NUMBERS})
         columns.update({f"acc.{i}": a for i, a in enumerate(held.acc)})
         wake = {name: np.full(len(held), NEVER) for name in ("event", "processing", "hold")}
         return self.store.put(key_hashes(held.keys, len(held)), pa.table(columns, schema=self.store.schema), wake)
@@ -106,31 +104,34 @@ class Atoms:
         born[len(fresh) :] = False
         window_of = np.full(count, -1)
         window_of[mine[::-1]] = np.arange(len(out))[::-1]
-        rows_of = cells.of_row[0], window_of[of_cells[cells.of_row[1]]]
+
+        def rows_of() -> Pairs:
+            row, cell = cells.of_row()
+            window = window_of[of_cells[cell]]
+            return row[window >= 0], window[window >= 0]
+
         finished = int(cells.count[(window_of[of_cells] >= 0) & done[window_of[of_cells]]].sum()) if len(out) else 0
         dropped = int(late.count.sum()) if late is not None else 0
-        return Incorporated(
-            out, got, born, facts, dropped, finished, late, eager_ghosts(op, out), (rows_of[0], rows_of[1])
-        )
+        return Incorporated(out, got, born, facts, dropped, finished, late, eager_ghosts(op, out), rows_of)
 
     def _horizon(self, cells: Cells, before: int) -> tuple[Cells, Cells | None]:
         """The cells whose window, with all that is there, has not expired; and the others, merged among themselves."""
-        both = _join(self.held, cells)
+        both = self.held.joined(replace(cells, facts={}))
         merged = self._merged(both)
         expired = horizon(self.op, merged.end)[merged.window_id[len(self.held) :]] <= before
         if not expired.any():
             return cells, None
         late = cells.take(expired)
-        return cells.take(~expired), _merge_cells(self.op, late, self._merged(late).window_id, hull=True)
+        return cells.take(~expired), late.summed(self.op.plan, _numbered(self._merged(late).window_id), hull=True)
 
     def _with(self, cells: Cells) -> Cells:
-        both = _join(self.held, cells)
+        both = self.held.joined(replace(cells, facts={}))
         groups, _ = group_rows([*both.keys, pa.array(both.start), pa.array(both.end)], len(both))
-        joined = _merge_cells(self.op, both, groups.codes)
+        joined = both.summed(self.op.plan, groups)
         return joined.take((joined.weight != 0) | ~self.op.plan.is_zero(joined.acc))
 
     def _windows(self) -> Cells:
-        return _merge_cells(self.op, self.held, self._merged(self.held).window_id, hull=True)
+        return self.held.summed(self.op.plan, _numbered(self._merged(self.held).window_id), hull=True)
 
     def _merged(self, cells: Cells) -> Merged:
         codes = group_rows(cells.keys, len(cells))[0].codes
@@ -149,7 +150,7 @@ class Atoms:
         at = pa.array(emptied)
         keys = [pa.concat_arrays([new, old.take(at)]) for new, old in zip(fresh.keys, live.keys, strict=True)]
         out = op.shape.fresh(count, keys)
-        for name in _NUMBERS:
+        for name in NUMBERS:
             out.num[name] = np.concatenate([getattr(fresh, name), live.num[name][emptied]])
         zero = op.plan.zero(len(emptied))
         out.acc = tuple(pa.concat_arrays([new, nothing]) for new, nothing in zip(fresh.acc, zero, strict=True))
@@ -214,39 +215,8 @@ def _search(code: np.ndarray, start: np.ndarray, code_a: np.ndarray, end_a: np.n
     return out
 
 
-def _cells(keys: list[pa.Array], acc: tuple[pa.Array, ...], numbers: dict[str, np.ndarray]) -> Cells:
-    count = len(numbers["start"])
-    none = np.zeros(count, np.int64)
-    return Cells(keys, count=none, facts={}, of_row=(np.empty(0, np.int64), np.empty(0, np.int64)), acc=acc, **numbers)
-
-
-def _join(a: Cells, b: Cells) -> Cells:
-    keys = [pa.concat_arrays([x, y]) for x, y in zip(a.keys, b.keys, strict=True)]
-    acc = tuple(pa.concat_arrays([x, y]) for x, y in zip(a.acc, b.acc, strict=True))
-    return _cells(keys, acc, {name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in _NUMBERS})
-
-
-def _merge_cells(op: Operator, cells: Cells, into: np.ndarray, hull: bool = False) -> Cells:
-    """Cells summed by number."""
-    count = int(into.max(initial=-1)) + 1
-    groups = Groups(into, count)
-    first = np.full(count, len(into))
-    np.minimum.at(first, into, np.arange(len(into)))
-    at = pa.array(first)
-    numbers = {
-        "start": extreme(groups, cells.start, MAX_TIME, np.minimum) if hull else cells.start[first],
-        "end": extreme(groups, cells.end, MIN_TIME, np.maximum) if hull else cells.end[first],
-        "weight": sum_int64(groups, cells.weight),
-        "earliest": extreme(groups, cells.earliest, MAX_TIME, np.minimum),
-        "latest": extreme(groups, cells.latest, MIN_TIME, np.maximum),
-    }
-    merged = _cells([k.take(at) for k in cells.keys], op.plan.merge(groups, cells.acc), numbers)
-    return replace(
-        merged,
-        count=sum_int64(groups, cells.count),
-        facts={name: sum_int64(groups, values) for name, values in cells.facts.items()},
-        of_row=(cells.of_row[0], into[cells.of_row[1]]),
-    )
+def _numbered(numbers: np.ndarray) -> Groups:
+    return Groups(numbers, int(numbers.max(initial=-1)) + 1)
 
 
 def _flat(table: pa.Table, name: str) -> pa.Array:

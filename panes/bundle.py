@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from ..combiners import Plan
 from ..combiners.aggregate import flat, weights_of
-from ..combiners.algebra import Accumulators, Weights
+from ..combiners.algebra import Weights
 from ..combiners.columns import Column
 from ..combiners.groups import Groups, group_rows, normal_keys
 from ..combiners.hashing import hash_rows
 from ..combiners.segments import extreme, sum_int64, sum_weights
+from ..combiners.sorting import argsort_in_groups
 from ..triggers.program import Fact
-from ..windows import Inherit, Sliding, Window, time_column, union_intervals
+from ..windows import Inherit, Merged, Sliding, Window, time_column
+from .cells import Cells
 from .grouping import Grouping
 from .live import MAX_TIME, MIN_TIME
+from .slices import windows_from_slices
 
 
 @dataclass
@@ -42,48 +45,6 @@ class Rows:
         weights = None if self.weights is None else self.weights[places]
         keys = [k.take(at) for k in self.keys]
         return Rows(self.table.take(at), keys, self.times[places], weights, 0, self.places[places])
-
-
-@dataclass
-class Cells:
-    """Rows combined by (key, window); one entry a cell."""
-
-    keys: list[pa.Array]
-    start: np.ndarray
-    end: np.ndarray
-    acc: Accumulators
-    count: np.ndarray
-    weight: np.ndarray
-    earliest: np.ndarray
-    latest: np.ndarray
-    facts: dict[str, np.ndarray]
-    of_row: tuple[np.ndarray, np.ndarray]
-    """Pairs (row, cell): which rows are in which cell."""
-    unassigned: int = 0
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def take(self, kept: np.ndarray) -> Cells:
-        """Only the cells where this mask is true."""
-        places = np.flatnonzero(kept)
-        at = pa.array(places)
-        number = np.cumsum(kept) - 1
-        row, cell = self.of_row
-        of_row = row[kept[cell]], number[cell[kept[cell]]]
-        return Cells(
-            [k.take(at) for k in self.keys],
-            self.start[places],
-            self.end[places],
-            tuple(a.take(at) for a in self.acc),
-            self.count[places],
-            self.weight[places],
-            self.earliest[places],
-            self.latest[places],
-            {name: values[places] for name, values in self.facts.items()},
-            of_row,
-            self.unassigned,
-        )
 
 
 def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows:
@@ -111,8 +72,7 @@ def cells_of(
     unassigned = len(rows) - len(np.unique(row)) if row is not None else 0
     keys = rows.keys if row is None else [k.take(pa.array(row)) for k in rows.keys]
     if window.merging and merge:
-        codes = group_rows(keys, len(start))[0].codes
-        merged = window.merge(codes, start, end)
+        merged = merge_in_order(window, group_rows(keys, len(start))[0], start, end)
         groups = Groups(merged.window_id, len(merged.start))
         first = np.full(groups.count, len(start))
         np.minimum.at(first, groups.codes, np.arange(len(start)))
@@ -125,7 +85,16 @@ def cells_of(
         start, end = start[first], end[first]
     cells = _combine(plan, facts, rows, row, groups, first, start, end, output_watermark, grouping.timestamp)
     cells.unassigned = unassigned
-    return _expand_slices(window, plan, cells) if isinstance(window, Sliding) else cells
+    return windows_from_slices(window, plan, cells) if isinstance(window, Sliding) else cells
+
+
+def merge_in_order(window: Window, keys: Groups, start: np.ndarray, end: np.ndarray) -> Merged:
+    """Windows of each key merged; sorted here first, key by key, which is faster than sorting all at once."""
+    order, begin = argsort_in_groups(keys, start)
+    merged = window.merge(keys.codes[order], begin, end[order])
+    window_id = np.empty(len(order), np.int64)
+    window_id[order] = merged.window_id
+    return replace(merged, window_id=window_id)
 
 
 def key_hashes(keys: Sequence[pa.Array], count: int, start: np.ndarray | None = None) -> np.ndarray:
@@ -186,38 +155,5 @@ def _combine(
         earliest,
         latest,
         {fact.name: sum_int64(groups, fact.of(table)) for fact in facts},
-        (np.arange(len(rows)) if row is None else row, groups.codes),
+        lambda: (np.arange(len(rows)) if row is None else row, groups.codes),
     )
-
-
-def _expand_slices(window: Sliding, plan: Plan, cells: Cells) -> Cells:
-    """Slices into the windows that contain them."""
-    expanded = window.windows_of_slices(cells.start)
-    source = expanded.row if expanded.row is not None else np.arange(len(cells))
-    at = pa.array(source)
-    keys = [k.take(at) for k in cells.keys]
-    groups, first = group_rows([*keys, pa.array(expanded.start)], len(source))
-    row, slice_of_row = cells.of_row
-    order = np.argsort(source, kind="stable")
-    per_slice = np.bincount(source, minlength=len(cells))
-    starts = np.cumsum(per_slice) - per_slice
-    sizes = per_slice[slice_of_row]
-    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    of_row = np.repeat(row, sizes), groups.codes[order[np.repeat(starts[slice_of_row], sizes) + within]]
-    homeless = per_slice == 0
-    return Cells(
-        [k.take(pa.array(first)) for k in keys],
-        expanded.start[first],
-        expanded.end[first],
-        plan.merge(groups, tuple(a.take(at) for a in cells.acc)),
-        sum_int64(groups, cells.count[source]),
-        sum_int64(groups, cells.weight[source]),
-        extreme(groups, cells.earliest[source], MAX_TIME, np.minimum),
-        extreme(groups, cells.latest[source], MIN_TIME, np.maximum),
-        {name: sum_int64(groups, values[source]) for name, values in cells.facts.items()},
-        of_row,
-        cells.unassigned + int(cells.count[homeless].sum()),
-    )
-
-
-__all__ = ["Cells", "Rows", "cells_of", "good_rows", "key_hashes", "union_intervals"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,8 @@ import pyarrow as pa
 from ..combiners.groups import Groups, group_rows
 from ..combiners.segments import sum_int64
 from ..triggers.program import Moment
-from .bundle import Cells, Rows
+from .bundle import Rows
+from .cells import Cells, Pairs
 from .live import BASE, MAX_TIME, Live, listed, owners, regroup
 
 if TYPE_CHECKING:
@@ -35,16 +36,16 @@ class Incorporated:
     finished: int = 0
     late: Cells | None = None
     ghosts: pa.Table | None = None
-    rows_of: tuple[np.ndarray, np.ndarray] = field(default_factory=lambda: (np.empty(0, int), np.empty(0, int)))
+    rows_of: Callable[[], Pairs] | None = None
 
     def arrivals(self, rows: Rows) -> Callable[[], dict[int, list[dict[str, Any]]]]:
         """The raw rows by window, made when a user's trigger asks."""
 
         def by_window() -> dict[int, list[dict[str, Any]]]:
             out: dict[int, list[dict[str, Any]]] = {}
-            order = np.lexsort((self.rows_of[0], self.rows_of[1]))
-            for place in order:  # user triggers see rows one by one
-                row, window = int(self.rows_of[0][place]), int(self.rows_of[1][place])
+            pairs = self.rows_of() if self.rows_of is not None else ([], [])
+            for row, window in sorted(zip(*map(list, pairs), strict=True)):  # user triggers see rows one by one
+                row, window = int(row), int(window)
                 out.setdefault(window, []).append(rows.table.slice(row, 1).to_pylist()[0])
             return out
 
@@ -109,7 +110,7 @@ def incorporate(
         finished,
         late,
         eager_ghosts(op, out),
-        (cells.of_row[0], placed.of_cells[cells.of_row[1]]),
+        lambda: (cells.of_row()[0], placed.of_cells[cells.of_row()[1]]),
     )
 
 

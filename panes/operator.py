@@ -24,7 +24,8 @@ from ..triggers import compile_trigger, truth
 from ..triggers.program import Moment, State
 from ..windows import holds as timestamp_holds
 from .atoms import Atoms, atom_schema
-from .bundle import Cells, Rows, cells_of, good_rows, key_hashes
+from .bundle import Rows, cells_of, good_rows, key_hashes
+from .cells import Cells
 from .emit import Emitter, Firing
 from .grouping import Grouping
 from .incorporate import Incorporated, incorporate
@@ -228,9 +229,9 @@ class _Step:
         return cells_of(self.grouping, op.plan, op.facts, rows, self.state.output_watermark, merge=not op.splits)
 
     def _late(self, rows: Rows, late: Cells) -> None:
-        self.dropped.append(rows.places[np.unique(late.of_row[0])])
+        self.dropped.append(rows.places[np.unique(late.of_row()[0])])
         if self.grouping.late == "emit":
-            self.late.append(rows.table.take(pa.array(np.unique(late.of_row[0]))))
+            self.late.append(rows.table.take(pa.array(np.unique(late.of_row()[0]))))
         elif self.grouping.late == "duplicate":
             live = self.op.shape.fresh(len(late), late.keys, late.acc)
             live.num.update(start=late.start, end=late.end, weight=late.weight.copy())

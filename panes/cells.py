@@ -1,0 +1,99 @@
+"""Rows combined by (key, window): what a bundle becomes before it meets the windows that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners import Plan
+from ..combiners.algebra import Accumulators
+from ..combiners.groups import Groups
+from ..combiners.segments import extreme, sum_int64
+from .live import MAX_TIME, MIN_TIME
+
+Pairs: TypeAlias = tuple[np.ndarray, np.ndarray]
+
+NUMBERS = ("start", "end", "weight", "earliest", "latest")
+
+
+def _no_rows() -> Pairs:
+    return np.empty(0, np.int64), np.empty(0, np.int64)
+
+
+@dataclass
+class Cells:
+    """One entry for each (key, window)."""
+
+    keys: list[pa.Array]
+    start: np.ndarray
+    end: np.ndarray
+    acc: Accumulators
+    count: np.ndarray
+    weight: np.ndarray
+    earliest: np.ndarray
+    latest: np.ndarray
+    facts: dict[str, np.ndarray] = field(default_factory=dict)
+    of_row: Callable[[], Pairs] = _no_rows
+    """Pairs (row, cell): which rows are in which cell; worked out when somebody asks."""
+    unassigned: int = 0
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, kept: np.ndarray) -> Cells:
+        """Only the cells where this mask is true."""
+        places = np.flatnonzero(kept)
+        at = pa.array(places)
+
+        def of_row() -> Pairs:
+            row, cell = self.of_row()
+            number = np.cumsum(kept) - 1
+            return row[kept[cell]], number[cell[kept[cell]]]
+
+        return replace(
+            self,
+            keys=[k.take(at) for k in self.keys],
+            acc=tuple(a.take(at) for a in self.acc),
+            count=self.count[places],
+            facts={name: values[places] for name, values in self.facts.items()},
+            of_row=of_row,
+            **{name: getattr(self, name)[places] for name in NUMBERS},
+        )
+
+    def joined(self, other: Cells) -> Cells:
+        """These cells and others behind them; which rows they were is forgotten."""
+        return Cells(
+            [pa.concat_arrays([x, y]) for x, y in zip(self.keys, other.keys, strict=True)],
+            acc=tuple(pa.concat_arrays([x, y]) for x, y in zip(self.acc, other.acc, strict=True)),
+            count=np.concatenate([self.count, other.count]),
+            facts={n: np.concatenate([values, other.facts[n]]) for n, values in self.facts.items()},
+            **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in NUMBERS},
+        )
+
+    def summed(self, plan: Plan, groups: Groups, hull: bool = False) -> Cells:
+        """Cells of one group made one, with the bounds of the first of them, or with their hull."""
+        first = np.full(groups.count, len(self))
+        np.minimum.at(first, groups.codes, np.arange(len(self)))
+        at = pa.array(first)
+
+        def of_row() -> Pairs:
+            row, cell = self.of_row()
+            return row, groups.codes[cell]
+
+        return Cells(
+            [k.take(at) for k in self.keys],
+            extreme(groups, self.start, MAX_TIME, np.minimum) if hull else self.start[first],
+            extreme(groups, self.end, MIN_TIME, np.maximum) if hull else self.end[first],
+            plan.merge(groups, self.acc),
+            sum_int64(groups, self.count),
+            sum_int64(groups, self.weight),
+            extreme(groups, self.earliest, MAX_TIME, np.minimum),
+            extreme(groups, self.latest, MIN_TIME, np.maximum),
+            {name: sum_int64(groups, values) for name, values in self.facts.items()},
+            of_row,
+            self.unassigned,
+        )
