@@ -129,6 +129,9 @@ def _subject(combiner: Combiner, schema: pa.Schema, fixed: dict[str, Any]) -> tu
         raise LawViolation(
             f"{combiner!r} declares {declared}, and over {schema} it is only {found}", "capability"
         )
+    for name in fixed:
+        if name not in fn.columns:
+            raise InvalidArgument(f"values= names {name!r}, and {combiner!r} reads {', '.join(fn.columns)}")
     types = {name: schema.field(name).type for name in fn.columns}
     extreme = fn.capability is Capability.GROUP
     columns = [as_typed(fixed.get(name, kind), extreme) for name, kind in types.items()]

@@ -1,0 +1,204 @@
+"""A combiner inside each value of a key column: a map of results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InvalidArgument
+from .algebra import Accumulators, Capability, CombineFn, Weights
+from .columns import Column
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .expressions import col
+from .groups import Groups
+from .ordering import order_keys, require_order
+from .plan import Plan
+from .segments import sum_int64, sum_weights
+from .sorting import argsort_in_groups
+from .zset import flat_lists
+
+
+@dataclass(frozen=True)
+class PerKeyFn(CombineFn):
+    """For each group the accumulators of each key, in the order of the keys: a sparse map, zeros left out.
+
+    An entry goes when it has no rows and its accumulator is what nothing gives, so that "taken back" equals
+    "never seen" as soon as the inner combiner keeps that law.
+    """
+
+    combiner: Combiner
+    key: pa.DataType
+    inputs: tuple[tuple[str, pa.DataType], ...]
+    label = "per_key"
+    vector = False
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The inner combiner on its own columns."""
+        return Plan({"value": self.combiner}, pa.schema(list(self.inputs)))
+
+    @property
+    def capability(self) -> Capability:  # type: ignore[override]
+        return self.plan.capability
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        parts = [pa.field("key", self.key), pa.field("rows", pa.int64()), *self.plan.fields]
+        return (pa.field("entries", pa.list_(pa.struct(parts))),)
+
+    @property
+    def nullable(self) -> tuple[bool, ...]:
+        return (False, *[True] * len(self.inputs))
+
+    def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
+        by, *rest = columns
+        entries, keys, offsets = _entries(groups, by)
+        names = [name for name, _ in self.inputs]
+        arrays = {name: column.array for name, column in zip(names, rest, strict=True)}
+        table = pa.table(arrays or {"rows": pa.nulls(len(groups))})
+        inner = self.plan.add(entries, table, weights)
+        return self._pack(offsets, keys, sum_weights(entries, weights), inner)
+
+    def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        starts, keys, rows, inner = self.unpack(accumulators)
+        codes = np.repeat(groups.codes, np.diff(starts))
+        entries, keys, offsets = _entries(Groups(codes, groups.count), Column(keys))
+        return self._pack(offsets, keys, sum_int64(entries, rows), self.plan.merge(entries, inner))
+
+    def negate(self, accumulators: Accumulators) -> Accumulators:
+        offsets, keys, rows, inner = self.unpack(accumulators)
+        return self._pack(offsets, keys, -rows, self.plan.negate(inner))
+
+    def unpack(self, accumulators: Accumulators) -> tuple[np.ndarray, pa.Array, np.ndarray, Accumulators]:
+        """Where each group's entries start, and the keys, rows and inner accumulators of all entries."""
+        offsets, struct = flat_lists(accumulators[0])
+        keys, rows, *inner = struct.flatten()
+        return offsets, keys, np.asarray(rows), tuple(inner)
+
+    def _pack(
+        self, offsets: np.ndarray, keys: pa.Array, rows: np.ndarray, inner: Accumulators
+    ) -> Accumulators:
+        empty = np.flatnonzero(rows == 0)
+        if len(empty):
+            places = pa.array(empty)
+            zero = self.plan.zero(1)
+            same = [
+                _alike(column.take(places), z.take(pa.array(empty * 0)))
+                for column, z in zip(inner, zero, strict=True)
+            ]
+            kept = np.ones(len(rows), np.bool_)
+            kept[empty[np.logical_and.reduce(same)]] = False
+            offsets = np.append(0, np.cumsum(kept))[offsets]
+            mask = pa.array(kept)
+            keys, rows, inner = keys.filter(mask), rows[kept], tuple(column.filter(mask) for column in inner)
+        kind = self.fields[0].type
+        struct = pa.StructArray.from_arrays([keys, pa.array(rows), *inner], fields=list(kind.value_type))
+        return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=kind),)
+
+
+def _entries(groups: Groups, by: Column) -> tuple[Groups, pa.Array, np.ndarray]:
+    """Rows numbered by (group, key) in that order, the key of each number, and where each group starts."""
+    keys = order_keys([by])
+    order, ordered = argsort_in_groups(groups, keys.keys)
+    codes = groups.codes[order]
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (ordered[1:] != ordered[:-1]) | (codes[1:] != codes[:-1])
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(fresh) - 1
+    offsets = np.append(0, np.cumsum(np.bincount(codes[fresh], minlength=groups.count)))
+    return Groups(number, int(offsets[-1])), keys.decode(ordered[fresh])[0], offsets
+
+
+def _alike(a: pa.Array, b: pa.Array) -> np.ndarray:
+    """Where two arrays of one type hold the same, nested or not; null is like null."""
+    kind = a.type
+    both = np.asarray(a.is_valid()) & np.asarray(b.is_valid())
+    neither = np.asarray(a.is_null()) & np.asarray(b.is_null())
+    if pa.types.is_struct(kind):
+        for left, right in zip(a.flatten(), b.flatten(), strict=True):
+            both &= _alike(left, right)
+    elif pa.types.is_list(kind) or pa.types.is_map(kind):
+        sizes = np.asarray(pc.list_value_length(a).fill_null(0)).astype(np.int64)
+        both &= sizes == np.asarray(pc.list_value_length(b).fill_null(0))
+        places = pa.array(np.flatnonzero(both))
+        flat = [_elements(lists.take(places)) for lists in (a, b)]
+        unlike = np.flatnonzero(both).repeat(sizes[both])[~_alike(*flat)]
+        both[unlike] = False
+    else:
+        both &= np.asarray(pc.equal(a, b).fill_null(False))
+    return both | neither
+
+
+def _elements(lists: pa.Array) -> pa.Array:
+    if pa.types.is_map(lists.type):
+        return pa.StructArray.from_arrays([lists.keys, lists.items], names=["key", "value"])
+    return lists.flatten()
+
+
+@dataclass(frozen=True, repr=False)
+class PerKey(Combiner):
+    """The results of a combiner for each value of a key, as a map in the order of the keys.
+
+    Law: `PerKey(c)(a + b)[k] = c(a[k] + b[k])`. It promises what the combiner inside promises, and takes any
+    combiner, a `PerKey` or a `Struct` among them. Rows whose key is null are left out, because a map has no
+    null keys; NaN equals NaN and -0.0 equals 0.0. A key whose rows have all been taken back is not in the
+    map; no rows give an empty map. Of a fast float sum that was taken back a rounding rest may stay in the
+    state, unseen.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> t = pa.table({"user": ["a", "a", "a"], "page": ["x", "y", "x"], "ms": [5, 7, 1], "w": [1, 1, -1]})
+    >>> uc.aggregate(t, by="user", diff="w", spent=uc.PerKey(uc.Sum("ms"), by="page")).to_pylist()
+    [{'user': 'a', 'spent': [('y', 7)]}]
+    >>> uc.PerKey(uc.Sum("ms"), by="page")
+    PerKey(Sum('ms'), by='page')
+    """
+
+    combiner: Combiner
+    by: Input
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.combiner, Combiner):
+            raise InvalidArgument(f"PerKey takes a combiner such as Sum('x') first, not {self.combiner!r}")
+        expression(self.by)
+
+    @property
+    def capability(self) -> Capability:
+        return self.combiner.capability
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        return self.combiner.tolerance(magnitudes, count)
+
+    def append_only(self) -> Combiner:
+        return PerKey(self.combiner.append_only(), self.by)
+
+    def of(self, *inputs: Any) -> Combiner:
+        return PerKey(self.combiner.of(*inputs), self.by)
+
+    def lower(self, schema: pa.Schema) -> Lowered:
+        kind = input_type(self.by, schema, self)
+        require_order(kind, self, self.by)
+        names = Plan({"value": self.combiner}, schema).columns
+        fn = PerKeyFn(self.combiner, kind, tuple((name, schema.field(name).type) for name in names))
+        output = pa.map_(kind, fn.plan.outputs[0].type)
+
+        def finish(parts: Sequence[Accumulators]) -> pa.Array:
+            offsets, keys, rows, inner = fn.unpack(parts[0])
+            held = rows != 0
+            mask = pa.array(held)
+            (values,) = fn.plan.extract(tuple(column.filter(mask) for column in inner))
+            bounds = np.append(0, np.cumsum(held))[offsets]
+            return pa.MapArray.from_arrays(
+                pa.array(bounds, pa.int32()), keys.filter(mask), values, type=output
+            )
+
+        inputs = (expression(self.by), *map(col, names))
+        return Lowered((Part(fn, inputs),), finish, output)
+
+    def __repr__(self) -> str:
+        return f"PerKey({self.combiner!r}, by={self.by!r})"
