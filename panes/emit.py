@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ..combiners import Plan
 from ..combiners.columns import Column
+from ..combiners.groups import Groups, stable_order
 from ..combiners.ordering import order_keys
 from ..windows import result_times, timestamps
 from .grouping import Grouping
@@ -201,7 +202,7 @@ class Emitter:
         owner, old = owner[back], owed.flatten().filter(pa.array(back))
         new = np.flatnonzero(emitted)
         window = np.concatenate([owner, new])
-        order = np.argsort(window, kind="stable")
+        order = stable_order(window, len(fired))
         both = pa.concat_arrays([old, records.take(pa.array(new))]).take(pa.array(order))
         diff = np.concatenate([np.full(len(owner), -1), np.ones(len(new), np.int64)])[order]
         at = pa.array(window[order])
@@ -223,16 +224,14 @@ class Emitter:
         if live.owed is None:
             return
         replaced = emitted | taken
-        sizes = list_sizes(live.owed)
         owner = owners(live.owed)
         forget = np.zeros(len(live), np.bool_)
         forget[fired[replaced]] = True
         kept = ~forget[owner]
         items = pa.concat_arrays([live.owed.flatten().filter(pa.array(kept)), records.filter(pa.array(emitted))])
         item_owner = np.concatenate([owner[kept], fired[emitted]])
-        sizes = np.bincount(item_owner, minlength=len(live))
-        order = np.argsort(item_owner, kind="stable")
-        live.owed = listed(items.take(pa.array(order)), sizes, live.owed.type)
+        by_owner = Groups(item_owner, len(live))
+        live.owed = listed(items.take(pa.array(by_owner.order)), by_owner.sizes, live.owed.type)
 
     def _clear(self, live: Live, fired: np.ndarray, cleared: np.ndarray) -> None:
         gone = fired[cleared[fired]]

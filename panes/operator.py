@@ -270,7 +270,7 @@ class _Step:
         if self.atoms is not None:
             atoms = self.atoms.put(self.after)
         if not self.each_batch:
-            output_watermark = max(output_watermark, min(self.after, store.least("hold")))
+            output_watermark = max(output_watermark, store.least("hold", below=self.after))
         state = replace(
             self.state,
             windows=store,

@@ -75,6 +75,8 @@ class Chunk:
     count: int
     least: dict[str, int]
     index: Index
+    exact: bool = True
+    """Whether `least` is of the living; otherwise it may be of a row that died since."""
 
     @classmethod
     def of(cls, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Chunk:
@@ -96,15 +98,16 @@ class Chunk:
         return np.flatnonzero(chosen & self.alive)
 
     def without(self, places: np.ndarray) -> Chunk:
-        """The chunk with these rows dead."""
+        """The chunk with these rows dead; what was least among them is still taken for the least until asked."""
         alive = self.alive.copy()
         alive[places] = False
-        least = dict(self.least)
-        for name, values in self.wake.items():
-            if len(places) and int(values[places].min()) <= least[name]:
-                left = values[alive]
-                least[name] = int(left.min()) if len(left) else NEVER
-        return replace(self, alive=alive, count=self.count - len(places), least=least)
+        return replace(self, alive=alive, count=self.count - len(places), exact=False)
+
+    def least_alive(self, clock: str) -> int:
+        """The least reading of a clock among the living."""
+        if self.exact or self.count == 0:
+            return self.least[clock] if self.count else NEVER
+        return int(self.wake[clock].min(where=self.alive, initial=NEVER))
 
     def living(self) -> tuple[np.ndarray, pa.Table, dict[str, np.ndarray]]:
         """Only the rows that are alive."""
@@ -125,9 +128,13 @@ class Store:
     def __len__(self) -> int:
         return sum(chunk.count for chunk in self.chunks)
 
-    def least(self, clock: str) -> int:
-        """The least reading of a clock that concerns any row."""
-        return min((chunk.least[clock] for chunk in self.chunks if chunk.count), default=NEVER)
+    def least(self, clock: str, below: int = NEVER) -> int:
+        """The least reading of a clock that concerns any row, if it is less than `below`."""
+        found = below
+        for chunk in self.chunks:
+            if chunk.count and chunk.least[clock] < found:
+                found = min(found, chunk.least_alive(clock))
+        return found
 
     def take(self, touched: np.ndarray, clocks: dict[str, int]) -> tuple[pa.Table, Store]:
         """The rows whose hash may be in `touched` (from `lookup`) or whose clock has come, and the store without them."""
