@@ -5,13 +5,25 @@ from .custom import Custom
 from .fixed import Fixed
 from .global_window import Global
 from .inherit import Inherit
-from .merging import Merged, union_intervals
-from .policies import POLICIES, holds, policy, result_times
+from .merging import Merged as Merged
+from .merging import union_intervals as union_intervals
+from .policies import POLICIES as POLICIES
+from .policies import holds as holds
+from .policies import policy as policy
+from .policies import result_times as result_times
 from .sessions import Sessions
 from .sliding import Sliding
-from .spans import Length, Span, span
-from .times import MAX_TIME, MIN_TIME, time_column, time_text, times_of, timestamp, timestamps
-from .window import Assigned, Window
+from .spans import Length as Length
+from .spans import Span, span
+from .times import MAX_TIME as MAX_TIME
+from .times import MIN_TIME as MIN_TIME
+from .times import time_column as time_column
+from .times import time_text as time_text
+from .times import times_of as times_of
+from .times import timestamp
+from .times import timestamps as timestamps
+from .window import Assigned as Assigned
+from .window import Window as Window
 
 __all__ = [
     "Calendar",

@@ -21,6 +21,7 @@ def union_intervals(codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Me
     """Join the half-open intervals of each code that share an instant, transitively, into their hulls.
 
     Intervals that only touch stay apart. What comes out is in the order of (code, start).
+    Codes are numbers from 0, or at least not negative.
 
     >>> import numpy as np
     >>> from uncombine.windows import union_intervals
@@ -47,32 +48,36 @@ def union_intervals(codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Me
 def _by_code_and_start(codes: np.ndarray, start: np.ndarray) -> np.ndarray | None:
     """An order by code, then start; None if that is how they stand.
 
-    Sorted by code first, which digits of 16 bits make cheap, the rest is short runs, often in order already: what
-    timsort is good at. Code and start are packed into one 64-bit number for it; if they do not fit, the last bits of
-    the starts are left out first, and then looked at only where all others are equal.
+    Sorted by code first, which digits of 16 bits make cheap, what is left to do is within short runs, often
+    in order already: what timsort is good at. For it, the number of the code and the start are packed into 64
+    bits; where they do not fit, the last bits of the starts are left out, and then looked at only between
+    equals.
     """
     ordered = (codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (start[1:] >= start[:-1]))
     if bool(ordered.all()):
         return None
-    low, first = int(start.min()), int(codes.min())
-    order = _by_code(codes - first)
+    order = _by_code(codes)
+    number = _numbered(codes[order])
     # Differences of unsigned numbers are right even where those of signed ones wrap around.
+    low = int(start.min())
     since = start[order].view(np.uint64) - np.uint64(low % 2**64)
-    number = (codes[order] - first).view(np.uint64)
     bits = (int(start.max()) - low).bit_length()
     left_out = np.uint64(max(bits + int(number[-1]).bit_length() - 64, 0))
     packed = number << (np.uint64(bits) - left_out) | since >> left_out
     finer = np.argsort(packed, kind="stable")
     if left_out:
-        packed, since = packed[finer], since[finer]
-        place = np.cumsum(np.concatenate([[False], packed[1:] != packed[:-1]])).view(np.uint64)
-        rest = since & ((np.uint64(1) << left_out) - np.uint64(1))
-        finer = finer[np.argsort(place << left_out | rest, kind="stable")]
+        rest = since[finer] & ((np.uint64(1) << left_out) - np.uint64(1))
+        finer = finer[np.argsort(_numbered(packed[finer]) << left_out | rest, kind="stable")]
     return order[finer]
 
 
+def _numbered(values: np.ndarray) -> np.ndarray:
+    """The place of each value among the different ones, of values of which equal ones stand together."""
+    return np.cumsum(np.concatenate([[False], values[1:] != values[:-1]])).view(np.uint64)
+
+
 def _by_code(codes: np.ndarray) -> np.ndarray:
-    """A stable order by code; codes are not negative."""
+    """A stable order by code."""
     order = np.argsort(codes.astype(np.uint16), kind="stable")
     for shift in range(16, int(codes.max()).bit_length(), 16):
         order = order[np.argsort((codes[order] >> shift).astype(np.uint16), kind="stable")]
