@@ -92,14 +92,11 @@ def group_rows(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, np.ndarr
             composite, size = codes, card
             continue
         if size * card >= 2**62:
-            composite, first = _number(composite, size)
-            size = len(first)
+            composite, size = _renumbered(composite, size)
             if size * card >= 2**62:
-                codes, first = _number(codes, card)
-                card = len(first)
+                codes, card = _renumbered(codes, card)
         composite, size = composite * card + codes, size * card
-    codes, first = _number(composite, size)
-    return Groups(codes, len(first)), first
+    return _number(composite, size)
 
 
 def normal_keys(column: pa.Array) -> pa.Array:
@@ -157,27 +154,49 @@ def _narrow(column: pa.Array) -> tuple[np.ndarray, int] | None:
         return None
     nulls = _nulls(column)
     values = np.asarray((column.fill_null(low) if nulls is not None else column).to_numpy(zero_copy_only=False))
-    codes = values.astype(np.int64) - low
+    codes = values.astype(np.int64, copy=False)
+    if low or nulls is not None:
+        codes = codes - low
     if nulls is None:
         return codes, span
     codes[nulls] = span
     return codes, span + 1
 
 
-def _number(codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+def _number(codes: np.ndarray, size: int) -> tuple[Groups, np.ndarray]:
     """Renumber codes by first appearance; also the first row of each."""
     rows = len(codes)
-    if size <= max(8 * rows, 1024):
-        first_row = np.full(size, rows)
+    if size > max(8 * rows, 1024):
+        encoded = pa.array(codes).dictionary_encode()
+        codes, size = np.asarray(encoded.indices).astype(np.int64), len(encoded.dictionary)
+    first_row = np.full(size, rows)
+    sizes: np.ndarray | None = None
+    if size > rows // 16:
         np.minimum.at(first_row, codes, np.arange(rows))
-        is_first = np.zeros(rows + 1, np.bool_)
-        is_first[first_row] = True
-        first = np.flatnonzero(is_first[:rows])
-        number = first_row
-        number[codes[first]] = np.arange(len(first))
-        return number[codes], first
-    encoded = pa.array(codes).dictionary_encode()
-    numbered = np.asarray(encoded.indices).astype(np.int64)
-    first_row = np.full(len(encoded.dictionary), rows)
-    np.minimum.at(first_row, numbered, np.arange(rows))
-    return numbered, first_row
+    else:
+        sizes = np.bincount(codes, minlength=size)
+        _find_first(first_row, codes, int(np.count_nonzero(sizes)))
+    is_first = np.zeros(rows + 1, np.bool_)
+    is_first[first_row] = True
+    first = np.flatnonzero(is_first[:rows])
+    by_number = codes[first]
+    first_row[by_number] = np.arange(len(first))
+    groups = Groups(first_row[codes], len(first))
+    if sizes is not None:
+        groups._sizes = sizes[by_number]
+    return groups, first
+
+
+def _renumbered(codes: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    groups, _ = _number(codes, size)
+    return groups.codes, groups.count
+
+
+def _find_first(first_row: np.ndarray, codes: np.ndarray, present: int) -> None:
+    """Put the first row of each code in its place; most often the first few rows tell."""
+    start, stop = 0, min(4096, len(codes))
+    while start < stop:
+        np.minimum.at(first_row, codes[start:stop], np.arange(start, stop))
+        if np.count_nonzero(first_row < len(codes)) == present:
+            return
+        start, stop = stop, min(8 * stop, len(codes))
