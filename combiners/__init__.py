@@ -13,12 +13,14 @@ from .collect import CollectList, CollectSet
 from .combiner import Combiner
 from .compose import Struct
 from .counting import Count, CountIf
+from .ddsketch import ApproxQuantiles
 from .distinct import CountDistinct
 from .expressions import Expr, coalesce, col, when
 from .extremes import Max, Min
 from .fingerprint import Fingerprint
 from .histogram import Histogram
 from .mode import Mode
+from .moments import Kurtosis, Skewness, StdDev, Variance
 from .perkey import PerKey
 from .plan import Plan
 from .quantiles import Median, Quantile, Quantiles
@@ -27,6 +29,7 @@ from .summing import Sum
 from .topk import BottomK, TopK
 
 __all__ = [
+    "ApproxQuantiles",
     "ArgMax",
     "ArgMin",
     "BitXor",
@@ -45,6 +48,7 @@ __all__ = [
     "Fingerprint",
     "First",
     "Histogram",
+    "Kurtosis",
     "Last",
     "Max",
     "Median",
@@ -54,9 +58,12 @@ __all__ = [
     "Plan",
     "Quantile",
     "Quantiles",
+    "Skewness",
+    "StdDev",
     "Struct",
     "Sum",
     "TopK",
+    "Variance",
     "aggregate",
     "coalesce",
     "col",
