@@ -155,7 +155,7 @@ class Emitter:
         pane = pa.StructArray.from_arrays(
             [
                 pa.array(num["index"]),
-                pa.array(num["nonspeculative"]),
+                pa.array(np.where(timing == 0, -1, num["nonspeculative"])),
                 pa.array(TIMINGS).take(pa.array(timing)),
                 pa.array(num["index"] == 0),
                 pa.array(firing.last[fired]),

@@ -231,9 +231,9 @@ class _Model:
         """37."""
         held = [self.watermark]
         for w in self.live.values():
-            if self.watermark < w.end and not (w.on_time_given or w.born_late or w.trigger.finished):
-                if self.timestamp != "watermark":
-                    held.append(self.result_time(w))
+            ended = w.trigger.finished and self.closing != "always"
+            if self.timestamp != "watermark" and not (w.on_time_given or w.born_late or ended):
+                held.append(self.result_time(w))
         self.output_watermark = max(self.output_watermark, min(held))
 
     # b, c.
@@ -317,7 +317,8 @@ class _Model:
         w = Live(key, *span, trigger=None, born_late=True)
         for row in came:
             self.take_in(w, row)
-        self.put(w, "late", True, "LATE")
+        if not self.emptied(w):
+            self.put(w, "late", True, "LATE")
 
     def take_back(self, gone: list[Live]) -> None:
         debts = [(w, value) for w in gone for value in w.owed]
@@ -384,7 +385,7 @@ class _Model:
             for value in sorted(w.owed, key=lambda value: value.window):
                 self.write(w, value, -1)
             w.owed = []
-        if self.diff is None or self.mode != "retracting" or sum(weight for _, weight in w.rows) != 0:  # 38
+        if not self.emptied(w):
             self.put(w, phase, is_last, self.timing(w))
         w.fresh = False
         self.clear(w)
@@ -392,6 +393,11 @@ class _Model:
     def clear(self, w: Live) -> None:
         if self.mode in ("discarding", "discarding_by_default"):
             w.rows, w.earliest, w.latest = [], None, None
+
+    def emptied(self, w: Live) -> bool:
+        """38."""
+        whole = self.diff is not None and self.mode == "retracting"
+        return whole and sum(weight for _, weight in w.rows) == 0
 
     def put(self, w: Live, phase: str, is_last: bool, timing: str) -> None:
         early = timing == "EARLY"
@@ -418,7 +424,7 @@ class _Model:
                 **dict(zip(self.by, w.key, strict=True)),
                 "window": value.window,
                 **value.values,
-                "event_time": value.event_time,
+                "event_time": _clip(value.event_time),
                 "diff": diff,
                 "pane": value.pane,
                 "step": self.step_number,
