@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import uncombine as uc
@@ -69,6 +69,7 @@ def test_rule_02_fixed(times: list[int], size: int, offset: int) -> None:
     SIZES,
     OFFSETS,
 )
+@example([(0, END_OF_INT64 - 1), (0, 1)], END_OF_INT64, END_OF_INT64 - 1)
 def test_rule_02_each_key_has_its_phase(rows: list[tuple[int, int]], size: int, offset: int) -> None:
     window = uc.Fixed(uc.Span(size), uc.Span(offset), per_key_phase=True)
     assert window.needs_key_hash

@@ -27,6 +27,7 @@ ZONES = [
     "America/New_York",
     "America/Sao_Paulo",
     "America/St_Johns",
+    "America/Toronto",
     "America/Juneau",
     "Asia/Beirut",
     "Asia/Kathmandu",
@@ -39,6 +40,7 @@ ZONES = [
 WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 ODD = [
     "1867-10-18T20:00:00Z",
+    "1919-03-31T04:30:00Z",
     "1944-04-03T00:00:00Z",
     "1994-12-31T10:00:00Z",
     "2006-10-29T02:30:00Z",
@@ -131,8 +133,9 @@ def bounds(text: str, unit: str, tz: str, **options: Any) -> tuple[str, str]:
         ("2024-10-27T12:00Z", "Europe/Berlin", "2024-10-26T22:00:00Z", "2024-10-27T23:00:00Z"),
         # Half an hour of summer time.
         ("2024-04-07T00:00Z", "Australia/Lord_Howe", "2024-04-06T13:00:00Z", "2024-04-07T13:30:00Z"),
-        # Midnight is left out: the day starts at one.
+        # Midnight is left out: the day starts with the first instant after it.
         ("2018-11-04T12:00Z", "America/Sao_Paulo", "2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"),
+        ("1919-03-31T12:00Z", "America/Toronto", "1919-03-31T04:30:00Z", "1919-04-01T04:00:00Z"),
         ("2022-03-27T12:00Z", "Asia/Beirut", "2022-03-26T22:00:00Z", "2022-03-27T21:00:00Z"),
         # A whole date is left out.
         ("2011-12-30T09:59Z", "Pacific/Apia", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z"),
@@ -194,6 +197,11 @@ def test_many_days_follow_one_another() -> None:
     assert all(end == start for (_, end), (start, _) in pairwise(windows))
     hours = [(end - start) // HOUR for start, end in windows]
     assert (len(hours), hours.count(23), hours.count(25)) == (388, 1, 1)
+
+
+def test_a_year_that_has_begun_elsewhere_ends_there_too() -> None:
+    expected = "2023-12-31T10:00:00Z", "2024-12-31T10:00:00Z"
+    assert bounds("2023-12-31T12:00Z", "year", "Pacific/Kiritimati") == expected
 
 
 def test_no_rows() -> None:

@@ -55,7 +55,9 @@ def test_rule_05_custom_windows_merge_by_their_own_function() -> None:
 
 
 def test_rule_05_a_merged_window_is_the_hull_of_its_parts() -> None:
-    merged = uc.Custom(burst, lambda code, start, end: ZEROS).merge(ZEROS, TIMES, np.array([50, 20, 90]))
+    merged = uc.Custom(burst, lambda code, start, end: ZEROS).merge(
+        ZEROS, TIMES[::-1], np.array([50, 90, 20])
+    )
     assert (merged.start.tolist(), merged.end.tolist()) == ([3], [90])
 
 
