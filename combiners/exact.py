@@ -20,19 +20,21 @@ import pyarrow as pa
 
 from .algebra import Accumulators, CombineFn, Weights
 from .columns import Column
+from .doubles import two_product
 from .groups import Groups
-from .segments import CHUNK
+from .narrow import BITS, sum_narrow
 from .vectors import int64s
 
-BITS = 32
 _HALF = np.int64(1) << (BITS - 1)
 _ENTRIES = 1 << 22
-_PASSES = 6
 
 
 @dataclass(frozen=True)
 class ExactSumFn(CombineFn):
-    """Exact sums of the products of its inputs' finite values (one input: of the values)."""
+    """Exact sums of the products of its first `arity` inputs (of one input as often, if it is alone).
+
+    Values that are not finite count as zero; further inputs only decide which rows count.
+    """
 
     arity: int = 1
     label = "exact"
@@ -42,16 +44,11 @@ class ExactSumFn(CombineFn):
         return (pa.field("low", pa.int16()), pa.field("digits", pa.list_(pa.int32())))
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
-        factors = [column.split_finite()[0] for column in columns]
-        if self.arity == 1 and len(columns) == 1:
-            terms = [factors[0]]
-        else:
-            whole, rest = two_product(factors[0], factors[-1])
-            terms = [whole, rest] if _splits_exactly(factors[0], factors[-1]) else []
-        unit = weights is None or bool(np.all(np.abs(weights) == 1))
-        if terms and unit:
-            signed = terms if weights is None else [term * weights for term in terms]
-            dense = _sum_narrow(groups, signed)
+        factors = [column.split_finite()[0] for column in columns[: self.arity]]
+        if len(factors) == 1:
+            factors *= self.arity
+        if weights is None or bool(np.all(np.abs(weights) == 1)):
+            dense = sum_narrow(groups, factors, weights)
             if dense is not None:
                 return _pack(*dense)
         return _concat(self._add_wide(groups, factors, weights))
@@ -72,13 +69,10 @@ class ExactSumFn(CombineFn):
         """Any exponents and weights: digits of each value by its own exponent."""
         mantissa, exponent = np.frexp(factors[0])
         pieces = [(mantissa, exponent.astype(np.int64))]
-        if len(factors) > 1 or self.arity > 1:
-            other, shift = np.frexp(factors[-1])
-            both = pieces[0][1] + shift
-            pieces = []
-            for part in two_product(mantissa, other):
-                mantissa, up = np.frexp(part)
-                pieces.append((mantissa, both + up))
+        for factor in factors[1:]:
+            other, shift = np.frexp(factor)
+            split = [(part, below + shift) for m, below in pieces for part in two_product(m, other)]
+            pieces = [(np.frexp(part)[0], below + np.frexp(part)[1]) for part, below in split]
         none = np.empty(0, np.int64)
         codes, values, bins = [none], [none], [none]
         for mantissa, exponent in pieces:
@@ -113,22 +107,18 @@ class Digits:
     def ends(self) -> np.ndarray:
         return np.cumsum(self.lengths)
 
-
-def two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`p, e` with p + e = a * b exactly and p the rounded product, where nothing over- or underflows."""
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        product = a * b
-        a_high, a_low = _halves(a)
-        b_high, b_low = _halves(b)
-        error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return product, error
+    def from_top(self, k: int) -> np.ndarray:
+        """The k-th digit of each accumulator, counted from its highest; zero where it has no more."""
+        if len(self.values) == 0:
+            return np.zeros(len(self.lengths), np.int64)
+        return np.where(self.lengths > k, self.values[np.maximum(self.ends - 1 - k, 0)], 0)
 
 
 def exact_sum(accumulators: Accumulators) -> np.ndarray:
     """The sums as float64, each the exact sum rounded once."""
     digits = Digits.of(accumulators)
     count, ends = len(digits.lengths), digits.ends
-    top, second, third = (_digit_from_top(digits, ends, k) for k in range(3))
+    top, second, third = (digits.from_top(k) for k in range(3))
     negative = top < 0
     flip = np.where(negative, -1, 1)
     top, second, third = top * flip, second * flip, third * flip
@@ -162,52 +152,6 @@ def exact_ints(accumulators: Accumulators) -> tuple[np.ndarray, int]:
         shift = [1 << (BITS * int(b)) for b in digits.lows[held] + k - base]
         total[held] += digits.values[starts[held] + k].astype(object) * np.array(shift, dtype=object)
     return total, BITS * base
-
-
-def _halves(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    scaled = a * 134217729.0
-    high = scaled - (scaled - a)
-    return high, a - high
-
-
-def _splits_exactly(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether the products of two columns are far enough from over- and underflow to split as floats."""
-    for values in (a, b):
-        sizes = np.abs(values)
-        if sizes.size and float(sizes.max()) > 2.0**450:
-            return False
-        if sizes.size and float(np.where(sizes == 0, 1.0, sizes).min()) < 2.0**-450:
-            return False
-    return True
-
-
-def _sum_narrow(groups: Groups, terms: Sequence[np.ndarray]) -> tuple[np.ndarray, int] | None:
-    """Digit sums of columns whose exponents lie close together: one pass a digit, None if that is not enough."""
-    largest = max((float(max(term.max(), -term.min())) for term in terms if len(term)), default=0.0)
-    if largest == 0.0:
-        return np.zeros((1, groups.count), np.int64), 0
-    top = (int(np.frexp(largest)[1]) - 1) // BITS
-    if not -28 + _PASSES <= top <= 30 or groups.count * (_PASSES + 3) > 4 * _ENTRIES:
-        return None
-    sums: list[np.ndarray] = []
-    for place in range(top, top - _PASSES, -1):
-        unit, back = 2.0 ** (BITS * place), 2.0 ** (-BITS * place)
-        total = np.zeros(groups.count, np.int64)
-        left: list[np.ndarray] = []
-        for term in terms:
-            digit = np.rint(term * back)
-            for start in range(0, len(digit), CHUNK):
-                part = slice(start, start + CHUNK)
-                total += np.bincount(groups.codes[part], digit[part], groups.count).astype(np.int64)
-            digit *= unit
-            rest = term - digit
-            if rest.any():
-                left.append(rest)
-        sums.append(total)
-        terms = left
-        if not terms:
-            return np.stack(sums[::-1]), top - len(sums) + 1
-    return None
 
 
 def _weighed(mantissa: np.ndarray, weights: Weights) -> Iterator[tuple[np.ndarray, int, np.ndarray | slice]]:
@@ -280,12 +224,6 @@ def _concat(blocks: Iterator[Accumulators]) -> Accumulators:
     if len(parts) == 1:
         return parts[0]
     return tuple(pa.concat_arrays(columns) for columns in zip(*parts, strict=True))
-
-
-def _digit_from_top(digits: Digits, ends: np.ndarray, k: int) -> np.ndarray:
-    if len(digits.values) == 0:
-        return np.zeros(len(ends), np.int64)
-    return np.where(digits.lengths > k, digits.values[np.maximum(ends - 1 - k, 0)], 0)
 
 
 def _sign_below(digits: Digits, ends: np.ndarray, k: int) -> np.ndarray:
