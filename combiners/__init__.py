@@ -7,6 +7,7 @@ from types import ModuleType
 
 from .aggregate import aggregate
 from .algebra import Capability, CombineFn
+from .approx_distinct import ApproxCountDistinct
 from .booleans import BitXor, BoolAnd, BoolOr
 from .by import ArgMax, ArgMin, First, Last
 from .collect import CollectList, CollectSet
@@ -29,6 +30,7 @@ from .summing import Sum
 from .topk import BottomK, TopK
 
 __all__ = [
+    "ApproxCountDistinct",
     "ApproxQuantiles",
     "ArgMax",
     "ArgMin",
