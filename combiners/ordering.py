@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TypeMismatch
-from .columns import Column
+from .columns import Column, numbers
 
 _TOP = np.int64(0x7FFF_FFFF_FFFF_FFFF)
-_LOWEST = -(2**63)
+_LOWEST = np.int64(-(2**63))
+_NAN = np.float64(np.nan).view(np.int64)
 _ROOM = 2**62
 
 
@@ -147,31 +148,41 @@ def _floats(column: Column) -> Keys:
     """A float sorts as its sign and the bits of its size; the gaps around 0 and below NaN are closed."""
     kind = column.type
     values = column.values.astype(np.float64, copy=False) + 0.0
-    bits = values.view(np.int64)
     unordered = np.isnan(values)
     some = bool(unordered.any())
+    if some:
+        values[unordered] = 0.0
+    bits = values.view(np.int64)
     if not some and (not len(bits) or int(bits.min()) >= 0):
         return _bounded(bits, lambda keys: [_as_floats(keys, kind)])
-    negative = values < 0
+    sign = bits >> 63
     bits &= _TOP
-    bits[unordered] = 0
-    top = int(bits.max())
-    gap = min(int(bits.min(where=bits != 0, initial=_TOP)), top + 1) - 1
-    np.subtract(bits, gap, out=bits, where=bits != 0)
-    np.negative(bits, out=bits, where=negative)
-    nan = top - gap + 1
-    bits[unordered] = nan
+    gap = int(bits.min())
+    if gap == 0:
+        gap = int(bits.min(where=bits != 0, initial=_TOP))
+    gap = min(gap, int(bits.max())) - 1
+    # Zeros fall below 1 here and are put back; then the sign turns the size's bits over.
+    bits -= gap
+    np.maximum(bits, 0, out=bits)
+    bits ^= sign
+    bits -= sign
+    low, high = int(bits.min()), int(bits.max())
+    nan = high + 1
+    if some:
+        bits[unordered] = high = nan
 
     def decode(keys: np.ndarray) -> list[pa.Array]:
-        sizes = np.abs(keys)
-        sizes += gap
-        sizes[keys == 0] = 0
-        found = sizes.view(np.float64)
-        found[keys == nan] = np.nan
-        return [_as_floats(np.copysign(found, keys), kind)]
+        sign = keys >> 63
+        found = keys ^ sign
+        found -= sign
+        found += gap
+        found[keys == 0] = 0
+        found |= sign & _LOWEST
+        if some:
+            found[keys == nan] = _NAN
+        return [_as_floats(found, kind)]
 
-    low = int(bits.min())
-    return Keys(bits, low, nan if some else int(bits.max()), decode)
+    return Keys(bits, low, high, decode)
 
 
 def _as_floats(values: np.ndarray, kind: pa.DataType) -> pa.Array:
@@ -183,6 +194,25 @@ def _struct_keys(column: Column) -> Keys:
     fields = list(column.type)
     keys = order_keys([Column(child) for child in column.array.flatten()])
     return replace(keys, decode=lambda found: [pa.StructArray.from_arrays(keys.decode(found), fields=fields)])
+
+
+def plain_numbers(array: pa.Array) -> np.ndarray | None:
+    """Numbers that numpy sorts as the values sort, NaN last; None for types that have none."""
+    kind = array.type
+    if pa.types.is_floating(kind):
+        return numbers(array).astype(np.float64, copy=False)
+    if pa.types.is_integer(kind) or _is_time(kind):
+        return numbers(array)
+    if pa.types.is_decimal128(kind) and kind.precision <= 18:
+        return _low_lanes(array)
+    return None
+
+
+def from_numbers(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """The way back from `plain_numbers`."""
+    if pa.types.is_floating(kind):
+        return pa.array(values + 0.0, from_pandas=False).cast(kind, safe=False)
+    return _to_decimals(values, kind) if pa.types.is_decimal128(kind) else from_int64(values, kind)
 
 
 def _low_lanes(array: pa.Array) -> np.ndarray:

@@ -24,10 +24,11 @@ def sort_in_groups(groups: Groups, keys: np.ndarray) -> np.ndarray:
     array([5, 7, 9])
     """
     ordered = keys[groups.order]
-    for places in _blocks(groups):
-        block = ordered[places]
-        block.sort(axis=-1)
-        ordered[places] = block
+    for size, _, starts in blocks(groups.sizes, 2):
+        rows = windows(ordered, size)
+        block = rows[starts]
+        block.sort(axis=1)
+        rows[starts] = block
     return ordered
 
 
@@ -39,26 +40,32 @@ def argsort_in_groups(groups: Groups, keys: np.ndarray) -> tuple[np.ndarray, np.
     """
     order = groups.order.copy()
     ordered = keys[order]
-    for places in _blocks(groups):
-        moved = ordered[places].argsort(axis=-1)
-        moved += places.start if isinstance(places, slice) else places[:, :1]
-        order[places], ordered[places] = order[moved], ordered[moved]
+    for size, _, starts in blocks(groups.sizes, 2):
+        rows = windows(ordered, size)
+        moved = rows[starts].argsort(axis=1)
+        moved += starts[:, None]
+        windows(order, size)[starts], rows[starts] = order[moved], ordered[moved]
     return order, ordered
 
 
-def _blocks(groups: Groups) -> Iterator[np.ndarray | slice]:
-    """Where the groups of two rows and more lie: a matrix of places, a group a row, or one group's slice."""
-    starts = groups.starts
-    members = np.bincount(groups.sizes)
-    by_size = stable_order(groups.sizes, len(members))
+def blocks(sizes: np.ndarray, smallest: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Groups one behind the other, some of one size at a time: the size, which they are, where they start.
+
+    Groups of less than `smallest` rows are left out.
+    """
+    starts = np.cumsum(sizes) - sizes
+    members = np.bincount(sizes, minlength=smallest)
+    by_size = stable_order(sizes, len(members))
     ends = np.cumsum(members)
-    for size in np.flatnonzero(members[2:]) + 2:
-        chosen = starts[by_size[ends[size] - members[size] : ends[size]]]
-        if len(chosen) == 1 or size >= _BLOCK:
-            for start in chosen.tolist():
-                yield slice(start, start + int(size))
-            continue
-        columns = np.arange(size)
-        step = _BLOCK // int(size)
+    for size in (np.flatnonzero(members[smallest:]) + smallest).tolist():
+        chosen = by_size[ends[size] - members[size] : ends[size]]
+        step = max(_BLOCK // size, 1)
         for first in range(0, len(chosen), step):
-            yield chosen[first : first + step, None] + columns
+            some = chosen[first : first + step]
+            yield size, some, starts[some]
+
+
+def windows(values: np.ndarray, size: int) -> np.ndarray:
+    """Row i is `values[i : i + size]`, not copied: to take, or to put, stretches of one size."""
+    step = values.itemsize
+    return np.ndarray((len(values) - size + 1, size), values.dtype, values, strides=(step, step))

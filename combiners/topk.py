@@ -50,6 +50,8 @@ class BestFn(CombineFn):
 def best_of(items: Items, k: int, greatest: bool) -> Items:
     """The k greatest (or least) copies of the items that are there, as fewer items of smaller weights."""
     held = items.present()
+    if (held.weights == 1).all():
+        return _ends_of(held, k, greatest)
     copies = np.minimum(held.weights, k)
     running = np.append(0, np.cumsum(copies))
     sizes = np.diff(held.offsets)
@@ -58,6 +60,16 @@ def best_of(items: Items, k: int, greatest: bool) -> Items:
     else:
         better = running[:-1] - np.repeat(running[held.offsets[:-1]], sizes)
     return replace(held, weights=np.minimum(copies, k - better)).present()
+
+
+def _ends_of(held: Items, k: int, greatest: bool) -> Items:
+    """The last (or first) k items of each group."""
+    sizes = np.minimum(np.diff(held.offsets), k)
+    bounds = np.append(0, np.cumsum(sizes))
+    firsts = held.offsets[1:] - sizes if greatest else held.offsets[:-1]
+    places = np.repeat(firsts - bounds[:-1], sizes) + np.arange(bounds[-1])
+    columns = tuple(held.take(places, i) for i in range(len(held.columns)))
+    return Items(bounds, columns, held.weights[places])
 
 
 @dataclass(frozen=True, repr=False)
