@@ -15,7 +15,7 @@ def since_grid(times: np.ndarray, step: int, origin: int | np.ndarray) -> np.nda
     """
     since = np.mod(times, step)
     since -= origin % step
-    since[since < 0] += step
+    since += (since >> 63) & step  # the step where it is negative, without a branch for each time
     return since
 
 
