@@ -19,6 +19,7 @@ from .distinct import CountDistinct
 from .expressions import Expr, coalesce, col, when
 from .extremes import Max, Min
 from .fingerprint import Fingerprint
+from .heavy_hitters import HeavyHitters
 from .histogram import Histogram
 from .mode import Mode
 from .moments import Kurtosis, Skewness, StdDev, Variance
@@ -49,6 +50,7 @@ __all__ = [
     "Expr",
     "Fingerprint",
     "First",
+    "HeavyHitters",
     "Histogram",
     "Kurtosis",
     "Last",

@@ -1,0 +1,302 @@
+"""The most frequent values, approximately, in a state of bounded size from which values can be taken back.
+
+The sketch is linear in the weights of the values, so it can be added up and taken back. It is Count-Min of
+Cormode and Muthukrishnan ("An improved data stream summary: the count-min sketch and its applications", J.
+Algorithms 55, 2005): some rows of cells, in each of which a value's hash chooses one cell, and its weight
+is added there. To find out which values are heavy without having kept any, each cell also adds up, for each
+bit of a value, the weights of the values in which that bit is set ("What's hot and what's not: tracking
+most frequent items dynamically", the same authors, ACM TODS 30, 2005): a value that weighs more than all
+others in its cell can be read off those sums, bit by bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InvalidArgument
+from .algebra import Accumulators, Capability, CombineFn, Weights
+from .columns import Column
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
+from .groups import Groups
+from .hashing import hash_rows
+from .item_bits import bits_of, cut, from_bits, has_bits
+from .segments import sum_int64
+from .zset import Items, consolidate, flat_lists
+
+_ROOM = 1 << 22
+_FACTOR = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The sums of some cells: `keys` is the group times the cells of a group plus the cell, in their order.
+
+    Cell i has `sizes[i]` sums, zeros at the end left out: of the weights, then of those with each bit set.
+    """
+
+    keys: np.ndarray
+    sizes: np.ndarray
+    sums: np.ndarray
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where the sums of each cell start."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @property
+    def totals(self) -> np.ndarray:
+        """The sum of the weights in each cell."""
+        return self.sums[self.starts]
+
+    def matrix(self, chosen: np.ndarray) -> np.ndarray:
+        """The sums of some cells as the rows of a matrix."""
+        sizes = self.sizes[chosen]
+        column = np.arange(int(sizes.max(initial=1)))
+        held = column < sizes[:, None]
+        return np.where(
+            held, self.sums[np.minimum(self.starts[chosen][:, None] + column, len(self.sums) - 1)], 0
+        )
+
+    @classmethod
+    def trimmed(cls, keys: np.ndarray, matrix: np.ndarray) -> Cells:
+        """Cells from a matrix, without zeros at the end and without cells that have nothing else."""
+        filled = matrix != 0
+        sizes = matrix.shape[1] - filled[:, ::-1].argmax(axis=1)
+        sizes[~filled.any(axis=1)] = 0
+        held = np.arange(matrix.shape[1]) < sizes[:, None]
+        return cls(keys[sizes > 0], sizes[sizes > 0], matrix[held])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Cells]) -> Cells:
+        """Cells one behind the other."""
+        keys, sizes, sums = ([getattr(part, name) for part in parts] for name in ("keys", "sizes", "sums"))
+        none = np.empty(0, np.int64)
+        return cls(*(np.concatenate([none, *arrays]) for arrays in (keys, sizes, sums)))
+
+    def summed(self) -> Cells:
+        """Cells of one key added up, in the order of the keys."""
+        if (np.diff(self.keys) > 0).all():
+            return self
+        keys, numbers = np.unique(self.keys, return_inverse=True)
+        width = int(self.sizes.max(initial=1))
+        order = Groups(numbers, len(keys)).order
+        bounds = np.append(0, np.cumsum(np.bincount(numbers, minlength=len(keys))))
+        starts = self.starts
+        parts = []
+        step = max(_ROOM // width, 1)
+        # A loop over blocks of cells that a bounded matrix holds.
+        for first in range(0, len(keys), step):
+            last = min(first + step, len(keys))
+            mine = order[bounds[first] : bounds[last]]
+            sizes = self.sizes[mine]
+            before = np.cumsum(sizes) - sizes
+            places = np.arange(int(sizes.sum())) - np.repeat(before, sizes)
+            rows = np.repeat(numbers[mine] - first, sizes)
+            sums = self.sums[places + np.repeat(starts[mine], sizes)]
+            matrix = sum_int64(Groups(rows * width + places, (last - first) * width), sums)
+            parts.append(Cells.trimmed(keys[first:last], matrix.reshape(-1, width)))
+        return Cells.joined(parts)
+
+
+@dataclass(frozen=True)
+class CellsFn(CombineFn):
+    """For each group `rows` times `width` cells of sums, those that are not empty."""
+
+    kind: pa.DataType
+    rows: int
+    width: int
+    length: int
+    label = "cells"
+    vector = False
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        cell = pa.struct([pa.field("cell", pa.int32()), pa.field("sums", pa.list_(pa.int64()))])
+        return (pa.field("cells", pa.list_(cell)),)
+
+    @property
+    def size(self) -> int:
+        """How many cells a group has."""
+        return self.rows * self.width
+
+    def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
+        items = consolidate(groups, [Column(cut(columns[0].array, self.length))], weights)
+        codes, values = items.groups.codes, items.columns[0]
+        parts: list[Cells] = []
+        first, step = 0, _ROOM // 128
+        # A loop over blocks of different values, whose bits take memory; no group is cut without need.
+        while first < len(values):
+            last = int(items.offsets[np.searchsorted(items.offsets, first + step, side="right") - 1])
+            last = last if last > first else min(first + step, len(values))
+            block = slice(first, last)
+            parts.append(self._cells(codes[block], values[block], items.weights[block]))
+            first = last
+        return self.pack(Cells.joined(parts).summed(), groups.count)
+
+    def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        return self.pack(self.cells(accumulators, groups.codes).summed(), groups.count)
+
+    def negate(self, accumulators: Accumulators) -> Accumulators:
+        cells = self.cells(accumulators)
+        return self.pack(Cells(cells.keys, cells.sizes, -cells.sums), len(accumulators[0]))
+
+    def places(self, values: pa.Array) -> np.ndarray:
+        """The cell of each value in each row of cells, a row of the result for each."""
+        hashes = hash_rows([Column(values)])
+        out = np.empty((self.rows, len(values)), np.int64)
+        for row in range(self.rows):
+            mixed = (hashes ^ np.uint64(row * _FACTOR % 2**64)) * np.uint64(_FACTOR)
+            mixed ^= mixed >> np.uint64(32)
+            mixed *= np.uint64(_FACTOR)
+            out[row] = row * self.width + (
+                ((mixed >> np.uint64(32)) * np.uint64(self.width)) >> np.uint64(32)
+            ).astype(np.int64)
+        return out
+
+    def cells(self, accumulators: Accumulators, codes: np.ndarray | None = None) -> Cells:
+        """The cells of an accumulator column, with these groups (None: each its own)."""
+        offsets, struct = flat_lists(accumulators[0])
+        cell, lists = struct.flatten()
+        bounds, sums = flat_lists(lists)
+        codes = np.arange(len(offsets) - 1) if codes is None else codes
+        keys = np.repeat(codes, np.diff(offsets)) * self.size + np.asarray(cell)
+        return Cells(keys, np.diff(bounds), np.asarray(sums))
+
+    def pack(self, cells: Cells, count: int) -> Accumulators:
+        """The accumulator column of cells."""
+        kind = self.fields[0].type
+        inner = np.append(0, np.cumsum(cells.sizes))
+        offsets = np.searchsorted(cells.keys, np.arange(count + 1) * self.size)
+        sums = pa.ListArray.from_arrays(pa.array(inner, pa.int32()), pa.array(cells.sums))
+        cell = pa.array((cells.keys % self.size).astype(np.int32))
+        struct = pa.StructArray.from_arrays([cell, sums], fields=list(kind.value_type))
+        return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=kind),)
+
+    def heavy(self, accumulators: Accumulators, share: float) -> Items:
+        """The values that seem to have at least this share of a group's weight, and what they have."""
+        cells, count = self.cells(accumulators), len(accumulators[0])
+        totals, owners = cells.totals, cells.keys // self.size
+        top = cells.keys % self.size < self.width
+        whole = sum_int64(Groups(owners[top], count), totals[top])
+        least = np.maximum(np.ceil(whole * share), 1.0)
+        codes, values = self._read(cells, np.flatnonzero(totals >= least[owners]), owners)
+        found = consolidate(Groups(codes, count), [Column(values)])
+        codes, places = found.groups.codes, self.places(found.columns[0])
+        weights = np.full(len(codes), np.iinfo(np.int64).max)
+        for row in places:
+            at = np.minimum(np.searchsorted(cells.keys, codes * self.size + row), max(len(cells.keys) - 1, 0))
+            there = cells.keys[at] == codes * self.size + row
+            weights = np.minimum(weights, np.where(there, totals[at], 0))
+        weights[weights < least[codes]] = 0
+        return Items(found.offsets, found.columns, weights).present()
+
+    def _cells(self, codes: np.ndarray, values: pa.Array, weights: np.ndarray) -> Cells:
+        """The cells of different values."""
+        keys, numbers = np.unique(codes * self.size + self.places(values), return_inverse=True)
+        numbers = numbers.reshape(self.rows, len(values))
+        bits = bits_of(values)
+        width = bits.shape[1] + 1
+        if len(keys) * width > 4 * _ROOM and len(values) > 1:
+            half = len(values) // 2
+            parts = (slice(0, half), slice(half, None))
+            return Cells.joined([self._cells(codes[p], values[p], weights[p]) for p in parts]).summed()
+        matrix = np.zeros((len(keys), width), np.int64)
+        # A loop over bits, and first over all values for the weights themselves.
+        for column in range(width):
+            chosen = np.arange(len(values)) if column == 0 else np.flatnonzero(bits[:, column - 1])
+            if len(chosen):
+                cells = Groups(numbers[:, chosen].ravel(), len(keys))
+                matrix[:, column] = sum_int64(cells, np.tile(weights[chosen], self.rows))
+        return Cells.trimmed(keys, matrix)
+
+    def _read(self, cells: Cells, chosen: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, pa.Array]:
+        """The groups and values that some cells' sums spell, where that value belongs into the cell."""
+        codes, values = [np.empty(0, np.int64)], [pa.array([], self.kind)]
+        step = max(_ROOM // int(cells.sizes.max(initial=1)), 1)
+        for first in range(0, len(chosen), step):
+            block = chosen[first : first + step]
+            matrix = cells.matrix(block)
+            bits = (2 * matrix[:, 1:] > matrix[:, :1]).astype(np.uint8)
+            found, right = from_bits(bits, self.kind)
+            block = block[right]
+            belongs = (self.places(found) == cells.keys[block] % self.size).any(axis=0)
+            codes.append(owners[block][belongs])
+            values.append(found.filter(pa.array(belongs)))
+        return np.concatenate(codes), pa.concat_arrays(values)
+
+
+@dataclass(frozen=True, repr=False)
+class HeavyHitters(Combiner):
+    """The k most frequent values, most frequent first, with about how often each came, from a state of
+    bounded size.
+
+    Law: it is a function of sums of weights, and those add up. Capability GROUP. With N rows that have a
+    value, and with a probability of at least `confidence` for each value:
+
+    * a value that came at least `error * N` times is found,
+    * the count of a value found is not below the right one, and at most `error * N` above it.
+
+    Values whose count seems below `error * N` are left out, so there are at most 1 / `error`, and often
+    fewer than k. This holds for any rows, as long as no value has been taken back more often than it came.
+    Of values equally frequent the least comes first. Text and binary values count as one if their first
+    `length` bytes are the same, and come out cut to that. The state has ln(1 / (1 - confidence)) * e /
+    error cells, 1,360 for the defaults, each with a sum for each bit of a value; of few values it has few
+    cells. Null is ignored; NaN is one value, -0.0 equals 0.0; no values give an empty list. See this module
+    for the sources.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> t = pa.table({"page": ["/a", "/b", "/a", "/c", "/b", "/a"]})
+    >>> uc.aggregate(t, top=uc.HeavyHitters("page", 2)).to_pylist()
+    [{'top': [{'item': '/a', 'count': 3}, {'item': '/b', 'count': 2}]}]
+    """
+
+    input: Input
+    k: int
+    error: float = 0.01
+    confidence: float = 0.99
+    length: int = 64
+
+    def __post_init__(self) -> None:
+        for name, given, most in (("k", self.k, 2**31), ("length", self.length, 1024)):
+            if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+                raise InvalidArgument(
+                    f"HeavyHitters needs {name} to be a whole number from 1 to {most}, not {given!r}"
+                )
+        for name, value, low, high in (
+            ("error", self.error, 1e-5, 0.5),
+            ("confidence", self.confidence, 0.5, 1 - 1e-9),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+                raise InvalidArgument(f"HeavyHitters needs {name} to be from {low} to {high}, not {value!r}")
+
+    @property
+    def capability(self) -> Capability:
+        return Capability.GROUP
+
+    def lower(self, schema: pa.Schema) -> Lowered:
+        kind = input_type(self.input, schema, self)
+        if not has_bits(kind):
+            raise refuse(self, self.input, kind, "numbers, times, booleans, text and binary values")
+        rows, width = math.ceil(-math.log(1 - self.confidence)), math.ceil(math.e / self.error)
+        fn = CellsFn(kind, rows, width, self.length)
+        output = pa.list_(pa.struct([pa.field("item", kind), pa.field("count", pa.int64())]))
+
+        def finish(parts: Sequence[Accumulators]) -> pa.Array:
+            items = fn.heavy(parts[0], self.error)
+            codes = items.groups.codes
+            order = np.lexsort((-items.weights, codes))
+            rank = np.arange(len(order)) - items.offsets[codes]
+            order = order[rank < self.k]
+            sizes = np.minimum(np.diff(items.offsets), self.k)
+            columns = [items.columns[0].take(pa.array(order)), pa.array(items.weights[order])]
+            struct = pa.StructArray.from_arrays(columns, fields=list(output.value_type))
+            return pa.ListArray.from_arrays(
+                pa.array(np.append(0, np.cumsum(sizes)), pa.int32()), struct, type=output
+            )
+
+        return Lowered((Part(fn, (expression(self.input),)),), finish, output)
