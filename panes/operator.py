@@ -20,7 +20,7 @@ from ..combiners.groups import Groups
 from ..combiners.hashing import hash_rows
 from ..combiners.ordering import order_keys
 from ..errors import TypeMismatch
-from ..triggers import compile_trigger, truth
+from ..triggers import compile_trigger, percentiles, truth
 from ..triggers.program import Moment, State
 from ..windows import holds as timestamp_holds
 from .atoms import Atoms, atom_schema
@@ -103,6 +103,7 @@ class Operator:
         self.schema = schema
         self.plan = grouping.plan(schema)
         self.root = compile_trigger(grouping.trigger)
+        self.percents = percentiles(grouping.trigger)  # type: ignore[arg-type]
         self.facts = tuple({fact.name: fact for fact in self.root.facts()}.values())
         self.emitter = Emitter(grouping, self.plan, schema)
         self.output_schema = self.emitter.schema
@@ -153,7 +154,8 @@ class _Step:
         self.after = MAX_TIME if each_batch else max(state.watermark, watermark)
         self.now = max(state.processing_time, processing_time)
         self.old_percentiles = state.percentiles
-        self.new_percentiles = {p: max(v, state.percentiles.get(p, MIN_TIME)) for p, v in percentiles.items()}
+        known = {p: percentiles.get(p, self.after) for p in operator.percents}
+        self.new_percentiles = {p: max(v, state.percentiles.get(p, MIN_TIME)) for p, v in known.items()}
         self.bundle = bundle
         self.out: list[pa.Table] = []
         self.late: list[pa.Table] = []
@@ -167,6 +169,8 @@ class _Step:
         whole = self._cells(rows) if grouping.granularity == "bundle" else None
         touched = self._touched(rows, whole)
         clocks = {"processing": self.now, "event": self.after}
+        if self.new_percentiles:
+            clocks["percentile"] = max(self.after, *self.new_percentiles.values())
         table, store = self.state.windows.take(touched, clocks)
         self.live = self.op.shape.read(table)
         self.atoms: Atoms | None = None
@@ -293,15 +297,18 @@ class _Step:
         event = np.where(done, NEVER, self.root.deadline(num, "event", m))
         processing = np.where(done, NEVER, self.root.deadline(num, "processing", m))
         ended = done & (self.grouping.closing != "always")
-        to_come = ~(num["on_time_given"] | num["born_late"] | ended)
+        to_come = (self.after < num["end"]) & ~(num["on_time_given"] | num["born_late"] | ended)
         hold = timestamp_holds(self.grouping.timestamp, num["start"], num["end"], num["earliest"], num["latest"])
         # A window that no trigger waits for must be seen all the same when it passes, to hold nothing back any more.
         event = np.where(to_come & (hold != NEVER), np.minimum(event, num["end"]), event)
-        return {
+        wake = {
             "event": np.minimum(event, expiry),
             "processing": processing,
             "hold": np.where(to_come, hold, NEVER),
         }
+        if self.op.percents:
+            wake["percentile"] = np.where(done, NEVER, self.root.deadline(num, "percentile", m))
+        return wake
 
     def _expiry(self) -> np.ndarray:
         end = self.live.num["end"]

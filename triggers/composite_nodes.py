@@ -66,6 +66,14 @@ class AllOfNode(Node):
         for i in range(len(self.children)):
             any_into(s, out, f"{self.path}.ready{i}", into, take)
 
+    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
+        # A child that is ready waits for the others, not for the clock.
+        least = np.full(len(self.done(s)), NEVER)
+        for i, child in enumerate(self.children):
+            waits = ~(child.done(s) | self.col(s, f"ready{i}"))
+            np.minimum(least, np.where(waits, child.deadline(s, domain, m), NEVER), out=least)
+        return least
+
 
 class SequenceOfNode(Node):
     """Only the active child sees events; the next becomes active when it finishes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -118,7 +119,10 @@ def difference(script: list[Any], options: dict[str, Any]) -> str | None:
     except Exception:
         return "the model failed: " + traceback.format_exc()
     try:
+        signal.signal(signal.SIGALRM, _too_long)
+        signal.alarm(5)
         theirs = columnar(script, options)
+        signal.alarm(0)
     except Exception:
         return "the operator failed: " + traceback.format_exc()
     for i in range(max(len(ours.rows), len(theirs.rows))):
@@ -135,9 +139,13 @@ def difference(script: list[Any], options: dict[str, Any]) -> str | None:
     return None
 
 
+def _too_long(*_: Any) -> None:
+    raise TimeoutError("it does not come to an end")
+
+
 def kind(script: list[Any], options: dict[str, Any]) -> str:
     """What sort of difference it is, so that shrinking keeps to it."""
-    return (difference(script, options) or "").split(":")[0].split(" ")[0]
+    return "".join((difference(script, options) or "").split(":")[:1]).rstrip(" 0123456789")
 
 
 def shrunk(script: list[Any], options: dict[str, Any]) -> list[Any]:
@@ -175,6 +183,8 @@ def simplest(script: list[Any], options: dict[str, Any]) -> tuple[list[Any], dic
     """A smaller script with plainer options that still differs."""
     sort = kind(script, options)
     for name, value in PLAIN.items():
+        if name == "mode" and options["diff"]:
+            continue
         plainer = options | {name: value}
         if kind(script, plainer) == sort:
             options = plainer

@@ -51,7 +51,6 @@ class Live:
     earliest: int | None = None
     latest: int | None = None
     came: list[Row] = field(default_factory=list)
-    born: bool = False
 
 
 @dataclass
@@ -232,7 +231,8 @@ class _Model:
         held = [self.watermark]
         for w in self.live.values():
             ended = w.trigger.finished and self.closing != "always"
-            if self.timestamp != "watermark" and not (w.on_time_given or w.born_late or ended):
+            to_come = self.watermark < w.end and not (w.on_time_given or w.born_late or ended)
+            if self.timestamp != "watermark" and to_come:
                 held.append(self.result_time(w))
         self.output_watermark = max(self.output_watermark, min(held))
 
@@ -287,13 +287,13 @@ class _Model:
             w.trigger.rows(self.now(w, "rows"))
         for w in sorted(got, key=_place):
             self.ask(w, "rows")
-            w.came, w.born = [], False
+            w.came = []
 
     def joined(self, key: Key, start: int, end: int, inside: list[Live]) -> Live:
         """6: the window that holds these from now on."""
         if len(inside) == 1 and (inside[0].start, inside[0].end) == (start, end):
             return inside[0]
-        w = Live(key, start, end, node(self.trigger), born_late=self.watermark >= end, born=True)
+        w = Live(key, start, end, node(self.trigger), born_late=self.watermark >= end)
         for old in inside:
             del self.live[old.key, old.start, old.end]
             w.rows += old.rows
@@ -301,7 +301,9 @@ class _Model:
             w.owed += old.owed
             w.earliest = _least(w.earliest, old.earliest)
             w.latest = _greatest(w.latest, old.latest)
-        if inside:
+        if not inside:
+            w.trigger.begin(self.now(w, "rows"))
+        else:
             w.trigger = inside[0].trigger.merged([old.trigger for old in inside], self.now(w, "rows"))
         self.live[key, start, end] = w
         return w
@@ -337,7 +339,7 @@ class _Model:
         def result() -> Row:
             return self.values(w)
 
-        return Now(phase, w.start, w.end, self.watermark, self.clock, percentile, w.came, w.born, result)
+        return Now(phase, w.start, w.end, self.watermark, self.clock, percentile, w.came, result)
 
     def ask(self, w: Live, phase: str) -> None:
         if w.trigger.finished:

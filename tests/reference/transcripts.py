@@ -44,12 +44,12 @@ def _options(r: random.Random) -> dict[str, Any]:
     window = _window(r)
     trigger = None if r.random() < 0.1 else _root(r)
     changelog = not isinstance(window, uc.Sessions) and r.random() < 0.25
-    modes = ["accumulating", "retracting", "retracting", "discarding", "accumulating_by_default", "discarding_by_default"]
+    modes = ["retracting", "retracting", "discarding"] if changelog else ["accumulating", "retracting", "retracting", "discarding", "accumulating_by_default", "discarding_by_default"]
     lateness = r.choice([0, 0, 5, 30, 120, 600]) * SECOND
     options: dict[str, Any] = {
         "window": window,
         "trigger": trigger,
-        "mode": r.choice(["retracting", "retracting", "discarding"] if changelog else modes),
+        "mode": r.choice(modes),
         "by": r.choice([(), ("k",), ("k",), ("k", "j")]),
         "diff": "d" if changelog else None,
         "allowed_lateness": lateness,

@@ -24,7 +24,6 @@ class Now:
     clock: int
     percentile: Callable[[float], int]
     rows: list[dict[str, Any]] = field(default_factory=list)
-    born: bool = False
     result: Callable[[], dict[str, Any]] = dict
 
     def time(self, domain: str) -> int:
@@ -45,6 +44,9 @@ class Node:
     def fresh(self) -> Node:
         """The same trigger as if nothing had happened."""
         return node(self.spec)
+
+    def begin(self, now: Now) -> None:
+        """It came to be."""
 
     def rows(self, now: Now) -> None:
         """Rows came."""
@@ -128,14 +130,22 @@ class Percentile(Node):
 
     def __init__(self, spec: Any) -> None:
         super().__init__(spec)
-        self.too_late = False
+        self.armed = True
 
-    def rows(self, now: Now) -> None:
-        if now.born and now.passed:
-            self.too_late = True
+    def reached(self, now: Now) -> bool:
+        return now.percentile(float(self.spec.percent)) >= now.end
+
+    def begin(self, now: Now) -> None:
+        self.armed = not self.reached(now)
 
     def wants(self, now: Now) -> bool:
-        return not self.too_late and now.percentile(float(self.spec.percent)) >= now.end
+        return self.armed and not self.finished and self.reached(now)
+
+    def merged(self, others: Sequence[Any], now: Now) -> Any:
+        new = super().merged(others, now)
+        new.finished = new.finished and self.reached(now)
+        new.armed = any(other.armed for other in others) or not self.reached(now)
+        return new
 
 
 class Instant(Node):
@@ -169,6 +179,10 @@ class Repeat(Node):
     def parts(self) -> list[Node]:
         return [self.child] if self.until is None else [self.child, self.until]
 
+    def begin(self, now: Now) -> None:
+        for part in self.parts():
+            part.begin(now)
+
     def rows(self, now: Now) -> None:
         for part in self.parts():
             part.rows(now)
@@ -182,10 +196,11 @@ class Repeat(Node):
 
     def fire(self, now: Now) -> None:
         last = self.until is not None and self.until.wants(now)
-        if self.until is None or self.child.wants(now):
+        if self.child.wants(now):
             self.child.fire(now)
             if self.child.finished:
                 self.child = self.child.fresh()
+                self.child.begin(now)
         self.times += 1
         if last and self.until is not None:
             self.until.fire(now)
@@ -213,6 +228,11 @@ class PastEnd(Node):
         self.early = None if spec.early is None else Repeat(spec, spec.early)
         self.late = None if spec.late is None else Repeat(spec, spec.late)
         self.on_time = False
+
+    def begin(self, now: Now) -> None:
+        for half in (self.early, self.late):
+            if half is not None:
+                half.begin(now)
 
     def half(self) -> Node | None:
         return self.late if self.on_time else self.early
@@ -265,6 +285,10 @@ class Group(Node):
 
     def active(self) -> list[Node]:
         return [child for child in self.children if not child.finished]
+
+    def begin(self, now: Now) -> None:
+        for child in self.children:
+            child.begin(now)
 
     def rows(self, now: Now) -> None:
         for child in self.active():
@@ -351,6 +375,7 @@ class Sequence_(Group):
 
     def merged(self, others: Sequence[Any], now: Now) -> Any:
         new: Any = self.fresh()
+        new.begin(now)
         new.place = min(other.place for other in others)
         there = [other for other in others if other.place == new.place]
         new.finished = new.place == len(self.children)

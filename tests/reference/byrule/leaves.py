@@ -1,0 +1,191 @@
+"""The leaf triggers, one object for each leaf of each window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import pyarrow as pa
+
+from .times import aligned_after, micros, plus
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Now:
+    """What a trigger can see while one window is asked in one phase."""
+
+    phase: str  # "processing" (13 a), "rows" (13 c) or "watermark" (13 d)
+    start: int
+    end: int
+    clock: int
+    watermark: int
+    before: int  # the watermark from before the step
+    percentile: Callable[[float], int]
+    percentile_before: Callable[[float], int]
+    born_passed: bool  # had it passed when it came to be?
+    result: Callable[[], Row | None]
+
+    @property
+    def passed(self) -> bool:
+        return self.watermark >= self.end  # rule 8
+
+    def time(self, domain: str) -> int:
+        """rule 20: the event-time clock is the input watermark."""
+        return self.clock if domain == "processing" else self.watermark
+
+
+class Node:
+    """A trigger in one window.
+
+    A window is asked like this: `rows` (only in phase c), `look`, then `ready`, and if so `fire`, then `close`.
+    """
+
+    def __init__(self, spec: Any) -> None:
+        self.spec = spec
+        self.finished = False
+
+    def rows(self, rows: Sequence[Row], now: Now) -> None:
+        """Rows came to the window."""
+
+    def due(self, domain: str, now: Now) -> bool:
+        """Whether a clock has come to something that this trigger waits for and has not yet taken note of."""
+        return False
+
+    def deadline(self) -> int | None:
+        """The next instant of processing time that this trigger waits for."""
+        return None
+
+    def look(self, now: Now) -> None:
+        """Take note of what has come about."""
+
+    def ready(self, now: Now) -> bool:
+        """Whether it would fire."""
+        return False
+
+    def fire(self, now: Now) -> list[str]:
+        """It fires; returns what user triggers asked of the contents."""
+        self.finished = True  # rule 24
+        return []
+
+    def close(self) -> None:
+        """The asking is over."""
+
+    def merged(self, sources: Sequence[Self], now: Now) -> None:
+        """This new trigger takes over from those of the windows that became its window."""
+        self.finished = any(source.finished for source in sources)  # D9
+
+
+class AfterCount(Node):
+    def __init__(self, spec: Any) -> None:
+        super().__init__(spec)
+        self.count = 0
+
+    def size(self, row: Row) -> int:
+        return 1
+
+    def rows(self, rows: Sequence[Row], now: Now) -> None:
+        self.count += sum(map(self.size, rows))  # rule 19: whatever their diff
+
+    def ready(self, now: Now) -> bool:
+        return not self.finished and self.count >= self.spec.n
+
+    def merged(self, sources: Sequence[Self], now: Now) -> None:
+        super().merged(sources, now)
+        self.count = sum(source.count for source in sources)  # rule 19
+
+
+class AfterBytes(AfterCount):
+    def size(self, row: Row) -> int:
+        names = row if self.spec.of is None else self.spec.of
+        return sum(len(row[name].encode()) if isinstance(row[name], str) else 8 for name in names)  # D13
+
+
+class AfterDelay(Node):
+    def __init__(self, spec: Any) -> None:
+        super().__init__(spec)
+        self.at: int | None = None
+
+    def after(self, clock: int) -> int:
+        return plus(clock, self.spec.delay)  # rule 20
+
+    def rows(self, rows: Sequence[Row], now: Now) -> None:
+        if self.at is None and not self.finished:
+            self.at = self.after(now.time(self.spec.domain))
+
+    def due(self, domain: str, now: Now) -> bool:
+        return domain == self.spec.domain and self.ready(now)
+
+    def deadline(self) -> int | None:
+        return None if self.finished or self.spec.domain != "processing" else self.at
+
+    def ready(self, now: Now) -> bool:
+        return not self.finished and self.at is not None and now.time(self.spec.domain) >= self.at
+
+    def merged(self, sources: Sequence[Self], now: Now) -> None:
+        super().merged(sources, now)
+        self.at = min((source.at for source in sources if source.at is not None), default=None)  # rule 20
+
+
+class AtPeriod(AfterDelay):
+    def after(self, clock: int) -> int:
+        origin = 0 if self.spec.origin is None else micros(self.spec.origin)
+        return aligned_after(clock, int(self.spec.period), origin)  # rule 20
+
+
+class WatermarkPercentile(Node):
+    def due(self, domain: str, now: Now) -> bool:
+        crossed = now.percentile_before(self.spec.percent) < now.end
+        return domain == "event" and crossed and self.ready(now)
+
+    def ready(self, now: Now) -> bool:
+        # rule 21
+        return not self.finished and not now.born_passed and now.percentile(self.spec.percent) >= now.end
+
+
+class _OfRows(Node):
+    """A trigger that can fire only while its window is asked about rows (rule 22)."""
+
+    def __init__(self, spec: Any) -> None:
+        super().__init__(spec)
+        self.hit = False
+
+    def holds(self, rows: Sequence[Row], now: Now) -> bool:
+        return True
+
+    def rows(self, rows: Sequence[Row], now: Now) -> None:
+        self.hit = self.holds(rows, now)
+
+    def ready(self, now: Now) -> bool:
+        return now.phase == "rows" and self.hit and not self.finished
+
+
+class OnPunctuation(_OfRows):
+    def holds(self, rows: Sequence[Row], now: Now) -> bool:
+        return any(holds(self.spec.predicate, row) for row in rows)
+
+
+class OnResult(_OfRows):
+    def holds(self, rows: Sequence[Row], now: Now) -> bool:
+        result = now.result()
+        return result is not None and holds(self.spec.predicate, result)
+
+
+class Always(_OfRows):
+    def fire(self, now: Now) -> list[str]:
+        return []  # rule 24
+
+
+class Never(Node):
+    pass
+
+
+def holds(predicate: Any, row: Row) -> bool:
+    """Whether a row satisfies a predicate over Arrow tables; one that does not know does not."""
+    if hasattr(predicate, "holds"):
+        return bool(predicate.holds(row))
+    table = pa.Table.from_pylist([row])
+    answer = predicate.evaluate(table) if hasattr(predicate, "evaluate") else predicate(table)
+    return bool(answer[0].as_py())
