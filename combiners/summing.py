@@ -102,7 +102,8 @@ class Sum(Combiner):
     most `n * 2**-53 * sum(|x|)` over all that ever came), or, with `exact=True`, as a true group: the result is the
     correctly rounded exact sum, whatever the order, the cut and the retractions (equal to `math.fsum`). Capability
     GROUP on integers, decimals and with `exact=True`. Null is ignored; NaN and infinities act as in IEEE arithmetic
-    and can be taken back; no values give null.
+    and can be taken back; no values give null
+    (but where as many came as were taken back, and not the same, an exact sum is their difference).
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1e100, 1.0, 1e100], "w": [1, 1, -1]})
@@ -158,7 +159,7 @@ def _finish_int(output: pa.DataType) -> Finish:
 
     def finish(parts: Sequence[Accumulators]) -> pa.Array:
         (lo, hi), count = [int64s(a) for a in parts[0]], parts[1][0]
-        missing = int64s(count) == 0
+        missing = (int64s(count) == 0) & (lo == 0) & (hi == 0)
         over = (hi != (0 if unsigned else lo >> 63)) & ~missing
         if over.any():
             at = int(np.flatnonzero(over)[0])
@@ -175,7 +176,7 @@ def _finish_decimal(output: pa.DataType) -> Finish:
 
     def finish(parts: Sequence[Accumulators]) -> pa.Array:
         (lo, hi, top), count = [int64s(a) for a in parts[0]], parts[1][0]
-        missing = int64s(count) == 0
+        missing = (int64s(count) == 0) & (lo == 0) & (hi == 0) & (top == 0)
         limit_hi = limit >> 64
         suspect = ((top != hi >> 63) | (hi >= limit_hi) | (hi <= -limit_hi - 1)) & ~missing
         for at in np.flatnonzero(suspect):  # only sums next to or past the limit, which are errors or nearly so

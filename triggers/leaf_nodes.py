@@ -134,6 +134,11 @@ class PercentileNode(Leaf):
     def would_fire(self, s: State, m: Moment) -> Mask:
         return ~self.done(s) & self.col(s, "armed") & (m.percentile(self.percent) >= m.end)
 
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        super().fire(s, mask, m)
+        if "percent" in m.requests:
+            m.requests["percent"][mask] = self.percent
+
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         any_into(s, out, f"{self.path}.armed", into, take)
         ahead = m.percentile(self.percent) < m.end
@@ -143,9 +148,8 @@ class PercentileNode(Leaf):
         self.col(out, "armed")[merged & ahead] = True
 
     def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
-        if domain != "event":
+        if domain != "percentile":
             return np.full(len(self.done(s)), NEVER)
-        # Percentiles of the watermark may run ahead of it, so every advance of either has to ask.
         return np.where(self.col(s, "armed") & ~self.done(s), m.end, NEVER)
 
 
