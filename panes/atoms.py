@@ -152,6 +152,7 @@ class Atoms:
         out = op.shape.fresh(count, keys)
         for name in NUMBERS:
             out.num[name] = np.concatenate([getattr(fresh, name), live.num[name][emptied]])
+        op.root.begin(out.num, np.ones(count, np.bool_), moment_of(out))
         zero = op.plan.zero(len(emptied))
         out.acc = tuple(pa.concat_arrays([new, nothing]) for new, nothing in zip(fresh.acc, zero, strict=True))
         old = np.concatenate([pairs[0], emptied])

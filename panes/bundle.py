@@ -108,10 +108,8 @@ def key_hashes(keys: Sequence[pa.Array], count: int, start: np.ndarray | None = 
 
 def _assign(window: Window, rows: Rows) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
     if isinstance(window, Inherit):
-        given = flat(rows.table["window"])
-        start, _ = time_column(given.field(0))
-        end, _ = time_column(given.field(1))
-        return None, start, end
+        assigned = window.assign_column(flat(rows.table["window"]))
+        return assigned.row, assigned.start, assigned.end
     if isinstance(window, Sliding):
         assigned = window.slices.assign(rows.times, None)
     else:

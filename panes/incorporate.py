@@ -164,6 +164,7 @@ def carry_over(
     count, into = len(placed), placed.of_live
     out = op.shape.fresh(count, keys)
     out.num["start"], out.num["end"] = placed.start, placed.end
+    op.root.begin(out.num, np.ones(count, np.bool_), moment_of(out))
     if len(live) == 0:
         out.num["born_late"] = before >= placed.end
         return out

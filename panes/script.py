@@ -80,7 +80,7 @@ def tables_of(script: Sequence[Entry], time: str) -> list[pa.Table | None]:
 
 def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, time: str, entry: int) -> pa.Table:
     if isinstance(rows, pa.Table):
-        return rows
+        return _with_times(rows, time)
     if isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows):
         raise InvalidArgument(f"the rows of entry {entry} of the script must be a list of dicts or an Arrow table")
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -92,6 +92,13 @@ def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, time: str, entry: int) 
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise TypeMismatch(f"column {name!r} of entry {entry} of the script mixes types: {error}") from None
     return pa.table(columns)
+
+
+def _with_times(table: pa.Table, time: str) -> pa.Table:
+    """An Arrow table whose time column may be written as people write times."""
+    if time not in table.column_names or pa.types.is_temporal(table.schema.field(time).type):
+        return table
+    return table.set_column(table.column_names.index(time), time, times_of(table[time].to_pylist()))
 
 
 def _fit(table: pa.Table, schema: pa.Schema) -> pa.Table:

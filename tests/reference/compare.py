@@ -28,7 +28,8 @@ Weighted = list[tuple[dict[str, Any], int]]
 
 def total(rows: Weighted) -> int | None:
     known = [(row["x"], weight) for row, weight in rows if row["x"] is not None]
-    return sum(x * weight for x, weight in known) if sum(weight for _, weight in known) else None
+    found = sum(x * weight for x, weight in known)
+    return found if found or sum(weight for _, weight in known) else None
 
 
 def count(rows: Weighted) -> int:
