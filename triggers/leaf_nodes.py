@@ -127,9 +127,9 @@ class PercentileNode(Leaf):
     def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
         return {"armed": (_BOOL, False)}
 
-    def on_rows(self, s: State, active: Mask, m: Moment) -> None:
-        behind = m.percentile(self.percent) < m.end
-        self.col(s, "armed")[active & m.born & behind] = True
+    def begin(self, s: State, mask: Mask, m: Moment) -> None:
+        # Even where it is not active: a sequence may come to it when the percentile is already there.
+        self.col(s, "armed")[mask] = (m.percentile(self.percent) < m.end)[mask]
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         return ~self.done(s) & self.col(s, "armed") & (m.percentile(self.percent) >= m.end)
@@ -145,7 +145,6 @@ class PercentileNode(Leaf):
         merged = np.zeros(len(ahead), np.bool_)
         merged[into[take]] = True
         self.done(out)[merged & ahead] = False
-        self.col(out, "armed")[merged & ahead] = True
 
     def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
         if domain != "percentile":
@@ -220,6 +219,6 @@ class WatermarkNode(Node):
 def fire_repeated(node: Node, s: State, mask: Mask, m: Moment) -> None:
     firing = mask & node.would_fire(s, m)
     node.fire(s, firing, m)
-    node.reset(s, firing & node.done(s))
+    node.reset(s, firing & node.done(s), m)
 
 

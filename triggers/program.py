@@ -100,10 +100,16 @@ class Node(ABC):
     def done(self, s: State) -> np.ndarray:
         return s[f"{self.path}.done"]
 
-    def reset(self, s: State, mask: Mask) -> None:
+    def begin(self, s: State, mask: Mask, m: Moment) -> None:
+        """The windows in `mask`, whose columns are initial, come to be or start anew at this moment."""
+        for child in self.children:
+            child.begin(s, mask, m)
+
+    def reset(self, s: State, mask: Mask, m: Moment) -> None:
         """Back to the start, below too."""
         for name, (_, initial) in self.columns().items():
             s[name][mask] = initial
+        self.begin(s, mask, m)
 
     def on_rows(self, s: State, active: Mask, m: Moment) -> None:
         """Rows came to the windows in `active`."""
