@@ -141,7 +141,9 @@ class Emitter:
         return pa.StructArray.from_arrays(fields, fields=list(self.schema.field("window").type), mask=mask)
 
     def _records(self, live: Live, fired: np.ndarray, timing: np.ndarray, firing: Firing) -> pa.Array:
-        num = {name: live.num[name][fired] for name in ("start", "end", "earliest", "latest", "index", "nonspeculative")}
+        num = {
+            name: live.num[name][fired] for name in ("start", "end", "earliest", "latest", "index", "nonspeculative")
+        }
         at = pa.array(fired)
         values = self.plan.extract(tuple(a.take(at) for a in live.acc))
         event_time = result_times(
@@ -220,7 +222,7 @@ class Emitter:
         counted = fired[emitted]
         live.num["index"][counted] += 1
         live.num["nonspeculative"][fired[emitted & (timing > 0)]] += 1
-        live.num["on_time_given"][fired[timing > 0]] = True
+        live.num["on_time_given"][fired[emitted & (timing > 0)]] = True
         if live.owed is None:
             return
         replaced = emitted | taken

@@ -14,6 +14,7 @@ from ..combiners.segments import sum_int64
 from ..triggers.program import Moment
 from .bundle import Rows
 from .cells import Cells, Pairs
+from .emit import sort_windows
 from .live import BASE, MAX_TIME, Live, listed, owners, regroup
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ class Incorporated:
         def by_window() -> dict[int, list[dict[str, Any]]]:
             out: dict[int, list[dict[str, Any]]] = {}
             pairs = self.rows_of() if self.rows_of is not None else ([], [])
-            for row, window in sorted(zip(*map(list, pairs), strict=True)):  # user triggers see rows one by one
-                row, window = int(row), int(window)
+            row_numbers, windows = (np.asarray(side).tolist() for side in pairs)
+            for row, window in sorted(zip(row_numbers, windows, strict=True)):  # user triggers see rows one by one
                 out.setdefault(window, []).append(rows.table.slice(row, 1).to_pylist()[0])
             return out
 
@@ -68,9 +69,7 @@ class Placement:
         """Leave out windows that hold nothing of what is in hand."""
         number = np.cumsum(~gone) - 1
         kept = ~gone[self.of_cells]
-        return Placement(
-            number[self.of_live], number[self.of_cells[kept]], self.start[~gone], self.end[~gone]
-        )
+        return Placement(number[self.of_live], number[self.of_cells[kept]], self.start[~gone], self.end[~gone])
 
 
 def incorporate(
@@ -196,7 +195,10 @@ def _add_contents(op: Operator, out: Live, live: Live, cells: Cells, placed: Pla
         return
     np.add.at(out.num["weight"], placed.of_live, live.num["weight"])
     np.add.at(out.num["weight"], placed.of_cells, cells.weight)
-    for source, into in ((live.num, placed.of_live), ({"earliest": cells.earliest, "latest": cells.latest}, placed.of_cells)):
+    for source, into in (
+        (live.num, placed.of_live),
+        ({"earliest": cells.earliest, "latest": cells.latest}, placed.of_cells),
+    ):
         np.minimum.at(out.num["earliest"], into, source["earliest"])
         np.maximum.at(out.num["latest"], into, source["latest"])
     groups = Groups(np.concatenate([placed.of_live, placed.of_cells]), count)
@@ -216,7 +218,12 @@ def eager_ghosts(op: Operator, out: Live) -> pa.Table | None:
     gone = (starts != out.num["start"][owner]) | (ends != out.num["end"][owner])
     if not gone.any():
         return None
-    ghosts = op.emitter.retractions(out, owner[gone], items.filter(pa.array(gone)))
+    places = np.flatnonzero(gone)
+    windows = np.unique(owner[places])
+    rank = np.empty(len(out), np.int64)
+    rank[windows[sort_windows(out.keys, out.num, windows)]] = np.arange(len(windows))
+    places = places[np.lexsort((ends[places], starts[places], rank[owner[places]]))]
+    ghosts = op.emitter.retractions(out, owner[places], items.take(pa.array(places)))
     left = items.filter(pa.array(~gone))
     out.owed = listed(left, np.bincount(owner[~gone], minlength=len(out)), out.owed.type)
     return ghosts

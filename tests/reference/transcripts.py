@@ -21,16 +21,18 @@ HORIZON = 600
 
 @dataclass(frozen=True)
 class At:
-    """A predicate that can be asked of a table and of one row: whether a column is at least so much."""
+    """A predicate that can be asked of a table and of one row: whether a column, if it is there, is at least so much."""
 
     name: str
     least: int
 
     def __call__(self, table: pa.Table) -> Any:
+        if self.name not in table.column_names:
+            return pa.array([False] * table.num_rows)
         return pc.greater_equal(table[self.name], self.least)
 
     def holds(self, row: dict[str, Any]) -> bool:
-        return row[self.name] is not None and row[self.name] >= self.least
+        return row.get(self.name) is not None and row[self.name] >= self.least
 
 
 def transcript(seed: int) -> tuple[list[Any], dict[str, Any]]:
