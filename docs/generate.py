@@ -47,9 +47,7 @@ def forms(cls: type[uc.Combiner]) -> Iterator[uc.Combiner]:
         return
     unknown = [name for name in required if name not in ARGUMENTS]
     if unknown:
-        raise SystemExit(
-            f"docs/generate.py: what stands for {unknown[0]!r} of {cls.__name__}? Add it to ARGUMENTS."
-        )
+        raise SystemExit(f"docs/generate.py: what stands for {unknown[0]!r} of {cls.__name__}? Add it to ARGUMENTS.")
     plain = cls(**{name: ARGUMENTS[name] for name in required})
     yield plain
     for field in fields:

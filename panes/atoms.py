@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,7 @@ class Atoms:
         hashes = np.union1d(touched, lookup(key_hashes(live.keys, len(live))))
         table, left = store.take(hashes, {})
         keys = [_flat(table, f"key.{i}") for i in range(len(op.shape.key_types))]
-        numbers = {name: np.asarray(_flat(table, f"num.{name}")) for name in NUMBERS}
+        numbers: dict[str, Any] = {name: np.asarray(_flat(table, f"num.{name}")) for name in NUMBERS}
         acc = tuple(_flat(table, f"acc.{i}") for i in range(len(op.shape.acc_fields)))
         return cls(op, left, Cells(keys, acc=acc, count=np.zeros(table.num_rows, np.int64), **numbers))
 
@@ -64,9 +64,7 @@ class Atoms:
         wake = {name: np.full(len(held), NEVER) for name in ("event", "processing", "hold")}
         return self.store.put(key_hashes(held.keys, len(held)), pa.table(columns, schema=self.store.schema), wake)
 
-    def incorporate(
-        self, live: Live, cells: Cells, before: int, moment_of: Callable[[Live], Moment]
-    ) -> Incorporated:
+    def incorporate(self, live: Live, cells: Cells, before: int, moment_of: Callable[[Live], Moment]) -> Incorporated:
         """Cells go into the atoms, and the windows of the keys are worked out anew."""
         op = self.op
         cells, late = self._horizon(cells, before)
@@ -183,7 +181,12 @@ def _alike(live: Live, out: Live, old: np.ndarray, new: np.ndarray) -> np.ndarra
 
 
 def _overlaps(
-    code_a: np.ndarray, start_a: np.ndarray, end_a: np.ndarray, code_b: np.ndarray, start_b: np.ndarray, end_b: np.ndarray
+    code_a: np.ndarray,
+    start_a: np.ndarray,
+    end_a: np.ndarray,
+    code_b: np.ndarray,
+    start_b: np.ndarray,
+    end_b: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pairs (a, b) of intervals of one code that share an instant, by a and then by start of b.
 
@@ -223,4 +226,3 @@ def _numbered(numbers: np.ndarray) -> Groups:
 def _flat(table: pa.Table, name: str) -> pa.Array:
     column = table[name]
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])
-

@@ -78,9 +78,7 @@ def cells_of(
         np.minimum.at(first, groups.codes, np.arange(len(start)))
         start, end = merged.start, merged.end
     else:
-        bounds = [pa.array(start), pa.array(end)] if not window.end_follows_start else [
-            pa.array(start)
-        ]
+        bounds = [pa.array(start), pa.array(end)] if not window.end_follows_start else [pa.array(start)]
         groups, first = group_rows([*keys, *bounds], len(start))
         start, end = start[first], end[first]
     cells = _combine(plan, facts, rows, row, groups, first, start, end, output_watermark, grouping.timestamp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -66,12 +66,13 @@ class Cells:
 
     def joined(self, other: Cells) -> Cells:
         """These cells and others behind them; which rows they were is forgotten."""
+        numbers: dict[str, Any] = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in NUMBERS}
         return Cells(
             [pa.concat_arrays([x, y]) for x, y in zip(self.keys, other.keys, strict=True)],
             acc=tuple(pa.concat_arrays([x, y]) for x, y in zip(self.acc, other.acc, strict=True)),
             count=np.concatenate([self.count, other.count]),
             facts={n: np.concatenate([values, other.facts[n]]) for n, values in self.facts.items()},
-            **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in NUMBERS},
+            **numbers,
         )
 
     def summed(self, plan: Plan, groups: Groups, hull: bool = False) -> Cells:

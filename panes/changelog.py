@@ -136,7 +136,7 @@ def _worded(table: pa.Table, keys: Sequence[str], diff: str, kind: str, words: t
 
 
 def _paired(table: pa.Table, keys: Sequence[str], diff: str) -> tuple[pa.Table, np.ndarray, np.ndarray]:
-    """Rows of weight 1 or -1, their signs, and which are halves of an update: a removal, then an addition of its keys."""
+    """Rows of weight 1 or -1, their signs, and which are halves of an update: a removal, then an addition."""
     require_column(diff, table.column_names, "diff=")
     for name in keys:
         require_column(name, table.column_names, "keys=")

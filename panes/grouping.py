@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..combiners import Capability, Combiner, Plan
 from ..errors import InvalidArgument, NotRetractable, TypeMismatch, nearest, require_column
 from ..triggers import AfterWatermark, Repeatedly, Trigger, check_trigger
-from ..windows import Global, Inherit, Span, Window, policy, span
+from ..windows import Inherit, Span, Window, policy, span
 
 MODES = ("discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting")
 """From clear always to accumulate always, and accumulate always with retractions."""
@@ -43,9 +43,9 @@ class Grouping:
     allowed_lateness
         How long after its end a window stays for late rows.
     on_time
-        "always": the on-time firing gives a pane even if nothing came since the last; "non_empty": only if something did.
+        "always": the on-time firing gives a pane even if nothing came since the last; "non_empty": only if it did.
     closing
-        Whether an expiring window gives a closing pane: "non_empty" (if it holds what no pane has shown), "always", "never".
+        Whether an expiring window gives a pane: "non_empty" (if it holds what no pane has shown), "always", "never".
     only_updated
         Leave out a pane with the same values as the last one of the same window.
     eager_retractions
@@ -123,6 +123,12 @@ class Grouping:
                 raise InvalidArgument(f"{name!r} is used twice among the keys and combiners: rename one of them")
 
     @property
+    def asked(self) -> Trigger:
+        """The trigger."""
+        assert self.trigger is not None
+        return self.trigger
+
+    @property
     def changelog(self) -> bool:
         """Whether input rows may be taken back."""
         return self.diff is not None
@@ -144,7 +150,9 @@ class Grouping:
         require_column(self.time, schema.names, "time=")
         kind = schema.field(self.time).type
         if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-            raise TypeMismatch(f"time= takes a timestamp column, and {self.time!r} is {kind}: cast it to timestamp first")
+            raise TypeMismatch(
+                f"time= takes a timestamp column, and {self.time!r} is {kind}: cast it to timestamp first"
+            )
         if isinstance(self.window, Inherit):
             require_column("window", schema.names, "window=Inherit()")
         plan = Plan(self.combiners, schema, append_only=not self.changelog)
@@ -162,13 +170,10 @@ class Grouping:
             for name, lowered in plan.lowered.items():
                 if lowered.capability is not Capability.GROUP or not all(p.fn.vector for p in lowered.parts):
                     raise NotRetractable(
-                        f"{name}= has no differences to show in mode={self.mode!r} on a changelog: use mode='retracting'"
+                        f"{name}= has no differences to show in mode={self.mode!r} on a changelog: use 'retracting'"
                     )
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise InvalidArgument(f"{name}= is {value!r}: {nearest(str(value), allowed)}")
-
-
-__all__ = ["MODES", "Global", "Grouping"]

@@ -92,6 +92,7 @@ class Shape:
 
     def read(self, table: pa.Table) -> Live:
         """Live windows back from a stored table."""
+
         def column(name: str) -> pa.Array:
             chunked = table[name]
             return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()

@@ -116,7 +116,8 @@ def pipeline(
     >>> import uncombine as uc
     >>> script = [uc.Elements([{"ts": 0, "u": "a"}, {"ts": 1, "u": "a"}, {"ts": 2, "u": "b"}]), uc.Watermark(None)]
     >>> per_user = uc.local.Stage(uc.Fixed("1 minute"), by="u", mode="retracting", n=uc.Count())
-    >>> sizes = uc.local.Stage(uc.Fixed("1 minute"), time="event_time", diff="diff", mode="retracting", most=uc.Max("n"))
+    >>> options = {"time": "event_time", "diff": "diff", "mode": "retracting"}
+    >>> sizes = uc.local.Stage(uc.Fixed("1 minute"), **options, most=uc.Max("n"))
     >>> uc.local.pipeline([per_user, sizes], script).select(["most", "diff"]).to_pylist()
     [{'most': 2, 'diff': 1}]
     """
@@ -139,7 +140,7 @@ class _Run:
         self.stages: list[tuple[Stage, _Running]] = []
         for stage in stages:
             operator = Operator(stage.grouping, schema)
-            percents = percentiles(stage.grouping.trigger)  # type: ignore[arg-type]
+            percents = percentiles(stage.grouping.asked)
             marks = Watermarks(idle_after=idle_after)
             self.stages.append((stage, _Running(operator, operator.initial(), marks, percents)))
             schema = _passed_on(stage, operator.output_schema.empty_table()).schema

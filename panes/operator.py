@@ -102,8 +102,8 @@ class Operator:
         self.grouping = grouping
         self.schema = schema
         self.plan = grouping.plan(schema)
-        self.root = compile_trigger(grouping.trigger)
-        self.percents = percentiles(grouping.trigger)  # type: ignore[arg-type]
+        self.root = compile_trigger(grouping.asked)
+        self.percents = percentiles(grouping.asked)
         self.facts = tuple({fact.name: fact for fact in self.root.facts()}.values())
         self.emitter = Emitter(grouping, self.plan, schema)
         self.output_schema = self.emitter.schema
@@ -379,8 +379,10 @@ class _Step:
 
 def _rounds(rows: Rows) -> list[Rows]:
     """Rows by their rank within their key, in event time, then input order."""
-    codes = order_keys([Column(pa.array(hash_rows([Column(k) for k in rows.keys])))]).dense().keys if rows.keys else (
-        np.zeros(len(rows), np.int64)
+    codes = (
+        order_keys([Column(pa.array(hash_rows([Column(k) for k in rows.keys])))]).dense().keys
+        if rows.keys
+        else (np.zeros(len(rows), np.int64))
     )
     order = np.lexsort((np.arange(len(rows)), rows.times, codes))
     groups = Groups(codes[order], int(codes.max()) + 1)

@@ -94,7 +94,7 @@ def panes(
     _draw_panes(axes, rows, shown, span, clock)
     _draw_watermark(axes, entries, clock, span)
     _draw_points(axes, points)
-    axes.set_xlim(*span)
+    axes.set_xlim(span[0], span[1])  # type: ignore[arg-type]
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(DateFormatter("%H:%M:%S", tz=UTC))
     axes.set_xlabel("event time")
@@ -150,7 +150,11 @@ def _points(
         if table is None:
             continue
         label = datum or next(
-            (f.name for f in table.schema if f.name not in where and (pa.types.is_integer(f.type) or pa.types.is_floating(f.type))),
+            (
+                f.name
+                for f in table.schema
+                if f.name not in where and (pa.types.is_integer(f.type) or pa.types.is_floating(f.type))
+            ),
             None,
         )
         for place, row in enumerate(table.to_pylist()):
@@ -271,7 +275,9 @@ def _draw_points(axes: Any, points: list[_Point]) -> None:
         axes.scatter([p.event], [p.processing], s=60, facecolor=face, edgecolor=edge, linewidth=1.5, zorder=5)
         if p.dropped:
             axes.scatter([p.event], [p.processing], s=110, marker="x", color=_RED, linewidth=1.8, zorder=6)
-        axes.annotate(p.label, (p.event, p.processing), xytext=(7, -3), textcoords="offset points", fontsize=9, zorder=6)
+        axes.annotate(
+            p.label, (p.event, p.processing), xytext=(7, -3), textcoords="offset points", fontsize=9, zorder=6
+        )
 
 
 def _legend(axes: Any, points: list[_Point], rows: list[dict[str, Any]]) -> None:
@@ -286,7 +292,7 @@ def _legend(axes: Any, points: list[_Point], rows: list[dict[str, Any]]) -> None
         handles.append(Line2D([], [], color=_RED, linestyle="--", label="taken back"))
     if axes.lines and any(line.get_color() == "#2b6a3c" for line in axes.lines):
         handles.append(Line2D([], [], color="#2b6a3c", linestyle="--", label="watermark"))
-    circle = {"marker": "o", "linestyle": "", "markeredgecolor": "#333333"}
+    circle: dict[str, Any] = {"marker": "o", "linestyle": "", "markeredgecolor": "#333333"}
     handles.append(Line2D([], [], markerfacecolor="#333333", label="datum", **circle))
     if any(p.late and not p.dropped for p in points):
         handles.append(Line2D([], [], markerfacecolor="white", label="late datum", **circle))

@@ -137,7 +137,7 @@ class Store:
         return found
 
     def take(self, touched: np.ndarray, clocks: dict[str, int]) -> tuple[pa.Table, Store]:
-        """The rows whose hash may be in `touched` (from `lookup`) or whose clock has come, and the store without them."""
+        """The rows whose hash may be in `touched` (see `lookup`) or whose clock has come, and the store without."""
         out: list[pa.Table] = []
         chunks: list[Chunk] = []
         for chunk in self.chunks:

@@ -1,9 +1,15 @@
 """WHEN in processing time: the trigger language and its columnar evaluation."""
 
-from .check import can_fire_on_global, check_trigger, may_finish, percentiles, uses_processing_time
-from .compiling import compile_trigger, truth
-from .composites import AllOf, FirstOf, Repeatedly, RepeatCount, RepeatUntil, SequenceOf
-from .language import Trigger, walk
+from .check import can_fire_on_global as can_fire_on_global
+from .check import check_trigger as check_trigger
+from .check import may_finish as may_finish
+from .check import percentiles as percentiles
+from .check import uses_processing_time as uses_processing_time
+from .compiling import compile_trigger as compile_trigger
+from .compiling import truth as truth
+from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, RepeatUntil, SequenceOf
+from .language import Trigger
+from .language import walk as walk
 from .leaves import (
     AfterBytes,
     AfterCount,

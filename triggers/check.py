@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import InvalidArgument
 from ..windows import Global, Span, Window
-from .composites import AllOf, FirstOf, Repeatedly, RepeatCount, RepeatUntil, SequenceOf
+from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, RepeatUntil, SequenceOf
 from .language import Trigger, walk
 from .leaves import AfterDelay, AfterWatermark, Always, AtPeriod, Never, WatermarkPercentile
 from .user import UserTrigger
@@ -91,9 +91,7 @@ def percentiles(trigger: Trigger) -> tuple[float, ...]:
     return tuple(sorted({float(part.percent) for part in walk(trigger) if isinstance(part, WatermarkPercentile)}))
 
 
-def check_trigger(
-    trigger: Trigger, window: Window, allowed_lateness: Span, bounded: bool, allow_finish: bool
-) -> None:
+def check_trigger(trigger: Trigger, window: Window, allowed_lateness: Span, bounded: bool, allow_finish: bool) -> None:
     """Raise for a trigger that would lose rows or never fire over such windows."""
     if isinstance(window, Global) and not bounded and not can_fire_on_global(trigger):
         raise InvalidArgument(

@@ -20,7 +20,7 @@ from .composite_nodes import (
     RepeatUntilNode,
     SequenceOfNode,
 )
-from .composites import AllOf, FirstOf, Repeatedly, RepeatCount, RepeatUntil, SequenceOf
+from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, RepeatUntil, SequenceOf
 from .language import Predicate, Trigger
 from .leaf_nodes import (
     AlwaysNode,
@@ -122,5 +122,7 @@ def _widths(column: Any) -> np.ndarray:
     try:
         width = max(kind.bit_width // 8, 1)
     except ValueError:
-        raise TypeMismatch(f"AfterBytes counts text, binary and fixed-width columns, not {kind}: name columns in of=") from None
+        raise TypeMismatch(
+            f"AfterBytes counts text, binary and fixed-width columns, not {kind}: name columns in of="
+        ) from None
     return np.where(np.asarray(pc.is_valid(column)), width, 0)

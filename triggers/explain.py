@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..windows.spans import span
-from .composites import AllOf, FirstOf, Repeatedly, RepeatCount, RepeatUntil, SequenceOf
+from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, RepeatUntil, SequenceOf
 from .language import Trigger
 from .leaves import (
     AfterBytes,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeAlias
@@ -16,7 +15,7 @@ Predicate: TypeAlias = "Expr | Callable[[Any], Any]"
 DOMAINS = ("processing", "event")
 
 
-class Trigger(ABC):
+class Trigger:
     """When the panes of a window are emitted.
 
     Triggers are values: they compare, hash, and print as they are written. `t.or_finally(u)` repeats t until u fires.

@@ -220,5 +220,3 @@ def fire_repeated(node: Node, s: State, mask: Mask, m: Moment) -> None:
     firing = mask & node.would_fire(s, m)
     node.fire(s, firing, m)
     node.reset(s, firing & node.done(s), m)
-
-

@@ -178,5 +178,3 @@ class Never(Trigger):
     >>> uc.Never()
     Never()
     """
-
-

@@ -139,7 +139,8 @@ class Node(ABC):
             child.merge(s, out, into, take, m)
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
-        """Join this node's own columns; nothing to do for nodes that have none."""
+        """Join this node's own columns; most nodes have none."""
+        return
 
     def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
         """The next instant of the domain's clock at which the node must be asked; NEVER where there is none."""

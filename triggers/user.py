@@ -81,5 +81,3 @@ class UserTrigger(Trigger):
 
     def __repr__(self) -> str:
         return super().__repr__() if hasattr(self, "__dataclass_fields__") else f"{type(self).__name__}()"
-
-

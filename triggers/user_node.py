@@ -44,7 +44,7 @@ class UserNode(Node):
         self.col(s, "wants")[active] = ""
         domain = "processing" if m.phase == "processing" else "event"
         due = active & (self.col(s, domain) <= m.clock(domain)) & (self.col(s, domain) != NEVER)
-        for window in np.flatnonzero(due):
+        for window in np.flatnonzero(due).tolist():
             ctx = self._context(s, window, m)
             while due_now := sorted(
                 (time, tag) for tag, (time, d) in ctx.timers.items() if d == domain and time <= m.clock(domain)
@@ -67,7 +67,7 @@ class UserNode(Node):
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         sources: dict[int, list[TriggerContext]] = {}
-        for window in np.flatnonzero(take):
+        for window in np.flatnonzero(take).tolist():
             sources.setdefault(int(into[window]), []).append(self._context(s, window, m, start=False))
         for window, contexts in sources.items():
             ctx = self._context(out, window, m)

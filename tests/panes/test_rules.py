@@ -174,7 +174,12 @@ def test_rule_11_rows_without_a_time_or_far_in_the_future_are_bad() -> None:
 
 def test_rule_12_each_batch_fires_windows_that_got_rows_and_expires_none() -> None:
     script = [add((0, 1), (60, 2)), add((30, 4)), add((90, 8))]
-    assert shown(run(script, watermark="each_batch")) == [(0, 60, 1, 1), (60, 120, 2, 1), (0, 60, 5, 1), (60, 120, 10, 1)]
+    assert shown(run(script, watermark="each_batch")) == [
+        (0, 60, 1, 1),
+        (60, 120, 2, 1),
+        (0, 60, 5, 1),
+        (60, 120, 10, 1),
+    ]
 
 
 def test_rule_13_timers_fire_before_the_bundle_and_the_watermark_after_it() -> None:
@@ -387,8 +392,12 @@ def test_rule_28_user_triggers_have_state_and_timers_in_both_domains() -> None:
     script = [add((0, 1), at=0), add((1, 2), at=5), uc.Clock(t(14)), uc.Clock(t(15)), add((2, 4), at=16), mark(60)]
     result = run(script, trigger=Quiet(), allow_finish=True)
     assert list(zip(_times(result), [r[2] for r in shown(result)], strict=True)) == [(15, 3), (16, 7)]
-    cleared = run([add((0, 1), at=0), add((1, 0), at=1), add((2, 4), at=2), uc.Clock(t(50))], trigger=Quiet(),
-                  mode="accumulating_by_default", allow_finish=True)
+    cleared = run(
+        [add((0, 1), at=0), add((1, 0), at=1), add((2, 4), at=2), uc.Clock(t(50))],
+        trigger=Quiet(),
+        mode="accumulating_by_default",
+        allow_finish=True,
+    )
     assert [r[2] for r in shown(cleared)] == [1, 4]
 
 
@@ -561,7 +570,9 @@ def test_rule_40_a_session_falls_apart_when_its_bridge_is_taken_back() -> None:
 def test_rule_40_late_retractions_split_sessions_that_were_on_time() -> None:
     trigger = uc.AfterWatermark(late=uc.AfterCount(1))
     script = [add((0, 1), (50, 2), (100, 4)), mark(200), add((50, 2, "a", -1)), add((0, 1, "a", -1))]
-    result = run(script, uc.Sessions("1 minute"), trigger=trigger, mode="retracting", diff="d", allowed_lateness="1 hour")
+    result = run(
+        script, uc.Sessions("1 minute"), trigger=trigger, mode="retracting", diff="d", allowed_lateness="1 hour"
+    )
     assert shown(result, "timing") == [
         (0, 160, 7, 1, "ON_TIME"),
         (0, 160, 7, -1, "ON_TIME"),
@@ -571,7 +582,9 @@ def test_rule_40_late_retractions_split_sessions_that_were_on_time() -> None:
     ]
 
 
-@pytest.mark.parametrize("window", [uc.Fixed("1 minute"), uc.Sessions("20 seconds"), uc.Sliding("1 minute", "20 seconds")])
+@pytest.mark.parametrize(
+    "window", [uc.Fixed("1 minute"), uc.Sessions("20 seconds"), uc.Sliding("1 minute", "20 seconds")]
+)
 def test_rule_41_diffs_leave_the_accumulating_result(window: Any) -> None:
     rng = np.random.default_rng(41)
     rows = [(float(rng.integers(0, 300)), int(rng.integers(0, 9)), "abc"[rng.integers(0, 3)]) for _ in range(60)]
