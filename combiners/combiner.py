@@ -167,12 +167,13 @@ class Combiner(ABC):
 def spelled(value: Any) -> str:
     """The repr of a dataclass without its name for the first field and without fields at their defaults."""
     parts: list[str] = []
-    for f in fields(value):
+    spec = fields(value)
+    for f in spec:
         given = getattr(value, f.name)
         if f.default is not MISSING and type(given) is type(f.default) and given == f.default:
             continue
-        positional = not f.kw_only and not any("=" in part for part in parts)
-        parts.append(repr(given) if positional and len(parts) == fields(value).index(f) else f"{f.name}={given!r}")
+        bare = not f.kw_only and not isinstance(given, bool) and len(parts) == spec.index(f)
+        parts.append(repr(given) if bare else f"{f.name}={given!r}")
     return f"{type(value).__name__}({', '.join(parts)})"
 
 
