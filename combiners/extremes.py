@@ -94,9 +94,7 @@ class _Extreme(Combiner):
         require_order(kind, self, self.input)
         inputs = (expression(self.input),)
         if not self.retractable:
-            return Lowered(
-                (Part(ExtremeFn((kind,), self._greatest), inputs),), lambda parts: parts[0][0], kind
-            )
+            return Lowered((Part(ExtremeFn((kind,), self._greatest), inputs),), lambda parts: parts[0][0], kind)
         zset = ZSet((kind,))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:

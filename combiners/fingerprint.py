@@ -37,9 +37,7 @@ class HashSumFn(VectorFn):
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
         lanes = (lane.view(np.int64) for lane in hash_rows_128(columns))
-        return tuple(
-            pa.array(sum_int64(groups, lane if weights is None else lane * weights)) for lane in lanes
-        )
+        return tuple(pa.array(sum_int64(groups, lane if weights is None else lane * weights)) for lane in lanes)
 
 
 @dataclass(frozen=True, repr=False)

@@ -180,16 +180,12 @@ def _hash(array: pa.Array, lane: _Lane) -> np.ndarray:
 
 def _numbers(array: pa.Array, lane: _Lane) -> np.ndarray:
     kind = array.type
-    values = np.asarray(
-        array.fill_null(False if pa.types.is_boolean(kind) else 0) if array.null_count else array
-    )
+    values = np.asarray(array.fill_null(False if pa.types.is_boolean(kind) else 0) if array.null_count else array)
     if pa.types.is_floating(kind):
         values = values.astype(np.float64) + 0.0
         values[np.isnan(values)] = np.nan
         return lane.words(values, "float")
-    return lane.words(
-        values.astype(np.int64, copy=False), "boolean" if pa.types.is_boolean(kind) else "integer"
-    )
+    return lane.words(values.astype(np.int64, copy=False), "boolean" if pa.types.is_boolean(kind) else "integer")
 
 
 def _times(array: pa.Array, lane: _Lane) -> np.ndarray:
@@ -197,13 +193,7 @@ def _times(array: pa.Array, lane: _Lane) -> np.ndarray:
     if pa.types.is_date(kind):
         name, unit, array = "date", 0, array.cast(pa.date32())
     else:
-        name = (
-            "timestamp"
-            if pa.types.is_timestamp(kind)
-            else "duration"
-            if pa.types.is_duration(kind)
-            else "time"
-        )
+        name = "timestamp" if pa.types.is_timestamp(kind) else "duration" if pa.types.is_duration(kind) else "time"
         unit = _UNITS[kind.unit]
     array = array.view(pa.int64() if array.type.bit_width == 64 else pa.int32())
     values = np.asarray(array.fill_null(0) if array.null_count else array)
@@ -218,9 +208,7 @@ def _decimals(array: pa.Array, lane: _Lane) -> np.ndarray:
     if kind.bit_width < 128:
         array = array.cast(pa.decimal128(kind.precision, kind.scale))
     width = array.type.bit_width // 64
-    raw = np.frombuffer(array.buffers()[1], _WORD).reshape(-1, width)[
-        array.offset : array.offset + len(array)
-    ]
+    raw = np.frombuffer(array.buffers()[1], _WORD).reshape(-1, width)[array.offset : array.offset + len(array)]
     hashes = lane.words(raw[:, 0], "decimal", kind.scale)
     for place in range(1, width):
         lane.join(hashes, raw[:, place])

@@ -14,6 +14,7 @@ from ..errors import InvalidArgument, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
 from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
+from .decimals import nearest_floats
 from .groups import Groups
 from .segments import sum_weights
 from .zset import flat_lists
@@ -40,9 +41,7 @@ class HistogramFn(CombineFn):
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
         edges = np.asarray(self.edges)
         array = columns[0].array
-        values = (
-            np.asarray(array.cast(pa.float64())) if pa.types.is_decimal(array.type) else columns[0].values
-        )
+        values = nearest_floats(array) if pa.types.is_decimal(array.type) else columns[0].values
         bins = np.searchsorted(edges, values, side="right") - 1
         bins[values == edges[-1]] = self.bins - 1
         inside = (bins >= 0) & (bins < self.bins)
@@ -126,9 +125,7 @@ class Histogram(Combiner):
                 raise TypeMismatch(f"{self!r} counts {kind}, which its edges are not: {error}") from None
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
             raise refuse(self, self.input, kind, "numbers or times")
-        if not all(
-            isinstance(edge, int | float | np.number) or hasattr(edge, "as_tuple") for edge in self.edges
-        ):
+        if not all(isinstance(edge, int | float | np.number) or hasattr(edge, "as_tuple") for edge in self.edges):
             raise TypeMismatch(f"{self!r} counts {kind}, so its edges must be numbers")
         if pa.types.is_integer(kind) and all(isinstance(edge, int) for edge in self.edges):
             return tuple(self.edges)

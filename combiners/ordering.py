@@ -39,9 +39,7 @@ class Keys:
     def dense(self) -> Keys:
         """The same order in keys without gaps."""
         present, dense = np.unique(self.keys, return_inverse=True)
-        return Keys(
-            dense.astype(np.int64), 0, max(len(present) - 1, 0), lambda keys: self.decode(present[keys])
-        )
+        return Keys(dense.astype(np.int64), 0, max(len(present) - 1, 0), lambda keys: self.decode(present[keys]))
 
 
 def order_keys(columns: Sequence[Column]) -> Keys:
@@ -68,9 +66,7 @@ def packed_keys(columns: Sequence[Column]) -> list[Keys]:
 def require_order(kind: pa.DataType, who: object, given: object) -> None:
     """Raise `TypeMismatch` for a column type whose values have no order."""
     if not _has_order(kind):
-        raise TypeMismatch(
-            f"{who!r} takes values that can be sorted, and {given!r} is {kind}: cast it or take a part"
-        )
+        raise TypeMismatch(f"{who!r} takes values that can be sorted, and {given!r} is {kind}: cast it or take a part")
 
 
 def _has_order(kind: pa.DataType) -> bool:
@@ -102,9 +98,7 @@ def _pair(first: Keys, second: Keys) -> Keys:
 
 
 def _column_keys(column: Column) -> Keys:
-    return column.memo(
-        "order keys", lambda: _with_nulls(column) if column.array.null_count else _of_values(column)
-    )
+    return column.memo("order keys", lambda: _with_nulls(column) if column.array.null_count else _of_values(column))
 
 
 def _of_values(column: Column) -> Keys:
@@ -113,9 +107,7 @@ def _of_values(column: Column) -> Keys:
         return _floats(column)
     if kind == pa.uint64():
         flipped = column.values ^ np.uint64(2**63)
-        return _bounded(
-            flipped.view(np.int64), lambda keys: [pa.array(keys.view(np.uint64) ^ np.uint64(2**63))]
-        )
+        return _bounded(flipped.view(np.int64), lambda keys: [pa.array(keys.view(np.uint64) ^ np.uint64(2**63))])
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or _is_time(kind):
         return _bounded(column.values.astype(np.int64, copy=False), lambda keys: [from_int64(keys, kind)])
     if pa.types.is_struct(kind):

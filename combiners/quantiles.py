@@ -13,6 +13,7 @@ from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability
 from .columns import numbers
 from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
+from .decimals import nearest_floats
 from .ordering import from_int64
 from .ranks import BagFn, Neighbours, Ranked, neighbours
 from .zset import ZSet
@@ -120,9 +121,7 @@ def _part(q: object, who: object) -> float:
     return value
 
 
-def _lower(
-    who: Combiner, given: Input, schema: pa.Schema, parts: tuple[float, ...], retractable: bool
-) -> Lowered:
+def _lower(who: Combiner, given: Input, schema: pa.Schema, parts: tuple[float, ...], retractable: bool) -> Lowered:
     kind = input_type(given, schema, who)
     timed = bool(pa.types.is_temporal(kind)) and not pa.types.is_interval(kind)
     if not (timed or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind)):
@@ -160,7 +159,7 @@ def _between(pair: Neighbours) -> pa.Array:
         apart = (high.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
         found = from_int64(low + np.floor(apart * pair.part).astype(np.uint64).view(np.int64), kind)
         return pc.if_else(pa.array(missing), pa.scalar(None, kind), found) if missing.any() else found
-    a, b = (np.asarray(side.cast(pa.float64(), safe=False)) for side in (pair.lower, pair.upper))
+    a, b = (nearest_floats(side) for side in (pair.lower, pair.upper))
     with np.errstate(invalid="ignore", over="ignore"):
         found = np.where(a == b, a, (1.0 - pair.part) * a + pair.part * b)
     return pa.array(found, mask=missing if missing.any() else None, from_pandas=False)

@@ -84,9 +84,7 @@ class _Best(Combiner):
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             name = type(self).__name__
-            raise InvalidArgument(
-                f"{name} keeps k values, a whole number of at least 1, and k={self.k!r} is not"
-            )
+            raise InvalidArgument(f"{name} keeps k values, a whole number of at least 1, and k={self.k!r} is not")
 
     @property
     def capability(self) -> Capability:

@@ -112,9 +112,7 @@ class ZSet(CombineFn):
     def pack(self, items: Items) -> Accumulators:
         """The accumulator column of flat items."""
         kind = self.fields[0].type
-        struct = pa.StructArray.from_arrays(
-            [*items.columns, pa.array(items.weights)], fields=list(kind.value_type)
-        )
+        struct = pa.StructArray.from_arrays([*items.columns, pa.array(items.weights)], fields=list(kind.value_type))
         return (pa.ListArray.from_arrays(pa.array(items.offsets, pa.int32()), struct, type=kind),)
 
 

@@ -78,9 +78,7 @@ def reference(value: Any, kind: pa.DataType, seed: int, mix: Callable[[int], int
     if pa.types.is_struct(kind):
         state = salt("struct", kind.num_fields)
         for field in kind:
-            state = mix(
-                (state * 0xD6E8FEB86659FD93 + reference(value[field.name], field.type, seed, mix)) % M
-            )
+            state = mix((state * 0xD6E8FEB86659FD93 + reference(value[field.name], field.type, seed, mix)) % M)
         return state
     raw = value.encode() if isinstance(value, str) else value
     parts = [int.from_bytes(raw[i : i + 8], "little") for i in range(0, len(raw), 8)] or [0]
@@ -158,9 +156,7 @@ def test_the_storage_of_equal_values_plays_no_part() -> None:
 
 def test_kinds_and_orders_are_told_apart() -> None:
     when = dt.datetime(1970, 1, 1, 0, 0, 1)
-    arrays = [
-        pa.array([v]) for v in (1, 1.0, True, "1", b"1", "1\0", "", None, [1], [], {"a": 1}, when.date())
-    ]
+    arrays = [pa.array([v]) for v in (1, 1.0, True, "1", b"1", "1\0", "", None, [1], [], {"a": 1}, when.date())]
     arrays += [pa.array([when], pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")]
     arrays += [pa.array([decimal.Decimal(1)], pa.decimal128(9, scale)) for scale in (0, 1)]
     assert len({hash_rows([Column(a)])[0] for a in arrays}) == len(arrays)

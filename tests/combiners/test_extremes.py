@@ -1,0 +1,72 @@
+"""Least and greatest values against sorted lists of the raw rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multisets import ORDERED, check, expand, few, rows
+
+import uncombine as uc
+from uncombine.errors import NotRetractable, TypeMismatch
+
+
+@pytest.mark.parametrize("retractable", [True, False])
+@pytest.mark.parametrize("name", ORDERED)
+@few
+@given(data=st.data())
+def test_the_ends_of_the_sorted_values(name: str, retractable: bool, data: st.DataObject) -> None:
+    given_rows = data.draw(rows(name, least=-2 if retractable else 0))
+
+    def end(place: int) -> Any:
+        return lambda counts: (expand(counts) or [None])[place]
+
+    check(uc.Min("x", retractable=retractable), [name], given_rows, end(0), data)
+    check(uc.Max("x", retractable=retractable), [name], given_rows, end(-1), data)
+
+
+@pytest.mark.parametrize("groups", [3, 700])
+def test_as_pandas_on_many_rows(groups: int) -> None:
+    rng = np.random.default_rng(groups)
+    table = pa.table({"k": rng.integers(0, groups, 5_000), "x": rng.normal(size=5_000), "w": np.ones(5_000, int)})
+    expected = table.to_pandas().groupby("k", sort=False).x.agg(["min", "max"])
+    for diff in (None, "w"):
+        result = uc.aggregate(table, "k", diff=diff, least=uc.Min("x"), best=uc.Max("x")).to_pandas()
+        assert result.k.tolist() == expected.index.tolist()
+        assert result.least.tolist() == expected["min"].tolist()
+        assert result.best.tolist() == expected["max"].tolist()
+
+
+def test_nan_is_greatest_and_nulls_and_empty_groups_are_null() -> None:
+    table = pa.table({"k": [1, 1, 2, 3], "x": pa.array([math.nan, 1.0, math.nan, None], from_pandas=False)})
+    result = uc.aggregate(table, "k", least=uc.Min("x"), best=uc.Max("x"))
+    assert repr(result["least"].to_pylist()) == "[1.0, nan, None]"
+    assert repr(result["best"].to_pylist()) == "[nan, nan, None]"
+
+
+def test_structs_are_compared_field_by_field() -> None:
+    table = pa.table({"x": [{"a": 1, "b": "z"}, {"a": 1, "b": None}, {"a": 0, "b": "y"}, None]})
+    for retractable in (True, False):
+        result = uc.aggregate(
+            table, least=uc.Min("x", retractable=retractable), best=uc.Max("x", retractable=retractable)
+        )
+        assert result.to_pylist() == [{"least": {"a": 0, "b": "y"}, "best": {"a": 1, "b": "z"}}]
+
+
+def test_what_has_no_order_is_refused() -> None:
+    lists = pa.table({"x": [[1], [2]]})
+    with pytest.raises(TypeMismatch, match=r"Max\('x'\) takes values that can be sorted, and 'x' is list"):
+        uc.Max("x").bind(lists.schema)
+
+
+def test_the_monoid_form_is_refused_where_rows_are_taken_back() -> None:
+    table = pa.table({"x": [1, 1], "w": [1, -1]})
+    with pytest.raises(NotRetractable, match="m= is a MONOID combiner"):
+        uc.aggregate(table, diff="w", m=uc.Max("x", retractable=False))
+    kept = uc.aggregate(table.slice(0, 1), diff="w", m=uc.Max("x", retractable=False))
+    assert kept.to_pylist() == [{"m": 1}]

@@ -1,0 +1,162 @@
+"""Quantiles against the definition of Spark's percentile, numpy and pandas."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multisets import NUMBERS, VALUES, check, few, rows
+
+import uncombine as uc
+from uncombine.combiners.groups import Groups
+from uncombine.errors import InvalidArgument, TypeMismatch
+
+PARTS = [0.0, 0.1, 0.25, 0.5, 2 / 3, 1.0]
+
+
+def percentile(values: Sequence[Any], q: float) -> float | None:
+    """Spark's percentile of sorted values: the neighbours of place q (n - 1), weighed by their nearness."""
+    if not values:
+        return None
+    place = (len(values) - 1) * q
+    low, high = float(values[math.floor(place)]), float(values[math.ceil(place)])
+    if low == high or place == math.floor(place):
+        return low
+    part = place - math.floor(place)
+    return (1.0 - part) * low + part * high
+
+
+def sorted_values(counts: Counter[tuple[Any, ...]]) -> list[Any]:
+    copies = [x for (x,), n in counts.items() for _ in range(n) if x is not None]
+    return sorted(copies, key=lambda x: (isinstance(x, float) and math.isnan(x), x))
+
+
+@pytest.mark.parametrize("retractable", [True, False])
+@pytest.mark.parametrize("name", NUMBERS)
+@few
+@given(data=st.data())
+def test_the_definition_on_every_type(name: str, retractable: bool, data: st.DataObject) -> None:
+    given_rows = data.draw(rows(name, least=-2 if retractable else 0))
+    q = data.draw(st.sampled_from(PARTS))
+
+    def several(counts: Counter[tuple[Any, ...]]) -> list[float | None] | None:
+        values = sorted_values(counts)
+        return [percentile(values, part) for part in PARTS] if values else None
+
+    one = uc.Quantile("x", q, retractable=retractable)
+    check(one, [name], given_rows, lambda c: percentile(sorted_values(c), q), data)
+    check(uc.Quantiles("x", PARTS, retractable=retractable), [name], given_rows, several, data)
+    median = uc.Median("x", retractable=retractable)
+    check(median, [name], given_rows, lambda c: percentile(sorted_values(c), 0.5), data)
+
+
+@pytest.mark.parametrize("name", ["date", "timestamp"])
+@pytest.mark.parametrize("retractable", [True, False])
+@few
+@given(data=st.data())
+def test_times_keep_their_type_and_are_rounded_down(name: str, retractable: bool, data: st.DataObject) -> None:
+    unit = dt.timedelta(days=1) if name == "date" else dt.timedelta(microseconds=1)
+
+    def middle(counts: Counter[tuple[Any, ...]]) -> Any:
+        values = sorted_values(counts)
+        if not values:
+            return None
+        low, high = values[(len(values) - 1) // 2], values[len(values) // 2]
+        return low + (high - low) // 2 // unit * unit
+
+    given_rows = data.draw(rows(name, least=-2 if retractable else 0))
+    check(uc.Median("x", retractable=retractable), [name], given_rows, middle, data)
+
+
+def test_times_as_far_apart_as_they_can_be() -> None:
+    ends = pa.array([-(2**63), 2**63 - 1], pa.duration("us"))
+    for retractable in (True, False):
+        result = uc.aggregate(pa.table({"x": ends}), m=uc.Quantile("x", 0.75, retractable=retractable))["m"]
+        assert result.cast(pa.int64()).to_pylist() == [2**62]
+
+
+SHAPES = {"few large": 3, "middling": 60, "many small": 900}
+
+
+@pytest.mark.parametrize("kind", ["floats", "ints", "few values", "with NaN"])
+@pytest.mark.parametrize("groups", SHAPES.values(), ids=SHAPES)
+def test_as_numpy_and_pandas_on_many_rows(groups: int, kind: str) -> None:
+    rng = np.random.default_rng(groups)
+    values = {
+        "floats": rng.normal(size=6_000),
+        "ints": rng.integers(-(2**40), 2**40, 6_000),
+        "few values": rng.integers(0, 5, 6_000).astype(float),
+        "with NaN": np.where(rng.random(6_000) < 0.001, np.nan, rng.random(6_000)),
+    }[kind]
+    table = pa.table({"k": rng.integers(0, groups, 6_000), "x": pa.array(values, from_pandas=False), "w": [1] * 6_000})
+    by = pd.DataFrame({"k": table["k"].to_numpy(), "x": values}).groupby("k", sort=False).x
+    spread = by.apply(lambda x: np.quantile(np.sort(x.to_numpy()), [0.1, 0.9]).tolist())
+    for diff in (None, "w"):
+        result = uc.aggregate(table, "k", diff=diff, m=uc.Median("x"), ends=uc.Quantiles("x", [0.1, 0.9]))
+        if kind == "with NaN":
+            nans = by.apply(lambda x: x.isna().any()).to_numpy()
+            assert nans.any()
+            result = result.filter(pa.array(~nans))
+            wanted, ends = by.median()[~nans], spread[~nans]
+        else:
+            wanted, ends = by.median(), spread
+        assert np.array_equal(result["m"].to_numpy(), wanted.to_numpy())
+        assert np.allclose(result["ends"].to_pylist(), ends.tolist(), rtol=1e-12)
+
+
+def test_bags_merge_with_bags_and_with_z_sets() -> None:
+    """States of one batch are unsorted, merged ones canonical: a column may hold both."""
+    fn = uc.Quantiles("x", [0.0, 0.5, 1.0], retractable=False).bind(pa.schema({"x": pa.float64()}))
+    raw = fn.accumulate({"x": [5.0, 1.0, 3.0]})
+    assert [item["item"] for item in raw[0].to_pylist()[0]] == [5.0, 1.0, 3.0]
+    merged = fn.merge(Groups.single(2), tuple(pa.concat_arrays([a, a]) for a in raw))
+    assert [item["item"] for item in merged[0].to_pylist()[0]] == [1.0, 3.0, 5.0]
+    both = tuple(pa.concat_arrays([a, b]) for a, b in zip(raw, merged, strict=True))
+    assert fn.extract(both).to_pylist() == [[1.0, 3.0, 5.0], [1.0, 3.0, 5.0]]
+
+
+def test_rows_that_repeat_are_counted_at_once() -> None:
+    fn = uc.Median("x", retractable=False).bind(pa.schema({"x": pa.float64()}))
+    assert fn.accumulate({"x": [2.0, 1.0] * 50})[0].to_pylist() == [
+        [{"item": 1.0, "weight": 50}, {"item": 2.0, "weight": 50}]
+    ]
+
+
+def test_weights_whose_sum_is_past_int64() -> None:
+    table = pa.table({"x": [1.0, 2.0, 7.0], "w": [2**62, 2**62, 2**62]})
+    assert uc.aggregate(table, diff="w", m=uc.Median("x")).to_pylist() == [{"m": 2.0}]
+
+
+def test_infinities_do_not_make_nan_of_what_is_between_equals() -> None:
+    table = pa.table({"x": [math.inf, math.inf, 1.0]})
+    result = uc.aggregate(table, q=uc.Quantiles("x", [0.25, 0.5, 0.75]))["q"].to_pylist()
+    assert result == [[math.inf, math.inf, math.inf]]
+
+
+@pytest.mark.parametrize("q", [-0.1, 1.1, math.nan, "half", None])
+def test_parts_lie_from_0_to_1(q: Any) -> None:
+    with pytest.raises(InvalidArgument, match="takes parts from 0 to 1"):
+        uc.Quantile("x", q)
+    with pytest.raises(InvalidArgument, match="takes parts from 0 to 1"):
+        uc.Quantiles("x", [0.5, q])
+
+
+@pytest.mark.parametrize("q", [[], 0.5, "0.5"])
+def test_quantiles_take_a_list(q: Any) -> None:
+    with pytest.raises(InvalidArgument, match="Quantiles takes a list of parts"):
+        uc.Quantiles("x", q)
+
+
+@pytest.mark.parametrize("name", ["string", "bool", "binary"])
+def test_what_has_no_middle_is_refused(name: str) -> None:
+    with pytest.raises(TypeMismatch, match="takes numbers or times, and 'x' is"):
+        uc.Median("x").bind(pa.schema({"x": VALUES[name][0]}))

@@ -1,0 +1,54 @@
+"""Sorting inside groups against numpy's lexsort of everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from uncombine.combiners.groups import Groups, stable_order
+from uncombine.combiners.sorting import argsort_in_groups, blocks, sort_in_groups
+
+RNG = np.random.default_rng(7)
+SHAPES = {
+    "empty": np.zeros(0, np.int64),
+    "one group": np.zeros(50, np.int64),
+    "singles": RNG.permutation(40),
+    "gaps": RNG.choice([3, 7, 39], 30),
+    "even": RNG.integers(0, 40, 2_000),
+    "large and small": np.where(RNG.random(70_000) < 0.5, 0, RNG.integers(0, 40, 70_000)),
+    "in order": np.sort(RNG.integers(0, 40, 500)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("span", [3, 2**62])
+def test_rows_sorted_by_group_and_key(name: str, span: int) -> None:
+    codes = SHAPES[name]
+    keys = np.random.default_rng(span).integers(-span, span, len(codes))
+    groups = Groups(codes, 40)
+    expected = np.lexsort((keys, codes))
+    assert np.array_equal(sort_in_groups(groups, keys), keys[expected])
+    order, ordered = argsort_in_groups(groups, keys)
+    assert np.array_equal(ordered, keys[expected])
+    assert np.array_equal(keys[order], ordered)
+    assert np.array_equal(codes[order], codes[expected])
+    assert np.array_equal(np.sort(order), np.arange(len(codes)))
+
+
+@pytest.mark.parametrize("count", [1, 2, 40, 4_096, 5_000, 2**24 + 3, 2**40])
+@pytest.mark.parametrize("rows", [0, 1, 3, 5_000])
+def test_stable_order(count: int, rows: int) -> None:
+    codes = np.random.default_rng(rows).integers(0, count, rows)
+    assert np.array_equal(stable_order(codes, count), np.argsort(codes, kind="stable"))
+
+
+@pytest.mark.parametrize("smallest", [1, 2])
+def test_blocks_hold_every_group_once(smallest: int) -> None:
+    sizes = np.array([3, 0, 1, 3, 100_000, 1, 3])
+    starts = np.cumsum(sizes) - sizes
+    seen = []
+    for size, groups, firsts in blocks(sizes, smallest):
+        assert (sizes[groups] == size).all()
+        assert np.array_equal(firsts, starts[groups])
+        seen += groups.tolist()
+    assert sorted(seen) == np.flatnonzero(sizes >= smallest).tolist()
