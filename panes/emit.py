@@ -202,6 +202,8 @@ class Emitter:
         owner = owners(owed)
         back = taken[owner]
         owner, old = owner[back], owed.flatten().filter(pa.array(back))
+        by_time = np.lexsort((_numpy(old.field("end")), _numpy(old.field("start")), owner))
+        owner, old = owner[by_time], old.take(pa.array(by_time))
         new = np.flatnonzero(emitted)
         window = np.concatenate([owner, new])
         order = stable_order(window, len(fired))

@@ -14,10 +14,12 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pyarrow as pa
-from reference import model
-from reference.transcripts import transcript
 
 import uncombine as uc
+from reference import model
+from reference.state_model import FIRST_YEAR, LAST_YEAR, Result
+from reference.transcripts import START, transcript
+from reference.trigger_model import MAX_TIME, MIN_TIME
 
 SCHEMA = pa.schema(
     {"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "j": pa.int64(), "x": pa.int64(), "d": pa.int64()}
@@ -73,7 +75,7 @@ def columnar(script: list[Any], options: dict[str, Any]) -> Any:
     settings = options | {"allowed_lateness": f"{options['allowed_lateness']} microseconds"}
     result = uc.local.run(entries, **settings, **combiners(options), schema=SCHEMA)
     counts = uc.local.counts(result)
-    return model.Result(
+    return Result(
         _rows(result, [*options["by"], *combiners(options)]),
         counts["dropped"],
         counts["finished"],
@@ -94,7 +96,7 @@ def _rows(result: pa.Table, names: list[str]) -> list[dict[str, Any]]:
     spans = zip(_micros(window.field("start")), _micros(window.field("end")), strict=True)
     valid = window.is_valid().to_pylist()
     columns["window"] = [
-        span if held else (model.MIN_TIME, model.MAX_TIME) for span, held in zip(spans, valid, strict=True)
+        span if held else (MIN_TIME, MAX_TIME) for span, held in zip(spans, valid, strict=True)
     ]
     columns["event_time"] = _micros(result["event_time"])
     columns["diff"] = result["diff"].to_pylist()
@@ -107,7 +109,7 @@ def _rows(result: pa.Table, names: list[str]) -> list[dict[str, Any]]:
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def reference(script: list[Any], options: dict[str, Any]) -> model.Result:
+def reference(script: list[Any], options: dict[str, Any]) -> Result:
     """What the model gives."""
     names = combiners(options)
     return model.run(script, **options, aggregates={name: AGGREGATES[name] for name in names})
@@ -194,11 +196,9 @@ def simplest(script: list[Any], options: dict[str, Any]) -> tuple[list[Any], dic
 
 def moment(t: int) -> str:
     """A time as seconds after the transcripts' start, where it is near."""
-    from reference.transcripts import START
-
     near = (t - START) / 1e6
-    if t in (model.MIN_TIME, model.MAX_TIME, model.FIRST_YEAR, model.LAST_YEAR, model.MAX_TIME - 1):
-        return {model.MIN_TIME: "MIN", model.MAX_TIME: "MAX", model.MAX_TIME - 1: "MAX-1"}.get(t, "clipped")
+    if t in (MIN_TIME, MAX_TIME, FIRST_YEAR, LAST_YEAR, MAX_TIME - 1):
+        return {MIN_TIME: "MIN", MAX_TIME: "MAX", MAX_TIME - 1: "MAX-1"}.get(t, "clipped")
     return f"{near:.6f}".rstrip("0").rstrip(".")
 
 

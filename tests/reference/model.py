@@ -5,110 +5,20 @@ Numbers in the comments are those of the rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import uncombine as uc
 from uncombine.triggers.language import walk
 
+from .state_model import FIRST_YEAR, LAST_YEAR, Key, Live, Options, Result, Row, Sources, Span, Value
 from .trigger_model import MAX_TIME, MIN_TIME, Now, node
 from .windows_model import united, windows_of
 
-FIRST_YEAR = -62_135_596_800_000_000
-LAST_YEAR = 253_402_300_799_999_999
 
-Row = dict[str, Any]
-Key = tuple[Any, ...]
-Span = tuple[int, int]
-
-
-@dataclass
-class Value:
-    """A value that was emitted and not taken back."""
-
-    window: Span
-    values: Row
-    event_time: int
-    pane: Row
-
-
-@dataclass
-class Live:
-    """A window that is held."""
-
-    key: Key
-    start: int
-    end: int
-    trigger: Any
-    born_late: bool
-    rows: list[tuple[Row, int]] = field(default_factory=list)
-    fresh: bool = False
-    index: int = 0
-    nonspeculative: int = 0
-    on_time_given: bool = False
-    owed: list[Value] = field(default_factory=list)
-    earliest: int | None = None
-    latest: int | None = None
-    came: list[Row] = field(default_factory=list)
-
-
-@dataclass
-class Result:
-    """What came out."""
-
-    rows: list[Row]
-    dropped: int
-    finished: int
-    unassigned: int
-    bad: int
-    output_watermarks: list[int]
-    live: int
-
-
-@dataclass
-class Sources:
-    """Rule 10, without idleness."""
-
-    at: dict[str | None, int] = field(default_factory=dict)
-    least: int = MIN_TIME
-
-    def move(self, source: str | None, t: int) -> None:
-        self.at[source] = max(t, self.at.get(source, MIN_TIME))
-        self.least = max(self.least, min(self.at.values()))
-
-    def percentile(self, percent: float) -> int:
-        reached = [MIN_TIME]
-        for t in self.at.values():
-            if sum(other >= t for other in self.at.values()) * 100 >= percent * len(self.at):
-                reached.append(t)
-        return max(*reached, self.least)
-
-
-def run(
-    script: Sequence[Any],
-    *,
-    window: Any,
-    trigger: Any = None,
-    mode: str = "accumulating",
-    by: Sequence[str] = (),
-    time: str = "ts",
-    diff: str | None = None,
-    allowed_lateness: int = 0,
-    on_time: str = "always",
-    closing: str = "non_empty",
-    only_updated: bool = False,
-    eager_retractions: bool = False,
-    late: str = "drop",
-    granularity: str = "bundle",
-    timestamp: str = "end_of_window",
-    allow_finish: bool = False,
-    max_future: int = 86_400_000_000,
-    aggregates: dict[str, Callable[[list[tuple[Row, int]]], Any]],
-) -> Result:
+def run(script: Sequence[Any], **options: Any) -> Result:
     """What the rules say comes out of a script of ("elements", rows, at), ("watermark", t, source), ("clock", t)."""
-    options = {name: value for name, value in locals().items() if name != "script"}
-    model = _Model(**options)
+    model = _Model(Options(**options))
     for step, entry in enumerate(script):
         model.entry(step, entry)
     return Result(
@@ -123,9 +33,9 @@ def run(
 
 
 class _Model:
-    def __init__(self, **options: Any) -> None:
-        self.__dict__.update(options)
-        self.trigger = options["trigger"] or uc.Repeatedly(uc.AfterWatermark())  # 17
+    def __init__(self, options: Options) -> None:
+        self.o = options
+        self.trigger = options.trigger or uc.Repeatedly(uc.AfterWatermark())  # 17
         self.live: dict[tuple[Key, int, int], Live] = {}
         self.sources = Sources()
         self.percentiles: dict[float, int] = {}
@@ -177,22 +87,22 @@ class _Model:
         """11."""
         good = []
         for row in rows:
-            t = row[self.time]
-            if t is None or (self.clock != MIN_TIME and t > self.clock + self.max_future):
+            t = row[self.o.time]
+            if t is None or (self.clock != MIN_TIME and t > self.clock + self.o.max_future):
                 self.bad += 1
             else:
                 good.append(row)
         return good
 
     def key_of(self, row: Row) -> Key:
-        return tuple(row[name] for name in self.by)
+        return tuple(row[name] for name in self.o.by)
 
     def rounds(self, rows: list[Row]) -> list[list[Row]]:
         """14."""
-        if self.granularity == "bundle":
+        if self.o.granularity == "bundle":
             return [rows] if rows else []
         queues: dict[Key, list[Row]] = {}
-        for row in sorted(rows, key=lambda row: row[self.time]):
+        for row in sorted(rows, key=lambda row: row[self.o.time]):
             queues.setdefault(self.key_of(row), []).append(row)
         longest = max((len(queue) for queue in queues.values()), default=0)
         return [[queue[r] for queue in queues.values() if r < len(queue)] for r in range(longest)]
@@ -219,20 +129,20 @@ class _Model:
         for w in self.ordered():
             if not self.expired(w.end):
                 continue
-            if self.closing == "always" or (self.closing == "non_empty" and w.fresh):
+            if self.o.closing == "always" or (self.o.closing == "non_empty" and w.fresh):
                 self.emit(w, "expiry", is_last=True)
             del self.live[w.key, w.start, w.end]
 
     def expired(self, end: int) -> bool:
-        return self.watermark >= min(end + self.allowed_lateness, MAX_TIME)
+        return self.watermark >= min(end + self.o.allowed_lateness, MAX_TIME)
 
     def hold(self) -> None:
         """37."""
         held = [self.watermark]
         for w in self.live.values():
-            ended = w.trigger.finished and self.closing != "always"
+            ended = w.trigger.finished and self.o.closing != "always"
             to_come = self.watermark < w.end and not (w.on_time_given or w.born_late or ended)
-            if self.timestamp != "watermark" and to_come:
+            if self.o.timestamp != "watermark" and to_come:
                 held.append(self.result_time(w))
         self.output_watermark = max(self.output_watermark, min(held))
 
@@ -241,7 +151,7 @@ class _Model:
     def phase_rows(self, rows: list[Row]) -> None:
         shares: dict[Key, list[tuple[Span, Row]]] = {}
         for row in rows:
-            spans = windows_of(self.window, row[self.time])
+            spans = windows_of(self.o.window, row[self.o.time])
             self.unassigned += not spans
             for span in spans:
                 shares.setdefault(self.key_of(row), []).append((span, row))
@@ -251,13 +161,13 @@ class _Model:
         for key, share in shares.items():
             held = [w for w in self.live.values() if w.key == key]
             spans = [span for span, _ in share]
-            if isinstance(self.window, uc.Sessions):
+            if isinstance(self.o.window, uc.Sessions):
                 hulls = united(spans + [(w.start, w.end) for w in held])
             else:
                 hulls = sorted(set(spans))
             for start, end in hulls:
                 came = [row for (s, e), row in share if start <= s and e <= end and (s, e) in spans]
-                if not isinstance(self.window, uc.Sessions):
+                if not isinstance(self.o.window, uc.Sessions):
                     came = [row for span, row in share if span == (start, end)]
                 if not came:
                     continue
@@ -265,7 +175,7 @@ class _Model:
                     self.dropped += len(came)
                     late.append((key, (start, end), came))
                     continue
-                if isinstance(self.window, uc.Sessions):
+                if isinstance(self.o.window, uc.Sessions):
                     inside = [w for w in held if start <= w.start and w.end <= end]
                 else:
                     inside = [w for w in held if (w.start, w.end) == (start, end)]
@@ -278,10 +188,10 @@ class _Model:
                     self.take_in(w, row)
                 w.came = came
                 got.append(w)
-        if self.late == "duplicate":
+        if self.o.late == "duplicate":
             for key, span, came in sorted(late, key=lambda given: (_sortable(given[0]), given[1])):
                 self.duplicate(key, span, came)
-        if self.eager_retractions and self.mode == "retracting":
+        if self.o.eager_retractions and self.o.mode == "retracting":
             self.take_back(gone)
         for w in sorted(got, key=_place):
             w.trigger.rows(self.now(w, "rows"))
@@ -309,11 +219,11 @@ class _Model:
         return w
 
     def take_in(self, w: Live, row: Row) -> None:
-        w.rows.append((row, 1 if self.diff is None else row[self.diff]))
+        w.rows.append((row, 1 if self.o.diff is None else row[self.o.diff]))
         w.fresh = True
-        if row[self.time] >= self.output_watermark:  # 36
-            w.earliest = _least(w.earliest, row[self.time])
-            w.latest = _greatest(w.latest, row[self.time])
+        if row[self.o.time] >= self.output_watermark:  # 36
+            w.earliest = _least(w.earliest, row[self.o.time])
+            w.latest = _greatest(w.latest, row[self.o.time])
 
     def duplicate(self, key: Key, span: Span, came: list[Row]) -> None:
         w = Live(key, *span, trigger=None, born_late=True)
@@ -349,9 +259,9 @@ class _Model:
         if not w.trigger.wants(now):
             return
         w.trigger.fire(now)
-        leaving = phase == "watermark" and self.expired(w.end) and self.closing != "always"
+        leaving = phase == "watermark" and self.expired(w.end) and self.o.closing != "always"
         timing = self.timing(w)
-        if w.fresh or (timing == "ON_TIME" and self.on_time == "always"):  # 30
+        if w.fresh or (timing == "ON_TIME" and self.o.on_time == "always"):  # 30
             self.emit(w, phase, is_last=w.trigger.finished or leaving)
 
     def timing(self, w: Live) -> str:
@@ -361,11 +271,11 @@ class _Model:
         return "LATE" if w.born_late or w.on_time_given else "ON_TIME"
 
     def values(self, w: Live) -> Row:
-        return {name: aggregate(w.rows) for name, aggregate in self.aggregates.items()}
+        return {name: aggregate(w.rows) for name, aggregate in self.o.aggregates.items()}
 
     def result_time(self, w: Live) -> int:
         """36."""
-        match self.timestamp:
+        match self.o.timestamp:
             case "start_of_window":
                 return w.start
             case "earliest":
@@ -379,11 +289,11 @@ class _Model:
     def emit(self, w: Live, phase: str, is_last: bool) -> None:
         values = self.values(w)
         same = len(w.owed) == 1 and w.owed[0].window == (w.start, w.end) and w.owed[0].values == values
-        if self.only_updated and same:  # 34
+        if self.o.only_updated and same:  # 34
             w.fresh = False
             self.clear(w)
             return
-        if self.mode == "retracting":  # 33
+        if self.o.mode == "retracting":  # 33
             for value in sorted(w.owed, key=lambda value: value.window):
                 self.write(w, value, -1)
             w.owed = []
@@ -393,12 +303,12 @@ class _Model:
         self.clear(w)
 
     def clear(self, w: Live) -> None:
-        if self.mode in ("discarding", "discarding_by_default"):
+        if self.o.mode in ("discarding", "discarding_by_default"):
             w.rows, w.earliest, w.latest = [], None, None
 
     def emptied(self, w: Live) -> bool:
         """38."""
-        whole = self.diff is not None and self.mode == "retracting"
+        whole = self.o.diff is not None and self.o.mode == "retracting"
         return whole and sum(weight for _, weight in w.rows) == 0
 
     def put(self, w: Live, phase: str, is_last: bool, timing: str) -> None:
@@ -423,7 +333,7 @@ class _Model:
     def write(self, w: Live, value: Value, diff: int) -> None:
         self.out.append(
             {
-                **dict(zip(self.by, w.key, strict=True)),
+                **dict(zip(self.o.by, w.key, strict=True)),
                 "window": value.window,
                 **value.values,
                 "event_time": _clip(value.event_time),

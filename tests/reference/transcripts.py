@@ -21,7 +21,7 @@ HORIZON = 600
 
 @dataclass(frozen=True)
 class At:
-    """A predicate that can be asked of a table and of one row: whether a column, if it is there, is at least so much."""
+    """Whether a column, if it is there, is at least so much: asked of a table, or of one row."""
 
     name: str
     least: int
@@ -46,7 +46,9 @@ def _options(r: random.Random) -> dict[str, Any]:
     window = _window(r)
     trigger = None if r.random() < 0.1 else _root(r)
     changelog = not isinstance(window, uc.Sessions) and r.random() < 0.25
-    modes = ["retracting", "retracting", "discarding"] if changelog else ["accumulating", "retracting", "retracting", "discarding", "accumulating_by_default", "discarding_by_default"]
+    modes = ["retracting", "retracting", "discarding"]
+    if not changelog:
+        modes += ["accumulating", "accumulating_by_default", "discarding_by_default"]
     lateness = r.choice([0, 0, 5, 30, 120, 600]) * SECOND
     options: dict[str, Any] = {
         "window": window,
@@ -141,7 +143,8 @@ def _composite(r: random.Random, depth: int) -> Any:
 
 def _script(r: random.Random, options: dict[str, Any]) -> list[Any]:
     """Entries whose watermark, clock and row times all wander on from the start, with jumps."""
-    sources = r.choice([[None], [None], [None, "b"], ["a", "b", "c"]])
+    named: list[list[str | None]] = [[None], [None], [None, "b"], ["a", "b", "c"]]
+    sources = r.choice(named)
     marks = dict.fromkeys(sources, 0)
     clock, timed, event = 0, r.random() < 0.7, 0
     old: list[dict[str, Any]] = []

@@ -1,0 +1,101 @@
+"""What the model is told, what it holds, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .trigger_model import MIN_TIME
+
+FIRST_YEAR = -62_135_596_800_000_000
+LAST_YEAR = 253_402_300_799_999_999
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a grouping; spans of time are microseconds."""
+
+    window: Any
+    aggregates: dict[str, Callable[[list[tuple[Row, int]]], Any]]
+    trigger: Any = None
+    mode: str = "accumulating"
+    by: Sequence[str] = ()
+    time: str = "ts"
+    diff: str | None = None
+    allowed_lateness: int = 0
+    on_time: str = "always"
+    closing: str = "non_empty"
+    only_updated: bool = False
+    eager_retractions: bool = False
+    late: str = "drop"
+    granularity: str = "bundle"
+    timestamp: str = "end_of_window"
+    allow_finish: bool = False
+    max_future: int = 86_400_000_000
+
+
+@dataclass
+class Value:
+    """A value that was emitted and not taken back."""
+
+    window: Span
+    values: Row
+    event_time: int
+    pane: Row
+
+
+@dataclass
+class Live:
+    """A window that is held."""
+
+    key: Key
+    start: int
+    end: int
+    trigger: Any
+    born_late: bool
+    rows: list[tuple[Row, int]] = field(default_factory=list)
+    fresh: bool = False
+    index: int = 0
+    nonspeculative: int = 0
+    on_time_given: bool = False
+    owed: list[Value] = field(default_factory=list)
+    earliest: int | None = None
+    latest: int | None = None
+    came: list[Row] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    """What came out."""
+
+    rows: list[Row]
+    dropped: int
+    finished: int
+    unassigned: int
+    bad: int
+    output_watermarks: list[int]
+    live: int
+
+
+@dataclass
+class Sources:
+    """Rule 10, without idleness."""
+
+    at: dict[str | None, int] = field(default_factory=dict)
+    least: int = MIN_TIME
+
+    def move(self, source: str | None, t: int) -> None:
+        self.at[source] = max(t, self.at.get(source, MIN_TIME))
+        self.least = max(self.least, min(self.at.values()))
+
+    def percentile(self, percent: float) -> int:
+        times = list(self.at.values())
+        reached = [t for t in times if sum(other >= t for other in times) * 100 >= percent * len(times)]
+        return max([self.least, *reached])
+
+
