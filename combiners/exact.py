@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,7 @@ from .vectors import int64s
 
 _HALF = np.int64(1) << (BITS - 1)
 _ENTRIES = 1 << 22
+_BLOCK = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,9 @@ class ExactSumFn(CombineFn):
         if len(factors) == 1:
             factors *= self.arity
         if weights is None or bool(np.all(np.abs(weights) == 1)):
-            dense = sum_narrow(groups, factors, weights)
-            if dense is not None:
-                return _pack(*dense)
+            blocks = sum_narrow(groups, factors, weights)
+            if blocks is not None:
+                return _concat(_pack(*block) for block in blocks)
         return _concat(self._add_wide(groups, factors, weights))
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
@@ -87,31 +89,37 @@ class ExactSumFn(CombineFn):
 
 @dataclass(frozen=True)
 class Digits:
-    """The flat digits of many accumulators: `lengths[i]` of them belong to accumulator i."""
+    """The flat digits of many accumulators: `lengths[i]` of them belong to accumulator i, from place `lows[i]`."""
 
-    lengths: np.ndarray
-    bins: np.ndarray
-    values: np.ndarray
     lows: np.ndarray
+    lengths: np.ndarray
+    flat: np.ndarray
 
     @classmethod
     def of(cls, accumulators: Accumulators) -> Digits:
         lows, lists = int64s(accumulators[0]).astype(np.int64), accumulators[1]
-        offsets = np.asarray(lists.offsets).astype(np.int64)
-        lengths = np.diff(offsets)
-        values = np.asarray(lists.flatten()).astype(np.int64)
-        within = np.arange(len(values)) - np.repeat(offsets[:-1] - offsets[0], lengths)
-        return cls(lengths, np.repeat(lows, lengths) + within, values, lows)
+        return cls(lows, np.diff(np.asarray(lists.offsets)).astype(np.int64), np.asarray(lists.flatten()))
 
-    @property
+    @cached_property
+    def values(self) -> np.ndarray:
+        """The digits as int64."""
+        return self.flat.astype(np.int64)
+
+    @cached_property
+    def bins(self) -> np.ndarray:
+        """The place of each digit."""
+        firsts = self.ends - self.lengths
+        return np.arange(len(self.flat)) + np.repeat(self.lows - firsts, self.lengths)
+
+    @cached_property
     def ends(self) -> np.ndarray:
         return np.cumsum(self.lengths)
 
     def from_top(self, k: int) -> np.ndarray:
         """The k-th digit of each accumulator, counted from its highest; zero where it has no more."""
-        if len(self.values) == 0:
+        if len(self.flat) == 0:
             return np.zeros(len(self.lengths), np.int64)
-        return np.where(self.lengths > k, self.values[np.maximum(self.ends - 1 - k, 0)], 0)
+        return np.where(self.lengths > k, self.flat[np.maximum(self.ends - 1 - k, 0)], 0).astype(np.int64)
 
 
 def exact_sum(accumulators: Accumulators) -> np.ndarray:
@@ -144,7 +152,7 @@ def exact_sum(accumulators: Accumulators) -> np.ndarray:
 def exact_ints(accumulators: Accumulators) -> tuple[np.ndarray, int]:
     """The sums as Python integers in units of 2**scale: exact, for finishes that must not round in between."""
     digits = Digits.of(accumulators)
-    base = int(digits.lows[digits.lengths > 0].min()) if len(digits.values) else 0
+    base = int(digits.lows[digits.lengths > 0].min()) if len(digits.flat) else 0
     starts = digits.ends - digits.lengths
     total = np.zeros(len(digits.lengths), dtype=object)
     for k in range(int(digits.lengths.max(initial=0))):  # a loop over digit places, not groups
@@ -198,23 +206,37 @@ def _sum_blocks(count: int, codes: np.ndarray, bins: np.ndarray, values: np.ndar
 def _pack(sums: np.ndarray, low: int) -> Accumulators:
     """Digit sums (a row a place, a column a group) carried into balanced digits, trimmed, as accumulators."""
     count = sums.shape[1]
-    matrix = np.zeros((sums.shape[0] + 3, count), np.int64)
+    blocks = [_carried(sums[:, start : start + _BLOCK]) for start in range(0, count, _BLOCK)] or [_carried(sums)]
+    firsts, lengths, digits = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    lows = np.where(lengths > 0, firsts + np.int16(low), 0).astype(np.int16)
+    return pa.array(lows), pa.ListArray.from_arrays(pa.array(offsets), pa.array(digits))
+
+
+def _carried(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The place of each column's lowest digit, how many digits it has, and the digits of all."""
+    matrix = np.zeros((sums.shape[0] + 3, sums.shape[1]), np.int64)
     matrix[: sums.shape[0]] = sums
     for place in range(len(matrix) - 1):
         carry = (matrix[place] + _HALF) >> BITS
         matrix[place] -= carry << BITS
         matrix[place + 1] += carry
-    nonzero = matrix != 0
-    some = nonzero.any(axis=0)
-    first = np.where(some, nonzero.argmax(axis=0), 0)
-    last = np.where(some, len(matrix) - nonzero[::-1].argmax(axis=0), 0)
-    places = np.arange(len(matrix))
-    held = (places >= first[:, None]) & (places < last[:, None])
-    offsets = np.zeros(count + 1, np.int32)
-    np.cumsum(last - first, out=offsets[1:])
-    digits = matrix.T[held].astype(np.int32)
-    lows = np.where(some, low + first, 0).astype(np.int16)
-    return pa.array(lows), pa.ListArray.from_arrays(pa.array(offsets), pa.array(digits))
+    first, above = _zeros_before(matrix), _zeros_before(matrix[::-1])
+    last = np.maximum(len(matrix) - above, first)
+    places = np.arange(len(matrix), dtype=np.int16)[:, None]
+    held = (places >= first) & (places < last)
+    return first, last - first, np.compress(held.T.ravel(), matrix.astype(np.int32).T.ravel())
+
+
+def _zeros_before(matrix: np.ndarray) -> np.ndarray:
+    """How many zeros each column starts with."""
+    zeros = np.zeros(matrix.shape[1], np.int16)
+    met: np.ndarray = np.zeros(matrix.shape[1], np.bool_)
+    for row in matrix:
+        met |= row != 0
+        zeros += ~met
+    return zeros
 
 
 def _concat(blocks: Iterator[Accumulators]) -> Accumulators:

@@ -8,7 +8,7 @@ exact in float64, and two are summed in one pass, as the real and the imaginary 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -22,18 +22,20 @@ _PAIRS = 6
 _SMALLEST, _HIGHEST = -1060, 960
 _ROWS = 1 << 15
 _MOST_GROUPS = 1 << 20
+_BLOCK = 1 << 13
 
 
 def sum_narrow(
     groups: Groups, factors: Sequence[np.ndarray], signs: np.ndarray | None
-) -> tuple[np.ndarray, int] | None:
-    """The sums of the factors' products times the signs: rows of digits, and the place of the first row.
+) -> Iterator[tuple[np.ndarray, int]] | None:
+    """The sums of the factors' products times the signs, some groups at a time: rows of digits, lowest place first.
 
-    None if the exponents lie too far apart, or so far out that a product or its error is no float.
+    Each comes with the place of its first row. None if the exponents lie too far apart, or so far out that a
+    product or its error is no float.
     """
     exponents = [_exponent(factor) for factor in factors]
     if None in exponents or len(groups) == 0:
-        return np.zeros((1, groups.count), np.int64), 0
+        return iter([(np.zeros((1, groups.count), np.int64), 0)])
     known = [e for e in exponents if e is not None]
     exponent = sum(known)
     if max(known) > _HIGHEST or exponent > _HIGHEST or groups.count > _MOST_GROUPS:
@@ -50,7 +52,7 @@ def sum_narrow(
             signed = term if signs is None else term * signs[part]
             if not sums.add(codes, signed, exponent - lost, lowest):
                 return None
-    return sums.total()
+    return sums.blocks()
 
 
 def _terms(factors: Sequence[np.ndarray], part: slice) -> list[tuple[np.ndarray, int]] | None:
@@ -93,19 +95,20 @@ class _DigitSums:
 
     def close(self) -> None:
         for unit, pair in self.open.items():
-            for part, exponent in ((pair.real, unit), (pair.imag, unit - self.width)):
-                self._carry((part * 2.0**-exponent).astype(np.int64), exponent)
+            for place, digits in self._digits(unit, pair):
+                self.closed[place] += digits
         self.open.clear()
         self.rows = 0
 
-    def _carry(self, sums: np.ndarray, exponent: int) -> None:
-        """Integers below 2**53, in units of 2**exponent, added to digits of BITS bits."""
-        place, shift = divmod(exponent, BITS)
-        for half in (sums & _MASK, sums >> BITS):
-            moved = half << shift
-            self.closed[place] += moved & _MASK
-            self.closed[place + 1] += moved >> BITS
-            place += 1
+    def _digits(self, unit: int, pair: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """The sums of two digits as numbers of BITS bits, each with its place; the highest carries the sign."""
+        for sums, exponent in ((pair.real, unit), (pair.imag, unit - self.width)):
+            place, shift = divmod(exponent, BITS)
+            whole = (sums * 2.0**-exponent).astype(np.int64)
+            low, high = (whole & _MASK) << shift, (whole >> BITS) << shift
+            yield place, low & _MASK
+            yield place + 1, (low >> BITS) + (high & _MASK)
+            yield place + 2, high >> BITS
 
     def add(self, codes: np.ndarray, values: np.ndarray, below: int, lowest: int) -> bool:
         """Add values below 2**below; False if that takes too many digits, or some below 2**lowest."""
@@ -128,11 +131,17 @@ class _DigitSums:
                 values, codes = values[kept], codes[kept]
         return False
 
-    def total(self) -> tuple[np.ndarray, int]:
-        """All digits, a row for each place from the lowest used, and that place."""
-        self.close()
-        places = sorted(place for place, digits in self.closed.items() if digits.any()) or [0]
-        matrix = np.zeros((places[-1] - places[0] + 1, self.count), np.int64)
-        for place in places:
-            matrix[place - places[0]] = self.closed[place]
-        return matrix, places[0]
+    def blocks(self) -> Iterator[tuple[np.ndarray, int]]:
+        """All digits, for some groups at a time: a row for each place from the lowest, and that place."""
+        units = [exponent // BITS for unit in self.open for exponent in (unit, unit - self.width)]
+        places = [*self.closed, *units, *(place + 2 for place in units)] or [0]
+        low = min(places)
+        for start in range(0, self.count, _BLOCK):
+            part = slice(start, min(start + _BLOCK, self.count))
+            matrix = np.zeros((max(places) - low + 1, part.stop - start), np.int64)
+            for place, digits in self.closed.items():
+                matrix[place - low] = digits[part]
+            for unit, pair in self.open.items():
+                for place, digits in self._digits(unit, pair[part]):
+                    matrix[place - low] += digits
+            yield matrix, low

@@ -1,0 +1,284 @@
+"""Moments: variance, standard deviation, skewness, kurtosis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InvalidArgument
+from .algebra import Accumulators, Capability
+from .central import CentralMomentsFn
+from .combiner import Combiner, Input, Lowered, Part
+from .compensated import LARGEST, PowerSumFn, SquareSumsFn, error_bound, pairs_of
+from .counting import count_of
+from .doubles import Doubles
+from .exact import ExactSumFn
+from .numeric import number_input
+from .rational import ExactSums
+from .summing import SpecialsFn
+from .vectors import floats, int64s
+
+NOTHING = 2.0**-75
+"""A spread this small against the mean square is not told from none."""
+
+
+@dataclass(frozen=True, repr=False)
+class _Moments(Combiner):
+    """What all of them have in common: three forms, of which one is chosen."""
+
+    input: Input
+    exact: bool = field(default=False, kw_only=True)
+    retractable: bool = field(default=True, kw_only=True)
+
+    _order = 2
+
+    def __post_init__(self) -> None:
+        if self.exact and not self.retractable:
+            raise InvalidArgument(f"{self!r}: exact sums can always be taken back, leave out retractable=False")
+
+    @property
+    def capability(self) -> Capability:
+        if self.exact:
+            return Capability.GROUP
+        return Capability.CANCELLATIVE if self.retractable else Capability.MONOID
+
+    def append_only(self) -> Combiner:
+        return self if self.exact else replace(self, retractable=False)
+
+    def lower(self, schema: pa.Schema) -> Lowered:
+        expr = number_input(self, self.input, schema)
+        orders = range(3, self._order + 1)
+        if self.exact:
+            sums = [Part(ExactSumFn(order), (expr,)) for order in (1, 2, *orders)]
+            parts = (count_of(expr), Part(SpecialsFn(), (expr,)), *sums)
+            return Lowered(parts, self._finish_exact, pa.float64())
+        if self.retractable:
+            powers = [Part(PowerSumFn((order,)), (expr,)) for order in orders]
+            return Lowered((count_of(expr), Part(SquareSumsFn(), (expr,)), *powers), self._finish_fast, pa.float64())
+        return Lowered((Part(CentralMomentsFn(self._order), (expr,)),), self._finish_central, pa.float64())
+
+    def _finish_exact(self, parts: Sequence[Accumulators]) -> pa.Array:
+        raise NotImplementedError
+
+    def _finish_fast(self, parts: Sequence[Accumulators]) -> pa.Array:
+        raise NotImplementedError
+
+    def _finish_central(self, parts: Sequence[Accumulators]) -> pa.Array:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, repr=False)
+class _Spread(_Moments):
+    population: bool = field(default=False, kw_only=True)
+
+    _root = False
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        if self.exact:
+            return 0.0
+        bound = spread_bound(magnitudes, count)
+        return math.sqrt(bound) if self._root else bound
+
+    def _finish_fast(self, parts: Sequence[Accumulators]) -> pa.Array:
+        counts, (first, second) = int64s(parts[0][0]), pairs_of(parts[1])
+        with np.errstate(all="ignore"):
+            spread = spread_of(counts, first, first, second, second.high * counts)
+            result = divided(spread.nearest, counts, self.population)
+        return self._known(np.where(int64s(parts[1][-1]) > 0, np.nan, result), counts)
+
+    def _finish_central(self, parts: Sequence[Accumulators]) -> pa.Array:
+        counts, n = int64s(parts[0][0]), int64s(parts[0][0]).astype(np.float64)
+        with np.errstate(all="ignore"):
+            return self._known(floats(parts[0][3]) / (n if self.population else n - 1.0), counts)
+
+    def _finish_exact(self, parts: Sequence[Accumulators]) -> pa.Array:
+        def variance(ints: Any, n: Any, x: Any, squares: Any) -> tuple[Any, Any]:
+            return ints(n) * squares - x * x, ints(n * (n if self.population else n - 1))
+
+        counts, special = int64s(parts[0][0]), any_special(parts[1])
+        result = ExactSums(counts, *parts[2:]).quotient(variance, (counts > 1) & ~special)
+        return self._known(np.where(special, np.nan, np.where(counts == 1, 0.0, result)), counts)
+
+    def _known(self, variance: np.ndarray, counts: np.ndarray) -> pa.Array:
+        result = np.maximum(variance, 0.0)
+        result = np.sqrt(result) if self._root else result
+        return pa.array(result, mask=counts <= (0 if self.population else 1), from_pandas=False)
+
+
+class Variance(_Spread):
+    """The variance: of a sample (divided by n - 1) or, with `population=True`, of a population (divided by n).
+
+    Law: from the count n and the sums S1, S2 of the values and their squares, each of which adds up,
+    `Variance = (n S2 - S1**2) / (n (n - 1))`. CANCELLATIVE: the sums are pairs of floats, and the variance is
+    within `tolerance(...)` of the exact one, besides the rounding of the result; taking 1e9 back out of
+    {1e9, 1, 2, 3} leaves 1 to within 1e-4. Values above 2**440 in size count as infinite. With `exact=True` the
+    sums are exact, and the result is the exact variance of what is left, correctly rounded; GROUP. With
+    `retractable=False` the state is the count, the mean and the spread about it; MONOID.
+    Null is ignored; NaN and infinities give NaN and can be taken back; no values, and one value in a sample,
+    give null.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> t = pa.table({"x": [1e9, 1.0, 2.0, 3.0, 1e9], "w": [1, 1, 1, 1, -1]})
+    >>> uc.aggregate(t, diff="w", s=uc.Variance("x"), p=uc.Variance("x", population=True, exact=True)).to_pylist()
+    [{'s': 1.0, 'p': 0.6666666666666666}]
+    """
+
+
+class StdDev(_Spread):
+    """The standard deviation, of a sample or, with `population=True`, of a population.
+
+    Law: `StdDev = sqrt(Variance)`; all else is as for `Variance`, with which it shares its accumulators.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> uc.aggregate(pa.table({"x": [1, 3, 5, None]}), s=uc.StdDev("x")).to_pylist()
+    [{'s': 2.0}]
+    """
+
+    _root = True
+
+
+@dataclass(frozen=True, repr=False)
+class _Shape(_Moments):
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        return 0.0 if self.exact else math.inf
+
+    def _finish_fast(self, parts: Sequence[Accumulators]) -> pa.Array:
+        # The highest power has the narrowest range, so what is outside of any is outside of it.
+        counts, outside = int64s(parts[0][0]), int64s(parts[-1][-1]) > 0
+        with np.errstate(all="ignore"):
+            n = counts.astype(np.float64)
+            first, second, *higher = (total / n for part in parts[1:] for total in pairs_of(part))
+            spread = second - first * first
+            none = ~(spread.high > second.high * NOTHING)
+            shape = self._shape(spread.nearest, *self._central(first, second, *higher))
+        return self._known(shape, counts, outside, none)
+
+    def _finish_central(self, parts: Sequence[Accumulators]) -> pa.Array:
+        counts = int64s(parts[0][0])
+        with np.errstate(all="ignore"):
+            spread, *higher = (floats(column) / counts for column in parts[0][3:])
+            return self._known(self._shape(spread, *higher), counts, np.isnan(spread), spread == 0)
+
+    def _finish_exact(self, parts: Sequence[Accumulators]) -> pa.Array:
+        counts, special = int64s(parts[0][0]), any_special(parts[1])
+        with np.errstate(all="ignore"):
+            shape = self._exact_shape(ExactSums(counts, *parts[2:]), (counts > 1) & ~special)
+        return self._known(shape, counts, special, np.isnan(shape) | (counts == 1))
+
+    def _known(self, shape: np.ndarray, counts: np.ndarray, special: np.ndarray, none: np.ndarray) -> pa.Array:
+        """The results: NaN where there are no numbers, null where there are no values or they are all the same."""
+        missing = (counts <= 0) | (none & ~special)
+        return pa.array(np.where(special, np.nan, shape), mask=missing, from_pandas=False)
+
+    def _central(self, *means: Doubles) -> list[np.ndarray]:
+        """The moments about the mean, from the third, from the means of the powers."""
+        raise NotImplementedError
+
+    def _shape(self, spread: np.ndarray, *central: np.ndarray) -> np.ndarray:
+        """The result from the moments about the mean."""
+        raise NotImplementedError
+
+    def _exact_shape(self, sums: ExactSums, wanted: np.ndarray) -> np.ndarray:
+        """The result from exact sums, NaN where there is no spread."""
+        raise NotImplementedError
+
+
+class Skewness(_Shape):
+    """The skewness of the values as a population, as Spark has it: the third central moment over sigma**3.
+
+    Law: from the count and the sums of the values, their squares and cubes, each of which adds up; the first two
+    are those of `Variance`. CANCELLATIVE: the sums are pairs of floats, each within `error_bound(n, size, power)`
+    of the exact one, and the result is off by as much as that is of the moments about the mean: `tolerance`
+    promises nothing, since the values left may nearly agree. Values above 2**293 in size count as infinite. With
+    `exact=True` the sums are exact and the result is within one unit in the last place; GROUP. With
+    `retractable=False` the state is small and nothing can be taken back; MONOID.
+    Null is ignored; NaN and infinities give NaN and can be taken back; no values, and values that are all the
+    same, give null.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> uc.aggregate(pa.table({"x": [1, 1, 1, 5]}), s=uc.Skewness("x")).to_pylist()
+    [{'s': 1.1547005383792515}]
+    """
+
+    _order = 3
+
+    def _central(self, *means: Doubles) -> list[np.ndarray]:
+        first, second, third = means
+        return [(third - first * (second * 3.0 - first * first * 2.0)).nearest]
+
+    def _shape(self, spread: np.ndarray, *central: np.ndarray) -> np.ndarray:
+        return central[0] / (spread * np.sqrt(spread))
+
+    def _exact_shape(self, sums: ExactSums, wanted: np.ndarray) -> np.ndarray:
+        def central(ints: Any, n: Any, x: Any, squares: Any, cubes: Any) -> tuple[Any, Any]:
+            above = ints(n * n) * cubes - 3 * (ints(n) * x * squares) + 2 * (x * x * x)
+            return above, ints(n * n) * ints(n)
+
+        def squared(ints: Any, n: Any, x: Any, squares: Any, cubes: Any) -> tuple[Any, Any]:
+            above, spread = central(ints, n, x, squares, cubes)[0], ints(n) * squares - x * x
+            return above * above, spread * spread * spread
+
+        return np.copysign(np.sqrt(sums.quotient(squared, wanted)), sums.quotient(central, wanted))
+
+
+class Kurtosis(_Shape):
+    """The excess kurtosis of the values as a population, as Spark has it: fourth central moment / sigma**4 - 3.
+
+    Law: from the count and the sums of the values and their powers up to the fourth, each of which adds up; all
+    but the last are those of `Skewness`, and so are the bound and the forms. With `exact=True` the result is
+    correctly rounded. Values above 2**220 in size count as infinite.
+    Null is ignored; NaN and infinities give NaN and can be taken back; no values, and values that are all the
+    same, give null.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> uc.aggregate(pa.table({"x": [1, 1, 1, 5]}), k=uc.Kurtosis("x")).to_pylist()
+    [{'k': -0.6666666666666666}]
+    """
+
+    _order = 4
+
+    def _central(self, *means: Doubles) -> list[np.ndarray]:
+        first, second, third, fourth = means
+        inner = third * 4.0 - first * (second * 6.0 - first * first * 3.0)
+        return [third.nearest, (fourth - first * inner).nearest]
+
+    def _shape(self, spread: np.ndarray, *central: np.ndarray) -> np.ndarray:
+        return central[-1] / (spread * spread) - 3.0
+
+    def _exact_shape(self, sums: ExactSums, wanted: np.ndarray) -> np.ndarray:
+        def excess(ints: Any, n: Any, x: Any, squares: Any, cubes: Any, fourths: Any) -> tuple[Any, Any]:
+            spread = ints(n) * squares - x * x
+            inner = 4 * (ints(n * n) * cubes) - 6 * (ints(n) * x * squares) + 3 * (x * x * x)
+            below = spread * spread
+            return ints(n * n) * ints(n) * fourths - x * inner - 3 * below, below
+
+        return sums.quotient(excess, wanted)
+
+
+def spread_bound(magnitudes: Sequence[float], count: int) -> float:
+    """How far a fast variance or covariance may be from the exact one, besides the rounding of the result."""
+    size = min(max(magnitudes, default=0.0), 2.0 ** (LARGEST // 2))
+    return error_bound(count, size, 2) + 2 * size * error_bound(count, size) + size * size * 2 * NOTHING
+
+
+def spread_of(counts: np.ndarray, x: Doubles, y: Doubles, products: Doubles, scale: np.ndarray) -> Doubles:
+    """`n * sum(x y) - sum(x) * sum(y)`, zero where that is nothing against `scale`."""
+    spread = products * counts.astype(np.float64) - x * y
+    some = np.abs(spread.high) > NOTHING * np.abs(scale)
+    return Doubles(np.where(some, spread.high, 0.0), np.where(some, spread.low, 0.0))
+
+
+def divided(spread: np.ndarray, counts: np.ndarray, population: bool) -> np.ndarray:
+    """A spread over n**2, or over n (n - 1) for a sample."""
+    n = counts.astype(np.float64)
+    return spread / (n * n if population else n * (n - 1.0))
+
+
+def any_special(*specials: Accumulators) -> np.ndarray:
+    """Where NaN or an infinity is among the values."""
+    return np.logical_or.reduce([int64s(column) > 0 for part in specials for column in part])
