@@ -1,0 +1,128 @@
+"""uc.aggregate: results, order of groups, weights, and each bad input in one sentence."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument, NotRetractable, OutOfRange, TypeMismatch, UnknownColumn
+
+TABLE = pa.table({"k": ["b", "a", "b", None], "x": [1, 2, None, 4], "f": [0.5, 1.5, 2.5, 3.5], "w": [1, 1, 1, -1]})
+
+
+def test_groups_come_in_the_order_of_their_first_appearance() -> None:
+    result = uc.aggregate(TABLE, by=["k"], n=uc.Count(), s=uc.Sum("x"))
+    assert result.to_pylist() == [
+        {"k": "b", "n": 2, "s": 1},
+        {"k": "a", "n": 1, "s": 2},
+        {"k": None, "n": 1, "s": 4},
+    ]
+
+
+def test_groups_whose_weights_sum_to_zero_have_no_row() -> None:
+    table = pa.table({"k": ["a", "b", "a", "c"], "x": [1, 2, 1, 5], "w": [1, 1, -1, -1]})
+    result = uc.aggregate(table, by="k", diff="w", n=uc.Count(), s=uc.Sum("x"))
+    assert result.to_pylist() == [{"k": "b", "n": 1, "s": 2}, {"k": "c", "n": -1, "s": -5}]
+
+
+def test_without_keys_all_rows_are_one_group_and_no_rows_are_none() -> None:
+    assert uc.aggregate(TABLE, s=uc.Sum("x")).to_pylist() == [{"s": 7}]
+    assert uc.aggregate(TABLE.slice(0, 0), s=uc.Sum("x")).num_rows == 0
+    assert uc.aggregate(TABLE.slice(0, 0), by="k", s=uc.Sum("x")).schema.names == ["k", "s"]
+
+
+def test_frames_and_batches_are_taken_as_they_are() -> None:
+    frame = pd.DataFrame({"k": ["a", "a", "b"], "x": [1.0, math.nan, 3.0]})
+    expected = [{"k": "a", "n": 1, "s": 1.0}, {"k": "b", "n": 1, "s": 3.0}]
+    assert uc.aggregate(frame, by="k", n=uc.Count("x"), s=uc.Sum("x")).to_pylist() == expected
+    batch = pa.record_batch({"x": [1, 2]})
+    assert uc.aggregate(batch, s=uc.Sum("x")).to_pylist() == [{"s": 3}]
+
+
+def test_chunked_and_sliced_tables_are_no_different() -> None:
+    rng = np.random.default_rng(3)
+    table = pa.table(
+        {"k": rng.integers(0, 5, 100), "x": rng.integers(-9, 9, 100), "s": rng.integers(0, 3, 100).astype(str)}
+    )
+    chunked = pa.concat_tables([table.slice(i, 7) for i in range(0, 100, 7)])
+    results: dict[str, uc.Combiner] = {
+        "s": uc.Sum("x"),
+        "m": uc.Max("s"),
+        "d": uc.CountDistinct("x"),
+        "q": uc.Median("x"),
+    }
+    assert uc.aggregate(chunked, by="k", **results).equals(uc.aggregate(table, by="k", **results))
+
+
+@pytest.mark.parametrize("kind", ["int", "decimal", "float"])
+def test_sums_against_pandas(kind: str) -> None:
+    rng = np.random.default_rng(7)
+    values: dict[str, Any] = {
+        "int": rng.integers(-(10**6), 10**6, 500),
+        "decimal": [decimal.Decimal(int(v)) / 100 for v in rng.integers(-(10**6), 10**6, 500)],
+        "float": rng.normal(size=500),
+    }
+    frame = pd.DataFrame({"k": rng.integers(0, 9, 500), "x": values[kind]})
+    expected = frame.groupby("k", sort=False)["x"].agg(["sum", "count", "min", "max"])
+    got = uc.aggregate(
+        frame, by="k", sum=uc.Sum("x"), count=uc.Count("x"), min=uc.Min("x"), max=uc.Max("x")
+    ).to_pandas()
+    for name in ("sum", "count", "min", "max"):
+        if kind == "float":
+            np.testing.assert_allclose(got[name], expected[name], rtol=1e-12)
+        else:
+            assert got[name].tolist() == expected[name].tolist()
+
+
+def test_a_sum_outside_int64_raises_when_it_is_read_and_not_before() -> None:
+    table = pa.table({"x": [2**62, 2**62, 2**62], "w": [1, 1, 1]})
+    with pytest.raises(OutOfRange, match="13835058055282163712"):
+        uc.aggregate(table, s=uc.Sum("x"))
+    back = pa.concat_tables([table, pa.table({"x": [2**62, 2**62], "w": [-1, -1]})])
+    assert uc.aggregate(back, diff="w", s=uc.Sum("x")).to_pylist() == [{"s": 2**62}]
+
+
+BAD: list[tuple[Callable[[], Any], type[Exception], type[Exception], str]] = [
+    (lambda: uc.aggregate(TABLE, s=uc.Sum("k")), TypeMismatch, TypeError, "Sum"),
+    (lambda: uc.aggregate(TABLE, by="kk", s=uc.Count()), UnknownColumn, LookupError, "did you mean 'k'"),
+    (lambda: uc.aggregate(TABLE, s=uc.Sum("xx")), UnknownColumn, LookupError, "did you mean 'x'"),
+    (lambda: uc.aggregate(TABLE, diff="x", s=uc.Count()), InvalidArgument, ValueError, "nulls"),
+    (lambda: uc.aggregate(TABLE, diff="f", s=uc.Count()), TypeMismatch, TypeError, "int64"),
+    (
+        lambda: uc.aggregate(TABLE, diff="w", m=uc.Max("x", retractable=False)),
+        NotRetractable,
+        ValueError,
+        "retractable",
+    ),
+    (lambda: uc.aggregate(TABLE, k=uc.Count(), by="k"), InvalidArgument, ValueError, "rename"),
+    (lambda: uc.aggregate(TABLE, n="x"), InvalidArgument, ValueError, "takes a combiner"),  # type: ignore[arg-type]
+    (lambda: uc.aggregate([1, 2], n=uc.Count()), TypeMismatch, TypeError, "list"),  # type: ignore[arg-type]
+    (lambda: uc.aggregate(TABLE), InvalidArgument, ValueError, "Count"),
+    (lambda: uc.Histogram("x", [3, 1, 2]), InvalidArgument, ValueError, "increas"),
+    (lambda: uc.TopK("x", 0), InvalidArgument, ValueError, "TopK"),
+    (lambda: uc.Quantile("x", 1.5), InvalidArgument, ValueError, "0"),
+    (lambda: uc.Count().where("x > 1"), InvalidArgument, ValueError, "where"),  # type: ignore[arg-type]
+    (lambda: uc.aggregate(TABLE, n=uc.Count().where(uc.col("x"))), TypeMismatch, TypeError, "boolean"),
+    (lambda: uc.aggregate(TABLE, n=uc.CountIf("x")), TypeMismatch, TypeError, "boolean"),
+    (lambda: uc.Sum("x") + "y", InvalidArgument, ValueError, "combiners and numbers"),  # type: ignore[operator]
+    (lambda: uc.aggregate(TABLE, n=uc.Max("k") + 1), TypeMismatch, TypeError, "numbers"),
+    (lambda: uc.Struct(), InvalidArgument, ValueError, "at least one"),
+]
+
+
+@pytest.mark.parametrize("case", BAD, ids=range(len(BAD)))
+def test_bad_input_is_one_sentence_from_one_family(case: tuple[Any, ...]) -> None:
+    call, kind, builtin, words = case
+    with pytest.raises(kind, match=words) as caught:
+        call()
+    assert isinstance(caught.value, uc.UncombineError)
+    assert isinstance(caught.value, builtin)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,95 @@
+"""Group codes against dictionaries of Python values."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uncombine.combiners.groups import Groups, group_rows, normal_keys, stable_order
+from uncombine.errors import TypeMismatch
+
+FLOATS = st.sampled_from([0.0, -0.0, 1.5, -1.5, math.nan, math.inf, -math.inf, 5e-324])
+KEYS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "int64": (pa.int64(), st.sampled_from([-(2**63), -1, 0, 1, 2**63 - 1])),
+    "int8": (pa.int8(), st.integers(-3, 3)),
+    "uint64": (pa.uint64(), st.sampled_from([0, 1, 2**64 - 1])),
+    "string": (pa.string(), st.sampled_from(["", "a", "b", "ab"])),
+    "binary": (pa.binary(), st.sampled_from([b"", b"a", b"\x00"])),
+    "bool": (pa.bool_(), st.booleans()),
+    "date": (pa.date32(), st.dates(datetime.date(1960, 1, 1), datetime.date(1960, 1, 4))),
+    "timestamp": (pa.timestamp("us", "UTC"), st.integers(-2, 2).map(lambda n: n * 10**12)),
+    "decimal": (pa.decimal128(20, 2), st.sampled_from([decimal.Decimal("1.00"), decimal.Decimal("-1.50")])),
+    "float64": (pa.float64(), FLOATS),
+    "float32": (pa.float32(), FLOATS.filter(lambda v: v != 5e-324)),
+    "null": (pa.null(), st.none()),
+}
+
+
+def plain(value: Any) -> Any:
+    """A Python value that is equal where keys are: NaN to NaN, -0.0 to 0.0."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else value + 0.0
+    return value
+
+
+@pytest.mark.parametrize(
+    "names", [(name,) for name in KEYS] + [("int64", "string", "float64"), ("bool", "date", "null")]
+)
+@given(data=st.data())
+def test_rows_are_grouped_as_python_groups_them(names: tuple[str, ...], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.tuples(*(st.none() | KEYS[name][1] for name in names)), max_size=30))
+    columns = [pa.array([row[i] for row in rows], KEYS[name][0], from_pandas=False) for i, name in enumerate(names)]
+    groups, first = group_rows(columns, len(rows))
+    expected: dict[Any, int] = {}
+    codes = [expected.setdefault(tuple(map(plain, row)), len(expected)) for row in rows]
+    assert groups.codes.tolist() == codes
+    assert groups.count == len(expected)
+    assert first.tolist() == [codes.index(code) for code in range(len(expected))]
+
+
+def test_many_wide_keys_do_not_overflow_their_composite() -> None:
+    rng = np.random.default_rng(1)
+    columns = [rng.integers(0, 2**62, 200) // 2**61 * 2**61 + rng.integers(0, 3, 200) for _ in range(9)]
+    groups, _ = group_rows([pa.array(c) for c in columns], 200)
+    keys = list(zip(*(c.tolist() for c in columns), strict=True))
+    assert groups.count == len(set(keys))
+    assert all(
+        (groups.codes[i] == groups.codes[j]) == (keys[i] == keys[j]) for i in range(0, 200, 7) for j in range(200)
+    )
+
+
+def test_struct_keys_are_their_fields_and_their_null() -> None:
+    kind = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+    column = pa.array([{"start": 1, "end": 2}, None, {"start": 1, "end": 2}, {"start": None, "end": 2}, None], kind)
+    assert group_rows([column], 5)[0].codes.tolist() == [0, 1, 0, 2, 1]
+
+
+def test_dictionaries_group_as_their_values() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array(["a", "b", "a"]))
+    assert group_rows([normal_keys(column)], 3)[0].codes.tolist() == [0, 1, 0]
+
+
+def test_lists_are_no_keys() -> None:
+    with pytest.raises(TypeMismatch, match="group by its parts"):
+        group_rows([pa.array([[1], [2]])], 2)
+
+
+@given(st.lists(st.integers(0, 200_000), max_size=50))
+def test_stable_order_is_a_stable_argsort(codes: list[int]) -> None:
+    array = np.array(codes, np.int64)
+    assert stable_order(array, 200_001).tolist() == np.argsort(array, kind="stable").tolist()
+
+
+def test_sizes_starts_and_order_belong_together() -> None:
+    groups = Groups(np.array([2, 0, 2, 2]), 4)
+    assert groups.sizes.tolist() == [1, 0, 3, 0]
+    assert groups.starts.tolist() == [0, 1, 1, 4]
+    assert groups.order.tolist() == [1, 0, 2, 3]

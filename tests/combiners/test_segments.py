@@ -1,0 +1,63 @@
+"""Sums by group against Python's integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uncombine.combiners import segments
+from uncombine.combiners.groups import Groups
+from uncombine.combiners.segments import negate_lanes, sum_int64, sum_lanes, sum_weights
+
+INTS = st.sampled_from([0, 1, -1, 2**31, -(2**31), 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 123456789012345])
+WEIGHTS = st.sampled_from([1, -1, 2, -3, 2**40, -(2**62), 0])
+
+
+def whole(lanes: list[np.ndarray], group: int) -> int:
+    """A wide integer back from its lanes."""
+    words = [int(lane[group]) for lane in lanes]
+    return sum((word & (2**64 - 1)) << (64 * i) for i, word in enumerate(words[:-1])) + (
+        words[-1] << (64 * (len(words) - 1))
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), INTS, WEIGHTS), max_size=30), st.sampled_from([None, "unit", "any"]))
+def test_wide_sums_are_exact(rows: list[tuple[int, int, int]], weighing: str | None) -> None:
+    groups = Groups(np.array([g for g, _, _ in rows], np.int64), 3)
+    values = np.array([x for _, x, _ in rows], np.int64)
+    weights = {None: None, "unit": [1 if w > 0 else -1 for *_, w in rows], "any": [w for *_, w in rows]}[weighing]
+    lanes = sum_lanes(groups, [values], 3, None if weights is None else np.array(weights, np.int64))
+    for group in range(3):
+        factors = [1] * len(rows) if weights is None else weights
+        assert whole(lanes, group) == sum(x * w for (g, x, _), w in zip(rows, factors, strict=True) if g == group)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2**64 - 1)), max_size=20))
+def test_unsigned_values_have_no_sign(rows: list[tuple[int, int]]) -> None:
+    groups = Groups(np.array([g for g, _ in rows], np.int64), 2)
+    lanes = sum_lanes(groups, [np.array([x for _, x in rows], np.uint64)], 2)
+    assert [whole(lanes, g) for g in (0, 1)] == [sum(x for h, x in rows if h == g) for g in (0, 1)]
+
+
+@given(st.lists(st.integers(-(2**190), 2**190), min_size=1, max_size=9))
+def test_negation_goes_across_lanes(numbers: list[int]) -> None:
+    lanes = [np.array([((n >> (64 * i)) & (2**64 - 1)) for n in numbers], np.uint64).view(np.int64) for i in range(3)]
+    assert [whole(negate_lanes(lanes), i) for i in range(len(numbers))] == [-n for n in numbers]
+
+
+def test_long_columns_are_summed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "CHUNK", 8)
+    values = np.full(100, 2**62)
+    lanes = sum_lanes(Groups(np.arange(100) % 3, 3), [values], 2)
+    assert [whole(lanes, g) for g in range(3)] == [34 * 2**62, 33 * 2**62, 33 * 2**62]
+
+
+def test_counts_of_weights() -> None:
+    groups: Any = Groups(np.array([0, 0, 2]), 3)
+    assert sum_weights(groups, None).tolist() == [2, 0, 1]
+    assert sum_weights(groups, np.array([5, -5, -1])).tolist() == [0, 0, -1]
+    assert sum_int64(groups, np.array([2**62, 1, 2**60 + 1])).tolist() == [2**62 + 1, 0, 2**60 + 1]
