@@ -39,9 +39,7 @@ __all__ = ["LAWS", "TYPES", "LawViolation", "Typed", "check_laws", "subjects", "
 _MOST_TYPINGS = 5_000
 
 
-def check_laws(
-    combiner: Combiner | CombineFn, values: Any = None, by: Any = None, max_examples: int = 200
-) -> None:
+def check_laws(combiner: Combiner | CombineFn, values: Any = None, by: Any = None, max_examples: int = 200) -> None:
     """Raise `LawViolation`, with the smallest example found, if a combiner breaks a law of its declared
     capability.
 
@@ -94,9 +92,7 @@ def subjects(
     """
     if isinstance(combiner, CombineFn) and not isinstance(combiner, Bound):
         if values is None and by is None:
-            raise InvalidArgument(
-                f"{combiner!r} does not say what it takes: give values=, a strategy for each input"
-            )
+            raise InvalidArgument(f"{combiner!r} does not say what it takes: give values=, a strategy for each input")
         given_values = [
             *(values if isinstance(values, tuple | list) else [values]),
             *([] if by is None else [by]),
@@ -109,9 +105,7 @@ def subjects(
     if isinstance(combiner, Bound):
         combiner = combiner.combiner
     if not isinstance(combiner, Combiner):
-        raise InvalidArgument(
-            f"check_laws takes a combiner such as Sum('x') or a CombineFn, not {combiner!r}"
-        )
+        raise InvalidArgument(f"check_laws takes a combiner such as Sum('x') or a CombineFn, not {combiner!r}")
     if isinstance(combiner, ScalarCombiner) and values is None:
         raise InvalidArgument(f"{combiner!r} is made of functions that take what they take: give values=")
     fixed = {
@@ -126,9 +120,7 @@ def _subject(combiner: Combiner, schema: pa.Schema, fixed: dict[str, Any]) -> tu
     fn = combiner.bind(schema)
     if fn.capability < combiner.capability:
         declared, found = combiner.capability.name, fn.capability.name
-        raise LawViolation(
-            f"{combiner!r} declares {declared}, and over {schema} it is only {found}", "capability"
-        )
+        raise LawViolation(f"{combiner!r} declares {declared}, and over {schema} it is only {found}", "capability")
     for name in fixed:
         if name not in fn.columns:
             raise InvalidArgument(f"values= names {name!r}, and {combiner!r} reads {', '.join(fn.columns)}")
@@ -156,9 +148,7 @@ def _named(combiner: Combiner, values: Any, by: Any) -> dict[str, Any]:
         return {**first, name: by}
     listed = list(values) if isinstance(values, tuple | list) else [values]
     if len(listed) > len(names):
-        raise InvalidArgument(
-            f"values= has {len(listed)} entries, and {combiner!r} reads {len(names)} columns"
-        )
+        raise InvalidArgument(f"values= has {len(listed)} entries, and {combiner!r} reads {len(names)} columns")
     return dict(zip(names, listed, strict=False))
 
 
@@ -166,9 +156,7 @@ def _columns(combiner: Combiner) -> tuple[str, ...]:
     """The columns that a combiner reads, in its own order."""
     for schema in _typings(combiner, {}):
         return combiner.bind(schema).columns
-    raise InvalidArgument(
-        f"{combiner!r} takes no columns of the types {', '.join(map(str, TYPES))}: give values="
-    )
+    raise InvalidArgument(f"{combiner!r} takes no columns of the types {', '.join(map(str, TYPES))}: give values=")
 
 
 def _typings(combiner: Combiner, fixed: dict[str, pa.DataType]) -> Iterator[pa.Schema]:
@@ -203,7 +191,7 @@ def _accepted(combiner: Combiner, names: Sequence[str], fixed: dict[str, pa.Data
             combiner.lower(schema)
         except UnknownColumn:
             raise
-        except UncombineError:
+        except (UncombineError, pa.ArrowException):
             continue
         yield schema
 

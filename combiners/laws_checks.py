@@ -38,27 +38,29 @@ class Law:
 
 def _form(case: Case) -> None:
     """Every operation gives one array a field, of the field's type, valid, one entry a group."""
-    a, b = case.batch("a"), case.batch("b")
-    made = {"add(a)": a, "zero": case.fn.zero(KEYS), "a + b": case.merge(a, b)}
+    a = _formed(case, "add(a)", case.batch("a"))
+    b = _formed(case, "add(b)", case.batch("b"))
+    _formed(case, "zero", case.fn.zero(KEYS))
+    both = _formed(case, "a + b", case.merge(a, b))
     if case.subject.capability > Capability.MONOID:
-        made["negate(a)"] = case.fn.negate(a)
-        made["(a + b) - b"] = case.fn.uncombine(made["a + b"], b)
-    wanted = [str(field.type) for field in case.fn.fields] + [f"{KEYS} long"]
-    for text, accumulators in made.items():
-        for array in accumulators:
-            array.validate(full=True)
-        lengths = {f"{len(array)} long" for array in accumulators}
-        found = [str(array.type) for array in accumulators] + sorted(lengths)
-        if found != wanted:
-            case.fail(f"what {text}", found, "what fields and groups", wanted)
+        _formed(case, "negate(a)", case.fn.negate(a))
+        _formed(case, "(a + b) - b", case.fn.uncombine(both, b))
     if case.subject.extracts:
         results = case.extract(a)
         if results is not None:
             output = case.fn.output if isinstance(case.fn, Bound) else results.type
             if (results.type, len(results)) != (output, KEYS):
-                case.fail(
-                    "extract(a)", f"{len(results)} {results.type}", "what is declared", f"{KEYS} {output}"
-                )
+                case.fail("extract(a)", f"{len(results)} {results.type}", "what is declared", f"{KEYS} {output}")
+
+
+def _formed(case: Case, text: str, accumulators: Accumulators) -> Accumulators:
+    wanted = [f"{KEYS} {field.type}" for field in case.fn.fields]
+    found = [f"{len(array)} {array.type}" for array in accumulators]
+    if found != wanted:
+        case.fail(text, ", ".join(found), "what is declared", ", ".join(wanted))
+    for array in accumulators:
+        array.validate(full=True)
+    return accumulators
 
 
 def _unchanged_inputs(case: Case) -> None:
@@ -72,9 +74,7 @@ def _unchanged_inputs(case: Case) -> None:
         if repr(was) != repr(now):
             case.fail(f"the {name} before add", was, "and after", now)
     a, b = case.batch("a"), case.batch("b")
-    operations: dict[str, Callable[[], object]] = {
-        "merge": lambda: case.fn.merge(Groups.repeated(KEYS, 1), a)
-    }
+    operations: dict[str, Callable[[], object]] = {"merge": lambda: case.fn.merge(Groups.repeated(KEYS, 1), a)}
     if case.subject.capability > Capability.MONOID:
         operations |= {"negate": lambda: case.fn.negate(a), "uncombine": lambda: case.fn.uncombine(a, b)}
     for name, run in operations.items():
@@ -138,8 +138,7 @@ def _grouping(case: Case) -> None:
     both = case.merge(a, b)
     for group in range(KEYS):
         alone = [
-            _cut(case.add([(0, *row[1:]) for row in rows if row[0] == group], count=1), 0)
-            for rows in (case.a, case.b)
+            _cut(case.add([(0, *row[1:]) for row in rows if row[0] == group], count=1), 0) for rows in (case.a, case.b)
         ]
         text = f"group {group} by itself", f"group {group} among the others"
         _same_here(case, alone[0], _cut(a, group), f"add(a), {text[0]}", f"add(a), {text[1]}")
