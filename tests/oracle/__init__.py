@@ -1,0 +1,1 @@
+"""Random transcripts through this library and through Apache Beam's trigger driver."""
