@@ -25,6 +25,8 @@ ARGUMENTS: dict[str, Any] = {
     "input": "x", "x": "x", "y": "y", "by": "t", "weight": "w",
     "k": 3, "edges": (0, 10, 20), "q": 0.5, "quantiles": (0.25, 0.75),
 }  # fmt: skip
+# The same for one combiner, where an argument's name means another thing.
+OF_ONE: dict[tuple[str, str], Any] = {("ApproxQuantiles", "q"): (0.25, 0.75), ("Quantiles", "q"): (0.25, 0.75)}
 SWITCHES = ("exact", "retractable")
 KINDS = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string(), "bool": pa.bool_()}
 
@@ -48,7 +50,7 @@ def forms(cls: type[uc.Combiner]) -> Iterator[uc.Combiner]:
     unknown = [name for name in required if name not in ARGUMENTS]
     if unknown:
         raise SystemExit(f"docs/generate.py: what stands for {unknown[0]!r} of {cls.__name__}? Add it to ARGUMENTS.")
-    plain = cls(**{name: ARGUMENTS[name] for name in required})
+    plain = cls(**{name: OF_ONE.get((cls.__name__, name), ARGUMENTS[name]) for name in required})
     yield plain
     for field in fields:
         if field.name in SWITCHES:
