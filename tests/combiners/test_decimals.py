@@ -26,3 +26,9 @@ def test_each_is_the_nearest_float(precision: int, scale: int, data: st.DataObje
 def test_other_numbers_are_cast() -> None:
     assert nearest_floats(pa.array([1, 2**63 - 1])).tolist() == [1.0, 2.0**63]
     assert nearest_floats(pa.array([], pa.decimal128(9, 2))).tolist() == []
+
+
+def test_digits_that_a_division_would_round_twice() -> None:
+    value = Decimal("17275721742606.2276")
+    assert float(172757217426062276) / 1e4 != float(value)
+    assert nearest_floats(pa.array([value], pa.decimal128(18, 4))).tolist() == [float(value)]

@@ -69,6 +69,7 @@ def test_no_counts_are_one_state() -> None:
     state = fn.accumulate({"x": [0, 2]})
     assert bits(fn.uncombine(state, state)) == bits(fn.zero(1)) == bits(fn.accumulate({"x": [7]}))
     assert fn.result(fn.zero(1)) == [0, 0]
+    assert fn.plan.is_zero(fn.accumulate({"x": [7]})).tolist() == [True]
 
 
 @pytest.mark.parametrize("edges", [[], [1], [1, 1], [2, 1], [0, math.nan], [0, "1"], [None, 1]])
