@@ -137,7 +137,7 @@ class PercentileNode(Leaf):
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
         super().fire(s, mask, m)
         if "percent" in m.requests:
-            m.requests["percent"][mask] = self.percent
+            m.requests["percent"][mask] = np.fmax(m.requests["percent"][mask], self.percent)
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         any_into(s, out, f"{self.path}.armed", into, take)

@@ -24,7 +24,10 @@ from reference.trigger_model import MAX_TIME, MIN_TIME
 SCHEMA = pa.schema(
     {"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "j": pa.int64(), "x": pa.int64(), "d": pa.int64()}
 )
-PANE = ("index", "nonspeculative_index", "timing", "is_first", "is_last", "watermark", "processing_time", "trigger")
+PANE = (
+    *("index", "nonspeculative_index", "timing", "is_first", "is_last"),
+    *("watermark", "watermark_percentile", "processing_time", "trigger"),
+)
 Weighted = list[tuple[dict[str, Any], int]]
 
 

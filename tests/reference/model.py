@@ -11,8 +11,9 @@ from typing import Any
 import uncombine as uc
 from uncombine.triggers.language import walk
 
+from .composite_model import node
 from .state_model import FIRST_YEAR, LAST_YEAR, Key, Live, Options, Result, Row, Sources, Span, Value
-from .trigger_model import MAX_TIME, MIN_TIME, Now, node
+from .trigger_model import MAX_TIME, MIN_TIME, Now
 from .windows_model import united, windows_of
 
 
@@ -262,7 +263,7 @@ class _Model:
         leaving = phase == "watermark" and self.expired(w.end) and self.o.closing != "always"
         timing = self.timing(w)
         if w.fresh or (timing == "ON_TIME" and self.o.on_time == "always"):  # 30
-            self.emit(w, phase, is_last=w.trigger.finished or leaving)
+            self.emit(w, phase, w.trigger.finished or leaving, now.percent)
 
     def timing(self, w: Live) -> str:
         """29."""
@@ -286,7 +287,7 @@ class _Model:
                 return self.watermark
         return w.end - 1
 
-    def emit(self, w: Live, phase: str, is_last: bool) -> None:
+    def emit(self, w: Live, phase: str, is_last: bool, percent: float | None = None) -> None:
         values = self.values(w)
         same = len(w.owed) == 1 and w.owed[0].window == (w.start, w.end) and w.owed[0].values == values
         if self.o.only_updated and same:  # 34
@@ -298,7 +299,7 @@ class _Model:
                 self.write(w, value, -1)
             w.owed = []
         if not self.emptied(w):
-            self.put(w, phase, is_last, self.timing(w))
+            self.put(w, phase, is_last, self.timing(w), percent)
         w.fresh = False
         self.clear(w)
 
@@ -311,7 +312,7 @@ class _Model:
         whole = self.o.diff is not None and self.o.mode == "retracting"
         return whole and sum(weight for _, weight in w.rows) == 0
 
-    def put(self, w: Live, phase: str, is_last: bool, timing: str) -> None:
+    def put(self, w: Live, phase: str, is_last: bool, timing: str, percent: float | None = None) -> None:
         early = timing == "EARLY"
         pane = {
             "index": w.index,
@@ -320,6 +321,7 @@ class _Model:
             "is_first": w.index == 0,
             "is_last": is_last,
             "watermark": _clip(self.watermark),
+            "watermark_percentile": percent,
             "processing_time": _clip(self.clock),
             "trigger": phase,
         }

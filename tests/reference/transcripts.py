@@ -43,7 +43,8 @@ def transcript(seed: int) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _options(r: random.Random) -> dict[str, Any]:
-    window = _window(r)
+    crowded = r.random() < 0.2
+    window = uc.Sessions("10 seconds") if crowded else _window(r)
     trigger = None if r.random() < 0.1 else _root(r)
     changelog = not isinstance(window, uc.Sessions) and r.random() < 0.25
     modes = ["retracting", "retracting", "discarding"]
@@ -53,15 +54,15 @@ def _options(r: random.Random) -> dict[str, Any]:
     options: dict[str, Any] = {
         "window": window,
         "trigger": trigger,
-        "mode": r.choice(modes),
-        "by": r.choice([(), ("k",), ("k",), ("k", "j")]),
+        "mode": "retracting" if crowded else r.choice(modes),
+        "by": r.choice([(), ("k",)] if crowded else [(), ("k",), ("k",), ("k", "j")]),
         "diff": "d" if changelog else None,
         "allowed_lateness": lateness,
         "on_time": r.choice(["always", "always", "non_empty"]),
         "closing": r.choice(["non_empty", "non_empty", "always", "never"]),
         "only_updated": r.random() < 0.25,
         "eager_retractions": r.random() < 0.3,
-        "late": r.choice(["drop", "drop", "duplicate"]),
+        "late": r.choice(["drop", "emit", "duplicate"]),
         "granularity": r.choice(["bundle", "bundle", "record"]),
         "timestamp": r.choice(
             ["end_of_window", "end_of_window", "start_of_window", "earliest", "latest", "watermark"]
@@ -149,16 +150,20 @@ def _script(r: random.Random, options: dict[str, Any]) -> list[Any]:
     clock, timed, event = 0, r.random() < 0.7, 0
     old: list[dict[str, Any]] = []
     script: list[Any] = []
-    for _ in range(r.randint(3, 12)):
+    crowded = options["window"] == uc.Sessions("10 seconds")
+    for _ in range(r.randint(8, 25) if crowded else r.randint(3, 12)):
         chance = r.random()
         if chance < 0.55:
             event = max(0, event + r.choice([0, 5, 20, 60, 120, -30]))
+            if crowded:
+                event = r.randrange(0, 60, 3)
             rows = [_row(r, event, old, options) for _ in range(r.choice([0, 1, 1, 2, 3, 5, 8]))]
             clock += r.choice([0, 0, 1, 5, 30])
             script.append(("elements", rows, START + clock * SECOND if timed and r.random() < 0.8 else None))
         elif chance < 0.85:
             source = r.choice(sources)
-            marks[source] = max(0, r.choice([event, event, event - 60, event + 60, marks[source] + 30, HORIZON]))
+            own = marks[source]
+            marks[source] = max(0, r.choice([event, event, event - 60, event + 60, own + 10, own + 30, HORIZON]))
             script.append(("watermark", START + marks[source] * SECOND + r.choice([-1, 0, 0]), source))
         else:
             clock += r.choice([1, 3, 10, 60, 600])
@@ -176,7 +181,8 @@ def _row(r: random.Random, event: int, old: list[dict[str, Any]], options: dict[
     changelog = options["diff"] is not None
     if changelog and old and r.random() < 0.4:
         return old.pop(r.randrange(len(old))) | {"d": -1}
-    t = event + r.choice([0, 0, 1, 5, 9, 10, 11, 20, 29, 30, 31, 60, -1, -20, -60, -120])
+    far = [] if options["window"] == uc.Sessions("10 seconds") else [20, 29, 30, 31, 60, -20, -60, -120]
+    t = event + r.choice([0, 0, 1, 5, 9, 10, 11, -1, *far])
     row: dict[str, Any] = {
         "ts": START + t * SECOND + r.choice([-1, 0, 0, 0, 1]),
         "k": r.choice(["a", "a", "b", None]),
