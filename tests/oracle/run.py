@@ -13,9 +13,9 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pyarrow as pa
-from oracle.transcripts import Case, case, within
 
 import uncombine as uc
+from oracle.transcripts import Case, case, within
 
 HERE = Path(__file__).parent
 SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})

@@ -1,7 +1,7 @@
 """Random transcripts on the subset where the rules of Beam and of this library agree.
 
-A case is plain data, so that it can be sent to another Python as JSON: a window and a trigger as nested lists, a mode, a
-lateness and a script of `["row", key, time, value]` and `["watermark", time]`; all times are microseconds.
+A case is plain data, so that it can be sent to another Python as JSON: a window and a trigger as nested lists, a mode,
+a lateness and a script of `["row", key, time, value]` and `["watermark", time]`; all times are microseconds.
 """
 
 from __future__ import annotations
