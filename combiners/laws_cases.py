@@ -55,9 +55,7 @@ class Subject:
             try:
                 out.append(pa.array(values, kind, from_pandas=False))
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-                raise InvalidArgument(
-                    f"values= draws what a column {name!r} of {kind} cannot hold: {error}"
-                ) from None
+                raise InvalidArgument(f"values= draws what a column {name!r} of {kind} cannot hold: {error}") from None
         return out
 
 
@@ -90,6 +88,20 @@ class Case:
         if name not in self._kept:
             self._kept[name] = self.add(getattr(self, name))
         return self._kept[name]
+
+    @property
+    def both(self) -> Accumulators:
+        """The sum of the first two batches."""
+        if "a + b" not in self._kept:
+            self._kept["a + b"] = self.merge(self.batch("a"), self.batch("b"))
+        return self._kept["a + b"]
+
+    @property
+    def zero(self) -> Accumulators:
+        """What nothing gives."""
+        if "zero" not in self._kept:
+            self._kept["zero"] = self.fn.zero(KEYS)
+        return self._kept["zero"]
 
     def merge(self, *parts: Accumulators) -> Accumulators:
         """The sum, group by group."""
@@ -173,10 +185,11 @@ def plain(accumulators: Accumulators) -> Any:
 
 
 def near(left: Any, right: Any, slack: float) -> bool:
-    """Whether two plain values agree, floats up to `slack`."""
+    """Whether two plain values agree, floats up to `slack` and, where there is any, to a few last places."""
     if isinstance(left, float) and isinstance(right, float):
         if math.isfinite(left) and math.isfinite(right):
-            return abs(left - right) <= slack
+            rounding = 2.0**-50 * max(abs(left), abs(right)) if slack else 0.0
+            return abs(left - right) <= slack + rounding
         return left == right or (math.isnan(left) and math.isnan(right)) or slack == math.inf
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return len(left) == len(right) and all(map(near, left, right, [slack] * len(left)))

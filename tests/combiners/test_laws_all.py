@@ -110,7 +110,7 @@ def forms(name: str, cls: type[uc.Combiner]) -> Iterator[uc.Combiner]:
 
 FORMS = [form for name, cls in classes().items() for form in forms(name, cls)]
 COMMON = {pa.int64(), pa.float64(), pa.string()}
-EXAMPLES = min(settings.default.max_examples // 6, 200)
+EXAMPLES = min(settings.default.max_examples // 8, 100)
 
 
 @pytest.mark.parametrize("combiner", FORMS, ids=repr)
