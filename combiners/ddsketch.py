@@ -137,9 +137,7 @@ class ApproxQuantiles(Combiner):
         object.__setattr__(self, "q", tuple(float(part) for part in given))
         error = self.relative_error
         if isinstance(error, bool) or not isinstance(error, int | float) or not _LEAST_ERROR <= error < 1:
-            raise InvalidArgument(
-                f"relative_error is at least {_LEAST_ERROR} and below 1, and {error!r} is not"
-            )
+            raise InvalidArgument(f"relative_error is at least {_LEAST_ERROR} and below 1, and {error!r} is not")
 
     @property
     def capability(self) -> Capability:

@@ -58,9 +58,7 @@ class Cells:
         sizes = self.sizes[chosen]
         column = np.arange(int(sizes.max(initial=1)))
         held = column < sizes[:, None]
-        return np.where(
-            held, self.sums[np.minimum(self.starts[chosen][:, None] + column, len(self.sums) - 1)], 0
-        )
+        return np.where(held, self.sums[np.minimum(self.starts[chosen][:, None] + column, len(self.sums) - 1)], 0)
 
     @classmethod
     def trimmed(cls, keys: np.ndarray, matrix: np.ndarray) -> Cells:
@@ -153,9 +151,9 @@ class CellsFn(CombineFn):
             mixed = (hashes ^ np.uint64(row * _FACTOR % 2**64)) * np.uint64(_FACTOR)
             mixed ^= mixed >> np.uint64(32)
             mixed *= np.uint64(_FACTOR)
-            out[row] = row * self.width + (
-                ((mixed >> np.uint64(32)) * np.uint64(self.width)) >> np.uint64(32)
-            ).astype(np.int64)
+            out[row] = row * self.width + (((mixed >> np.uint64(32)) * np.uint64(self.width)) >> np.uint64(32)).astype(
+                np.int64
+            )
         return out
 
     def cells(self, accumulators: Accumulators, codes: np.ndarray | None = None) -> Cells:
@@ -264,9 +262,7 @@ class HeavyHitters(Combiner):
     def __post_init__(self) -> None:
         for name, given, most in (("k", self.k, 2**31), ("length", self.length, 1024)):
             if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-                raise InvalidArgument(
-                    f"HeavyHitters needs {name} to be a whole number from 1 to {most}, not {given!r}"
-                )
+                raise InvalidArgument(f"HeavyHitters needs {name} to be a whole number from 1 to {most}, not {given!r}")
         for name, value, low, high in (
             ("error", self.error, 1e-5, 0.5),
             ("confidence", self.confidence, 0.5, 1 - 1e-9),
@@ -295,8 +291,6 @@ class HeavyHitters(Combiner):
             sizes = np.minimum(np.diff(items.offsets), self.k)
             columns = [items.columns[0].take(pa.array(order)), pa.array(items.weights[order])]
             struct = pa.StructArray.from_arrays(columns, fields=list(output.value_type))
-            return pa.ListArray.from_arrays(
-                pa.array(np.append(0, np.cumsum(sizes)), pa.int32()), struct, type=output
-            )
+            return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(sizes)), pa.int32()), struct, type=output)
 
         return Lowered((Part(fn, (expression(self.input),)),), finish, output)

@@ -65,18 +65,16 @@ def bits_of(array: pa.Array) -> np.ndarray:
         values[np.isnan(values)] = np.nan
         return np.unpackbits(values.astype(">f8").view(np.uint8).reshape(-1, 8), axis=1)
     if pa.types.is_decimal(kind):
-        raw = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[
-            array.offset : array.offset + len(array)
-        ]
+        raw = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
         sign = raw[:, 1] >> 63
         low, high = ((raw[:, i] ^ sign).view(np.uint64) for i in (0, 1))
         words = np.stack(
             [(low << _SIGN) | (sign & 1).view(np.uint64), (high << _SIGN) | (low >> np.uint64(63))], axis=1
         )
     else:
-        values = numbers(array)
-        values = values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64)
-        words = ((values << 1) ^ (values >> 63)).view(np.uint64)[:, None]
+        whole = numbers(array)
+        whole = whole.view(np.int64) if whole.dtype == np.uint64 else whole.astype(np.int64)
+        words = ((whole << 1) ^ (whole >> 63)).view(np.uint64)[:, None]
     raw_bytes = np.ascontiguousarray(words).astype("<u8").view(np.uint8)
     return np.unpackbits(raw_bytes.reshape(len(array), 8 * words.shape[1]), axis=1, bitorder="little")
 
@@ -91,19 +89,17 @@ def from_bits(bits: np.ndarray, kind: pa.DataType) -> tuple[pa.Array, np.ndarray
     raw = np.packbits(
         np.concatenate([bits, short], axis=1)[:, :width], axis=1, bitorder="big" if floating else "little"
     )
-    right = ~bits[:, width:].any(axis=1)
+    right: np.ndarray = ~np.any(bits[:, width:], axis=1)
     if floating:
-        values = np.ascontiguousarray(raw).view(">f8").ravel().astype(np.float64)
-        return pa.array(values[right], from_pandas=False).cast(kind, safe=False), right
+        floats = np.ascontiguousarray(raw).view(">f8").ravel().astype(np.float64)
+        return pa.array(floats[right], from_pandas=False).cast(kind, safe=False), right
     words = np.ascontiguousarray(raw).view("<u8").astype(np.uint64)
     negative = -(words[:, 0] & _SIGN).view(np.int64)
     if pa.types.is_decimal(kind):
         low = ((words[:, 0] >> _SIGN) | (words[:, 1] << np.uint64(63))).view(np.int64) ^ negative
         high = (words[:, 1] >> _SIGN).view(np.int64) ^ negative
         pairs = np.stack([low[right], high[right]], axis=1)
-        return pa.Array.from_buffers(
-            kind, len(pairs), [None, pa.py_buffer(np.ascontiguousarray(pairs))]
-        ), right
+        return pa.Array.from_buffers(kind, len(pairs), [None, pa.py_buffer(np.ascontiguousarray(pairs))]), right
     values = (words[:, 0] >> _SIGN).view(np.int64) ^ negative
     if pa.types.is_uint64(kind):
         return pa.array(values[right].view(np.uint64)), right
@@ -112,15 +108,11 @@ def from_bits(bits: np.ndarray, kind: pa.DataType) -> tuple[pa.Array, np.ndarray
 
 
 def _least(kind: pa.DataType) -> int:
-    return (
-        0 if pa.types.is_boolean(kind) or pa.types.is_unsigned_integer(kind) else -(2 ** (kind.bit_width - 1))
-    )
+    return 0 if pa.types.is_boolean(kind) or pa.types.is_unsigned_integer(kind) else -(2 ** (kind.bit_width - 1))
 
 
 def _most(kind: pa.DataType) -> int:
-    return int(
-        2 ** (kind.bit_width - (0 if pa.types.is_unsigned_integer(kind) or kind.bit_width == 1 else 1)) - 1
-    )
+    return int(2 ** (kind.bit_width - (0 if pa.types.is_unsigned_integer(kind) or kind.bit_width == 1 else 1)) - 1)
 
 
 def _text_from(rows: np.ndarray, kind: pa.DataType) -> tuple[pa.Array, np.ndarray]:
@@ -168,8 +160,6 @@ def _places(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 def _text(data: np.ndarray, sizes: np.ndarray, kind: pa.DataType) -> pa.Array:
     offsets = np.append(0, np.cumsum(sizes)).astype(np.int64)
-    wide = (
-        pa.large_string() if pa.types.is_string(kind) or pa.types.is_large_string(kind) else pa.large_binary()
-    )
+    wide = pa.large_string() if pa.types.is_string(kind) or pa.types.is_large_string(kind) else pa.large_binary()
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(wide, len(sizes), buffers).cast(kind)

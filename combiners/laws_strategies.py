@@ -70,9 +70,7 @@ def values_of(kind: pa.DataType, extreme: bool = False) -> Typed:
     """
     if kind not in _FEW:
         known = ", ".join(map(str, TYPES))
-        raise InvalidArgument(
-            f"there are no ready-made values of type {kind} (there are of {known}): use typed()"
-        )
+        raise InvalidArgument(f"there are no ready-made values of type {kind} (there are of {known}): use typed()")
     few = _FEW[kind] + (_EXTREME.get(kind, []) if extreme else [])
     if pa.types.is_floating(kind):
         few = few * 4 + _SPECIAL
@@ -88,9 +86,7 @@ def typed(kind: pa.DataType, strategy: SearchStrategy[Any]) -> Typed:
     DataType(int8)
     """
     if not isinstance(kind, pa.DataType) or not isinstance(strategy, SearchStrategy):
-        raise InvalidArgument(
-            f"typed() takes an Arrow type and a hypothesis strategy, not {kind!r} and {strategy!r}"
-        )
+        raise InvalidArgument(f"typed() takes an Arrow type and a hypothesis strategy, not {kind!r} and {strategy!r}")
     return Typed(kind, strategy)
 
 
@@ -135,7 +131,5 @@ def _inferred(strategy: SearchStrategy[Any]) -> pa.DataType:
     try:
         kind = pa.infer_type(drawn)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise InvalidArgument(
-            f"no Arrow type holds what {strategy!r} draws, say which with typed(): {error}"
-        ) from None
+        raise InvalidArgument(f"no Arrow type holds what {strategy!r} draws, say which with typed(): {error}") from None
     return pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else kind

@@ -81,16 +81,13 @@ class PerKeyFn(CombineFn):
         keys, rows, *inner = struct.flatten()
         return offsets, keys, np.asarray(rows), tuple(inner)
 
-    def _pack(
-        self, offsets: np.ndarray, keys: pa.Array, rows: np.ndarray, inner: Accumulators
-    ) -> Accumulators:
+    def _pack(self, offsets: np.ndarray, keys: pa.Array, rows: np.ndarray, inner: Accumulators) -> Accumulators:
         empty = np.flatnonzero(rows == 0)
         if len(empty):
             places = pa.array(empty)
             zero = self.plan.zero(1)
             same = [
-                _alike(column.take(places), z.take(pa.array(empty * 0)))
-                for column, z in zip(inner, zero, strict=True)
+                _alike(column.take(places), z.take(pa.array(empty * 0))) for column, z in zip(inner, zero, strict=True)
             ]
             kept = np.ones(len(rows), np.bool_)
             kept[empty[np.logical_and.reduce(same)]] = False
@@ -193,9 +190,7 @@ class PerKey(Combiner):
             mask = pa.array(held)
             (values,) = fn.plan.extract(tuple(column.filter(mask) for column in inner))
             bounds = np.append(0, np.cumsum(held))[offsets]
-            return pa.MapArray.from_arrays(
-                pa.array(bounds, pa.int32()), keys.filter(mask), values, type=output
-            )
+            return pa.MapArray.from_arrays(pa.array(bounds, pa.int32()), keys.filter(mask), values, type=output)
 
         inputs = (expression(self.by), *map(col, names))
         return Lowered((Part(fn, inputs),), finish, output)

@@ -38,9 +38,7 @@ class ScalarFn(CombineFn):
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
         states = [self.create() for _ in range(groups.count)]
-        rows = list(
-            zip(groups.codes.tolist(), zip(*(c.array.to_pylist() for c in columns), strict=True), strict=True)
-        )
+        rows = list(zip(groups.codes.tolist(), zip(*(c.array.to_pylist() for c in columns), strict=True), strict=True))
         counts = [1] * len(rows) if weights is None else weights.tolist()
         # A loop over rows: the user's function knows one value at a time.
         for (group, values), weight in zip(rows, counts, strict=True):
@@ -59,14 +57,10 @@ class ScalarFn(CombineFn):
         for group, state in zip(groups.codes.tolist(), self._states(accumulators), strict=True):
             states[group] = self.merge_states(states[group], state) if seen[group] else state
             seen[group] = True
-        return self._state(
-            [s if known else self.create() for s, known in zip(states, seen, strict=True)], "merge"
-        )
+        return self._state([s if known else self.create() for s, known in zip(states, seen, strict=True)], "merge")
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
-        return self._state(
-            [self._take(self.create(), state) for state in self._states(accumulators)], "uncombine"
-        )
+        return self._state([self._take(self.create(), state) for state in self._states(accumulators)], "uncombine")
 
     def uncombine(self, accumulators: Accumulators, others: Accumulators) -> Accumulators:
         pairs = zip(self._states(accumulators), self._states(others), strict=True)
@@ -79,9 +73,7 @@ class ScalarFn(CombineFn):
 
     def _take(self, state: Any, other: Any) -> Any:
         if self.uncombine_states is None:
-            raise NotRetractable(
-                f"{self.name} is a MONOID and cannot take anything back: give from_scalar uncombine="
-            )
+            raise NotRetractable(f"{self.name} is a MONOID and cannot take anything back: give from_scalar uncombine=")
         return self.uncombine_states(state, other)
 
     def _states(self, accumulators: Accumulators) -> Iterator[Any]:
@@ -113,9 +105,7 @@ class ScalarCombiner(Combiner):
 
     def of(self, *inputs: Input) -> Combiner:
         if len(inputs) != len(self.inputs):
-            raise InvalidArgument(
-                f"{self!r} takes {len(self.inputs)} inputs, and .of() was given {len(inputs)}"
-            )
+            raise InvalidArgument(f"{self!r} takes {len(self.inputs)} inputs, and .of() was given {len(inputs)}")
         return replace(self, inputs=inputs)
 
     def lower(self, schema: pa.Schema) -> Lowered:
@@ -192,17 +182,13 @@ def from_scalar(
             raise InvalidArgument(f"{role}= of from_scalar takes a function, not {function!r}")
     for role, kind in {"accumulator": accumulator, "output": output}.items():
         if not isinstance(kind, pa.DataType):
-            raise InvalidArgument(
-                f"{role}= of from_scalar takes an Arrow type such as pa.int64(), not {kind!r}"
-            )
+            raise InvalidArgument(f"{role}= of from_scalar takes an Arrow type such as pa.int64(), not {kind!r}")
     if capability is None:
         capability = Capability.MONOID if uncombine is None else Capability.CANCELLATIVE
     elif not isinstance(capability, Capability):
         raise InvalidArgument(f"capability= of from_scalar takes a uc.Capability, not {capability!r}")
     elif capability > Capability.MONOID and uncombine is None:
-        raise InvalidArgument(
-            f"{name} declares {capability.name} and has no uncombine: give one, or declare MONOID"
-        )
+        raise InvalidArgument(f"{name} declares {capability.name} and has no uncombine: give one, or declare MONOID")
     empty = create()
     back = _require_fit(empty, accumulator, f"create of {name}", "accumulator")
     if isinstance(empty, _CONTAINERS) and type(back) is not type(empty):

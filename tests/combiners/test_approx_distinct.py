@@ -79,9 +79,7 @@ def test_both_forms_agree(rows: list[tuple[str, int, int]]) -> None:
 
 
 @given(ROWS, ROWS)
-def test_taken_back_equals_never_seen(
-    kept: list[tuple[str, int, int]], gone: list[tuple[str, int, int]]
-) -> None:
+def test_taken_back_equals_never_seen(kept: list[tuple[str, int, int]], gone: list[tuple[str, int, int]]) -> None:
     fn = uc.ApproxCountDistinct(["g", "x"]).bind(pa.schema({"g": pa.string(), "x": pa.int64()}))
 
     def state(rows: list[tuple[str, int, int]], back: list[tuple[str, int, int]]) -> tuple[pa.Array, ...]:

@@ -88,8 +88,7 @@ def test_quantiles_of_one_error_share_a_sketch_and_read_back() -> None:
     a, b = uc.ApproxQuantiles("x", [0.5]), uc.ApproxQuantiles("x", [0.9, 1])
     assert len(uc.Plan({"a": a, "b": b}, pa.schema({"x": pa.float64()})).parts) == 1
     assert (
-        repr(uc.ApproxQuantiles("x", [0.5], relative_error=0.1))
-        == "ApproxQuantiles('x', (0.5,), relative_error=0.1)"
+        repr(uc.ApproxQuantiles("x", [0.5], relative_error=0.1)) == "ApproxQuantiles('x', (0.5,), relative_error=0.1)"
     )
 
 

@@ -43,9 +43,7 @@ def test_misses_stay_below_what_is_stated() -> None:
     table = pa.table({"g": np.repeat(np.arange(groups), rows), "x": values.ravel()})
     top = uc.HeavyHitters("x", 1000, error, confidence)
     missed = heavy = over = seen = 0
-    for row, mine in zip(
-        uc.aggregate(table, by="g", top=top)["top"].to_pylist(), values.tolist(), strict=True
-    ):
+    for row, mine in zip(uc.aggregate(table, by="g", top=top)["top"].to_pylist(), values.tolist(), strict=True):
         counts, got = collections.Counter(mine), {entry["item"]: entry["count"] for entry in row}
         expected = {value for value, count in counts.items() if count >= error * rows}
         heavy, missed = heavy + len(expected), missed + len(expected - set(got))
@@ -139,9 +137,7 @@ def test_text_is_cut_between_characters() -> None:
 
 def test_nan_zero_and_no_values() -> None:
     table = pa.table({"x": [float("nan"), -float("nan"), 0.0, -0.0, -0.0, None]})
-    out = uc.aggregate(
-        table, top=uc.HeavyHitters("x", 3), none=uc.HeavyHitters("x", 3).where(uc.col("x") > 9e99)
-    )
+    out = uc.aggregate(table, top=uc.HeavyHitters("x", 3), none=uc.HeavyHitters("x", 3).where(uc.col("x") > 9e99))
     assert repr(out["top"][0].as_py()) == "[{'item': 0.0, 'count': 3}, {'item': nan, 'count': 2}]"
     nothing = uc.aggregate(pa.table({"x": pa.array([None], pa.int8())}), top=uc.HeavyHitters("x", 3))
     assert nothing["top"].to_pylist() == [[]]

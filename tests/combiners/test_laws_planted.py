@@ -129,10 +129,7 @@ class NullsLost(ZSet):
     """Asks for nulls, holds them, and forgets them whenever accumulators are merged."""
 
     def merge(self, groups, accumulators):
-        kept = [
-            None if s is None else [i for i in s if i["item"] is not None]
-            for s in accumulators[0].to_pylist()
-        ]
+        kept = [None if s is None else [i for i in s if i["item"] is not None] for s in accumulators[0].to_pylist()]
         return super().merge(groups, (pa.array(kept, accumulators[0].type),))
 
 

@@ -24,9 +24,7 @@ ROWS = st.lists(
 @given(ROWS)
 def test_as_a_dictionary_of_rows(rows: list[tuple[str, str | None, int | None, int]]) -> None:
     g, k, x, w = zip(*rows, strict=True) if rows else ((), (), (), ())
-    table = pa.table(
-        {"g": pa.array(g, pa.string()), "k": pa.array(k, pa.string()), "x": pa.array(x, pa.int64())}
-    )
+    table = pa.table({"g": pa.array(g, pa.string()), "k": pa.array(k, pa.string()), "x": pa.array(x, pa.int64())})
     table = table.append_column("w", pa.array(w, pa.int64()))
     both = uc.Struct(total=uc.Sum("x"), held=uc.CollectList("x"))
     out = uc.aggregate(table, by="g", diff="w", r=uc.PerKey(both, by="k"))
@@ -40,9 +38,7 @@ def test_as_a_dictionary_of_rows(rows: list[tuple[str, str | None, int | None, i
             here = [row for row in mine if row[1] == key]
             if sum(row[3] for row in here) == 0:
                 continue
-            weights = {
-                v: sum(row[3] for row in here if row[2] == v) for v in {row[2] for row in here} - {None}
-            }
+            weights = {v: sum(row[3] for row in here if row[2] == v) for v in {row[2] for row in here} - {None}}
             total = sum(v * n for v, n in weights.items()) if sum(weights.values()) else None
             held = [v for v in sorted(weights) for _ in range(weights[v])]
             entries.append((key, {"total": total, "held": held}))

@@ -82,9 +82,7 @@ def test_what_is_taken_back_may_stand_first_in_its_batch() -> None:
 
 
 def test_no_values_give_what_a_fresh_state_gives() -> None:
-    assert uc.aggregate(pa.table({"x": pa.array([None], pa.int64())}), m=MeanOf("x")).to_pylist() == [
-        {"m": None}
-    ]
+    assert uc.aggregate(pa.table({"x": pa.array([None], pa.int64())}), m=MeanOf("x")).to_pylist() == [{"m": None}]
 
 
 def test_equal_factories_share_their_state_and_read_back() -> None:
