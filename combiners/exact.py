@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from .algebra import Accumulators, CombineFn, Weights
 from .columns import Column
-from .doubles import two_product
+from .doubles import two_product, two_sum
 from .groups import Groups
 from .narrow import BITS, sum_narrow
 from .vectors import int64s
@@ -29,6 +29,9 @@ from .vectors import int64s
 _HALF = np.int64(1) << (BITS - 1)
 _ENTRIES = 1 << 22
 _BLOCK = 1 << 13
+_LOWEST = -32
+_UNITS = np.append(np.ldexp(1.0, np.arange(BITS * _LOWEST, 1024, BITS)), np.inf)
+"""2**(BITS * place) from place _LOWEST on; the last is infinite, as sums there are."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,7 @@ class ExactSumFn(CombineFn):
         codes = np.repeat(np.arange(len(digits.lengths)), digits.lengths)
         return _concat(_sum_blocks(len(digits.lengths), codes, digits.bins, -digits.values))
 
-    def _add_wide(
-        self, groups: Groups, factors: Sequence[np.ndarray], weights: Weights
-    ) -> Iterator[Accumulators]:
+    def _add_wide(self, groups: Groups, factors: Sequence[np.ndarray], weights: Weights) -> Iterator[Accumulators]:
         """Any exponents and weights: digits of each value by its own exponent."""
         mantissa, exponent = np.frexp(factors[0])
         pieces = [(mantissa, exponent.astype(np.int64))]
@@ -121,32 +122,41 @@ class Digits:
             return np.zeros(len(self.lengths), np.int64)
         return np.where(self.lengths > k, self.flat[np.maximum(self.ends - 1 - k, 0)], 0).astype(np.int64)
 
+    def sign_below(self, k: int) -> np.ndarray:
+        """The sign of what lies below the k highest digits: that of the highest digit there that is not zero."""
+        sign = np.sign(self.from_top(k))
+        unknown = np.flatnonzero((sign == 0) & (self.lengths > k))
+        while len(unknown):  # a loop over digit places, not groups: the last digit is never zero
+            k += 1
+            sign[unknown] = np.sign(self.flat[self.ends[unknown] - 1 - k])
+            unknown = unknown[sign[unknown] == 0]
+        return sign
+
 
 def exact_sum(accumulators: Accumulators) -> np.ndarray:
     """The sums as float64, each the exact sum rounded once."""
     digits = Digits.of(accumulators)
-    count, ends = len(digits.lengths), digits.ends
-    top, second, third = (digits.from_top(k) for k in range(3))
-    negative = top < 0
-    flip = np.where(negative, -1, 1)
-    top, second, third = top * flip, second * flip, third * flip
-    sticky = _sign_below(digits, ends, 3) * flip
-    high = (top.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64)
-    low = third - (sticky < 0)
-    high -= (low < 0).astype(np.uint64)
-    low = (low & 0xFFFFFFFF).astype(np.uint64)
-    width = np.frexp(high.astype(np.float64))[1].astype(np.int64)
-    width -= (high >> np.maximum(width - 1, 0).astype(np.uint64)) == 0
-    lift = (64 - width).astype(np.uint64)
-    joined = np.minimum(lift, np.uint64(32))
-    rest_bits = np.uint64(32) - joined
-    significand = (high << joined) | (low >> rest_bits)
-    extra = lift - joined
-    significand <<= extra
-    inexact = ((low & ((np.uint64(1) << rest_bits) - np.uint64(1))) != 0) | (sticky != 0)
-    exponent = BITS * (digits.lows + digits.lengths - 2) - lift.astype(np.int64)
-    rounded = _round(significand, exponent, inexact)
-    return np.where(top == 0, 0.0, np.where(negative, -rounded, rounded)) if count else np.zeros(0)
+    # In units of 2**(32 * place) a sum is high + low + rest: high and low are floats of which the last bit counts for
+    # 2**-32 or more, as every bit does that decides how high rounds; all below that is the sign of the rest.
+    place = digits.lows + digits.lengths - 2
+    top, second, third = (digits.from_top(k).astype(np.float64) for k in range(3))
+    high, low = two_sum(top * 2.0**BITS, second)
+    low += third * 2.0**-BITS + digits.sign_below(3) * 2.0 ** (-BITS - 2)
+    tiny = np.flatnonzero((place < _LOWEST) & (digits.lengths > 0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.where(digits.lengths > 0, (high + low) * _UNITS[np.clip(place - _LOWEST, 0, len(_UNITS) - 1)], 0.0)
+    if len(tiny):
+        rounded[tiny] = _round_tiny(tuple(a.take(pa.array(tiny)) for a in accumulators))
+    return rounded
+
+
+def _round_tiny(accumulators: Accumulators) -> np.ndarray:
+    """Sums next to the smallest floats, of which the last bits count for less than a float has room for.
+
+    A loop over groups, for Python rounds a quotient of integers right and numpy has none; such sums are rare.
+    """
+    totals, scale = exact_ints(accumulators)
+    return np.array([total / (1 << -scale) for total in totals])
 
 
 def exact_ints(accumulators: Accumulators) -> tuple[np.ndarray, int]:
@@ -246,24 +256,3 @@ def _concat(blocks: Iterator[Accumulators]) -> Accumulators:
     if len(parts) == 1:
         return parts[0]
     return tuple(pa.concat_arrays(columns) for columns in zip(*parts, strict=True))
-
-
-def _sign_below(digits: Digits, ends: np.ndarray, k: int) -> np.ndarray:
-    """The sign of what lies below the k highest digits: that of the highest digit there that is not zero."""
-    if len(digits.values) == 0:
-        return np.zeros(len(ends), np.int64)
-    last_nonzero = np.maximum.accumulate(np.where(digits.values != 0, np.arange(len(digits.values)), 0))
-    at = np.maximum(ends - 1 - k, 0)
-    return np.where(digits.lengths > k, np.sign(digits.values[last_nonzero[at]]), 0)
-
-
-def _round(significand: np.ndarray, exponent: np.ndarray, inexact: np.ndarray) -> np.ndarray:
-    """significand * 2**exponent (top bit of 64 set, something below it if inexact) to nearest even."""
-    drop = np.clip(-1074 - exponent, 11, 63).astype(np.uint64)
-    one = np.uint64(1)
-    kept = significand >> drop
-    rest = significand & ((one << drop) - one)
-    half = one << (drop - one)
-    up = (rest > half) | ((rest == half) & (inexact | ((kept & one) == one)))
-    with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp((kept + up).astype(np.float64), (exponent + drop.astype(np.int64)).astype(np.int32))

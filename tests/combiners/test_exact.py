@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import uncombine as uc
@@ -77,6 +77,25 @@ def test_squares_are_exact_whole_numbers(rows: list[tuple[int, float, int]]) -> 
     for group in range(3):
         exact = sum((Fraction(x) ** 2 * w for g, x, w in rows if g == group), Fraction(0))
         assert Fraction(int(totals[group])) * Fraction(2) ** scale == exact
+
+
+TIES = [(low, [rest, *[0] * zeros, 1, 2**21]) for rest in (1, -1) for zeros in (1, 2, 4) for low in (0, -38)]
+DIGITS = st.sampled_from([-(2**31), 2**31 - 1, 1, -1, 0, 0, 2**30, 2**21, -(2**22)]) | st.integers(-(2**31), 2**31 - 1)
+
+
+@example(TIES)
+@given(st.lists(st.tuples(st.sampled_from([*range(-38, -28), 0, *range(26, 33)]), st.lists(DIGITS, max_size=7))))
+def test_digits_are_rounded_once_to_the_nearest_float(sums: list[tuple[int, list[int]]]) -> None:
+    ends = [[i for i, digit in enumerate(digits) if digit] for _, digits in sums]
+    trimmed = [
+        (low + held[0], digits[held[0] : held[-1] + 1]) if held else (0, [])
+        for (low, digits), held in zip(sums, ends, strict=True)
+    ]
+    lows = pa.array([low for low, _ in trimmed], pa.int16())
+    got = exact_sum((lows, pa.array([digits for _, digits in trimmed], pa.list_(pa.int32()))))
+    for result, (low, digits) in zip(got.tolist(), trimmed, strict=True):
+        whole = sum(digit << (32 * i) for i, digit in enumerate(digits))
+        assert result == rounded(Fraction(whole) * Fraction(2) ** (32 * low))
 
 
 def test_many_groups_of_wide_exponents_are_done_in_blocks() -> None:
