@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from .columns import Column
+from .texts import text_bytes
 
 _BLOCK = 1 << 14
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -230,7 +231,7 @@ def _texts(array: pa.Array, lane: _Lane) -> np.ndarray:
         name = "text"
     elif not any(is_kind(kind) for is_kind in _BINARY):
         raise TypeMismatch(f"a column of type {kind} cannot be hashed: take its parts as columns")
-    offsets, data = _bytes(array.cast(pa.large_string() if name == "text" else pa.large_binary()))
+    offsets, data = text_bytes(array.cast(pa.large_string() if name == "text" else pa.large_binary()))
     hashes = np.empty(len(array), np.uint64)
     # Blocks of so many bytes (a row counts as 8 more), so that the flat words of one stay in the cache.
     passed = offsets + 8 * np.arange(len(offsets))
@@ -239,15 +240,6 @@ def _texts(array: pa.Array, lane: _Lane) -> np.ndarray:
     for start, stop in pairwise(edges):
         hashes[start:stop] = _block(offsets[start : stop + 1], data, lane)
     return lane.words(hashes, name)
-
-
-def _bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The int64 offsets and the bytes of a large string or binary array."""
-    _, offsets, data = array.buffers()
-    if len(array) == 0 or offsets is None:
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
-    places = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return places, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
 
 
 def _block(offsets: np.ndarray, data: np.ndarray, lane: _Lane) -> np.ndarray:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from ..errors import TypeMismatch
 from .columns import Column, numbers
+from .texts import is_text, sort_texts
 
 _TOP = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _LOWEST = np.int64(-(2**63))
@@ -223,10 +224,11 @@ def _to_decimals(keys: np.ndarray, kind: pa.DataType) -> pa.Array:
 def _ranked(column: Column) -> Keys:
     """Keys of any type that Arrow can sort: places in the sorted dictionary."""
     encoded = column.array.dictionary_encode()
-    order = pc.array_sort_indices(encoded.dictionary)
+    values = encoded.dictionary
+    order = sort_texts(values) if is_text(values.type) else np.asarray(pc.array_sort_indices(values))
     rank = np.empty(len(order), np.int64)
-    rank[np.asarray(order)] = np.arange(len(order))
-    dictionary = encoded.dictionary.take(order)
+    rank[order] = np.arange(len(order))
+    dictionary = values.take(pa.array(order))
     keys = rank[np.asarray(encoded.indices)]
     return Keys(keys, 0, max(len(order) - 1, 0), lambda keys: [dictionary.take(pa.array(keys))])
 

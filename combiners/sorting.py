@@ -8,7 +8,7 @@ over blocks that fit the cache.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -46,6 +46,35 @@ def argsort_in_groups(groups: Groups, keys: np.ndarray) -> tuple[np.ndarray, np.
         moved += starts[:, None]
         windows(order, size)[starts], rows[starts] = order[moved], ordered[moved]
     return order, ordered
+
+
+def run_starts(groups: Groups, ordered: np.ndarray) -> np.ndarray:
+    """Where a key differs from the one before it, or a group starts, in the order of (group, key)."""
+    fresh = np.empty(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+    fresh[groups.starts[groups.sizes > 0]] = True
+    return fresh
+
+
+def refine(order: np.ndarray, fresh: np.ndarray, keys: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Sort, in place, the rows that are alike so far by the further keys that `keys` has for them.
+
+    >>> order, fresh = np.array([2, 0, 1]), np.array([True, True, False])
+    >>> refine(order, fresh, np.array([7, 5, 7]).take)
+    >>> order, fresh
+    (array([2, 1, 0]), array([ True,  True,  True]))
+    """
+    starts = np.flatnonzero(fresh)
+    sizes = np.diff(starts, append=len(order))
+    several = sizes > 1
+    if not several.any():
+        return
+    tied = np.flatnonzero(np.repeat(several, sizes))
+    rows = order[tied]
+    count = int(several.sum())
+    runs = Groups(np.repeat(np.arange(count), sizes[several]), count)
+    moved, ordered = argsort_in_groups(runs, keys(rows))
+    order[tied], fresh[tied] = rows[moved], run_starts(runs, ordered)
 
 
 def blocks(sizes: np.ndarray, smallest: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:

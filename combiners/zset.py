@@ -19,7 +19,7 @@ from .columns import Column
 from .groups import Groups
 from .ordering import Keys, packed_keys
 from .segments import sum_int64
-from .sorting import argsort_in_groups, sort_in_groups
+from .sorting import argsort_in_groups, refine, run_starts, sort_in_groups
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,9 @@ def consolidate(groups: Groups, columns: Sequence[Column], weights: Weights = No
         if flat is not None:
             return flat
     order, ordered = argsort_in_groups(groups, keys[0].keys)
-    fresh = _fresh(groups, ordered)
+    fresh = run_starts(groups, ordered)
     for more in keys[1:]:
-        _refine(order, fresh, more.keys)
+        refine(order, fresh, more.keys.take)
     starts = np.flatnonzero(fresh)
     weighed = None if weights is None else weights[order]
     rows = order[starts]
@@ -167,7 +167,7 @@ def _sort_flat(groups: Groups, keys: Keys, weights: Weights) -> Items | None:
         weighed = (ordered & ((1 << bits) - 1)) + least
         ordered >>= bits
         ordered += keys.low
-    fresh = _fresh(groups, ordered)
+    fresh = run_starts(groups, ordered)
     starts = np.flatnonzero(fresh)
     return _items(groups, fresh, starts, weighed, [keys], [ordered[starts]])
 
@@ -183,28 +183,6 @@ def _tabulated(groups: Groups, keys: Keys, weights: Weights) -> Items:
     offsets = np.searchsorted(filled, np.arange(groups.count + 1) * keys.span)
     present = filled - np.repeat(np.arange(groups.count) * keys.span - keys.low, np.diff(offsets))
     return Items(offsets, tuple(keys.decode(present)), table[filled])
-
-
-def _fresh(groups: Groups, ordered: np.ndarray) -> np.ndarray:
-    """Where an item differs from the one before it in the order of (group, item)."""
-    fresh = np.empty(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-    fresh[groups.starts[groups.sizes > 0]] = True
-    return fresh
-
-
-def _refine(order: np.ndarray, fresh: np.ndarray, keys: np.ndarray) -> None:
-    """Sort, in place, the rows that are alike so far by further keys."""
-    starts = np.flatnonzero(fresh)
-    sizes = np.diff(starts, append=len(order))
-    several = sizes > 1
-    if not several.any():
-        return
-    tied = np.flatnonzero(np.repeat(several, sizes))
-    rows = order[tied]
-    runs = Groups(np.repeat(np.arange(int(several.sum())), sizes[several]), int(several.sum()))
-    moved, ordered = argsort_in_groups(runs, keys[rows])
-    order[tied], fresh[tied] = rows[moved], _fresh(runs, ordered)
 
 
 def _items(
