@@ -22,13 +22,9 @@ def case(seed: int) -> Case:
     r = random.Random(seed)
     window = _window(r)
     merging = window[0] == "sessions"
-    trigger = _trigger(r, 3, merging)
-    while _watermarks(trigger) > 1:
-        trigger = _trigger(r, 3, merging)
-    if window[0] == "global" and not _counts(trigger):
-        trigger = ["first", ["count", r.randint(1, 4)], trigger]
-    if r.random() < 0.6:
-        trigger = ["repeatedly", trigger]
+    trigger = _root(r, merging, waits=window[0] != "global")
+    while _watermarks(trigger) > 1 or _starts_anew(trigger) or _waits_for_sequence(trigger):
+        trigger = _root(r, merging, waits=window[0] != "global")
     # Beam keeps rows at the very instant of expiry, so no watermark comes to one.
     half = r.random() < 0.4
     drawn: Case = {
@@ -40,6 +36,13 @@ def case(seed: int) -> Case:
     }
     drawn["script"] = _script(r, drawn, SECOND // 2 if half else 0)
     return drawn
+
+
+def _root(r: random.Random, merging: bool, waits: bool) -> Spec:
+    trigger = _trigger(r, 3, merging)
+    if not waits and not _counts(trigger):
+        trigger = ["first", ["count", r.randint(1, 4)], trigger]
+    return ["repeatedly", trigger] if r.random() < 0.6 else trigger
 
 
 def _window(r: random.Random) -> Spec:
@@ -82,6 +85,30 @@ def _watermarks(trigger: Spec | None) -> int:
     if trigger is None:
         return 0
     return (trigger[0] == "watermark") + sum(_watermarks(child) for child in trigger[1:] if isinstance(child, list))
+
+
+def _starts_anew(trigger: Spec | None, reset: bool = False, alone: bool = True) -> bool:
+    """Whether something is reset in which an `AfterWatermark` has a phase after it.
+
+    On a window that has passed, the watermark's phase is over at once here, and in Beam with the next row.
+    """
+    if trigger is None or trigger[0] == "count":
+        return False
+    kind = trigger[0]
+    if reset and ((kind == "each" and _watermarks(trigger)) or (kind == "watermark" and trigger[2] and not alone)):
+        return True
+    repeats = kind in ("repeatedly", "watermark")
+    return any(_starts_anew(child, reset or repeats, repeats) for child in trigger[1:] if isinstance(child, list))
+
+
+def _waits_for_sequence(trigger: Spec | None, within_all: bool = False) -> bool:
+    """Whether an `AllOf` has a sequence in it: Beam takes a finished one for one that does not fire."""
+    if trigger is None or trigger[0] == "count":
+        return False
+    if within_all and trigger[0] == "each":
+        return True
+    within_all = within_all or trigger[0] == "all"
+    return any(_waits_for_sequence(child, within_all) for child in trigger[1:] if isinstance(child, list))
 
 
 def _script(r: random.Random, drawn: Case, odd: int) -> list[Spec]:
