@@ -28,6 +28,7 @@ except ModuleNotFoundError as missing:
 
 from .algebra import Capability, CombineFn
 from .combiner import Combiner
+from .expressions import Expr
 from .laws_cases import Case, Row, Subject
 from .laws_checks import LAWS, Law
 from .laws_strategies import TYPES, Typed, as_typed, rows_of, typed, values_of
@@ -54,7 +55,7 @@ def check_laws(combiner: Combiner | CombineFn, values: Any = None, by: Any = Non
         A combiner, or a bare `CombineFn` (which needs `values`).
     values
         What its column holds: a hypothesis strategy, an Arrow type, or both, as `typed(kind, strategy)`.
-        For several columns a tuple of these in the order in which the combiner reads them, or a dict by
+        For several columns a tuple of these in the order in which the combiner names them, or a dict by
         column name. None: each type that the combiner takes, in turn.
     by
         The same for the column that the combiner's `by` names, as in `ArgMax("x", by="t")`, or else for its
@@ -153,10 +154,26 @@ def _named(combiner: Combiner, values: Any, by: Any) -> dict[str, Any]:
 
 
 def _columns(combiner: Combiner) -> tuple[str, ...]:
-    """The columns that a combiner reads, in its own order."""
+    """The columns that a combiner reads, in the order in which they are written in it."""
     for schema in _typings(combiner, {}):
-        return combiner.bind(schema).columns
+        read = combiner.bind(schema).columns
+        written = [name for name in _written(combiner) if name in read]
+        return tuple(dict.fromkeys([*written, *read]))
     raise InvalidArgument(f"{combiner!r} takes no columns of the types {', '.join(map(str, TYPES))}: give values=")
+
+
+def _written(value: Any) -> Iterator[str]:
+    """Names that may be columns, in the order in which a value holds them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Expr):
+        yield from value.columns
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _written(part)
+    elif isinstance(value, Combiner):
+        for held in vars(value).values():
+            yield from _written(held)
 
 
 def _typings(combiner: Combiner, fixed: dict[str, pa.DataType]) -> Iterator[pa.Schema]:

@@ -130,6 +130,7 @@ def _inferred(strategy: SearchStrategy[Any]) -> pa.DataType:
     draw()
     try:
         kind = pa.infer_type(drawn)
+        pa.array(drawn, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise InvalidArgument(f"no Arrow type holds what {strategy!r} draws, say which with typed(): {error}") from None
     return pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else kind

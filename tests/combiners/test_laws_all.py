@@ -69,7 +69,7 @@ Net = uc.from_scalar(
 SCALAR: list[tuple[uc.Combiner, Any]] = [
     (Range("x"), pa.int8()),
     (Net("x"), pa.int8()),
-    (uc.PerKey(Net("x"), "k"), (pa.string(), pa.int8())),
+    (uc.PerKey(Net("x"), "k"), (pa.int8(), pa.string())),
 ]
 
 
