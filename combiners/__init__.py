@@ -8,6 +8,8 @@ from types import ModuleType
 from .aggregate import aggregate
 from .algebra import Capability, CombineFn
 from .approx_distinct import ApproxCountDistinct
+from .averaging import GeometricMean, Mean, WeightedMean
+from .bivariate import Correlation, Covariance, LinearRegression
 from .booleans import BitXor, BoolAnd, BoolOr
 from .by import ArgMax, ArgMin, First, Last
 from .collect import CollectList, CollectSet
@@ -25,6 +27,7 @@ from .mode import Mode
 from .moments import Kurtosis, Skewness, StdDev, Variance
 from .perkey import PerKey
 from .plan import Plan
+from .product import Product
 from .quantiles import Median, Quantile, Quantiles
 from .scalar import from_scalar
 from .summing import Sum
@@ -44,22 +47,28 @@ __all__ = [
     "CollectSet",
     "CombineFn",
     "Combiner",
+    "Correlation",
     "Count",
     "CountDistinct",
     "CountIf",
+    "Covariance",
     "Expr",
     "Fingerprint",
     "First",
+    "GeometricMean",
     "HeavyHitters",
     "Histogram",
     "Kurtosis",
     "Last",
+    "LinearRegression",
     "Max",
+    "Mean",
     "Median",
     "Min",
     "Mode",
     "PerKey",
     "Plan",
+    "Product",
     "Quantile",
     "Quantiles",
     "Skewness",
@@ -68,6 +77,7 @@ __all__ = [
     "Sum",
     "TopK",
     "Variance",
+    "WeightedMean",
     "aggregate",
     "coalesce",
     "col",

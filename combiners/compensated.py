@@ -21,7 +21,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
 from .doubles import Doubles, two_product, two_sum
 from .groups import Groups
-from .segments import CHUNK, sum_int64
+from .segments import CHUNK, sum_floats, sum_int64
 from .vectors import floats, int64s
 
 LARGEST = 880
@@ -45,7 +45,7 @@ class PairSumsFn(CombineFn):
         return (*pairs, pa.field("outside", pa.int64()))
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
-        sums = [_sum_pairs(groups, pair) for pair in pairs_of(accumulators)]
+        sums = [sum_pairs(groups, pair) for pair in pairs_of(accumulators)]
         return _packed(sums, sum_int64(groups, int64s(accumulators[-1])))
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
@@ -64,8 +64,7 @@ class SquareSumsFn(PairSumsFn):
         if weights is not None and not bool((weights == 1).all()):
             sums = [_sum_products(groups, [x.values] * power, weights) for power in (1, 2)]
         elif pa.types.is_integer(columns[0].type) and x.largest**2 * len(groups) < 2.0**53:
-            plain = [np.bincount(groups.codes, w, groups.count) for w in (x.values, np.square(x.values))]
-            sums = [Doubles.of(total) for total in plain]
+            sums = [Doubles.of(sum_floats(groups, terms)) for terms in (x.values, np.square(x.values))]
         else:
             sums = _sum_squares(groups, x)
         return _packed(sums, _count(groups, x.outside, weights))
@@ -97,6 +96,23 @@ def pairs_of(accumulators: Accumulators) -> list[Doubles]:
     """The sums that accumulators of pairs stand for."""
     numbers = [floats(column) for column in accumulators[:-1]]
     return [Doubles(high, low) for high, low in zip(numbers[::2], numbers[1::2], strict=True)]
+
+
+def sum_pairs(groups: Groups, pairs: Doubles, weights: Weights = None) -> Doubles:
+    """The sums of pairs by group."""
+    if weights is not None:
+        pairs = pairs * weights.astype(np.float64)
+    sums = _Sums(groups.count)
+    cutter = _cutter(_exponents(groups, pairs.high), _room(groups))
+    for start in range(0, len(groups), _ROWS):
+        part = slice(start, start + _ROWS)
+        codes, high = groups.codes[part], pairs.high[part]
+        constant = cutter[codes]
+        terms = np.empty(len(codes), np.complex128)
+        terms.real = (high + constant) - constant
+        terms.imag = (high - terms.real) + pairs.low[part]
+        sums.add(codes, terms)
+    return sums.total()
 
 
 def error_bound(count: int, largest: float, power: int = 1) -> float:
@@ -184,21 +200,6 @@ def _cutter(exponent: np.ndarray | int, room: int) -> np.ndarray:
     return np.ldexp(1.5, np.maximum(exponent + room - 1, -1000))
 
 
-def _sum_pairs(groups: Groups, pairs: Doubles) -> Doubles:
-    """The sums of pairs by group."""
-    sums = _Sums(groups.count)
-    cutter = _cutter(_exponents(groups, pairs.high), _room(groups))
-    for start in range(0, len(groups), CHUNK):
-        part = slice(start, start + CHUNK)
-        codes, high = groups.codes[part], pairs.high[part]
-        constant = cutter[codes]
-        terms = np.empty(len(codes), np.complex128)
-        terms.real = (high + constant) - constant
-        terms.imag = (high - terms.real) + pairs.low[part]
-        sums.add(codes, terms)
-    return sums.total()
-
-
 def _exponents(groups: Groups, values: np.ndarray) -> np.ndarray:
     """For each group, the e for which its values lie below 2**e."""
     top = np.zeros(groups.count)
@@ -269,7 +270,7 @@ def _sum_squares_on(groups: Groups, values: np.ndarray, exponent: int) -> tuple[
     on_grid, on_square_grid = float(_cutter(exponent, room)), float(_cutter(2 * exponent, room))
     split = float(np.ldexp(1.5, max(exponent + 26, -1000)))
     sums, squares = _Sums(groups.count), _Sums(groups.count)
-    size = min(_ROWS, len(values))
+    size = max(min(_ROWS, len(values)), 1)
     buffers = [np.empty(size) for _ in range(4)]
     pairs = np.empty(size, np.complex128)
     for start in range(0, len(values), size):

@@ -51,7 +51,7 @@ class _Moments(Combiner):
         return self if self.exact else replace(self, retractable=False)
 
     def lower(self, schema: pa.Schema) -> Lowered:
-        expr = number_input(self, self.input, schema)
+        expr = number_input(replace(self, retractable=True), self.input, schema)
         orders = range(3, self._order + 1)
         if self.exact:
             sums = [Part(ExactSumFn(order), (expr,)) for order in (1, 2, *orders)]
@@ -82,6 +82,9 @@ class _Spread(_Moments):
         if self.exact:
             return 0.0
         bound = spread_bound(magnitudes, count)
+        if not self.retractable:
+            size = max(magnitudes, default=0.0)
+            bound += (count + 8) * 2.0**-50 * size * size
         return math.sqrt(bound) if self._root else bound
 
     def _finish_fast(self, parts: Sequence[Accumulators]) -> pa.Array:

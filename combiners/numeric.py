@@ -16,3 +16,8 @@ def number_input(who: Combiner, given: Input, schema: pa.Schema) -> Expr:
     if pa.types.is_decimal(kind):
         return expression(given).cast(pa.float64())
     raise refuse(who, given, kind, "numbers")
+
+
+def as_float(expr: Expr, schema: pa.Schema) -> Expr:
+    """The expression as float64; as it is, if it is that."""
+    return expr if expr.type(schema) == pa.float64() else expr.cast(pa.float64())

@@ -183,12 +183,17 @@ def _finish_decimal(output: pa.DataType) -> Finish:
             value = (int(top[at]) << 128) + ((int(hi[at]) & (2**64 - 1)) << 64) + (int(lo[at]) & (2**64 - 1))
             if abs(value) >= limit:
                 raise OutOfRange(f"a sum has more than 38 digits, outside {output}: sum a float cast instead")
-        raw = np.empty((len(lo), 2), np.int64)
-        raw[:, 0], raw[:, 1] = lo, hi
-        validity = pa.array(~missing).buffers()[1] if missing.any() else None
-        return pa.Array.from_buffers(output, len(lo), [validity, pa.py_buffer(raw)])
+        return decimals(lo, hi, missing, output)
 
     return finish
+
+
+def decimals(low: np.ndarray, high: np.ndarray, missing: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Decimals from the two lanes of their unscaled values, null where missing."""
+    raw = np.empty((len(low), 2), np.int64)
+    raw[:, 0], raw[:, 1] = low, high
+    validity = pa.array(~missing).buffers()[1] if missing.any() else None
+    return pa.Array.from_buffers(kind, len(low), [validity, pa.py_buffer(raw)])
 
 
 def _lanes_of(column: Column) -> list[np.ndarray]:

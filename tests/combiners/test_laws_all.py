@@ -29,18 +29,22 @@ ARGUMENTS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "ArgMax": [(("x", "y"), {})],
     "ArgMin": [(("x", "y"), {})],
     "BottomK": [(("x", 2), {}), (("x", 2, "y"), {})],
+    "Correlation": [(("x", "y"), {})],
     "Count": [((), {}), (("x",), {})],
     "CountDistinct": [(("x",), {}), ((["x", "y"],), {})],
+    "Covariance": [(("x", "y"), {})],
     "Fingerprint": [(("x",), {}), ((["x", "y"],), {})],
     "First": [(("x", "y"), {})],
     "HeavyHitters": [(("x", 2), {}), (("x", 3), {"error": 0.5, "confidence": 0.6, "length": 2})],
     "Histogram": [(("x", [-1, 0, 2]), {})],
     "Last": [(("x", "y"), {})],
+    "LinearRegression": [(("x", "y"), {})],
     "PerKey": [((uc.Max("x"), "k"), {}), ((uc.Sum("x"), "k"), {}), ((uc.PerKey(uc.Count(), "k"), "x"), {})],
     "Quantile": [(("x", 0.3), {})],
     "Quantiles": [(("x", [0, 0.3, 1]), {})],
     "Struct": [((), {"a": uc.Max("x"), "b": uc.Count("x"), "c": uc.Max("x", retractable=False)})],
     "TopK": [(("x", 2), {}), (("x", 2, "y"), {})],
+    "WeightedMean": [(("x", "y"), {})],
 }
 
 # Combiners that are made with methods and operators, on the types for which they are meant.
