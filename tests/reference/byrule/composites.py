@@ -31,6 +31,10 @@ class Composite(Node):
         """The children that see events: those that are not finished."""
         return [] if self.finished else [child for child in self.children if not child.finished]
 
+    def start(self, now: Now) -> None:
+        for child in self.children:
+            child.start(now)
+
     def rows(self, rows: Sequence[Row], now: Now) -> None:
         for child in self.active(now):
             child.rows(rows, now)
@@ -52,20 +56,21 @@ class Composite(Node):
         """rule 25: children that would fire are fired, others keep their state."""
         firing = [child for child in self.active(now) if child.ready(now)]
         asked = [mode for child in firing for mode in child.fire(now)]
-        self.fired(firing)
+        self.fired(firing, now)
         return asked
 
-    def fired(self, firing: list[Node]) -> None:
+    def fired(self, firing: list[Node], now: Now) -> None:
         """These children have fired."""
 
-    def close(self) -> None:
+    def close(self, now: Now) -> None:
         for child in self.children:
-            child.close()
+            child.close(now)
 
-    def renew(self, at: int) -> None:
+    def renew(self, at: int, now: Now) -> None:
         """Reset a child that is finished."""
         if self.children[at].finished:
             self.children[at] = node(self.children[at].spec)
+            self.children[at].start(now)
 
     def merged(self, sources: Sequence[Self], now: Now) -> None:
         super().merged(sources, now)
@@ -74,7 +79,7 @@ class Composite(Node):
 
 
 class FirstOf(Composite):
-    def fired(self, firing: list[Node]) -> None:
+    def fired(self, firing: list[Node], now: Now) -> None:
         self.finished = any(child.finished for child in firing)  # rule 23
 
 
@@ -128,8 +133,8 @@ class SequenceOf(Composite):
         self._move_on()
         return asked
 
-    def close(self) -> None:
-        super().close()
+    def close(self, now: Now) -> None:
+        super().close(now)
         self._move_on()
 
     def _move_on(self) -> None:
@@ -149,16 +154,16 @@ class SequenceOf(Composite):
 class Repeatedly(Composite):
     def fire(self, now: Now) -> list[str]:
         asked = self.children[0].fire(now)
-        self.renew(0)  # rule 23
+        self.renew(0, now)  # rule 23
         return asked
 
-    def close(self) -> None:
-        super().close()
-        self.renew(0)
+    def close(self, now: Now) -> None:
+        super().close(now)
+        self.renew(0, now)
 
     def merged(self, sources: Sequence[Self], now: Now) -> None:
         super().merged(sources, now)
-        self.renew(0)
+        self.renew(0, now)
 
 
 class RepeatCount(Repeatedly):
@@ -181,17 +186,17 @@ class RepeatUntil(Composite):
     def specs(self) -> Sequence[Any]:
         return [self.spec.child, self.spec.until]
 
-    def fired(self, firing: list[Node]) -> None:
+    def fired(self, firing: list[Node], now: Now) -> None:
         self.finished = self.children[1] in firing  # rule 23: finished when u fires
-        self.renew(0)
+        self.renew(0, now)
 
-    def close(self) -> None:
-        super().close()
-        self.renew(0)
+    def close(self, now: Now) -> None:
+        super().close(now)
+        self.renew(0, now)
 
     def merged(self, sources: Sequence[Self], now: Now) -> None:
         super().merged(sources, now)
-        self.renew(0)
+        self.renew(0, now)
 
 
 class AfterWatermark(Composite):
@@ -211,10 +216,7 @@ class AfterWatermark(Composite):
         return [child for child in (self.early, self.late) if child is not None]
 
     def active(self, now: Now | None) -> list[Node]:
-        if self.on_time_done:
-            deciding = self.late
-        else:
-            deciding = self.early if now is None or not now.passed else None
+        deciding = self.late if self.on_time_done else self.early if now is None or not now.passed else None
         return [] if self.finished or deciding is None else [deciding]
 
     def due(self, domain: str, now: Now) -> bool:
@@ -238,13 +240,15 @@ class AfterWatermark(Composite):
     def merged(self, sources: Sequence[Self], now: Now) -> None:
         if not now.passed:
             # rule 18: the end is ahead of the watermark (again), so it is in its early phase.
-            if self.early is not None:
-                self.early.merged([source.early for source in sources if not source.on_time_done] or [self.early], now)
+            before = [source.early for source in sources if source.early is not None and not source.on_time_done]
+            if before:
+                self.early.merged(before, now)
             return
         self.on_time_done = any(source.on_time_done for source in sources)  # D9
         self.finished = any(source.finished for source in sources)
-        if self.late is not None and self.on_time_done:
-            self.late.merged([source.late for source in sources if source.on_time_done], now)
+        after = [source.late for source in sources if source.late is not None and source.on_time_done]
+        if after:
+            self.late.merged(after, now)
 
 
 class _Repeated:
@@ -254,17 +258,17 @@ class _Repeated:
         self.children = (child,)
 
 
-KINDS: dict[str, type[Node]] = {
-    "_Repeated": Repeatedly,
-    "UserTrigger": user.UserNode,
-    **{
-        kind.__name__: kind
-        for kind in (FirstOf, AllOf, SequenceOf, Repeatedly, RepeatCount, RepeatUntil, AfterWatermark)
-    },
-    **{
-        name: getattr(leaves, name)
-        for name in (
-            "AfterCount AfterBytes AfterDelay AtPeriod WatermarkPercentile OnPunctuation OnResult Always Never".split()
-        )
-    },
-}
+_LEAVES = (
+    leaves.AfterCount,
+    leaves.AfterBytes,
+    leaves.AfterDelay,
+    leaves.AtPeriod,
+    leaves.WatermarkPercentile,
+    leaves.OnPunctuation,
+    leaves.OnResult,
+    leaves.Always,
+    leaves.Never,
+)
+_COMPOSITES = (FirstOf, AllOf, SequenceOf, Repeatedly, RepeatCount, RepeatUntil, AfterWatermark)
+KINDS: dict[str, type[Node]] = {kind.__name__: kind for kind in (*_LEAVES, *_COMPOSITES)}
+KINDS |= {"_Repeated": Repeatedly, "UserTrigger": user.UserNode}

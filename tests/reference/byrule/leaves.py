@@ -24,9 +24,8 @@ class Now:
     watermark: int
     before: int  # the watermark from before the step
     percentile: Callable[[float], int]
-    percentile_before: Callable[[float], int]
-    born_passed: bool  # had it passed when it came to be?
     result: Callable[[], Row | None]
+    each_batch: bool = False
 
     @property
     def passed(self) -> bool:
@@ -46,6 +45,9 @@ class Node:
     def __init__(self, spec: Any) -> None:
         self.spec = spec
         self.finished = False
+
+    def start(self, now: Now) -> None:
+        """The window came to be, or this trigger is reset."""
 
     def rows(self, rows: Sequence[Row], now: Now) -> None:
         """Rows came to the window."""
@@ -70,7 +72,7 @@ class Node:
         self.finished = True  # rule 24
         return []
 
-    def close(self) -> None:
+    def close(self, now: Now) -> None:
         """The asking is over."""
 
     def merged(self, sources: Sequence[Self], now: Now) -> None:
@@ -100,7 +102,8 @@ class AfterCount(Node):
 class AfterBytes(AfterCount):
     def size(self, row: Row) -> int:
         names = row if self.spec.of is None else self.spec.of
-        return sum(len(row[name].encode()) if isinstance(row[name], str) else 8 for name in names)  # D13
+        known = [row[name] for name in names if row[name] is not None]
+        return sum(len(value.encode()) if isinstance(value, str) else 8 for value in known)  # D13
 
 
 class AfterDelay(Node):
@@ -136,13 +139,31 @@ class AtPeriod(AfterDelay):
 
 
 class WatermarkPercentile(Node):
+    """rule 21: fires when the percentile comes to the end, not where it already was there (D8)."""
+
+    def __init__(self, spec: Any) -> None:
+        super().__init__(spec)
+        self.ahead = False
+
+    def _reached(self, now: Now) -> bool:
+        return now.percentile(self.spec.percent) >= now.end
+
+    def start(self, now: Now) -> None:
+        self.ahead = not self._reached(now)
+
+    def rows(self, rows: Sequence[Row], now: Now) -> None:
+        # rule 12: the watermark of each bundle runs from the beginning of time.
+        self.ahead = self.ahead or now.each_batch
+
     def due(self, domain: str, now: Now) -> bool:
-        crossed = now.percentile_before(self.spec.percent) < now.end
-        return domain == "event" and crossed and self.ready(now)
+        return domain == "event" and self.ready(now)
 
     def ready(self, now: Now) -> bool:
-        # rule 21
-        return not self.finished and not now.born_passed and now.percentile(self.spec.percent) >= now.end
+        return self.ahead and not self.finished and self._reached(now)
+
+    def merged(self, sources: Sequence[Self], now: Now) -> None:
+        self.ahead = self.ahead or any(source.ahead for source in sources)
+        self.finished = any(source.finished for source in sources) and self._reached(now)  # D9
 
 
 class _OfRows(Node):

@@ -12,7 +12,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def micros(value: Any) -> int:
-    """An instant given as microseconds, a datetime or an ISO text; without a zone it is UTC; None is the end of time."""
+    """An instant given as microseconds, a datetime or an ISO text (without a zone: UTC); None is the end of time."""
     if value is None:
         return MAX_TIME
     if isinstance(value, str):

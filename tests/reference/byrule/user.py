@@ -1,9 +1,10 @@
 """Triggers of the user's own (rule 28).
 
 The protocol, as `uc.UserTrigger` and `uc.TriggerContext` have it: a class with `on_element(row, window, ctx)`,
-`on_merge(sources, ctx)` and `on_timer(tag, time, ctx)`. `ctx` has `window`, `watermark`, `processing_time`, `state` (a dict
-by tag), `timers`, `set_timer(tag, time, domain)`, `delete_timer(tag)`, `fire(mode)` with mode "default", "accumulate" or
-"clear", and `finish()`. Every place of a user trigger in a tree has a context of its own in every window.
+`on_merge(sources, ctx)` and `on_timer(tag, time, ctx)`. `ctx` has `window`, `watermark`, `processing_time`,
+`state` (a dict by tag), `timers`, `set_timer(tag, time, domain)`, `delete_timer(tag)`, `fire(mode)` with mode
+"default", "accumulate" or "clear", and `finish()`. Every place of a user trigger in a tree has a context of its
+own in every window.
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ class UserNode(Node):
         self.ctx = Context()
 
     def _see(self, now: Now) -> Context:
-        self.ctx.window, self.ctx.watermark, self.ctx.processing_time = (now.start, now.end), now.watermark, now.clock
+        self.ctx.window, self.ctx.watermark, self.ctx.processing_time = (
+            (now.start, now.end),
+            now.watermark,
+            now.clock,
+        )
         return self.ctx
 
     def rows(self, rows: Sequence[Row], now: Now) -> None:
@@ -59,7 +64,8 @@ class UserNode(Node):
         return not self.finished and bool(self._due(domain, now))
 
     def deadline(self) -> int | None:
-        return min((t for t, domain in self.ctx.timers.values() if domain == "processing"), default=None)
+        times = [t for t, domain in self.ctx.timers.values() if domain == "processing" and not self.finished]
+        return min(times, default=None)
 
     def look(self, now: Now) -> None:
         if now.phase == "rows":
@@ -78,7 +84,7 @@ class UserNode(Node):
         self.finished = self.ctx.finishing
         return asked
 
-    def close(self) -> None:
+    def close(self, now: Now) -> None:
         self.ctx.asked = []
         self.finished = self.finished or self.ctx.finishing
 

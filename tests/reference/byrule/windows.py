@@ -78,7 +78,8 @@ def _calendar(window: Any, t: int) -> Window:
     zone = ZoneInfo(window.tz)
     today = (EPOCH + timedelta(microseconds=t)).astimezone(zone).date()
     first = _first_date(window, today)
-    following = _first_date(window, first + timedelta(days={"day": 1, "week": 7, "month": 31, "quarter": 95, "year": 366}[window.unit]))
+    beyond = {"day": 1, "week": 7, "month": 31, "quarter": 95, "year": 366}[window.unit]
+    following = _first_date(window, first + timedelta(days=beyond))
     return _midnight(first, zone), _midnight(following, zone)
 
 

@@ -1,0 +1,245 @@
+"""Runs transcripts through the operator and through this model, and tells where they part.
+
+`python tests/reference/byrule/agree.py 0 500` shows the disagreements of these seeds, made small.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import pyarrow as pa
+
+import uncombine as uc
+from reference.byrule.runner import Result, run
+from reference.byrule.transcripts import NOON, SCHEMA, Restless, shrink, transcripts
+from uncombine.triggers.language import walk
+
+FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+PANE = (
+    "index",
+    "nonspeculative_index",
+    "timing",
+    "is_first",
+    "is_last",
+    "watermark",
+    "processing_time",
+    "trigger",
+)
+Weighted = list[tuple[dict[str, Any], int]]
+
+
+# What DECISIONS.md asks: here as the operator answers.
+QUESTIONS = {"holds_when_passed": False}
+
+
+def open_point(options: dict[str, Any]) -> str | None:
+    """The point under which DECISIONS.md says why the two part over such options, if it does."""
+    trigger = uc.Repeatedly(uc.AfterWatermark()) if options["trigger"] is None else options["trigger"]
+    parts = list(walk(trigger))
+
+    def has(*kinds: type) -> bool:
+        return any(isinstance(part, kinds) for part in parts)
+
+    sessions, changelog = isinstance(options["window"], uc.Sessions), options["diff"] is not None
+    merging = sessions or getattr(options["window"], "merge_windows", None) is not None
+    if options["closing"] == "always":
+        return "P1"
+    if options["watermark"] == "each_batch":
+        plain = trigger == uc.Repeatedly(uc.AfterWatermark()) and not (changelog and sessions)
+        return None if plain else "P2"
+    if merging and options["allow_finish"]:
+        return "P3"
+    if has(uc.UserTrigger) and has(uc.WatermarkPercentile):
+        return "P4"
+    late = [part.late for part in parts if isinstance(part, uc.AfterWatermark) and part.late is not None]
+    again = any(isinstance(inner, uc.AfterWatermark) for one in late for inner in walk(one))
+    if again or (has(uc.RepeatCount) and has(uc.AfterWatermark)):
+        return "P5"
+    if any(isinstance(part, Restless) and part.ends for part in parts):
+        return "P6"
+    if changelog and sessions and (has(uc.UserTrigger) or options["timestamp"] in ("earliest", "latest")):
+        return "P7"
+    return None
+
+
+def count(rows: Weighted) -> int:
+    return sum(weight for _, weight in rows)
+
+
+def total(rows: Weighted) -> int | None:
+    known = [(row["x"], weight) for row, weight in rows if row["x"] is not None]
+    # No difference at all is as if nothing had come.
+    net, sum_ = sum(weight for _, weight in known), sum(x * weight for x, weight in known)
+    return sum_ if net or sum_ else None
+
+
+def highest(rows: Weighted) -> int | None:
+    weights: dict[int, int] = {}
+    for row, weight in rows:
+        if row["x"] is not None:
+            weights[row["x"]] = weights.get(row["x"], 0) + weight
+    return max((x for x, weight in weights.items() if weight > 0), default=None)
+
+
+def by_operator(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+    combiners: dict[str, Any] = {"n": uc.Count(), "total": uc.Sum("x")}
+    if not (options["diff"] and options["mode"] == "discarding"):
+        combiners["hi"] = uc.Max("x")
+    tables = [
+        uc.Elements(pa.Table.from_pylist([dict(row) for row in entry.rows], SCHEMA), entry.at)
+        if isinstance(entry, uc.Elements)
+        else entry
+        for entry in script
+    ]
+    table = uc.local.run(tables, **options, schema=SCHEMA, **combiners)
+    plain = table
+    for at, field in enumerate(plain.schema):
+        plain = plain.set_column(at, field.name, plain[field.name].cast(_without_times(field.type)))
+    rows = []
+    for row in plain.to_pylist():
+        window = row["window"]
+        pane = {name: row["pane"][name] for name in PANE}
+        rows.append({**row, "window": None if window is None else (window["start"], window["end"]), "pane": pane})
+    counts = uc.local.counts(table)
+    late = uc.local.late_rows(table)
+    return {
+        "rows": rows,
+        **{name: counts[name] for name in ("dropped", "finished", "unassigned", "bad", "held")},
+        "dropped_rows": sorted(uc.local.dropped_rows(table)),
+        "late": 0 if late is None else late.num_rows,
+        "output_watermarks": uc.local.output_watermarks(table),
+    }
+
+
+def _without_times(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, _without_times(f.type)) for f in kind])
+    return kind
+
+
+def by_rule(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+    aggregates = {"n": count, "total": total, "hi": highest}
+    if options["diff"] and options["mode"] == "discarding":
+        del aggregates["hi"]
+    default = uc.Repeatedly(uc.AfterWatermark())
+    result: Result = run(script, aggregates=aggregates, default_trigger=default, **{**QUESTIONS, **options})
+    return {
+        "rows": [_shown(row) for row in result.rows],
+        "dropped": result.dropped,
+        "finished": result.finished,
+        "unassigned": result.unassigned,
+        "bad": result.bad,
+        "held": len(result.live),
+        "dropped_rows": sorted(result.dropped_rows),
+        "late": len(result.late_rows),
+        "output_watermarks": result.output_watermarks,
+    }
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Times beyond the years that can be shown come as the first or last that can."""
+    window, pane = row["window"], dict(row["pane"])
+    for name in ("watermark", "processing_time"):
+        pane[name] = _clip(pane[name])
+    return {
+        **row,
+        "window": None if window is None else tuple(map(_clip, window)),
+        "event_time": _clip(row["event_time"]),
+        "pane": pane,
+    }
+
+
+def _clip(time: int) -> int:
+    return max(FIRST, min(time, LAST))
+
+
+def difference(script: list[Any], options: dict[str, Any]) -> str | None:
+    """What the two say otherwise of a transcript, or None."""
+    try:
+        theirs = by_operator(script, options)
+    except Exception:
+        return "the operator fails:\n" + traceback.format_exc(limit=-4)
+    ours = by_rule(script, options)
+    for at, (one, other) in enumerate(zip(theirs["rows"], ours["rows"], strict=False)):
+        if one != other:
+            return f"row {at}\n  operator {short(one)}\n  by rule  {short(other)}"
+    for name, value in ours.items():
+        if theirs[name] != value:
+            if name == "rows":
+                longer = max(theirs["rows"], value, key=len)
+                who = "operator" if longer is theirs["rows"] else "by rule"
+                rest = longer[min(len(value), len(theirs["rows"])) :]
+                return f"more rows from {who}: " + "\n   ".join(map(short, rest))
+            return f"{name}: operator {theirs[name]}, by rule {value}"
+    return None
+
+
+def kind_of(found: str | None) -> str | None:
+    """What sort of difference it is, so that shrinking does not wander off to another."""
+    return None if found is None else found.split()[0]
+
+
+def short(row: dict[str, Any]) -> str:
+    def t(time: int) -> str:
+        return f"{(time - NOON) / 1e6:g}"
+
+    window = None if row["window"] is None else [t(bound) for bound in row["window"]]
+    pane = row["pane"]
+    rest = {name: value for name, value in row.items() if name not in ("window", "pane", "event_time")}
+    return (
+        f"{rest} {window} @{t(row['event_time'])} {pane['timing']} {pane['index']}/{pane['nonspeculative_index']}"
+        f" {'first ' * pane['is_first']}{'last ' * pane['is_last']}{pane['trigger']}"
+        f" wm {t(pane['watermark'])} pt {t(pane['processing_time'])}"
+    )
+
+
+def told(script: list[Any], options: dict[str, Any]) -> str:
+    """A transcript for people; times are seconds from noon."""
+
+    def t(time: int | None) -> str:
+        return "none" if time is None else f"{(time - NOON) / 1e6:g}"
+
+    def brief(row: dict[str, Any]) -> str:
+        return f"{'-' if row['d'] < 0 else '+'}{t(row['ts'])}:{row['k']},{row['j']},{row['x']}"
+
+    lines = [f"{name}={value!r}" for name, value in options.items()]
+    for at, entry in enumerate(script):
+        match entry:
+            case uc.Elements(rows, when):
+                lines.append(f"{at} elements [{' '.join(map(brief, rows))}] at {t(when)}")
+            case uc.Watermark(time, source):
+                lines.append(f"{at} watermark {t(time)} of {source}")
+            case _:
+                lines.append(f"{at} clock {t(entry.t)}")
+    return "\n".join(lines)
+
+
+def main(first: int, last: int, most: int = 5) -> None:
+    bad: list[int] = []
+    skipped: dict[str, int] = {}
+    for seed in range(first, last):
+        script, options = transcripts(seed)
+        if point := open_point(options):
+            skipped[point] = skipped.get(point, 0) + 1
+            continue
+        found = difference(script, options)
+        if found is None:
+            continue
+        bad.append(seed)
+        if len(bad) <= most:
+            kind = kind_of(found)
+            small = shrink(script, lambda s, o=options, k=kind: bool(s) and kind_of(difference(s, o)) == k)
+            print(f"--- seed {seed}\n{told(small, options)}\n{difference(small, options)}", flush=True)
+    print(f"{len(bad)} of {last - first} disagree: {bad}; left out: {skipped}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

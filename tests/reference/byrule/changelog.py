@@ -1,0 +1,72 @@
+"""Sessions over a changelog, which can fall apart (rule 40)."""
+
+from __future__ import annotations
+
+from .options import Datum, Key, Live, Options
+from .windows import Window, components, hull, merges
+
+
+def applies(options: Options) -> bool:
+    return options.diff is not None and merges(options.window)
+
+
+def consolidated(data: list[Datum]) -> list[Datum]:
+    """The data without rows that were taken back."""
+    left: list[Datum] = []
+    for datum in data:
+        same = next((d for d in left if d.t == datum.t and _bare(d) == _bare(datum)), None)
+        if same is None:
+            left.append(Datum(datum.row, datum.t, datum.weight, datum.in_time))
+        else:
+            same.weight += datum.weight
+    return [datum for datum in left if datum.weight]
+
+
+def _bare(datum: Datum) -> list[tuple[str, object]]:
+    return sorted((name, value) for name, value in datum.row.items() if name != "d")
+
+
+def sessions(options: Options, data: list[Datum]) -> list[Window]:
+    """The sessions of the times that have rows: those whose diffs do not add up to zero."""
+    counts: dict[int, int] = {}
+    for datum in data:
+        counts[datum.t] = counts.get(datum.t, 0) + datum.weight
+    there = [(t, t + int(options.window.gap)) for t, count in counts.items() if count]
+    return [hull(group) for group in components(options.window, there)]
+
+
+class Reshuffle:
+    """The windows of one key before and after rows came to it (D16)."""
+
+    def __init__(self, options: Options, key: Key, old: dict[Window, Live], data: list[Datum]) -> None:
+        self.old, self.gap = old, int(options.window.gap)
+        self.new = sessions(options, data)
+        ended = [window for window in old if window not in self.new]
+        # An ended session goes on in all new ones that share an instant with it. With none, it stays, empty, as long
+        # as it owes something.
+        self.parts = {window: [part for part in self.new if _meet(window, part)] for window in ended}
+        self.empty = [window for window in ended if not self.parts[window]]
+
+    def sources(self, window: Window) -> list[Live]:
+        """The old windows that a window goes on from."""
+        if window in self.old:
+            return [self.old[window]]
+        return [self.old[ended] for ended, parts in self.parts.items() if window in parts]
+
+    def debts(self, window: Window) -> list[dict[str, object]]:
+        """What a new window owes: all of an ended session's debts go to the first of its parts."""
+        if window in self.old:
+            return self.old[window].debts
+        return [
+            row for ended, parts in self.parts.items() if parts and parts[0] == window for row in self.old[ended].debts
+        ]
+
+    def told(self, t: int) -> list[Window]:
+        """The windows that hear of a row of this time: those that share an instant with the one that it opened, and
+        what became of the one that it was in."""
+        near = [window for window in [*self.new, *self.empty] if _meet((t, t + self.gap), window)]
+        return near + [part for ended, parts in self.parts.items() if ended[0] <= t < ended[1] for part in parts]
+
+
+def _meet(a: Window, b: Window) -> bool:
+    return a[0] < b[1] and b[0] < a[1]

@@ -1,0 +1,304 @@
+"""One step after the other (rules 5, 6, 9 and 11 to 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import changelog
+from .emitting import expiry, fire, has_value, hold, results, shown, taken
+from .leaves import Now, Row
+from .options import Datum, Key, Live, Options, new_window, order
+from .times import MAX_TIME, MIN_TIME, micros, plus
+from .windows import Window, assign, components, hull, merges
+
+
+@dataclass
+class Arrival:
+    """A good row with its windows, which may be none."""
+
+    place: int
+    key: Key
+    datum: Datum
+    windows: list[Window]
+
+
+@dataclass
+class Operator:
+    options: Options
+    windows: dict[Key, dict[Window, Live]] = field(default_factory=dict)
+    changelog: dict[Key, list[Datum]] = field(default_factory=dict)  # rule 40
+    clock: int = MIN_TIME
+    watermark: int = MIN_TIME  # rule 7
+    output_watermark: int = MIN_TIME
+    percentile: Callable[[float], int] = lambda percent: MIN_TIME
+    each_batch: bool = False
+    dropped: int = 0
+    finished: int = 0
+    unassigned: int = 0
+    bad: int = 0
+    late_rows: list[Row] = field(default_factory=list)
+    dropped_places: list[int] = field(default_factory=list)
+
+    def step(
+        self,
+        rows: list[Row],
+        clock: int,
+        watermark: int,
+        percentile: Callable[[float], int],
+        each_batch: bool = False,
+    ) -> list[Row]:
+        """rule 13: one step, with what it emits."""
+        self.dropped_places, self.each_batch = [], each_batch
+        out: list[Row] = []
+        # 13 a.
+        self.clock = max(self.clock, clock)
+        for live in self.lives():
+            if live.trigger.due("processing", self.now(live, "processing")):
+                out += self.ask(live, "processing", self.watermark)
+        # 13 b and c.
+        touched: set[int] = set()
+        for round_ in self.rounds(self.good(rows)):
+            taken_back, got, duplicates = self.incorporate(round_)
+            out += taken_back
+            out += duplicates
+            for live, come in got:
+                out += self.ask(live, "rows", self.watermark, come)
+            touched |= {id(live) for live, _ in got}
+        # 13 d.
+        before, percentile_before = self.watermark, self.percentile
+        reached = MAX_TIME if each_batch else max(self.watermark, watermark)  # rules 12, 7
+        self.percentile = (lambda percent: MAX_TIME) if each_batch else percentile
+        for live in self.lives():
+            if each_batch and id(live) not in touched:
+                continue  # rule 12: windows fire in a bundle iff they got rows in it
+            if live.trigger.due("event", self.now(live, "watermark", reached, before)):
+                out += self.ask(live, "watermark", reached, before=before, expires=not each_batch)
+        # 13 e.
+        if each_batch:
+            self.percentile = percentile_before  # rule 12: windows do not expire by it
+        else:
+            self.watermark = reached
+            out += self.expire()
+        # rule 37.
+        least = min((hold(self.options, live, self.watermark) for live in self.lives()), default=MAX_TIME)
+        self.output_watermark = max(self.output_watermark, min(self.watermark, least))
+        return out
+
+    def lives(self) -> list[Live]:
+        """All windows in the state, in the order of rule 16."""
+        return sorted(
+            (live for of_key in self.windows.values() for live in of_key.values()),
+            key=lambda live: live.order,
+        )
+
+    def next_timer(self) -> int | None:
+        """The next instant of processing time at which something is due."""
+        return min((at for live in self.lives() if (at := live.trigger.deadline()) is not None), default=None)
+
+    # -- asking one window
+
+    def now(self, live: Live, phase: str, watermark: int | None = None, before: int | None = None) -> Now:
+        seen = self.watermark if watermark is None else watermark
+
+        def result() -> Row | None:
+            return results(self.options, live.contents) if has_value(self.options, live) else None
+
+        return Now(
+            phase,
+            live.start,
+            live.end,
+            self.clock,
+            seen,
+            self.watermark if before is None else before,
+            self.percentile,
+            result,
+            self.each_batch,
+        )
+
+    def ask(
+        self,
+        live: Live,
+        phase: str,
+        watermark: int,
+        rows: list[Datum] | None = None,
+        before: int | None = None,
+        expires: bool = True,
+    ) -> list[Row]:
+        """rule 15: once; the trigger takes note, and fires if it would."""
+        now = self.now(live, phase, watermark, before)
+        if rows:
+            live.trigger.rows([datum.row for datum in rows], now)
+        live.trigger.look(now)
+        out: list[Row] = []
+        if live.trigger.ready(now):
+            asked = live.trigger.fire(now)
+            live.trigger.close(now)
+            out = fire(self.options, live, phase, watermark, self.clock, asked, expires)
+        live.trigger.close(now)
+        return out
+
+    # -- taking rows in
+
+    def good(self, rows: list[Row]) -> list[Arrival]:
+        """The rows that are not bad."""
+        found: list[Arrival] = []
+        for place, row in enumerate(rows):
+            if row[self.options.time] is None:
+                self.bad += 1  # rule 11
+                continue
+            t = micros(row[self.options.time])
+            if self.clock != MIN_TIME and t > plus(self.clock, self.options.max_future):
+                self.bad += 1  # rule 11
+                continue
+            windows = assign(self.options.window, t, row)
+            self.unassigned += not windows  # rule 3
+            key = tuple(row[name] for name in self.options.by)
+            weight = 1 if self.options.diff is None else int(row[self.options.diff])  # rule 38
+            found.append(Arrival(place, key, Datum(row, t, weight, t >= self.output_watermark), windows))
+        return found
+
+    def rounds(self, arrivals: list[Arrival]) -> list[list[Arrival]]:
+        """rule 14: the r-th row of every key, in event time, then input order, is of round r."""
+        if self.options.granularity == "bundle":
+            return [arrivals]
+        rounds: list[list[Arrival]] = []
+        seen: dict[Key, int] = {}
+        for arrival in sorted(arrivals, key=lambda arrival: (arrival.datum.t, arrival.place)):
+            r = seen[arrival.key] = seen.get(arrival.key, -1) + 1
+            if r == len(rounds):
+                rounds.append([])
+            rounds[r].append(arrival)
+        return rounds
+
+    def incorporate(self, arrivals: list[Arrival]) -> tuple[list[Row], list[tuple[Live, list[Datum]]], list[Row]]:
+        """13 b: what is taken back at once, the windows that got rows with these, and the panes of late="duplicate"."""
+        taken_back: list[Row] = []
+        got: list[tuple[Live, list[Datum]]] = []
+        duplicates: list[Row] = []
+        for key in dict.fromkeys(arrival.key for arrival in arrivals):
+            mine = [arrival for arrival in arrivals if arrival.key == key]
+            opened = [window for arrival in mine for window in arrival.windows]
+            lives = self.windows.setdefault(key, {})
+            if not merges(self.options.window):
+                groups = [[window] for window in sorted(set(opened))]
+            else:
+                groups = components(self.options.window, [*lives, *opened])
+            kept: list[Arrival] = []
+            for group in groups:
+                came = [arrival for arrival in mine if any(window in group for window in arrival.windows)]
+                if not came:
+                    continue
+                merged = hull(group)
+                if self.watermark >= plus(merged[1], self.options.allowed_lateness):
+                    duplicates += self.too_late(key, merged, came)  # rule 9
+                    continue
+                if changelog.applies(self.options):
+                    kept += came
+                    continue
+                sources = [lives[window] for window in group if window in lives]
+                live = self.merge(key, merged, sources)
+                if live.trigger.finished:
+                    self.finished += len(came)  # rule 26
+                    continue
+                for source in sources:
+                    del lives[source.window]
+                lives[merged] = live
+                if self.options.eager_retractions:
+                    taken_back += self.take_back(live)
+                live.contents += [arrival.datum for arrival in came]
+                live.news = True
+                got.append((live, [arrival.datum for arrival in came]))
+            if kept:
+                got += self.reshuffle(key, [arrival.datum for arrival in kept], taken_back)
+            if not self.windows[key]:
+                del self.windows[key]
+        taken_back.sort(key=self.order)
+        return taken_back, sorted(got, key=lambda pair: pair[0].order), sorted(duplicates, key=self.order)
+
+    def order(self, row: Row) -> Any:
+        """rule 16: where an output row stands among those of its phase."""
+        return order(tuple(row[name] for name in self.options.by), row["window"] or (MIN_TIME, MAX_TIME))
+
+    def merge(self, key: Key, window: Window, sources: list[Live]) -> Live:
+        """rule 6: the window that takes over from its sources; itself, if it is one that grew no further."""
+        if len(sources) == 1 and sources[0].window == window:
+            return sources[0]
+        live = new_window(key, window, self.watermark, self.options.trigger)
+        live.trigger.start(self.now(live, "rows"))
+        same = next((source for source in sources if source.window == window), None)
+        if same is not None:
+            live.born, live.index, live.not_early, live.last = (
+                same.born,
+                same.index,
+                same.not_early,
+                same.last,
+            )  # D6
+        if sources:
+            live.contents = [datum for source in sources for datum in source.contents]
+            live.news = any(source.news for source in sources)
+            live.debts = [row for source in sources for row in source.debts]
+            live.trigger.merged([source.trigger for source in sources], self.now(live, "rows"))
+        return live
+
+    def reshuffle(self, key: Key, came: list[Datum], taken_back: list[Row]) -> list[tuple[Live, list[Datum]]]:
+        """rule 40: the sessions of a key over a changelog, worked out anew."""
+        old = self.windows[key]
+        data = self.changelog[key] = changelog.consolidated([*self.changelog.get(key, []), *came])
+        change = changelog.Reshuffle(self.options, key, old, data)
+        lives: dict[Window, Live] = {}
+        for window in [*change.new, *change.empty]:
+            live = self.merge(key, window, change.sources(window))
+            live.debts = change.debts(window) if window in change.new else live.debts
+            lives[window] = live
+        got: list[tuple[Live, list[Datum]]] = []
+        for window, live in lives.items():
+            heard = [datum for datum in came if window in change.told(datum.t)]
+            live.contents = [datum for datum in data if window[0] <= datum.t < window[1]]
+            live.news = live.news or bool(heard) or window not in old
+            if heard:
+                got.append((live, heard))
+            if self.options.eager_retractions:
+                taken_back += self.take_back(live)
+        self.windows[key] = lives
+        return got
+
+    def take_back(self, live: Live) -> list[Row]:
+        """rule 33: eager retractions of windows that stop to exist."""
+        gone = [row for row in live.debts if row["window"] != shown(live)]
+        live.debts = [row for row in live.debts if row["window"] == shown(live)]
+        return [taken(row) for row in gone]
+
+    def too_late(self, key: Key, window: Window, came: list[Arrival]) -> list[Row]:
+        """rule 9."""
+        self.dropped += len(came)
+        if self.options.late == "emit":
+            self.late_rows += [arrival.datum.row for arrival in came if arrival.place not in self.dropped_places]
+        self.dropped_places += [arrival.place for arrival in came]
+        if self.options.late != "duplicate":
+            return []
+        live = new_window(key, window, self.watermark, self.options.trigger)
+        live.contents, live.news = [arrival.datum for arrival in came], True
+        return fire(self.options, live, "late", self.watermark, self.clock, [])
+
+    def expire(self) -> list[Row]:
+        """13 e, rules 8 and 31."""
+        out: list[Row] = []
+        for live in self.lives():
+            if self.watermark >= expiry(self.options, live):
+                if self.options.closing != "never":
+                    out += fire(self.options, live, "expiry", self.watermark, self.clock, [])
+                del self.windows[live.key][live.window]
+                if not self.windows[live.key]:
+                    del self.windows[live.key]
+        for key, data in list(self.changelog.items()):
+            self.changelog[key] = [datum for datum in data if self.may_be_shown(key, datum.t)]
+            if not self.changelog[key]:
+                del self.changelog[key]
+        return out
+
+    def may_be_shown(self, key: Key, t: int) -> bool:
+        """Whether a row of this time is in a window, or could still be (rule 9)."""
+        inside = any(start <= t < end for start, end in self.windows.get(key, {}))
+        return inside or plus(t, int(self.options.window.gap) + self.options.allowed_lateness) > self.watermark

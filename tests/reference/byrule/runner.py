@@ -1,0 +1,143 @@
+"""From a script to output rows: clocks, watermarks of several sources, and timers on the way (rules 7, 10, 12)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .leaves import Row
+from .model import Operator
+from .options import Options
+from .times import MAX_TIME, MIN_TIME, micros
+
+UNITS = {
+    "microsecond": 1,
+    "millisecond": 1000,
+    "second": 10**6,
+    "minute": 6 * 10**7,
+    "hour": 36 * 10**8,
+    "day": 864 * 10**8,
+}
+
+
+@dataclass
+class Result:
+    rows: list[Row] = field(default_factory=list)
+    dropped: int = 0
+    finished: int = 0
+    unassigned: int = 0
+    bad: int = 0
+    dropped_rows: list[tuple[int, int]] = field(default_factory=list)
+    late_rows: list[Row] = field(default_factory=list)
+    output_watermarks: list[int] = field(default_factory=list)
+    live: list[Any] = field(default_factory=list)
+
+
+def run(
+    script: Sequence[Any],
+    *,
+    window: Any,
+    aggregates: dict[str, Callable[[list[tuple[Row, int]]], Any]],
+    trigger: Any = None,
+    by: Sequence[str] | str = (),
+    allowed_lateness: Any = 0,
+    max_future: Any = "1 day",
+    watermark: str | None = None,
+    idle_after: Any = None,
+    default_trigger: Any = None,
+    **options: Any,
+) -> Result:
+    """The output of a script; an aggregate is a function of a list of rows with their weights.
+
+    `default_trigger` is what stands for no trigger, Repeatedly(AfterWatermark()) (rule 17).
+    """
+    operator = Operator(
+        Options(
+            window,
+            aggregates,
+            default_trigger if trigger is None else trigger,
+            by=(by,) if isinstance(by, str) else tuple(by),
+            allowed_lateness=length(allowed_lateness),
+            max_future=length(max_future),
+            **options,
+        )
+    )
+    sources = Sources(None if idle_after is None else length(idle_after))
+    result = Result()
+
+    def step(place: int, rows: list[Row], now: int, each_batch: bool) -> None:
+        sources.now = now
+        out = operator.step(rows, now, sources.least(), sources.frozen(), each_batch)
+        result.rows += [{**row, "step": place} for row in out]
+        result.dropped_rows += [(place, dropped) for dropped in sorted(set(operator.dropped_places))]
+
+    now = MIN_TIME
+    for place, entry in enumerate(script):
+        kind = type(entry).__name__
+        at = entry.t if kind == "Clock" else getattr(entry, "at", None)
+        then = now if at is None else max(now, micros(at))
+        # D3: on the way every timer is stopped at.
+        while (timer := operator.next_timer()) is not None and timer <= then and timer < MAX_TIME:
+            now = max(now, timer)
+            step(place, [], now, False)
+        now = then
+        if kind == "Watermark":
+            sources.move(entry.source, micros(entry.t), now)
+        rows = rows_of(entry.rows) if kind == "Elements" else []
+        step(place, rows, now, watermark == "each_batch" and kind == "Elements")
+        result.output_watermarks.append(operator.output_watermark)
+    for name in ("dropped", "finished", "unassigned", "bad", "late_rows"):
+        setattr(result, name, getattr(operator, name))
+    result.live = operator.lives()
+    return result
+
+
+def rows_of(rows: Any) -> list[Row]:
+    return rows.to_pylist() if hasattr(rows, "to_pylist") else [dict(row) for row in rows]
+
+
+class Sources:
+    """rule 10."""
+
+    def __init__(self, idle_after: int | None) -> None:
+        self.idle_after = idle_after
+        self.times: dict[Any, int] = {}
+        self.heard: dict[Any, int] = {}
+        self.now = MIN_TIME
+        self.reached = MIN_TIME
+
+    def move(self, source: Any, time: int, now: int) -> None:
+        self.times[source] = max(self.times.get(source, MIN_TIME), time)  # rule 7
+        self.heard[source] = now
+
+    def awake(self) -> list[int]:
+        """The watermarks of sources that are not idle."""
+        return [
+            time
+            for source, time in self.times.items()
+            if self.idle_after is None or self.now - self.heard[source] < self.idle_after
+        ]
+
+    def least(self) -> int:
+        """When all are idle the watermark stays; it never goes back."""
+        self.reached = max(self.reached, min(self.awake(), default=MIN_TIME))
+        return self.reached
+
+    def frozen(self) -> Callable[[float], int]:
+        """Percentile p now: the largest T such that at least p % of the sources have a watermark >= T."""
+        awake, reached = self.awake(), self.reached
+
+        def percentile(percent: float) -> int:
+            enough = [t for t in awake if 100 * sum(other >= t for other in awake) >= percent * len(awake)]
+            return max([*enough, reached])
+
+        return percentile
+
+
+def length(value: Any) -> int:
+    """A length of time in microseconds."""
+    if isinstance(value, str):
+        return sum(int(n) * UNITS[unit.removesuffix("s")] for n, unit in re.findall(r"(\d+) (\w+)", value))
+    return int(value)

@@ -1,0 +1,255 @@
+"""Random scripts and options, a pair for each seed, and a way to make those that show a fault small."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument
+from uncombine.triggers import check_trigger
+from uncombine.windows import Span
+
+SECOND = 1_000_000
+NOON = 1_453_291_200 * SECOND
+SCHEMA = pa.schema(
+    {"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "j": pa.int64(), "x": pa.int64(), "d": pa.int64()}
+)
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A predicate for tables and for single rows."""
+
+    name: str
+    least: int
+
+    def __call__(self, table: pa.Table) -> Any:
+        return pc.fill_null(pc.greater_equal(table[self.name], self.least), False)
+
+    def holds(self, row: dict[str, Any]) -> bool:
+        return row[self.name] is not None and row[self.name] >= self.least
+
+
+@dataclass(frozen=True, repr=False)
+class Restless(uc.UserTrigger):
+    """A user trigger with state, timers in both domains and demands on the contents."""
+
+    every: int
+    how: str = "default"
+    ends: int = 0
+
+    def on_element(self, row: dict[str, Any], window: Any, ctx: Any) -> None:
+        ctx.state["n"] = n = ctx.state.get("n", 0) + 1
+        if n % self.every == 0:
+            ctx.fire(self.how)
+            ctx.set_timer("e", min(ctx.watermark + 20 * SECOND, 2**62), "event")
+        else:
+            ctx.set_timer("p", ctx.processing_time + 10 * SECOND)
+        if self.ends and n >= self.ends:
+            ctx.finish()
+
+    def on_merge(self, sources: list[Any], ctx: Any) -> None:
+        ctx.state["n"] = sum(source.state.get("n", 0) for source in sources)
+        for source in sources:
+            for tag, (time, domain) in source.timers.items():
+                ctx.set_timer(tag, time, domain)
+
+    def on_timer(self, tag: str, time: int, ctx: Any) -> None:
+        if tag == "p":
+            ctx.fire("accumulate")
+            ctx.delete_timer("e")
+        else:
+            ctx.fire()
+
+
+def halves(times: Any) -> Any:
+    """Windows for Custom: half minutes."""
+    start = times - times % (30 * SECOND)
+    return None, start, start + 30 * SECOND
+
+
+def pairs(code: Any, start: Any, end: Any) -> Any:
+    """A merge for Custom: the half minutes of a minute become one."""
+    return np.unique(np.stack([code, start // (60 * SECOND)]), axis=1, return_inverse=True)[1].ravel()
+
+
+def transcripts(seed: int) -> tuple[list[Any], dict[str, Any]]:
+    """The script and the options of a seed."""
+    r = random.Random(seed)
+    options = draw_options(r)
+    return draw_script(r, options), options
+
+
+def draw_window(r: random.Random) -> Any:
+    return r.choice(
+        [
+            lambda: uc.Global(),
+            lambda: uc.Fixed(r.choice(["1 minute", "2 minutes"]), r.choice(["0 seconds", "7 seconds"])),
+            lambda: uc.Fixed("30 seconds"),
+            lambda: uc.Sliding("2 minutes", r.choice(["1 minute", "45 seconds", "3 minutes"]), "5 seconds"),
+            lambda: uc.Calendar(r.choice(["day", "week", "quarter"]), r.choice(["UTC", "Europe/Berlin"])),
+            lambda: uc.Custom(halves, r.choice([None, pairs, "overlap"])),
+            lambda: uc.Sessions(r.choice(["20 seconds", "1 minute"])),
+            lambda: uc.Sessions(r.choice(["10 seconds", "30 seconds"])),
+        ]
+    )()
+
+
+def draw_trigger(r: random.Random, depth: int) -> Any:
+    def child() -> Any:
+        return draw_trigger(r, depth - 1)
+
+    def some() -> list[Any]:
+        return [child() for _ in range(r.randint(1, 3))]
+
+    leaves: list[Callable[[], Any]] = [
+        lambda: uc.AfterWatermark(),
+        lambda: uc.AfterWatermark(),
+        lambda: uc.AfterCount(r.randint(1, 4)),
+        lambda: uc.AfterCount(r.randint(1, 2)),
+        lambda: uc.AfterBytes(r.choice([8, 16, 20]), of=["x"]),
+        lambda: uc.AfterDelay(f"{r.choice([0, 5, 30])} seconds", r.choice(["processing", "event"])),
+        lambda: uc.AtPeriod(
+            f"{r.choice([10, 30, 60])} seconds",
+            r.choice([None, NOON + 3 * SECOND]),
+            r.choice(["processing", "event"]),
+        ),
+        lambda: uc.WatermarkPercentile(r.choice([50, 80, 100])),
+        lambda: uc.OnPunctuation(AtLeast("x", 6)),
+        lambda: uc.OnResult(AtLeast("n", r.choice([2, 3]))),
+        lambda: r.choice([uc.Always(), uc.Never()]),
+        lambda: Restless(r.randint(1, 3), r.choice(["default", "clear", "accumulate"]), r.choice([0, 0, 3])),
+    ]
+    composites: list[Callable[[], Any]] = [
+        lambda: uc.AfterWatermark(
+            early=child() if r.random() < 0.7 else None, late=child() if r.random() < 0.7 else None
+        ),
+        lambda: uc.FirstOf(*some()),
+        lambda: uc.AllOf(*some()),
+        lambda: uc.SequenceOf(*some()),
+        lambda: uc.Repeatedly(child()),
+        lambda: uc.RepeatUntil(child(), child()),
+        lambda: uc.RepeatCount(child(), r.randint(1, 3)),
+    ]
+    return r.choice(composites if depth and r.random() < 0.6 else leaves)()
+
+
+def is_merging(window: Any) -> bool:
+    return isinstance(window, uc.Sessions) or getattr(window, "merge_windows", None) is not None
+
+
+def draw_options(r: random.Random) -> dict[str, Any]:
+    window = draw_window(r)
+    trigger = None if r.random() < 0.1 else draw_trigger(r, 3)
+    if trigger is not None and r.random() < 0.5:
+        trigger = uc.Repeatedly(trigger)
+    merging = is_merging(window)
+    changelog = r.random() < 0.3 and (not merging or isinstance(window, uc.Sessions))
+    modes = [
+        "discarding",
+        "accumulating",
+        "retracting",
+        "retracting",
+        "discarding_by_default",
+        "accumulating_by_default",
+    ]
+    if changelog:  # rule 39
+        modes = ["retracting"] if isinstance(window, uc.Sessions) else ["retracting", "retracting", "discarding"]
+    lateness = r.choice([0, 0, 10, 60, 300])
+    options = {
+        "window": window,
+        "trigger": trigger,
+        "mode": r.choice(modes),
+        "by": r.choice([[], ["k"], ["k"], ["k", "j"]]),
+        "diff": "d" if changelog else None,
+        "allowed_lateness": f"{lateness} seconds",
+        "on_time": r.choice(["always", "non_empty"]),
+        "closing": r.choice(["non_empty", "non_empty", "always", "never"]),
+        "only_updated": r.random() < 0.25,
+        "eager_retractions": r.random() < 0.3,
+        "late": r.choice(["drop", "emit", "duplicate"]),
+        "granularity": r.choice(["bundle", "bundle", "record"]),
+        "timestamp": r.choice(["end_of_window", "end_of_window", "start_of_window", "earliest", "latest", "watermark"]),
+        "idle_after": r.choice([None, None, None, "30 seconds"]),
+        "watermark": "each_batch" if r.random() < 0.08 else None,
+        "allow_finish": False,
+    }
+    try:
+        check_trigger(trigger or uc.Repeatedly(uc.AfterWatermark()), window, Span(lateness * SECOND), True, False)
+    except InvalidArgument:
+        options["allow_finish"] = True
+    return options
+
+
+def draw_script(r: random.Random, options: dict[str, Any]) -> list[Any]:
+    """A few minutes around noon, with times that collide, gaps that just touch, and jumps of both clocks."""
+    changelog, each_batch = options["diff"] is not None, options["watermark"] == "each_batch"
+    sources = r.choice([[None], [None], ["a", "b"], ["a", "b", "c"]])
+    clock, place = 0, r.choice([0, 30, 60])
+    # Few keys and many times near each other, so that windows are bridged.
+    crowded = is_merging(options["window"]) and r.random() < 0.7
+    known: list[dict[str, Any]] = []
+    script: list[Any] = []
+
+    def row() -> dict[str, Any]:
+        if changelog and known and r.random() < 0.4:
+            return {**known.pop(r.randrange(len(known))), "d": -1}
+        t = place + r.choice([0, 0, 1, 5, 10, 15, 20, 30, 59, 60, 61, -10, -30, -60, -120])
+        if crowded:
+            t = r.randrange(0, 150, 5)
+        one = {
+            "ts": NOON + t * SECOND + r.choice([0, 0, 0, -1]),
+            "k": r.choice(["a", "a", "b", None]) if not crowded else "a",
+            "j": r.randrange(2) if not crowded else 0,
+            "x": r.choice([None, *range(-2, 9)]),
+            "d": 1,
+        }
+        if r.random() < 0.03:
+            return {**one, "ts": r.choice([None, NOON + 2 * 86_400 * SECOND])}
+        if changelog:
+            known.append(one)
+        return one
+
+    for _ in range(r.randint(2, 12)):
+        kind = r.random()
+        if kind < 0.55 or (each_batch and kind < 0.8):
+            place = max(0, place + r.choice([0, 10, 20, 45, 90, -20]))
+            clock += r.choice([0, 1, 10, 30])
+            at = NOON + clock * SECOND if r.random() < 0.6 else None
+            script.append(uc.Elements([row() for _ in range(r.choice([0, 1, 1, 1, 2, 3, 4, 7]))], at))
+        elif kind < 0.85:
+            if not each_batch:
+                mark = place + r.choice([0, 0, 20, 60, 61, 180, -60])
+                script.append(uc.Watermark(NOON + mark * SECOND, r.choice(sources)))
+        else:
+            clock += r.choice([1, 5, 10, 60, 600])
+            script.append(uc.Clock(NOON + clock * SECOND))
+    if not each_batch and r.random() < 0.5:
+        script += [uc.Watermark(r.choice([NOON + 500 * SECOND, None]), source) for source in sources]
+    return script
+
+
+def shrink(script: list[Any], fails: Callable[[list[Any]], bool]) -> list[Any]:
+    """The script with all entries, and rows of entries, left out without which it still fails."""
+    smaller = True
+    while smaller:
+        smaller = False
+        for at in reversed(range(len(script))):
+            entry = script[at]
+            tries = [[*script[:at], *script[at + 1 :]]]
+            if isinstance(entry, uc.Elements):
+                rows = list(entry.rows)
+                fewer = [uc.Elements([*rows[:i], *rows[i + 1 :]], entry.at) for i in range(len(rows))]
+                tries += [[*script[:at], one, *script[at + 1 :]] for one in fewer]
+            found = next((one for one in tries if fails(one)), None)
+            if found is not None:
+                script, smaller = found, True
+                break
+    return script
