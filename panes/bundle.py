@@ -72,10 +72,8 @@ def cells_of(
     unassigned = len(rows) - len(np.unique(row)) if row is not None else 0
     keys = rows.keys if row is None else [k.take(pa.array(row)) for k in rows.keys]
     if window.merging and merge:
-        merged = merge_in_order(window, group_rows(keys, len(start))[0], start, end)
+        merged, first = merge_in_order(window, group_rows(keys, len(start))[0], start, end)
         groups = Groups(merged.window_id, len(merged.start))
-        first = np.full(groups.count, len(start))
-        np.minimum.at(first, groups.codes, np.arange(len(start)))
         start, end = merged.start, merged.end
     else:
         bounds = [pa.array(start), pa.array(end)] if not window.end_follows_start else [pa.array(start)]
@@ -86,13 +84,20 @@ def cells_of(
     return windows_from_slices(window, plan, cells) if isinstance(window, Sliding) else cells
 
 
-def merge_in_order(window: Window, keys: Groups, start: np.ndarray, end: np.ndarray) -> Merged:
-    """Windows of each key merged; sorted here first, key by key, which is faster than sorting all at once."""
-    order, begin = argsort_in_groups(keys, start)
-    merged = window.merge(keys.codes[order], begin, end[order])
+def merge_in_order(window: Window, keys: Groups, start: np.ndarray, end: np.ndarray) -> tuple[Merged, np.ndarray]:
+    """Windows of each key merged, and a row of each; sorted here first, key by key, faster than all at once."""
+    if bool(np.all(start[1:] >= start[:-1])):
+        # Rows that came in order of time only have to be put by key.
+        order = keys.order
+        begin = start[order]
+    else:
+        order, begin = argsort_in_groups(keys, start)
+    merged = window.merge(np.repeat(np.arange(keys.count), keys.sizes), begin, end[order])
     window_id = np.empty(len(order), np.int64)
     window_id[order] = merged.window_id
-    return replace(merged, window_id=window_id)
+    some_row = np.empty(len(merged.start), np.int64)
+    some_row[merged.window_id] = order
+    return replace(merged, window_id=window_id), some_row
 
 
 def key_hashes(keys: Sequence[pa.Array], count: int, start: np.ndarray | None = None) -> np.ndarray:

@@ -198,16 +198,14 @@ class Emitter:
             places = pa.array(np.flatnonzero(emitted))
             return [self.output([k.take(places) for k in keys], records.take(places), np.ones(len(places), np.int64))]
         assert live.owed is not None
-        owed = live.owed.take(pa.array(fired))
-        owner = owners(owed)
-        back = taken[owner]
-        owner, old = owner[back], owed.flatten().filter(pa.array(back))
-        by_time = np.lexsort((_numpy(old.field("end")), _numpy(old.field("start")), owner))
-        owner, old = owner[by_time], old.take(pa.array(by_time))
+        old = live.owed.flatten()
+        owner, back = _items_of(live.owed, fired, np.flatnonzero(taken))
         new = np.flatnonzero(emitted)
         window = np.concatenate([owner, new])
         order = stable_order(window, len(fired))
-        both = pa.concat_arrays([old, records.take(pa.array(new))]).take(pa.array(order))
+        # Records are wide, so they are moved once, by places worked out beforehand.
+        places = np.concatenate([back, len(old) + new])[order]
+        both = pa.concat_arrays([old, records]).take(pa.array(places))
         diff = np.concatenate([np.full(len(owner), -1), np.ones(len(new), np.int64)])[order]
         at = pa.array(window[order])
         return [self.output([k.take(at) for k in keys], both, diff)]
@@ -232,10 +230,10 @@ class Emitter:
         forget = np.zeros(len(live), np.bool_)
         forget[fired[replaced]] = True
         kept = ~forget[owner]
-        items = pa.concat_arrays([live.owed.flatten().filter(pa.array(kept)), records.filter(pa.array(emitted))])
-        item_owner = np.concatenate([owner[kept], fired[emitted]])
-        by_owner = Groups(item_owner, len(live))
-        live.owed = listed(items.take(pa.array(by_owner.order)), by_owner.sizes, live.owed.type)
+        by_owner = Groups(np.concatenate([owner[kept], fired[emitted]]), len(live))
+        places = np.concatenate([np.flatnonzero(kept), len(owner) + np.flatnonzero(emitted)])[by_owner.order]
+        items = pa.concat_arrays([live.owed.flatten(), records]).take(pa.array(places))
+        live.owed = listed(items, by_owner.sizes, live.owed.type)
 
     def _clear(self, live: Live, fired: np.ndarray, cleared: np.ndarray) -> None:
         gone = fired[cleared[fired]]
@@ -248,6 +246,15 @@ class Emitter:
         live.acc = tuple(pa.concat_arrays([a, z]).take(at) for a, z in zip(live.acc, zero, strict=True))
         live.num["earliest"][gone] = MAX_TIME
         live.num["latest"][gone] = -MAX_TIME
+
+
+def _items_of(lists: pa.ListArray, rows: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The items of the lists at `rows[chosen]`: which of `chosen` has each, and its place in the flattened lists."""
+    sizes = list_sizes(lists)
+    first = (np.cumsum(sizes) - sizes)[rows[chosen]]
+    many = sizes[rows[chosen]]
+    within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+    return np.repeat(chosen, many), np.repeat(first, many) + within
 
 
 def sort_windows(keys: Sequence[pa.Array], num: dict[str, np.ndarray], chosen: np.ndarray) -> np.ndarray:

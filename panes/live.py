@@ -119,6 +119,8 @@ def regroup(lists: pa.ListArray, into: np.ndarray, count: int) -> pa.ListArray:
     sizes = np.diff(offsets)
     items = lists.flatten()
     item_groups = Groups(np.repeat(into, sizes), count)
+    if bool(np.all(into[1:] >= into[:-1])):
+        return listed(items, item_groups.sizes, lists.type)
     return listed(items.take(pa.array(item_groups.order)), item_groups.sizes, lists.type)
 
 

@@ -86,6 +86,8 @@ def _by_code(codes: np.ndarray) -> np.ndarray:
 
 def _running_end(other_code: np.ndarray, end: np.ndarray) -> np.ndarray:
     """For each interval, the furthest end so far among those of its code; codes change after `other_code`."""
+    if not bool(((end[1:] < end[:-1]) & ~other_code).any()):
+        return end
     low = int(end.min())
     width = int(end.max()) - low + 1
     number = np.cumsum(np.concatenate([[False], other_code]))
