@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..errors import InvalidArgument, OutOfRange, TypeMismatch, require_column
-
-_BINARY: dict[str, tuple[int, Callable[..., Any]]] = {
-    "|": (2, pc.or_kleene),
-    "&": (3, pc.and_kleene),
-    "==": (1, pc.equal),
-    "!=": (1, pc.not_equal),
-    "<": (1, pc.less),
-    "<=": (1, pc.less_equal),
-    ">": (1, pc.greater),
-    ">=": (1, pc.greater_equal),
-    "+": (6, pc.add_checked),
-    "-": (6, pc.subtract_checked),
-    "*": (7, pc.multiply_checked),
-    "/": (7, lambda a, b: _divide(a, b)),
-    "//": (7, lambda a, b: _floor_divide(a, b)),
-    "%": (7, lambda a, b: _modulo(a, b)),
-}
-_ATOM = 10
+from ..errors import InvalidArgument, OutOfRange, TypeMismatch, UnknownColumn, nearest, require_column
+from .expression_kernels import ARROW_FAULTS, misfits, run
+from .expression_text import literal_text, text_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +20,10 @@ class Expr:
 
     `==` builds an expression too; where Python asks for its truth (as `in` and dict lookups do) the answer is whether
     the two sides are written alike. The truth of any other expression is an error: combine conditions with & | ~.
+
+    Null stays null, and & | ~ know three values, as in SQL. `/` divides in float64, `//` and `%` round down as in
+    Python; division by zero is null. Integers that do not fit are an error. Comparisons with NaN are false (!= is
+    true), as in Python: ask `is_nan()`. Integers and decimals that meet floats are taken as the nearest float64.
 
     >>> from uncombine import col
     >>> (col("price") * 2 > 10) & ~col("done")
@@ -49,9 +37,14 @@ class Expr:
 
     @property
     def _key(self) -> tuple[Any, ...]:
-        """What the expression is, as plain comparable values (1, 1.0 and True told apart)."""
-        parts = (a._key if isinstance(a, Expr) else (type(a).__name__, a) for a in self.args)
-        return (self.op, *parts)
+        """What the expression is, as plain comparable values: literals by type and text, so that 1, 1.0 and True, 0.0
+        and -0.0 are told apart, and NaN is NaN.
+        """
+        if self.op == "lit":
+            return (self.op, type(self.args[0]).__name__, literal_text(self.args[0]))
+        if self.op == "isin":
+            return (self.op, self.args[0]._key, *((type(v).__name__, literal_text(v)) for v in self.args[1]))
+        return (self.op, *(a._key if isinstance(a, Expr) else a for a in self.args))
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -64,10 +57,10 @@ class Expr:
         raise InvalidArgument(f"the truth of {self!r} depends on rows: combine conditions with & | ~, not and/or/not")
 
     def __eq__(self, other: object) -> Expr:  # type: ignore[override]
-        return _binary("==", self, other) if _is_operand(other) else NotImplemented
+        return _compared("==", self, other)
 
     def __ne__(self, other: object) -> Expr:  # type: ignore[override]
-        return _binary("!=", self, other) if _is_operand(other) else NotImplemented
+        return _compared("!=", self, other)
 
     def __lt__(self, other: Any) -> Expr:
         return _binary("<", self, other)
@@ -108,14 +101,26 @@ class Expr:
     def __floordiv__(self, other: Any) -> Expr:
         return _binary("//", self, other)
 
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return _binary("//", other, self)
+
     def __mod__(self, other: Any) -> Expr:
         return _binary("%", self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return _binary("%", other, self)
 
     def __and__(self, other: Any) -> Expr:
         return _binary("&", self, other)
 
+    def __rand__(self, other: Any) -> Expr:
+        return _binary("&", other, self)
+
     def __or__(self, other: Any) -> Expr:
         return _binary("|", self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return _binary("|", other, self)
 
     def __invert__(self) -> Expr:
         return Expr("~", (self,))
@@ -134,13 +139,23 @@ class Expr:
         """Whether the value is NaN; null for null."""
         return Expr("is_nan", (self,))
 
-    def isin(self, values: list[Any] | tuple[Any, ...]) -> Expr:
-        """Whether the value is one of `values`; false for null."""
-        return Expr("isin", (self, tuple(values)))
+    def isin(self, values: Iterable[Any]) -> Expr:
+        """Whether the value is one of `values`; false for null. NaN is NaN here, and -0.0 is 0.0."""
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise InvalidArgument(f"isin() takes a list of values, not {values!r}: write isin([{values!r}])")
+        # A set has another order in every process, and an expression must be the same everywhere.
+        given = sorted(values, key=repr) if isinstance(values, set | frozenset) else values
+        return Expr("isin", (self, tuple(_plain(value) for value in given)))
 
-    def cast(self, to: pa.DataType) -> Expr:
-        """The value as another Arrow type; a value that does not fit is an error."""
-        return Expr("cast", (self, to))
+    def cast(self, to: pa.DataType | str) -> Expr:
+        """The value as another Arrow type; a value that does not fit is an error (a float takes all, rounded)."""
+        try:
+            kind = pa.type_for_alias(to) if isinstance(to, str) else to
+        except ValueError:
+            kind = None
+        if not isinstance(kind, pa.DataType):
+            raise InvalidArgument(f"cast() takes an Arrow type such as pa.int64(), not {to!r}")
+        return Expr("cast", (self, kind))
 
     def fill_null(self, value: Any) -> Expr:
         """The value, or `value` where it is missing."""
@@ -148,6 +163,8 @@ class Expr:
 
     def field(self, name: str) -> Expr:
         """A field of a struct."""
+        if not isinstance(name, str):
+            raise InvalidArgument(f"field() takes a field's name, not {name!r}")
         return Expr("field", (self, name))
 
     @property
@@ -167,27 +184,40 @@ class Expr:
         for name in self.columns:
             require_column(name, schema.names, f"the expression {self!r}")
         needed = [schema.field(name) for name in self.columns]
-        empty = pa.table([pa.array([], f.type) for f in needed], schema=pa.schema(needed))
-        value = self._compute(empty)
-        return value.type
+        # Nulls and not an empty table: on no rows Arrow does not look at time zones.
+        row = pa.table([pa.nulls(1, f.type) for f in needed], names=[f.name for f in needed])
+        return self._compute(row, nulls=True).type
 
-    def _compute(self, table: pa.Table | pa.RecordBatch) -> Any:
+    def _compute(self, table: pa.Table | pa.RecordBatch, nulls: bool = False) -> Any:
+        """The value over a table; with `nulls`, a null of its type after each operation, whatever that fills in."""
         if self.op == "col":
             require_column(self.args[0], table.schema.names, f"the expression {self!r}")
             return table.column(self.args[0])
         if self.op == "lit":
             return pa.scalar(self.args[0])
-        args = [a._compute(table) if isinstance(a, Expr) else a for a in self.args]
+        args = [a._compute(table, nulls) if isinstance(a, Expr) else a for a in self.args]
+        if self.op == "field":
+            self._require_field(args[0].type)
         try:
-            return _run(self.op, args)
-        except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-            types = " and ".join(str(a.type) for a in args if hasattr(a, "type"))
-            raise TypeMismatch(f"{self!r} does not work on {types}: {error}") from None
-        except pa.ArrowInvalid as error:
-            raise OutOfRange(f"{self!r} failed on the data: {error}") from None
+            value = run(self.op, args)
+        except ARROW_FAULTS as error:
+            reason = str(error).partition("\n")[0]
+            if isinstance(error, pa.ArrowNotImplementedError | pa.ArrowTypeError) or misfits(self.op, args):
+                types = " and ".join(str(a.type) for a in args if hasattr(a, "type"))
+                raise TypeMismatch(f"{self!r} does not work on {types}: {reason}") from None
+            raise OutOfRange(f"{self!r} failed on the data: {reason}") from None
+        return pa.nulls(1, value.type) if nulls else value
+
+    def _require_field(self, kind: pa.DataType) -> None:
+        name = self.args[1]
+        if not pa.types.is_struct(kind):
+            raise TypeMismatch(f"{self!r} does not work on {kind}: only a struct has fields")
+        fields = [field.name for field in kind]
+        if name not in fields:
+            raise UnknownColumn(f"{self!r} needs field {name!r}, which is not in {kind}: {nearest(name, fields)}", name)
 
     def __repr__(self) -> str:
-        return _text(self, 0)
+        return text_of(self.op, self.args)
 
 
 def col(name: str) -> Expr:
@@ -202,14 +232,16 @@ def col(name: str) -> Expr:
     return Expr("col", (name,))
 
 
-def when(condition: Expr, then: Any, otherwise: Any = None) -> Expr:
+def when(condition: Expr | bool, then: Any, otherwise: Any = None) -> Expr:
     """`then` where the condition is true, `otherwise` where it is false or null.
 
     >>> import pyarrow as pa
     >>> when(col("x") > 1, "big", "small").evaluate(pa.table({"x": [1, 2]})).to_pylist()
     ['small', 'big']
     """
-    return Expr("when", (condition, _operand(then), _operand(otherwise)))
+    if not isinstance(condition, Expr | bool):
+        raise InvalidArgument(f"when() takes a condition such as col('x') > 1 first, not {condition!r}")
+    return Expr("when", (_operand(condition), _operand(then), _operand(otherwise)))
 
 
 def coalesce(*values: Any) -> Expr:
@@ -219,115 +251,37 @@ def coalesce(*values: Any) -> Expr:
     >>> coalesce(col("x"), 0).evaluate(pa.table({"x": [None, 2]})).to_pylist()
     [0, 2]
     """
+    if not values:
+        raise InvalidArgument("coalesce() takes at least one expression or value")
     return Expr("coalesce", tuple(_operand(value) for value in values))
 
 
-def _is_operand(value: Any) -> bool:
-    if isinstance(value, Expr):
-        return True
+def _plain(value: Any) -> Any:
+    """A value as plain Python has it; raises for what an Arrow column cannot hold."""
     try:
-        pa.scalar(value)
         hash(value)
+        scalar = pa.scalar(value)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
-        return False
-    return True
+        raise InvalidArgument(f"{value!r} is neither an expression nor a plain value") from None
+    except OverflowError:
+        raise InvalidArgument(f"{value!r} does not fit into 64 bits: write it as a Decimal or a float") from None
+    # NumPy's and Arrow's own scalars print as no Python that reads back everywhere.
+    return scalar.as_py() if isinstance(value, np.generic | pa.Scalar) else value
 
 
 def _operand(value: Any) -> Expr:
-    if isinstance(value, Expr):
-        return value
-    if not _is_operand(value):
-        raise InvalidArgument(f"{value!r} is neither an expression nor a plain value")
-    return Expr("lit", (value,))
+    return value if isinstance(value, Expr) else Expr("lit", (_plain(value),))
 
 
 def _binary(op: str, left: Any, right: Any) -> Expr:
     return Expr(op, (_operand(left), _operand(right)))
 
 
-def _run(op: str, args: list[Any]) -> Any:
-    if op in _BINARY:
-        return _BINARY[op][1](*args)
-    match op:
-        case "~":
-            return pc.invert(args[0])
-        case "neg":
-            return pc.negate_checked(args[0])
-        case "abs":
-            return pc.abs_checked(args[0])
-        case "is_null":
-            return pc.is_null(args[0])
-        case "is_nan":
-            return pc.is_nan(args[0])
-        case "isin":
-            return pc.is_in(args[0], value_set=pa.array(list(args[1]), args[0].type))
-        case "cast":
-            return args[0].cast(args[1])
-        case "fill_null":
-            return pc.coalesce(args[0], args[1])
-        case "field":
-            return pc.struct_field(args[0], args[1])
-        case "when":
-            return pc.if_else(pc.fill_null(args[0], False), args[1], args[2])
-        case "coalesce":
-            return pc.coalesce(*args)
-    raise InvalidArgument(f"no such operation {op!r}")
-
-
-def _divide(a: Any, b: Any) -> Any:
-    """True division, null where the divisor is zero, as in SQL."""
-    if pa.types.is_decimal(a.type) or pa.types.is_decimal(b.type):
-        return pc.divide(a, _no_zero(b))
-    return pc.divide(a.cast(pa.float64()), _no_zero(b.cast(pa.float64())))
-
-
-def _floor_divide(a: Any, b: Any) -> Any:
-    b = _no_zero(b)
-    if pa.types.is_floating(a.type) or pa.types.is_floating(b.type):
-        return pc.floor(pc.divide(a, b))
-    quotient = pc.divide(a, b)
-    inexact = pc.not_equal(pc.multiply(quotient, b), a)
-    opposite = pc.xor(pc.less(a, pa.scalar(0, a.type)), pc.less(b, pa.scalar(0, b.type)))
-    return pc.subtract(quotient, pc.and_(inexact, opposite).cast(quotient.type))
-
-
-def _modulo(a: Any, b: Any) -> Any:
-    return pc.subtract(a, pc.multiply(_floor_divide(a, b), b))
-
-
-def _no_zero(b: Any) -> Any:
-    return pc.if_else(pc.equal(b, pa.scalar(0).cast(b.type)), pa.scalar(None, b.type), b)
-
-
-def _text(value: Any, outer: int) -> str:
-    if not isinstance(value, Expr):
-        return repr(value)
-    op, args = value.op, value.args
-    if op == "col":
-        return f"col({args[0]!r})"
-    if op == "lit":
-        return repr(args[0])
-    if op in _BINARY:
-        level = _BINARY[op][0]
-        inner_left = level + 1 if level == 1 else level
-        text = f"{_text(args[0], inner_left)} {op} {_text(args[1], level + 1)}"
-        return f"({text})" if level < outer else text
-    if op in ("~", "neg"):
-        text = ("~" if op == "~" else "-") + _text(args[0], 8)
-        return f"({text})" if outer > 8 else text
-    if op in ("when", "coalesce", "abs"):
-        return f"{op}({', '.join(_text(a, 0) for a in args)})"
-    if op == "isin":
-        return f"{_text(args[0], _ATOM)}.isin({list(args[1])!r})"
-    if op == "cast":
-        return f"{_text(args[0], _ATOM)}.cast(pa.{_type_text(args[1])})"
-    return f"{_text(args[0], _ATOM)}.{op}({', '.join(_text(a, 0) for a in args[1:])})"
-
-
-def _type_text(kind: pa.DataType) -> str:
-    if pa.types.is_timestamp(kind):
-        return f"timestamp({kind.unit!r})" if kind.tz is None else f"timestamp({kind.unit!r}, {kind.tz!r})"
-    if pa.types.is_decimal128(kind):
-        return f"decimal128({kind.precision}, {kind.scale})"
-    names = {"double": "float64", "float": "float32", "halffloat": "float16", "date32[day]": "date32", "bool": "bool_"}
-    return f"{names.get(str(kind), str(kind))}()"
+def _compared(op: str, left: Expr, right: object) -> Expr:
+    """Equality with what no column can hold is Python's to answer."""
+    try:
+        return _binary(op, left, right)
+    except InvalidArgument:
+        if isinstance(right, int):
+            raise
+        return NotImplemented

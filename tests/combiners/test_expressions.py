@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+import math
+import operator
 import pickle
+import zoneinfo
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from uncombine import Expr, coalesce, col, when
@@ -97,3 +103,161 @@ def test_errors_name_the_expression() -> None:
     with pytest.raises(InvalidArgument, match="neither an expression"):
         col("x") + object()
     assert ((col("a") + col("b")) * col("a")).columns == ("a", "b")
+
+
+INTS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 1, -1, 3, 2**53 + 1, -(2**63)])
+FLOATS = st.floats() | st.sampled_from([0.1, 1e20, -0.0, 5.0, math.inf, -math.inf])
+
+
+def python(op: str, a: Any, b: Any) -> Any:
+    """What Python says, None where it raises for a divisor of zero."""
+    if a is None or b is None or (op in ("/", "//", "%") and b == 0):
+        return None
+    if op == "/":
+        # Each side is rounded to a float first, and floats overflow to infinity.
+        a, b = float(a), float(b)
+    return {"/": operator.truediv, "//": operator.floordiv, "%": operator.mod}[op](a, b)
+
+
+@pytest.mark.parametrize("op", ["/", "//", "%"])
+@example([(-(2**63), -1), (7, 2), (None, 1)])
+@given(st.lists(st.tuples(INTS | st.none(), INTS | st.none()), min_size=1, max_size=6))
+def test_division_of_integers_is_pythons(op: str, pairs: list[tuple[Any, Any]]) -> None:
+    table = pa.table(
+        {"a": pa.array([a for a, _ in pairs], pa.int64()), "b": pa.array([b for _, b in pairs], pa.int64())}
+    )
+    expr = {"/": col("a") / col("b"), "//": col("a") // col("b"), "%": col("a") % col("b")}[op]
+    expected = [python(op, a, b) for a, b in pairs]
+    if any(x == 2**63 for x in expected) and op == "//":
+        with pytest.raises(OutOfRange, match="overflow"):
+            expr.evaluate(table)
+    else:
+        assert expr.evaluate(table).to_pylist() == expected
+
+
+@pytest.mark.parametrize("op", ["//", "%"])
+@given(FLOATS, FLOATS)
+def test_whole_division_of_floats_is_pythons(op: str, a: float, b: float) -> None:
+    table = pa.table({"a": [a], "b": [b]})
+    found = (col("a") // col("b") if op == "//" else col("a") % col("b")).evaluate(table).to_pylist()[0]
+    expected = python(op, a, b)
+    # Python's x // y of an overflowing quotient is NaN or an infinity by version; the library gives an infinity.
+    if op == "//" and expected is not None and not math.isfinite(a / b if b else 0.0):
+        return
+    assert (found is None) == (expected is None)
+    if expected is not None:
+        assert found == expected or (math.isnan(found) and math.isnan(expected))
+
+
+def test_a_plain_value_may_stand_on_the_left() -> None:
+    assert value(10 // col("x")) == [1, -2, None, None]
+    assert value(10 % col("x")) == [3, -4, None, None]
+    assert value(10 / col("y")) == [5.0, 5.0, 5.0, None]
+    assert value(False & col("b")) == [False, False, False, False]
+    assert value(True | col("b")) == [True, True, True, True]
+
+
+def test_integers_and_decimals_meet_floats_as_the_nearest() -> None:
+    table = pa.table({"i": [2**53 + 1, 3], "d": pa.array([Decimal("99.99"), Decimal("0.10")])})
+    assert (col("i") / 1).evaluate(table).to_pylist() == [2.0**53, 3.0]
+    assert (col("i") > 0.5).evaluate(table).to_pylist() == [True, True]
+    assert col("i").cast(pa.float64()).evaluate(table).to_pylist() == [2.0**53, 3.0]
+    assert (col("d") == 99.99).evaluate(table).to_pylist() == [True, False]
+    assert (col("d") / 1).evaluate(table).to_pylist() == [99.99, 0.1]
+    assert col("d").cast(pa.float64()).evaluate(table).to_pylist() == [99.99, 0.1]
+    assert (col("d") + Decimal("0.01")).evaluate(table).to_pylist() == [Decimal("100.00"), Decimal("0.11")]
+    assert when(col("i") > 3, col("i"), 0.5).evaluate(table).to_pylist() == [2.0**53, 0.5]
+    assert coalesce(col("d"), 0.5).evaluate(table).to_pylist() == [99.99, 0.1]
+
+
+def test_membership_knows_nan_zeros_nulls_and_dictionaries() -> None:
+    table = pa.table({"f": [math.nan, -0.0, None, 1.0], "c": pa.array(["a", "b", None, "a"]).dictionary_encode()})
+    assert col("f").isin([math.nan, 0.0]).evaluate(table).to_pylist() == [True, True, False, False]
+    assert col("f").isin([None, 1.0]).evaluate(table).to_pylist() == [False, False, False, True]
+    assert col("c").isin(["a"]).evaluate(table).to_pylist() == [True, False, False, True]
+    assert repr(col("s").isin({"b", "a", "c"})) == "col('s').isin(['a', 'b', 'c'])"
+
+
+LITERALS = [1, True, 1.0, -0.0, 0.0, math.nan, math.inf, -math.inf, "it's", b"x", None, Decimal("1.50")]
+LITERALS += [datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, tzinfo=zoneinfo.ZoneInfo("UTC"))]
+LITERALS += [datetime.timedelta(1), np.int64(3), np.float32(0.5), np.datetime64("2024-01-02", "us"), pa.scalar(7)]
+
+
+@pytest.mark.parametrize("literal", LITERALS, ids=repr)
+def test_literals_read_back_and_are_told_apart(literal: Any) -> None:
+    space = {"col": col, "Decimal": Decimal, "datetime": datetime, "zoneinfo": zoneinfo}
+    for expr in (col("x") == literal, col("x").isin([literal]), col("x").fill_null(literal)):
+        again = eval(repr(expr), space)
+        assert again in {expr}
+        assert pickle.loads(pickle.dumps(expr)) in {expr}
+    alike = [other for other in LITERALS if col("x").isin([other]) in {col("x").isin([literal])}]
+    assert len(alike) == 1
+
+
+TYPES = [pa.int8(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.date32(), pa.binary(4)]
+TYPES += [pa.time64("us"), pa.duration("ms"), pa.timestamp("ns"), pa.timestamp("us", "Europe/Berlin")]
+TYPES += [pa.decimal128(9, 2), pa.list_(pa.int8()), pa.list_(pa.int8(), 2), pa.large_list(pa.string())]
+TYPES += [pa.struct([("a", pa.int8()), ("b", pa.list_(pa.date64()))]), pa.map_(pa.string(), pa.int64())]
+TYPES += [pa.dictionary(pa.int32(), pa.string())]
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+def test_types_read_back(kind: pa.DataType) -> None:
+    expr = col("x").cast(kind)
+    assert eval(repr(expr), {"col": col, "pa": pa}) in {expr}
+    assert expr not in {col("x").cast(pa.int64())}
+
+
+def test_types_are_found_without_data() -> None:
+    schema = TABLE.schema.append(pa.field("at", pa.timestamp("us", "UTC")))
+    assert (col("x") // 2).type(schema) == pa.int64()
+    assert (col("x") / 2).type(schema) == pa.float64()
+    assert col("s").cast("int64").type(schema) == pa.int64()
+    assert when(col("b"), col("x")).type(schema) == pa.int64()
+    assert coalesce(1, 2).type(schema) == pa.int64()
+    for wrong in (
+        col("at") > datetime.datetime(2024, 1, 1),
+        col("x").isin(["a"]),
+        col("s") / 2,
+        col("b") / 2,
+        col("b") & 1,
+        when(col("x"), 1, 2),
+        col("x").field("u"),
+        col("x").cast(pa.list_(pa.int64())),
+        col("x").cast(pa.decimal128(5, 2)) // 2,
+    ):
+        with pytest.raises(TypeMismatch, match=r"^\S.* does not work on "):
+            wrong.type(schema)
+    with pytest.raises(UnknownColumn, match="did you mean 'user'") as caught:
+        col("t").field("usr").type(pa.schema({"t": pa.struct({"user": pa.int64()})}))
+    assert caught.value.column == "usr"
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: col("x") + 2**70, "64 bits"),
+        (lambda: col("x") == 2**63, "64 bits"),
+        (lambda: col("x").isin("ab"), "list of values"),
+        (lambda: col("x").isin(7), r"write isin\(\[7\]\)"),
+        (lambda: col("x").isin([[1]]), "neither an expression"),
+        (lambda: col("x").cast(int), "Arrow type"),
+        (lambda: col("x").cast("no such"), "Arrow type"),
+        (lambda: col("x").field(0), "field's name"),
+        (lambda: when("b", 1, 2), "condition"),
+        (lambda: coalesce(), "at least one"),
+        (lambda: col(3), "column's name"),
+        (lambda: 0 < col("x") < 5, "& | ~"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_when_it_is_built(build: Any, words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words.replace("|", r"\|")):
+        build()
+    assert (col("x") == object()) is False
+
+
+def test_data_that_does_not_fit_is_out_of_range() -> None:
+    for wrong in (col("s").cast("int64"), col("f").cast("int64"), -col("x").fill_null(-(2**63))):
+        assert wrong.type(TABLE.schema) == pa.int64()
+        with pytest.raises(OutOfRange, match="failed on the data"):
+            wrong.evaluate(TABLE)
