@@ -53,9 +53,10 @@ class Quantile(Combiner):
     default) a Z-set of the values: GROUP; with `retractable=False` they are kept as they came, where that
     takes no more room: MONOID. Exact, with the linear interpolation of Spark's `percentile` (number 7 of
     Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996): of n
-    values the one at place q (n - 1), counted from 0, or between its neighbours in proportion. Numbers,
-    decimals among them, give float64. Dates, times and durations keep their type; what falls between two is
-    rounded down to the type's unit. Null is ignored, NaN is above every number; no values give null.
+    values the one at place q (n - 1), counted from 0, or between its neighbours: `low + (high - low) *
+    part`, as Spark 4.3 computes it. Numbers, decimals among them, give float64. Dates, times and durations
+    keep their type; what falls between two is rounded down to the type's unit. Null is ignored, NaN is above
+    every number; no values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [1, 2, 3, 10]}), high=uc.Quantile("x", 0.75)).to_pylist()
@@ -161,5 +162,5 @@ def _between(pair: Neighbours) -> pa.Array:
         return pc.if_else(pa.array(missing), pa.scalar(None, kind), found) if missing.any() else found
     a, b = (nearest_floats(side) for side in (pair.lower, pair.upper))
     with np.errstate(invalid="ignore", over="ignore"):
-        found = np.where(a == b, a, (1.0 - pair.part) * a + pair.part * b)
+        found = np.where(a == b, a, a + (b - a) * pair.part)
     return pa.array(found, mask=missing if missing.any() else None, from_pandas=False)
