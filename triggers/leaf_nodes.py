@@ -160,10 +160,16 @@ class WatermarkNode(Node):
         self.early, self.late = early, late
 
     def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
-        return {"on_time": (_BOOL, False)}
+        return {"on_time": (_BOOL, False), "armed": (_BOOL, False)}
+
+    def begin(self, s: State, mask: Mask, m: Moment) -> None:
+        super().begin(s, mask, m)
+        # What starts anew after the end waits for rows: else it would fire in every step, with or without news.
+        self.col(s, "armed")[mask] = ~m.passed[mask]
 
     def on_rows(self, s: State, active: Mask, m: Moment) -> None:
         on_time = self.col(s, "on_time")
+        self.col(s, "armed")[active & ~on_time] = True
         if self.early is not None:
             self.early.on_rows(s, active & ~on_time, m)
         if self.late is not None:
@@ -178,9 +184,9 @@ class WatermarkNode(Node):
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         on_time, passed = self.col(s, "on_time"), m.passed
-        would = ~on_time & passed
+        would = ~on_time & passed & self.col(s, "armed")
         if self.early is not None:
-            would |= ~on_time & self.early.would_fire(s, m)
+            would |= ~on_time & ~passed & self.early.would_fire(s, m)
         if self.late is not None:
             would |= on_time & self.late.would_fire(s, m)
         return would & ~self.done(s)
@@ -198,6 +204,7 @@ class WatermarkNode(Node):
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         any_into(s, out, f"{self.path}.on_time", into, take)
+        any_into(s, out, f"{self.path}.armed", into, take)
         merged = np.zeros(len(m.end), np.bool_)
         merged[into[take]] = True
         again = merged & ~m.passed
@@ -208,7 +215,7 @@ class WatermarkNode(Node):
         on_time = self.col(s, "on_time")
         least = np.full(len(on_time), NEVER)
         if domain == "event":
-            least = np.where(on_time, NEVER, m.end)
+            least = np.where(on_time | ~self.col(s, "armed"), NEVER, m.end)
         if self.early is not None:
             least = np.minimum(least, np.where(on_time, NEVER, self.early.deadline(s, domain, m)))
         if self.late is not None:

@@ -74,8 +74,10 @@ class PastEnd(Node):
         self.early = None if spec.early is None else Repeat(spec, spec.early)
         self.late = None if spec.late is None else Repeat(spec, spec.late)
         self.on_time = False
+        self.armed = True
 
     def begin(self, now: Now) -> None:
+        self.armed = not now.passed
         for half in (self.early, self.late):
             if half is not None:
                 half.begin(now)
@@ -84,6 +86,7 @@ class PastEnd(Node):
         return self.late if self.on_time else self.early
 
     def rows(self, now: Now) -> None:
+        self.armed = self.armed or not self.on_time
         half = self.half()
         if half is not None:
             half.rows(now)
@@ -95,7 +98,7 @@ class PastEnd(Node):
 
     def wants(self, now: Now) -> bool:
         if not self.on_time and now.passed:
-            return True
+            return self.armed
         half = self.half()
         return half is not None and half.wants(now)
 
@@ -113,6 +116,7 @@ class PastEnd(Node):
 
     def merged(self, others: Sequence[Any], now: Now) -> Any:
         new = super().merged(others, now)
+        new.armed = not now.passed or any(other.armed for other in others)
         new.on_time = now.passed and any(other.on_time for other in others)
         new.finished = now.passed and new.finished
         if self.early is not None:
