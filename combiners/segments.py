@@ -1,8 +1,4 @@
-"""Sums, minima and maxima of rows by group, as numpy arrays with one entry a group.
-
-`numpy.bincount` adds in float64, which is exact for integers as long as no partial sum passes 2**53. Everything
-here that must be exact is arranged so that it cannot: numbers are cut into digits small enough for the rows at hand.
-"""
+"""Sums, minima and maxima of rows by group, as numpy arrays with one entry a group."""
 
 from __future__ import annotations
 
@@ -17,15 +13,18 @@ Lanes: TypeAlias = list[np.ndarray]
 """A wide integer for each group: int64 lanes, least first, two's complement across them."""
 
 CHUNK = 1 << 20
-"""Rows for which sums of 32-bit digits stay below 2**53."""
+"""Rows for which float sums of 32-bit digits are exact."""
 
-_EXACT = 2.0**53
+_SMALL = 2.0**62
+_NEAR = 2.0**114
 
 
 def sum_floats(groups: Groups, values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Plain float64 sums."""
     if weights is not None:
         values = values * weights
+    if groups.count == 1:
+        return np.array([np.sum(values, dtype=np.float64)])
     # Without a single row numpy counts in integers.
     return np.bincount(groups.codes, weights=values, minlength=groups.count).astype(np.float64, copy=False)
 
@@ -39,37 +38,56 @@ def sum_weights(groups: Groups, weights: np.ndarray | None) -> np.ndarray:
 
 def sum_int64(groups: Groups, values: np.ndarray) -> np.ndarray:
     """int64 sums that wrap on overflow."""
-    if len(values) == 0:
-        return np.zeros(groups.count, np.int64)
-    if _largest(values) * len(values) < _EXACT:
-        return np.bincount(groups.codes, weights=values, minlength=groups.count).astype(np.int64)
     total = np.zeros(groups.count, np.int64)
-    np.add.at(total, groups.codes, values)
+    # numpy is slow at this where it has to convert.
+    np.add.at(total, groups.codes, values.astype(np.int64, copy=False))
     return total
 
 
 def sum_lanes(groups: Groups, lanes: Sequence[np.ndarray], out: int, weights: np.ndarray | None = None) -> Lanes:
     """Exact sums of wide integers into `out` lanes; `lanes[-1]` holds the sign (uint64: none)."""
-    rows = len(groups.codes)
-    largest = 0.0 if weights is None or rows == 0 else _largest(weights)
-    if len(lanes) == 1 and rows and _largest(lanes[0]) * max(largest, 1.0) * rows < _EXACT:
-        values = lanes[0] if weights is None else lanes[0] * weights
-        total = np.bincount(groups.codes, weights=values, minlength=groups.count).astype(np.int64)
-        return [total, *([total >> 63] * (out - 1))]
-    if largest <= 1.0:
-        digits = _digits(lanes, 32)
-        if weights is not None:
-            digits = [digit * weights for digit in digits]
-        return _carry([_sum_digit(groups, digit) for digit in digits], 32, out)
-    assert weights is not None
+    while len(lanes) > 1 and np.array_equal(lanes[-1], lanes[-2] >> 63):
+        lanes = lanes[:-1]
+    total: Lanes = []
+    for k, lane in enumerate(lanes):
+        sums = _sum_lane(groups, lane if k == len(lanes) - 1 else lane.view(np.uint64), weights)
+        if sums is None:
+            return _sum_digits(groups, lanes, out, weights)
+        low, high = sums
+        wide = [*[np.zeros_like(low)] * k, low, high, *[high >> 63] * out][:out]
+        total = _add_lanes(total, wide) if total else wide
+    return total
+
+
+def _sum_lane(groups: Groups, lane: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """The sums of one lane in two, from sums that wrap and float sums that tell how often; None if they cannot tell.
+
+    A float sum of n terms is off by less than (n + 4) 2**-53 times the sum of their sizes, which must be well below
+    2**63. Integers of 64 bits with small weights pass up to 2**25 rows.
+    """
+    if len(lane) == 0:
+        return np.zeros(groups.count, np.int64), np.zeros(groups.count, np.int64)
+    most = _largest(lane) * len(lane) * (1.0 if weights is None else _largest(weights))
+    words = lane.view(np.int64)
+    low = sum_int64(groups, words if weights is None else words * weights)
+    if most < _SMALL:
+        return low, low >> 63
+    if most * (len(lane) + 4.0) > _NEAR:
+        return None
+    near = sum_floats(groups, lane.astype(np.float64), weights)
+    return low, np.rint((near - low) * 2.0**-64).astype(np.int64) + (low >> 63)
+
+
+def _sum_digits(groups: Groups, lanes: Sequence[np.ndarray], out: int, weights: np.ndarray | None) -> Lanes:
+    """The same for any weights and any number of rows."""
     sums: list[np.ndarray] = []
-    weight_digits = _digits([weights], 16)
-    for i, digit in enumerate(_digits(lanes, 16)):
-        for j, factor in enumerate(weight_digits):
+    factors = [np.ones(1, np.int64)] if weights is None else _digits([weights])
+    for i, digit in enumerate(_digits(lanes)):
+        for j, factor in enumerate(factors):
             while len(sums) <= i + j:
                 sums.append(np.zeros(groups.count, np.int64))
             np.add.at(sums[i + j], groups.codes, digit * factor)
-    return _carry(sums, 16, out)
+    return _carry(sums, out)
 
 
 def negate_lanes(lanes: Sequence[np.ndarray]) -> Lanes:
@@ -80,6 +98,16 @@ def negate_lanes(lanes: Sequence[np.ndarray]) -> Lanes:
         flipped = ~lane + carry
         carry = carry & (lane == 0)
         out.append(flipped)
+    return out
+
+
+def _add_lanes(lanes: Lanes, others: Lanes) -> Lanes:
+    out: Lanes = []
+    carry: np.ndarray = np.zeros(len(lanes[0]), np.bool_)
+    for a, b in zip(lanes, others, strict=True):
+        total = a + b + carry
+        carry = ((a & b) | ((a | b) & ~total)) < 0
+        out.append(total)
     return out
 
 
@@ -95,43 +123,24 @@ def _largest(values: np.ndarray) -> float:
     return max(float(values.max()), -float(values.min()))
 
 
-def _sum_digit(groups: Groups, digit: np.ndarray) -> np.ndarray:
-    if len(digit) <= CHUNK:
-        return np.bincount(groups.codes, weights=digit, minlength=groups.count).astype(np.int64)
-    total = np.zeros(groups.count, np.int64)
-    for start in range(0, len(digit), CHUNK):
-        part = slice(start, start + CHUNK)
-        total += np.bincount(groups.codes[part], weights=digit[part], minlength=groups.count).astype(np.int64)
-    return total
-
-
-def _digits(lanes: Sequence[np.ndarray], bits: int) -> list[np.ndarray]:
-    """Digits of `bits` bits, least first: unsigned all but the last, which carries the sign."""
-    mask = (1 << bits) - 1
-    digits: list[np.ndarray] = []
-    for k, lane in enumerate(lanes):
-        signed = lane.astype(np.int64, copy=False)
-        places = 64 // bits
-        for i in range(places):
-            digit = (signed >> (bits * i)) & mask
-            if k == len(lanes) - 1 and i == places - 1 and lane.dtype != np.uint64:
-                digit = signed >> (bits * i)
-            digits.append(digit)
+def _digits(lanes: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Digits of 16 bits, least first: unsigned all but the last, which carries the sign."""
+    digits = [(lane.astype(np.int64, copy=False) >> shift) & 0xFFFF for lane in lanes for shift in range(0, 64, 16)]
+    if lanes[-1].dtype != np.uint64:
+        digits[-1] = lanes[-1] >> 48
     return digits
 
 
-def _carry(sums: Sequence[np.ndarray], bits: int, out: int) -> Lanes:
+def _carry(sums: Sequence[np.ndarray], out: int) -> Lanes:
     """Sums of digits, carried into two's complement lanes."""
-    mask = (1 << bits) - 1
     carry = np.zeros(len(sums[0]), np.int64)
     lanes: Lanes = []
-    places = 64 // bits
     for k in range(out):
         lane = np.zeros(len(carry), np.int64)
-        for i in range(places):
-            at = k * places + i
+        for i in range(4):
+            at = 4 * k + i
             total = carry + sums[at] if at < len(sums) else carry
-            lane |= (total & mask) << (bits * i)
-            carry = total >> bits
+            lane |= (total & 0xFFFF) << (16 * i)
+            carry = total >> 16
         lanes.append(lane)
     return lanes

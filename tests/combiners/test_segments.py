@@ -49,11 +49,25 @@ def test_negation_goes_across_lanes(numbers: list[int]) -> None:
     assert [whole(negate_lanes(lanes), i) for i in range(len(numbers))] == [-n for n in numbers]
 
 
-def test_long_columns_are_summed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "CHUNK", 8)
-    values = np.full(100, 2**62)
-    lanes = sum_lanes(Groups(np.arange(100) % 3, 3), [values], 2)
-    assert [whole(lanes, g) for g in range(3)] == [34 * 2**62, 33 * 2**62, 33 * 2**62]
+@pytest.mark.parametrize("near", [0.0, segments._NEAR])
+@given(rows=st.lists(st.tuples(st.integers(0, 2), st.integers(-(2**127), 2**127 - 1), WEIGHTS), max_size=20))
+def test_numbers_of_two_lanes_go_either_way(near: float, rows: list[tuple[int, int, int]]) -> None:
+    groups = Groups(np.array([g for g, *_ in rows], np.int64), 3)
+    lanes = [np.array([(x >> shift) & (2**64 - 1) for _, x, _ in rows], np.uint64).view(np.int64) for shift in (0, 64)]
+    for weights in ([1] * len(rows), [w for *_, w in rows]):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(segments, "_NEAR", near)
+            sums = sum_lanes(groups, lanes, 4, np.array(weights, np.int64))
+        for group in range(3):
+            assert whole(sums, group) == sum(x * w for (g, x, _), w in zip(rows, weights, strict=True) if g == group)
+
+
+def test_sums_that_float_sums_cannot_tell_are_summed_by_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, groups = np.full(100, 2**62), Groups(np.arange(100) % 3, 3)
+    expected = [34 * 2**62, 33 * 2**62, 33 * 2**62]
+    assert [whole(sum_lanes(groups, [values], 2), g) for g in range(3)] == expected
+    monkeypatch.setattr(segments, "_NEAR", 0.0)
+    assert [whole(sum_lanes(groups, [values], 2), g) for g in range(3)] == expected
 
 
 def test_counts_of_weights() -> None:
