@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
+from uncombine.combiners import approx_distinct
 from uncombine.combiners.approx_distinct import estimates
 from uncombine.combiners.groups import Groups
 
@@ -37,8 +38,10 @@ def test_the_error_is_not_far_below_what_is_stated() -> None:
     assert np.abs(off(0.09, 3_000, groups=150)).max() > 0.09
 
 
-def test_the_estimate_is_that_of_the_formula() -> None:
-    registers = {5: 3, 9: 1, 70: 2, 100: 58}
+@pytest.mark.parametrize(
+    "registers", [{5: 3, 9: 1, 70: 2, 100: 58}, dict.fromkeys(range(127), 58) | {127: 57}, dict.fromkeys(range(128), 9)]
+)
+def test_the_estimate_is_that_of_the_formula(registers: dict[int, int]) -> None:
     m, q = 128, 57
     counts = [m - len(registers), *(sum(rank == k for rank in registers.values()) for k in range(1, q + 2))]
     x, y, z = 1 - counts[q + 1] / m, 1.0, counts[q + 1] / m
@@ -56,6 +59,13 @@ def test_the_estimate_is_that_of_the_formula() -> None:
     ranks = np.array([64 * register + rank for register, rank in registers.items()])
     found = estimates(Groups.single(len(ranks)), ranks, 7)
     assert found == pytest.approx([m * m / (2 * math.log(2) * z)])
+
+
+def test_registers_and_ranks_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashes = np.array([0, 1, 2**57 - 1, 2**56, 2**57, 127 * 2**57 + 4], np.uint64)
+    monkeypatch.setattr(approx_distinct, "hash_rows", lambda columns: hashes)
+    ranks = approx_distinct._ranks([], 7)
+    assert [divmod(rank, 64) for rank in ranks.tolist()] == [(0, 58), (0, 1), (0, 1), (0, 57), (1, 58), (127, 3)]
 
 
 ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.integers(1, 2)), max_size=20)

@@ -36,6 +36,13 @@ def test_the_promises_are_kept_on_skewed_values(error: float, text: bool) -> Non
     assert all(counts[value] <= got[value] <= counts[value] + error * total for value in got)
 
 
+def test_what_is_too_rare_is_left_out() -> None:
+    values, error = np.arange(30_000) % 150, 0.01
+    got = found(values, error=error, confidence=0.9)
+    assert 0 < len(got) < 75
+    assert min(got.values()) >= error * len(values)
+
+
 def test_misses_stay_below_what_is_stated() -> None:
     rng = np.random.default_rng(2)
     groups, rows, error, confidence = 100, 3_000, 0.01, 0.6
@@ -119,9 +126,20 @@ def test_values_of_every_type_come_back(values: pa.Array) -> None:
     assert out.schema.field("top").type.value_type.field("item").type == values.type
 
 
-@pytest.mark.parametrize("kind", [pa.int8(), pa.bool_(), pa.date32(), pa.string(), pa.binary(), pa.float64()])
-def test_any_bits_are_a_value_or_are_told_apart(kind: pa.DataType) -> None:
-    bits = np.random.default_rng(3).integers(0, 2, (400, 80), np.uint8)
+@pytest.mark.parametrize(
+    ("kind", "width"),
+    [
+        (pa.int8(), 64),
+        (pa.bool_(), 64),
+        (pa.date32(), 64),
+        (pa.uint16(), 24),
+        (pa.string(), 80),
+        (pa.binary(), 80),
+        (pa.float64(), 80),
+    ],
+)
+def test_any_bits_are_a_value_or_are_told_apart(kind: pa.DataType, width: int) -> None:
+    bits = np.random.default_rng(3).integers(0, 2, (400, width), np.uint8)
     bits[:200, 8:] = 0
     values, right = from_bits(bits, kind)
     values.validate(full=True)
