@@ -135,12 +135,11 @@ def test_rule_19_counts_add_when_windows_merge() -> None:
 
 
 def test_rule_23_a_merged_sequence_is_in_the_earliest_phase() -> None:
-    trigger = uc.SequenceOf(uc.AfterCount(2), uc.Repeatedly(uc.AfterCount(1)))
-    got = by_hand([rows(0, 1), rows(30), rows(15)], window=uc.Sessions("20 seconds"), trigger=trigger)
-    # The window of 30 had seen one of its two rows.
-    assert got == [(0, 21, 2, 1, "EARLY", False), (0, 50, 4, 1, "EARLY", False)]
-    got = by_hand([rows(0, 1), rows(40), rows(20)], window=uc.Sessions("20 seconds"), trigger=trigger)
-    assert got == [(0, 21, 2, 1, "EARLY", False), (0, 40, 3, 1, "EARLY", False)]
+    trigger = uc.SequenceOf(uc.AfterCount(3), uc.Repeatedly(uc.AfterCount(1)))
+    script = [rows(0, 1, 2), rows(30), rows(15), rows(16)]
+    got = by_hand(script, window=uc.Sessions("20 seconds"), trigger=trigger)
+    # The window of 30 had seen one of its three rows, so the merged one waits for two more.
+    assert got == [(0, 22, 3, 1, "EARLY", False), (0, 50, 6, 1, "EARLY", False)]
 
 
 def test_rule_31_the_last_pane_is_the_closing_one() -> None:
