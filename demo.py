@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 
-import uncombine as uc
+from . import (
+    AfterCount,
+    AfterWatermark,
+    AtPeriod,
+    Clock,
+    Count,
+    Elements,
+    Max,
+    Median,
+    Sessions,
+    Sum,
+    Watermark,
+    local,
+    plot,
+)
+from . import aggregate as grouped
 
 SCORES = pa.table(
     {
@@ -21,7 +35,7 @@ SCORES = pa.table(
 def aggregate() -> None:
     """A grouped aggregate."""
     _say("Scores by user, several combiners in one pass:")
-    _table(uc.aggregate(SCORES, by="user", n=uc.Count(), total=uc.Sum("score", exact=True), best=uc.Max("score")))
+    _table(grouped(SCORES, by="user", n=Count(), total=Sum("score", exact=True), best=Max("score")))
 
 
 def retraction() -> None:
@@ -29,21 +43,23 @@ def retraction() -> None:
     _say("The 1e100 was a mistake. It comes again with weight -1, and is gone from all results:")
     mistake = SCORES.slice(2, 1)
     rows = pa.concat_tables([SCORES, mistake]).append_column("diff", pa.array([1] * 5 + [-1]))
-    results = {"n": uc.Count(), "total": uc.Sum("score", exact=True), "plain": uc.Sum("score"), "best": uc.Max("score")}
-    _table(uc.aggregate(rows, by="user", diff="diff", **results))
+    results = {"n": Count(), "total": Sum("score", exact=True), "plain": Sum("score"), "best": Max("score")}
+    _table(grouped(rows, by="user", diff="diff", **results))
     _say("(`plain` is a fast float sum, which promises less: the 3 and the 4 drowned in 1e100 and went with it.)")
 
 
 def never_seen() -> None:
     """Taken back equals never seen, bit for bit."""
     _say("What an exact combiner holds after a retraction is, bit for bit, what it would hold had the row never come:")
-    for combiner in (uc.Sum("score", exact=True), uc.Max("score"), uc.Median("score")):
+    for combiner in (Sum("score", exact=True), Max("score"), Median("score")):
         fn = combiner.bind(SCORES.schema)
         everything, mistake = fn.accumulate(SCORES), fn.accumulate(SCORES.slice(2, 1))
         without = fn.accumulate(pa.concat_tables([SCORES.slice(0, 2), SCORES.slice(3)]))
         corrected = fn.uncombine(everything, mistake)
         same = all(a.equals(b) for a, b in zip(corrected, without, strict=True))
-        print(f"  {combiner!r:26} result {fn.result(everything)!r:>7} -> {fn.result(corrected)!r:>4}, equal state: {same}")
+        print(
+            f"  {combiner!r:26} result {fn.result(everything)!r:>7} -> {fn.result(corrected)!r:>4}, equal state: {same}"
+        )
     print()
 
 
@@ -51,14 +67,14 @@ def panes() -> None:
     """Sessions with early and late panes that take each other back."""
     _say("The same over time: sessions of one minute, shown each minute, on time, and for each late datum:")
     script = _script()
-    result = uc.local.run(
+    result = local.run(
         script,
-        window=uc.Sessions("1 minute"),
-        trigger=uc.AfterWatermark(early=uc.AtPeriod("1 minute"), late=uc.AfterCount(1)),
+        window=Sessions("1 minute"),
+        trigger=AfterWatermark(early=AtPeriod("1 minute"), late=AfterCount(1)),
         mode="retracting",
         on_time="non_empty",
         allowed_lateness="1 day",
-        total=uc.Sum("score"),
+        total=Sum("score"),
     )
     for row in result.to_pylist():
         window, pane = row["window"], row["pane"]
@@ -67,19 +83,18 @@ def panes() -> None:
         print(f"  {bounds}  {sign}{row['total']:<4}{pane['timing'] if row['diff'] > 0 else 'taken back'}")
     print()
     try:
-        import matplotlib
+        figure = plot.panes(result, script, title="Sessions that take back what they had shown")
     except ImportError:
         _say("(With matplotlib installed this would also draw a picture.)")
         return
-    matplotlib.use("agg")
     folder = Path("out")
     folder.mkdir(exist_ok=True)
     path = folder / "panes.png"
-    uc.plot.panes(result, script, title="Sessions that take back what they had shown").savefig(path, dpi=110)
+    figure.savefig(path, dpi=110, bbox_inches="tight")
     _say(f"A picture of it is in {path}.")
 
 
-def _script() -> list[uc.Elements | uc.Watermark | uc.Clock]:
+def _script() -> list[Elements | Watermark | Clock]:
     """Ten scores, with the time at which each was made and seen, and a watermark that is sometimes wrong."""
     data = [
         (5, "12:00:26", "12:05:19"),
@@ -94,10 +109,10 @@ def _script() -> list[uc.Elements | uc.Watermark | uc.Clock]:
         (1, "12:07:46", "12:08:52"),
     ]
     marks = [("12:05:50", "12:02:00"), ("12:07:30", "12:05:55"), ("12:08:10", "12:06:10"), ("12:09:30", "12:09:00")]
-    timed: list[tuple[str, uc.Elements | uc.Watermark]] = [
-        (seen, uc.Elements([{"ts": _at(made), "score": score}], at=_at(seen))) for score, made, seen in data
+    timed: list[tuple[str, Elements | Watermark]] = [
+        (seen, Elements([{"ts": _at(made), "score": score}], at=_at(seen))) for score, made, seen in data
     ]
-    timed += [(seen, uc.Watermark(_at(mark), at=_at(seen))) for seen, mark in marks]
+    timed += [(seen, Watermark(_at(mark), at=_at(seen))) for seen, mark in marks]
     return [entry for _, entry in sorted(timed, key=lambda pair: pair[0])]
 
 
@@ -128,4 +143,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -11,6 +11,13 @@ class UncombineError(Exception):
 
     Each subclass is also a subclass of the builtin that fits (`TypeError`, `ValueError`,
     `KeyError`-like lookups are `LookupError`), so code that knows nothing of uncombine can catch it.
+
+    >>> import uncombine as uc
+    >>> try:
+    ...     uc.AfterCount(0)
+    ... except ValueError as error:
+    ...     print(isinstance(error, uc.UncombineError), error)
+    True AfterCount takes a whole number from 1 on, not 0
     """
 
 

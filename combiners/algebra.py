@@ -64,6 +64,13 @@ class CombineFn(ABC):
     may be stored, sliced, concatenated and read by anyone.
 
     Null never reaches `add` in an input that `nullable` does not name: such rows are left out before.
+
+    >>> import numpy as np, pyarrow as pa, uncombine as uc
+    >>> from uncombine.combiners.groups import Groups
+    >>> fn = uc.Sum("x").bind(pa.schema({"x": pa.int64()}))
+    >>> state = fn.add(Groups(np.array([0, 1, 0]), 2), pa.array([1, 2, 4]))
+    >>> fn.extract(state).to_pylist(), fn.extract(fn.uncombine(state, state)).to_pylist()
+    ([5, 2], [None, None])
     """
 
     capability: Capability = Capability.GROUP

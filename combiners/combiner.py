@@ -63,6 +63,10 @@ class Combiner(ABC):
 
     Subclasses are frozen dataclasses whose first field is the input column (or columns); they give `lower` and a
     `capability`. Everything else here builds new combiners out of old ones.
+
+    >>> import uncombine as uc
+    >>> (uc.Sum("price") / uc.Count()).where(uc.col("price") > 0)
+    (Sum('price') / Count()).where(col('price') > 0)
     """
 
     @property

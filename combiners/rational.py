@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from .algebra import Accumulators
 from .doubles import Doubles, two_sum
-from .exact import BITS, Digits, exact_ints
+from .exact import Digits, exact_ints
+from .narrow import BITS
 from .segments import negate_lanes
 from .vectors import int64s
 

@@ -16,8 +16,9 @@ from ..triggers import percentiles
 from ..windows import Span, Window, span, timestamp
 from .grouping import Grouping
 from .live import MAX_TIME, MIN_TIME
-from .operator import Counts, Operator, OperatorState
+from .operator import Operator
 from .script import Clock, Elements, Entry, Watermark, check_script, instant, tables_of
+from .state import Counts, OperatorState
 from .watermarks import Watermarks
 
 _COUNTS = b"uncombine.counts"

@@ -9,7 +9,7 @@ watermark from before; the watermark advances and what it passes fires; what exp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,59 +30,8 @@ from .emit import Emitter, Firing
 from .grouping import Grouping
 from .incorporate import Incorporated, incorporate
 from .live import BASE, MAX_TIME, MIN_TIME, Live, Shape
+from .state import Counts, OperatorState, Stepped
 from .store import NEVER, Store, lookup
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Rows that gave no result, by the reason."""
-
-    dropped: int = 0
-    finished: int = 0
-    unassigned: int = 0
-    bad: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.dropped + other.dropped,
-            self.finished + other.finished,
-            self.unassigned + other.unassigned,
-            self.bad + other.bad,
-        )
-
-
-@dataclass(frozen=True)
-class OperatorState:
-    """All that a grouping operator knows between two steps."""
-
-    windows: Store
-    atoms: Store | None = None
-    watermark: int = MIN_TIME
-    output_watermark: int = MIN_TIME
-    processing_time: int = MIN_TIME
-    percentiles: Mapping[float, int] = field(default_factory=dict)
-    counts: Counts = Counts()
-
-
-@dataclass(frozen=True)
-class Stepped:
-    """What a step gives: the panes in their order, the new state, and when the operator wants to be called again."""
-
-    panes: pa.Table
-    state: OperatorState
-    late_rows: pa.Table
-    dropped_places: np.ndarray
-    """Which rows of the bundle came too late, by their place in it."""
-
-    @property
-    def output_watermark(self) -> int:
-        return self.state.output_watermark
-
-    @property
-    def next_timer(self) -> int | None:
-        """The next processing time at which something is due, without new data; None if nothing is."""
-        due = self.state.windows.least("processing")
-        return None if due == NEVER else due
 
 
 class Operator:
@@ -388,6 +337,3 @@ def _rounds(rows: Rows) -> list[Rows]:
     groups = Groups(codes[order], int(codes.max()) + 1)
     rank = np.arange(len(rows)) - np.repeat(groups.starts, groups.sizes)
     return [rows.take(order[rank == r]) for r in range(int(rank.max()) + 1)]
-
-
-__all__ = ["Counts", "Operator", "OperatorState", "Stepped"]

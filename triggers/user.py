@@ -14,6 +14,13 @@ class TriggerContext:
     """What a user's trigger sees of its window, and how it says what it wants.
 
     `state` is a dict of the trigger's own for this window: plain values (numbers, text, lists, dicts) by tag.
+
+    >>> import uncombine as uc
+    >>> ctx = uc.TriggerContext(window=(0, 60), watermark=10, processing_time=70, memo={})
+    >>> ctx.set_timer("soon", 80)
+    >>> ctx.fire()
+    >>> ctx.fired, ctx.memo()["timers"]
+    ('default', {'soon': [80, 'processing']})
     """
 
     def __init__(self, window: tuple[int, int], watermark: int, processing_time: int, memo: Mapping[str, Any]) -> None:

@@ -1,0 +1,86 @@
+"""What a grouping operator knows between two steps, and what a step gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from .live import MIN_TIME
+from .store import NEVER, Store
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows that gave no result, by the reason.
+
+    >>> from uncombine.panes import Counts
+    >>> Counts(dropped=1) + Counts(bad=2)
+    Counts(dropped=1, finished=0, unassigned=0, bad=2)
+    """
+
+    dropped: int = 0
+    finished: int = 0
+    unassigned: int = 0
+    bad: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.dropped + other.dropped,
+            self.finished + other.finished,
+            self.unassigned + other.unassigned,
+            self.bad + other.bad,
+        )
+
+
+@dataclass(frozen=True)
+class OperatorState:
+    """All that a grouping operator knows between two steps: a value, which a step replaces and does not change.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
+    >>> state = uc.Operator(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute")), schema).initial()
+    >>> len(state.windows), state.counts.dropped
+    (0, 0)
+    """
+
+    windows: Store
+    atoms: Store | None = None
+    watermark: int = MIN_TIME
+    output_watermark: int = MIN_TIME
+    processing_time: int = MIN_TIME
+    percentiles: Mapping[float, int] = field(default_factory=dict)
+    counts: Counts = Counts()
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """What a step gives: the panes in their order, the new state, and when the operator wants to be called again.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
+    >>> each_second = uc.Repeatedly(uc.AtPeriod("1 second"))
+    >>> op = uc.Operator(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), each_second), schema)
+    >>> bundle = pa.table({"ts": [0], "x": [1]}).cast(schema)
+    >>> stepped = op.step(op.initial(), bundle, watermark=0, processing_time=5_500_000)
+    >>> stepped.panes.num_rows, stepped.next_timer
+    (0, 6000000)
+    """
+
+    panes: pa.Table
+    state: OperatorState
+    late_rows: pa.Table
+    dropped_places: np.ndarray
+    """Which rows of the bundle came too late, by their place in it."""
+
+    @property
+    def output_watermark(self) -> int:
+        return self.state.output_watermark
+
+    @property
+    def next_timer(self) -> int | None:
+        """The next processing time at which something is due, without new data; None if nothing is."""
+        due = self.state.windows.least("processing")
+        return None if due == NEVER else due
