@@ -12,7 +12,7 @@ from .algebra import Accumulators, Capability
 from .combiner import Combiner, Input, Lowered, Part, expression, input_type
 from .distinct import SetFn
 from .ordering import require_order
-from .zset import ZSet
+from .zset import ZSet, running
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,7 +45,7 @@ class CollectList(Combiner):
             held = zset.items(parts[0]).present()
             if (held.weights == 1).all():
                 return held.sublist()
-            bounds = np.append(0, np.cumsum(held.weights))[held.offsets]
+            bounds = running(held.weights)[held.offsets]
             copies = held.take(np.repeat(np.arange(len(held.weights)), held.weights))
             return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), copies)
 

@@ -17,7 +17,7 @@ from .combiner import Combiner, Input, Lowered, Part, expression, input_type, re
 from .decimals import nearest_floats
 from .groups import Groups
 from .segments import sum_weights
-from .zset import flat_lists
+from .zset import flat_lists, running
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class HistogramFn(CombineFn):
         held = table.any(axis=1)
         if held.all():
             return (self._whole(table),)
-        offsets = np.append(0, np.cumsum(held)) * self.bins
+        offsets = running(held) * self.bins
         return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(table[held].ravel())),)
 
     def _whole(self, table: np.ndarray) -> pa.Array:

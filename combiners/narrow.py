@@ -62,9 +62,7 @@ def _terms(factors: Sequence[np.ndarray], part: slice) -> list[tuple[np.ndarray,
     terms = [(first, 0)]
     for other in others:
         terms = [
-            (term, lost + 53 * error)
-            for whole, lost in terms
-            for error, term in enumerate(two_product(whole, other))
+            (term, lost + 53 * error) for whole, lost in terms for error, term in enumerate(two_product(whole, other))
         ]
     nonzero = np.logical_and.reduce(list(sliced.values()))
     return terms if not others or np.count_nonzero(terms[0][0]) == np.count_nonzero(nonzero) else None

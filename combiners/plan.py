@@ -90,7 +90,7 @@ class Plan:
         return tuple(a for part in self.parts for a in part.fn.zero(count))
 
     def is_zero(self, accumulators: Accumulators) -> np.ndarray:
-        """Which accumulators are as if they had seen nothing; rounding left in parts that are no group is overlooked."""
+        """Which accumulators are as if they had seen nothing, rounding in parts that are no group overlooked."""
         zero = np.ones(len(accumulators[0]) if accumulators else 0, np.bool_)
         for part in self.parts:
             if part.fn.capability is Capability.GROUP:
@@ -218,7 +218,9 @@ class Bound(CombineFn):
     def extract(self, accumulators: Accumulators) -> pa.Array:
         return self.plan.extract(accumulators)[0]
 
-    def accumulate(self, rows: pa.Table | Mapping[str, Sequence[object]], weights: Sequence[int] | None = None) -> Accumulators:
+    def accumulate(
+        self, rows: pa.Table | Mapping[str, Sequence[object]], weights: Sequence[int] | None = None
+    ) -> Accumulators:
         """One accumulator (columns of one row) of all these rows."""
         if not isinstance(rows, pa.Table):
             rows = pa.table({name: pa.array(rows[name], self.schema.field(name).type) for name in self.columns})

@@ -70,7 +70,7 @@ class Product(Combiner):
 
     Law: `Product(a + b) = Product(a) * Product(b)`, held as the number of zeros, the number of negative values and
     the sum of the logarithms of the sizes of the others, each of which adds up. CANCELLATIVE: the logarithm is
-    within `n * 2**-80` for up to a thousand values, so that the result is as good as correctly rounded; taking a
+    within `n * 2**-70` for up to a thousand values, so that the result is as good as correctly rounded; taking a
     zero back gives the product of the others. Zero if a value is zero; infinite or zero beyond the floats' range.
     Null is ignored; NaN, and an infinity beside a zero, give NaN and can be taken back; no values give null.
 

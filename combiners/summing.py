@@ -43,7 +43,7 @@ class WideSumFn(CombineFn):
 
 @dataclass(frozen=True)
 class FloatSumFn(VectorFn):
-    """Plain float64 sums of the finite values; within `n * 2**-53 * sum(|x|)` of the exact sum of all that ever came."""
+    """Plain float64 sums of the finite values; within `n * 2**-53 * sum(|x|)` of the exact ones."""
 
     capability = Capability.CANCELLATIVE
     label = "sum"
@@ -132,7 +132,9 @@ def sum_of(who: Combiner, given: Input, schema: pa.Schema, exact: bool) -> tuple
     expr = expression(given)
     count = count_of(given)
     if pa.types.is_integer(kind) or pa.types.is_duration(kind):
-        output = pa.uint64() if pa.types.is_unsigned_integer(kind) else kind if pa.types.is_duration(kind) else pa.int64()
+        output = (
+            pa.uint64() if pa.types.is_unsigned_integer(kind) else kind if pa.types.is_duration(kind) else pa.int64()
+        )
         return (Part(WideSumFn(2), (expr,)), count), _finish_int(output), output
     if pa.types.is_decimal128(kind):
         output = pa.decimal128(38, kind.scale)

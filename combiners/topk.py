@@ -15,7 +15,7 @@ from .columns import Column
 from .combiner import Combiner, Input, Lowered, Part, expression, input_type
 from .groups import Groups
 from .ordering import require_order
-from .zset import Items, ZSet
+from .zset import Items, ZSet, running
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,19 @@ def best_of(items: Items, k: int, greatest: bool) -> Items:
     if (held.weights == 1).all():
         return _ends_of(held, k, greatest)
     copies = np.minimum(held.weights, k)
-    running = np.append(0, np.cumsum(copies))
+    passed = running(copies)
     sizes = np.diff(held.offsets)
     if greatest:
-        better = np.repeat(running[held.offsets[1:]], sizes) - running[1:]
+        better = np.repeat(passed[held.offsets[1:]], sizes) - passed[1:]
     else:
-        better = running[:-1] - np.repeat(running[held.offsets[:-1]], sizes)
+        better = passed[:-1] - np.repeat(passed[held.offsets[:-1]], sizes)
     return replace(held, weights=np.minimum(copies, k - better)).present()
 
 
 def _ends_of(held: Items, k: int, greatest: bool) -> Items:
     """The last (or first) k items of each group."""
     sizes = np.minimum(np.diff(held.offsets), k)
-    bounds = np.append(0, np.cumsum(sizes))
+    bounds = running(sizes)
     firsts = held.offsets[1:] - sizes if greatest else held.offsets[:-1]
     places = np.repeat(firsts - bounds[:-1], sizes) + np.arange(bounds[-1])
     columns = tuple(held.take(places, i) for i in range(len(held.columns)))
@@ -107,7 +107,7 @@ class _Best(Combiner):
             if self._greatest:
                 places = np.repeat(best.offsets[:-1] + best.offsets[1:] - 1, np.diff(best.offsets)) - places
             copies = best.weights[places]
-            bounds = np.append(0, np.cumsum(copies))[best.offsets]
+            bounds = running(copies)[best.offsets]
             return pa.ListArray.from_arrays(
                 pa.array(bounds, pa.int32()), best.take(np.repeat(places, copies), len(kinds) - 1)
             )

@@ -45,9 +45,8 @@ class Items:
         held = self.weights > 0
         if held.all():
             return self
-        running = np.concatenate([[0], np.cumsum(held)])
         mask = pa.array(held)
-        return Items(running[self.offsets], tuple(c.filter(mask) for c in self.columns), self.weights[held])
+        return Items(running(held)[self.offsets], tuple(c.filter(mask) for c in self.columns), self.weights[held])
 
     def take(self, places: np.ndarray, column: int = 0) -> pa.Array:
         """Items at these places of the flat columns; null where a place is negative."""
@@ -194,18 +193,23 @@ def _items(
     present: Sequence[np.ndarray],
 ) -> Items:
     """Items that start where `fresh` says, with sums of the sorted weights, but for those of weight zero."""
-    bounds = np.append(groups.starts, len(fresh))
+    offsets = np.append(groups.starts, len(fresh))
     if len(starts) == len(fresh):
-        offsets, weights = bounds, np.ones(len(fresh), np.int64) if weighed is None else weighed
+        weights = np.ones(len(fresh), np.int64) if weighed is None else weighed
     else:
-        offsets = np.append(np.cumsum(fresh) - 1, len(starts))[bounds]
-        if weighed is None:
-            weights = np.diff(starts, append=len(fresh))
-        else:
-            weights = np.diff(np.cumsum(weighed)[np.append(starts[1:], len(fresh)) - 1], prepend=0)
+        offsets = running(fresh)[offsets]
+        ends = np.append(starts, len(fresh))
+        weights = np.diff(ends if weighed is None else running(weighed)[ends])
     kept = weights != 0
     if not kept.all():
-        offsets = np.append(0, np.cumsum(kept))[offsets]
+        offsets = running(kept)[offsets]
         weights, present = weights[kept], [part[kept] for part in present]
     columns = [column for part, values in zip(keys, present, strict=True) for column in part.decode(values)]
     return Items(offsets, tuple(columns), weights)
+
+
+def running(values: np.ndarray) -> np.ndarray:
+    """The sum of the values before each place, and that of them all."""
+    sums = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(values, out=sums[1:])
+    return sums

@@ -17,9 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 _SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
-settings.register_profile(
-    "ci", derandomize=True, deadline=None, max_examples=60, suppress_health_check=_SLOW_MACHINE
-)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=60, suppress_health_check=_SLOW_MACHINE)
 settings.register_profile("dev", deadline=None, max_examples=100)
 settings.register_profile(
     "soak", deadline=None, max_examples=5_000, print_blob=True, suppress_health_check=_SLOW_MACHINE

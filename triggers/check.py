@@ -44,19 +44,40 @@ def fires_ever(trigger: Trigger) -> bool:
     return True
 
 
-def finishes_only_at_the_end(trigger: Trigger) -> bool:
-    """Whether the trigger cannot finish before the watermark passes the end of the window."""
+def fires_only_at_the_end(trigger: Trigger) -> bool:
+    """Whether nothing can make the trigger fire before the watermark passes the end of the window."""
     match trigger:
-        case AfterWatermark(late=None) | WatermarkPercentile(percent=100):
+        case AfterWatermark(early=early):
+            return early is None or fires_only_at_the_end(early)
+        case Never() | WatermarkPercentile(percent=100):
             return True
+        case FirstOf() | RepeatUntil():
+            return all(fires_only_at_the_end(child) for child in trigger.children)
+        case AllOf():
+            return any(fires_only_at_the_end(child) for child in trigger.children)
+        case SequenceOf():
+            return fires_only_at_the_end(trigger.children[0])
+        case Repeatedly(child=child) | RepeatCount(child=child):
+            return fires_only_at_the_end(child)
+    return False
+
+
+def finishes_only_at_the_end(trigger: Trigger) -> bool:
+    """Whether nothing can finish the trigger before the watermark passes the end of the window."""
+    match trigger:
+        case AfterWatermark() | Always() | Never() | Repeatedly():
+            return True
+        case WatermarkPercentile(percent=percent):
+            return percent == 100
         case FirstOf():
-            return all(finishes_only_at_the_end(child) or not may_finish(child) for child in trigger.children)
+            return all(finishes_only_at_the_end(child) for child in trigger.children)
         case AllOf() | SequenceOf():
             return any(finishes_only_at_the_end(child) for child in trigger.children)
+        # These two finish by firings, and AfterWatermark(early=...) fires long before it finishes.
         case RepeatUntil(until=until):
-            return finishes_only_at_the_end(until)
+            return fires_only_at_the_end(until)
         case RepeatCount(child=child):
-            return finishes_only_at_the_end(child)
+            return fires_only_at_the_end(child)
     return False
 
 

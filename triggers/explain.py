@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ..windows.spans import span
 from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, RepeatUntil, SequenceOf
-from .language import Trigger
+from .language import Trigger, shown
 from .leaves import (
     AfterBytes,
     AfterCount,
@@ -40,20 +39,20 @@ def _words(trigger: Trigger) -> tuple[str, list[tuple[str, Trigger]]]:
             parts = [("before that, again and again:", early), ("after that, again and again:", late)]
             return "once, when the watermark passes the end of the window", [(t, p) for t, p in parts if p is not None]
         case WatermarkPercentile(percent):
-            return f"once, when {percent:g} % of the sources have passed the end of the window", []
+            return f"once, when {percent:.15g} % of the sources have passed the end of the window", []
         case AtPeriod(period, origin, domain):
             start = f" counted from {origin}" if origin else ""
-            return f"at every full {_bare(period)} of {_clock(domain)}{start} that follows a row", []
+            return f"at every {_instants(str(period))} of {_clock(domain)}{start} that follows a row", []
         case AfterDelay(delay, domain):
-            return f"{_bare(delay)} of {_clock(domain)} after the first row", []
+            return f"{delay!s} of {_clock(domain)} after the first row", []
         case AfterCount(n):
             return f"when {n} row{'s have' if n > 1 else ' has'} come", []
         case AfterBytes(n, of):
-            return f"when {n} bytes{' of ' + ', '.join(of) if of else ''} have come", []
+            return f"when {n} byte{'s' if n > 1 else ''}{' of ' + ', '.join(of) if of else ''} have come", []
         case OnPunctuation(predicate):
-            return f"when a row satisfies {predicate!r}", []
+            return f"when a row satisfies {shown(predicate)}", []
         case OnResult(predicate):
-            return f"when the result satisfies {predicate!r}", []
+            return f"when the result satisfies {shown(predicate)}", []
         case Always():
             return "after every bundle with rows", []
         case Never():
@@ -69,12 +68,14 @@ def _words(trigger: Trigger) -> tuple[str, list[tuple[str, Trigger]]]:
         case RepeatUntil(child, until):
             return "again and again:", [("", child), ("until this fires, which is the last time:", until)]
         case RepeatCount(child, n):
-            return f"{n} times in all:", [("", child)]
+            return f"{n} times in all:" if n > 1 else "once in all:", [("", child)]
     return f"when {trigger!r} says so", []
 
 
-def _bare(length: object) -> str:
-    return repr(span(length))[1:-1].removeprefix("1 ")  # type: ignore[arg-type]
+def _instants(period: str) -> str:
+    """The multiples of a period: `full minute` for one of a unit, `multiple of 90 seconds` for others."""
+    count, _, unit = period.partition(" ")
+    return f"full {unit}" if count == "1" and " " not in unit else f"multiple of {period}"
 
 
 def _clock(domain: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields
+from types import FunctionType
 from typing import Any, TypeAlias
 
 from ..combiners.expressions import Expr
@@ -55,7 +56,8 @@ class Trigger:
             given = getattr(self, f.name)
             if f.default is not MISSING and type(given) is type(f.default) and given == f.default:
                 continue
-            parts.append(repr(given) if len(parts) == at and at < 2 and f.default is MISSING else f"{f.name}={given!r}")
+            plain = len(parts) == at and at < 2 and f.default is MISSING and not f.kw_only
+            parts.append(shown(given) if plain else f"{f.name}={shown(given)}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
@@ -78,6 +80,11 @@ class _Group(Trigger):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.parts))})"
+
+
+def shown(value: Any) -> str:
+    """The repr of a setting; a function by its name, as an address would be another in every run."""
+    return value.__name__ if isinstance(value, FunctionType) else repr(value)
 
 
 def trigger(value: Any, who: str) -> Trigger:

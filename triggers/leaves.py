@@ -122,7 +122,10 @@ class AfterBytes(Trigger):
     def __post_init__(self) -> None:
         at_least_one(self.n, "AfterBytes")
         if self.of is not None:
-            object.__setattr__(self, "of", (self.of,) if isinstance(self.of, str) else tuple(self.of))
+            names = (self.of,) if isinstance(self.of, str) else tuple(self.of) if isinstance(self.of, Sequence) else ()
+            if not names or not all(isinstance(name, str) for name in names):
+                raise InvalidArgument(f"of= of AfterBytes takes the names of columns such as ['body'], not {self.of!r}")
+            object.__setattr__(self, "of", names)
 
 
 def _predicate(value: Predicate, who: str) -> None:

@@ -45,9 +45,7 @@ class Custom(Window):
 
     def __init__(self, assign: Assign, merge: Merge | str | None = None) -> None:
         if not callable(assign):
-            raise TypeMismatch(
-                f"Custom takes a function of times that gives (row, start, end), not {assign!r}"
-            )
+            raise TypeMismatch(f"Custom takes a function of times that gives (row, start, end), not {assign!r}")
         if not (merge is None or merge == "overlap" or callable(merge)):
             raise InvalidArgument(f"merge= of Custom is {merge!r}: give 'overlap', a function or None")
         settle(self, assign_rows=assign, merge_windows=merge)
@@ -72,9 +70,7 @@ class Custom(Window):
         given = self.assign_rows(_read_only(times))
         if not isinstance(given, tuple | list) or len(given) != 3:
             raise TypeMismatch(f"{who} must give three arrays (row, start, end), not {type(given).__name__}")
-        start, end = (
-            _integers(part, who, what) for part, what in zip(given[1:], ("start", "end"), strict=True)
-        )
+        start, end = (_integers(part, who, what) for part, what in zip(given[1:], ("start", "end"), strict=True))
         row = None if given[0] is None else _integers(given[0], who, "row")
         lengths = [len(times) if row is None else len(row), len(start), len(end)]
         if len(set(lengths)) > 1:
@@ -84,9 +80,7 @@ class Custom(Window):
             raise InvalidArgument(f"{who} named row {wrong} of {len(times)} rows, which are counted from 0")
         if bool((end <= start).any()):
             at = int(np.argmax(end <= start))
-            raise InvalidArgument(
-                f"{who} gave the window [{start[at]}, {end[at]}), which must end after its start"
-            )
+            raise InvalidArgument(f"{who} gave the window [{start[at]}, {end[at]}), which must end after its start")
         return Assigned(row, start, end)
 
     def merge(self, codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Merged:
@@ -99,9 +93,7 @@ class Custom(Window):
             raise InvalidArgument(f"{who} gave {len(given)} numbers for {len(codes)} windows")
         _, first, number = np.unique(given, return_index=True, return_inverse=True)
         if bool((codes[first][number] != codes).any()):
-            raise InvalidArgument(
-                f"{who} gave windows of two keys the same number: number each key's on their own"
-            )
+            raise InvalidArgument(f"{who} gave windows of two keys the same number: number each key's on their own")
         low, high = start[first], end[first]
         np.minimum.at(low, number, start)
         np.maximum.at(high, number, end)

@@ -33,9 +33,7 @@ class Inherit(Window):
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
         """Refused: a time alone does not say which window upstream gave the row."""
-        raise InvalidArgument(
-            "Inherit() keeps the windows of the column 'window' and cannot assign any by time"
-        )
+        raise InvalidArgument("Inherit() keeps the windows of the column 'window' and cannot assign any by time")
 
     def assign_from(self, start: np.ndarray, end: np.ndarray) -> Assigned:
         """The windows as they are.
@@ -64,14 +62,8 @@ class Inherit(Window):
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         kind = column.type
-        if (
-            not pa.types.is_struct(kind)
-            or kind.get_field_index("start") < 0
-            or kind.get_field_index("end") < 0
-        ):
-            raise TypeMismatch(
-                f"the column 'window' must be a struct of start and end for Inherit(), not {kind}"
-            )
+        if not pa.types.is_struct(kind) or kind.get_field_index("start") < 0 or kind.get_field_index("end") < 0:
+            raise TypeMismatch(f"the column 'window' must be a struct of start and end for Inherit(), not {kind}")
         whole = np.array(column.is_null())
         (start, has_start), (end, has_end) = (time_column(column.field(name)) for name in ("start", "end"))
         if not bool((whole | (has_start & has_end)).all()):

@@ -58,9 +58,7 @@ def result_times(
             return end - 1
 
 
-def holds(
-    name: str, start: np.ndarray, end: np.ndarray, earliest: np.ndarray, latest: np.ndarray
-) -> np.ndarray:
+def holds(name: str, start: np.ndarray, end: np.ndarray, earliest: np.ndarray, latest: np.ndarray) -> np.ndarray:
     """The least event time that a result still to come of each window may carry, as far as its policy says.
 
     MAX_TIME where that is the watermark itself: what is emitted at the watermark is never behind it.

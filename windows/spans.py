@@ -93,9 +93,7 @@ def positive(value: Length, what: str) -> Span:
 
 def _checked(micros: int, value: object) -> Span:
     if abs(micros) > _LONGEST:
-        raise OutOfRange(
-            f"the length of time {value!r} does not fit into 64 bits of microseconds (292,000 years)"
-        )
+        raise OutOfRange(f"the length of time {value!r} does not fit into 64 bits of microseconds (292,000 years)")
     return Span(micros)
 
 
@@ -113,9 +111,7 @@ def _read(text: str) -> int:
 def _size(unit: str, text: str) -> int:
     name = _SHORT.get(unit) or unit.removesuffix("s")
     if name in _UNEQUAL:
-        raise InvalidArgument(
-            f"{text!r} is no length of time, as {name}s are not equally long: use Calendar({name!r})"
-        )
+        raise InvalidArgument(f"{text!r} is no length of time, as {name}s are not equally long: use Calendar({name!r})")
     if name not in UNITS:
         raise InvalidArgument(f"{text!r} has the unknown unit {unit!r}: {nearest(name, UNITS)}")
     return UNITS[name]

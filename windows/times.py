@@ -50,13 +50,9 @@ def timestamp(value: datetime | date | str | int | np.datetime64 | np.integer[An
         since = (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
         micros = since // timedelta(microseconds=1)
     else:
-        raise TypeMismatch(
-            f"a time is a datetime, an ISO text or whole microseconds since 1970, not {value!r}"
-        )
+        raise TypeMismatch(f"a time is a datetime, an ISO text or whole microseconds since 1970, not {value!r}")
     if not MIN_TIME <= micros <= MAX_TIME:
-        raise OutOfRange(
-            f"the time {value!r} is no instant, or none that 64 bits of microseconds since 1970 can hold"
-        )
+        raise OutOfRange(f"the time {value!r} is no instant, or none that 64 bits of microseconds since 1970 can hold")
     return micros
 
 

@@ -21,9 +21,7 @@ def zone(tz: str | ZoneInfo) -> str:
         raise TypeMismatch(f"tz= is {tz!r}: give the name of a time zone such as 'Europe/Berlin'")
     if not _known(name):
         if not _known("Europe/London"):
-            raise InvalidArgument(
-                f"tz={name!r} cannot be looked up, as Python has no time zones here: install tzdata"
-            )
+            raise InvalidArgument(f"tz={name!r} cannot be looked up, as Python has no time zones here: install tzdata")
         raise InvalidArgument(f"tz= is {name!r}, which is no time zone such as 'Europe/Berlin' or 'UTC'")
     return name
 

@@ -98,9 +98,7 @@ def _rows(result: pa.Table, names: list[str]) -> list[dict[str, Any]]:
     columns = {name: result[name].to_pylist() for name in names}
     spans = zip(_micros(window.field("start")), _micros(window.field("end")), strict=True)
     valid = window.is_valid().to_pylist()
-    columns["window"] = [
-        span if held else (MIN_TIME, MAX_TIME) for span, held in zip(spans, valid, strict=True)
-    ]
+    columns["window"] = [span if held else (MIN_TIME, MAX_TIME) for span, held in zip(spans, valid, strict=True)]
     columns["event_time"] = _micros(result["event_time"])
     columns["diff"] = result["diff"].to_pylist()
     parts = {name: pane.field(name) for name in PANE}

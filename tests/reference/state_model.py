@@ -97,5 +97,3 @@ class Sources:
         times = list(self.at.values())
         reached = [t for t in times if sum(other >= t for other in times) * 100 >= percent * len(times)]
         return max([self.least, *reached])
-
-

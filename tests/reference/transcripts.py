@@ -64,9 +64,7 @@ def _options(r: random.Random) -> dict[str, Any]:
         "eager_retractions": r.random() < 0.3,
         "late": r.choice(["drop", "emit", "duplicate"]),
         "granularity": r.choice(["bundle", "bundle", "record"]),
-        "timestamp": r.choice(
-            ["end_of_window", "end_of_window", "start_of_window", "earliest", "latest", "watermark"]
-        ),
+        "timestamp": r.choice(["end_of_window", "end_of_window", "start_of_window", "earliest", "latest", "watermark"]),
         "allow_finish": False,
     }
     try:

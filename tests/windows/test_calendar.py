@@ -54,9 +54,7 @@ ODD = [
 ]
 TIMES = st.one_of(
     st.integers(uc.timestamp("1800-01-01"), uc.timestamp("2150-01-01")),
-    st.builds(
-        lambda text, by: uc.timestamp(text) + by, st.sampled_from(ODD), st.integers(-30 * HOUR, 30 * HOUR)
-    ),
+    st.builds(lambda text, by: uc.timestamp(text) + by, st.sampled_from(ODD), st.integers(-30 * HOUR, 30 * HOUR)),
     st.builds(
         lambda year, month, by: uc.timestamp(datetime(year, month, 1)) + by,
         st.integers(3, 9990),

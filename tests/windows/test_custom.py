@@ -46,18 +46,14 @@ def test_a_row_may_have_several_windows_or_none() -> None:
 
 
 def test_rule_05_custom_windows_merge_by_their_own_function() -> None:
-    merged = uc.Custom(burst, by_tens).merge(
-        np.array([0, 0, 0, 1]), np.array([3, 12, 17, 12]), np.full(4, 30)
-    )
+    merged = uc.Custom(burst, by_tens).merge(np.array([0, 0, 0, 1]), np.array([3, 12, 17, 12]), np.full(4, 30))
     assert merged.window_id.tolist() == [0, 1, 1, 2]
     assert merged.code.tolist() == [0, 0, 1]
     assert merged.start.tolist() == [3, 12, 12]
 
 
 def test_rule_05_a_merged_window_is_the_hull_of_its_parts() -> None:
-    merged = uc.Custom(burst, lambda code, start, end: ZEROS).merge(
-        ZEROS, TIMES[::-1], np.array([50, 90, 20])
-    )
+    merged = uc.Custom(burst, lambda code, start, end: ZEROS).merge(ZEROS, TIMES[::-1], np.array([50, 90, 20]))
     assert (merged.start.tolist(), merged.end.tolist()) == ([3], [90])
 
 

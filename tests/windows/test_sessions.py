@@ -48,9 +48,7 @@ def interval_lists(draw: st.DrawFn) -> list[Interval]:
     """Crowded or scattered over all of time, or crowded around points that are very far apart."""
     codes = st.sampled_from(draw(st.sampled_from([[0], [0, 1, 2], [5, 70_000, 2**40, 2**62]])))
     spread = draw(st.sampled_from([12, 10**6, 2**61, 2**62]))
-    around = draw(
-        st.sampled_from([[0], [-spread, 0, spread], [MIN_TIME + spread, MAX_TIME - 4 * spread // 3]])
-    )
+    around = draw(st.sampled_from([[0], [-spread, 0, spread], [MIN_TIME + spread, MAX_TIME - 4 * spread // 3]]))
     near = draw(st.sampled_from([6, spread]))
     longest = draw(st.sampled_from([3, 8, max(spread // 3, 1)]))
     starts = st.builds(lambda base, by: base + by, st.sampled_from(around), st.integers(-near, near))

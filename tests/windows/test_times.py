@@ -27,9 +27,7 @@ PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 def micros(moment: datetime) -> int:
     """By the standard library's own way from a calendar date to seconds."""
     offset = moment.utcoffset() or timedelta(0)
-    return (
-        calendar.timegm(moment.timetuple()) - int(offset.total_seconds())
-    ) * 1_000_000 + moment.microsecond
+    return (calendar.timegm(moment.timetuple()) - int(offset.total_seconds())) * 1_000_000 + moment.microsecond
 
 
 @given(st.datetimes(timezones=st.none() | st.just(UTC) | OFFSETS))
@@ -104,14 +102,10 @@ def test_rule_01_columns_of_every_unit_are_microseconds(
 def test_dates_are_midnights(dates: list[date | None], kind: pa.DataType) -> None:
     times, known = time_column(pa.array(dates, kind))
     assert known.tolist() == [day is not None for day in dates]
-    assert times.tolist() == [
-        0 if day is None else calendar.timegm(day.timetuple()) * 1_000_000 for day in dates
-    ]
+    assert times.tolist() == [0 if day is None else calendar.timegm(day.timetuple()) * 1_000_000 for day in dates]
 
 
-@pytest.mark.parametrize(
-    "column", [pa.array([1, 2]), pa.array(["2016-01-20"]), pa.array([1], pa.time64("us"))]
-)
+@pytest.mark.parametrize("column", [pa.array([1, 2]), pa.array(["2016-01-20"]), pa.array([1], pa.time64("us"))])
 def test_columns_that_hold_no_times(column: pa.Array) -> None:
     with pytest.raises(TypeMismatch, match=re.escape(f"must hold timestamps or dates, not {column.type}")):
         time_column(column)

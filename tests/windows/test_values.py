@@ -30,9 +30,7 @@ VALUES = {
     "Sliding('1 hour', '10 minutes', offset='-5 seconds')": lambda: uc.Sliding("1 hour", "10 min", "-5 s"),
     "Sessions('30 minutes')": lambda: uc.Sessions("0.5 hours"),
     "Calendar('day')": lambda: uc.Calendar("days"),
-    "Calendar('week', tz='Europe/Berlin', week_start='sunday')": lambda: uc.Calendar(
-        "week", "Europe/Berlin", "sunday"
-    ),
+    "Calendar('week', tz='Europe/Berlin', week_start='sunday')": lambda: uc.Calendar("week", "Europe/Berlin", "sunday"),
     "Inherit()": lambda: uc.Inherit(),
     "Custom(seconds)": lambda: uc.Custom(seconds),
     "Custom(seconds, merge=alone)": lambda: uc.Custom(seconds, alone),

@@ -57,14 +57,10 @@ def open_point(options: dict[str, Any]) -> str | None:
         return "P3"
     if has(uc.UserTrigger) and has(uc.WatermarkPercentile):
         return "P4"
-    late = [part.late for part in parts if isinstance(part, uc.AfterWatermark) and part.late is not None]
-    again = any(isinstance(inner, uc.AfterWatermark) for one in late for inner in walk(one))
-    if again or (has(uc.RepeatCount) and has(uc.AfterWatermark)):
-        return "P5"
     if any(isinstance(part, Restless) and part.ends for part in parts):
-        return "P6"
+        return "P5"
     if changelog and sessions and (has(uc.UserTrigger) or options["timestamp"] in ("earliest", "latest")):
-        return "P7"
+        return "P6"
     return None
 
 
