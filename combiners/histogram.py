@@ -68,7 +68,7 @@ class HistogramFn(CombineFn):
 
     def _lists(self, counts: np.ndarray) -> Accumulators:
         table = counts.reshape(-1, self.bins)
-        held = table.any(axis=1)
+        held: np.ndarray = np.asarray(table.any(axis=1))
         if held.all():
             return (self._whole(table),)
         offsets = running(held) * self.bins
