@@ -174,14 +174,16 @@ def _number(codes: np.ndarray, size: int) -> tuple[Groups, np.ndarray]:
     if size > rows // 16:
         np.minimum.at(first_row, codes, np.arange(rows))
     else:
-        sizes = np.bincount(codes, minlength=size)
+        sizes = np.zeros(size, np.int64)
+        np.add.at(sizes, codes, 1)
         _find_first(first_row, codes, int(np.count_nonzero(sizes)))
     is_first = np.zeros(rows + 1, np.bool_)
     is_first[first_row] = True
     first = np.flatnonzero(is_first[:rows])
     by_number = codes[first]
     first_row[by_number] = np.arange(len(first))
-    groups = Groups(first_row[codes], len(first))
+    # Told not to look for codes out of range, take is faster than brackets.
+    groups = Groups(first_row.take(codes, mode="clip"), len(first))
     if sizes is not None:
         groups._sizes = sizes[by_number]
     return groups, first

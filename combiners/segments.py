@@ -25,8 +25,10 @@ def sum_floats(groups: Groups, values: np.ndarray, weights: np.ndarray | None = 
         values = values * weights
     if groups.count == 1:
         return np.array([np.sum(values, dtype=np.float64)])
-    # Without a single row numpy counts in integers.
-    return np.bincount(groups.codes, weights=values, minlength=groups.count).astype(np.float64, copy=False)
+    total = np.zeros(groups.count)
+    # bincount would copy columns that cannot be written to, as those of Arrow are.
+    np.add.at(total, groups.codes, values.astype(np.float64, copy=False))
+    return total
 
 
 def sum_weights(groups: Groups, weights: np.ndarray | None) -> np.ndarray:
