@@ -31,6 +31,7 @@ class ScalarFn(CombineFn):
     output: pa.DataType
     capability: Capability
     label = "scalar"
+    vector = False
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
