@@ -48,7 +48,8 @@ def _words(trigger: Trigger) -> tuple[str, list[tuple[str, Trigger]]]:
         case AfterCount(n):
             return f"when {n} row{'s have' if n > 1 else ' has'} come", []
         case AfterBytes(n, of):
-            return f"when {n} byte{'s' if n > 1 else ''}{' of ' + ', '.join(of) if of else ''} have come", []
+            columns = " of " + ", ".join(of) if of else ""
+            return f"when {n} byte{columns} has come" if n == 1 else f"when {n} bytes{columns} have come", []
         case OnPunctuation(predicate):
             return f"when a row satisfies {shown(predicate)}", []
         case OnResult(predicate):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 from ..errors import InvalidArgument
 from ..windows.times import timestamp
-from .language import Trigger, domain_of
+from .language import Trigger, domain_of, shown
 
 
 class TriggerContext:
@@ -86,5 +87,14 @@ class UserTrigger(Trigger):
     def on_timer(self, tag: str, time: int, ctx: TriggerContext) -> None:
         """A timer's time has come; it is no longer set."""
 
+    # A dataclass brings its own; these serve a class that is none.
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other) if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), *sorted(vars(self).items())))
+
     def __repr__(self) -> str:
-        return super().__repr__() if hasattr(self, "__dataclass_fields__") else f"{type(self).__name__}()"
+        if is_dataclass(self):
+            return super().__repr__()
+        return f"{type(self).__name__}({', '.join(f'{name}={shown(value)}' for name, value in vars(self).items())})"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pickle
 import random
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import uncombine as uc
@@ -56,7 +60,7 @@ def test_the_text_reads_back_to_an_equal_trigger(seed: int) -> None:
     assert again == trigger
     assert hash(again) == hash(trigger)
     assert repr(again) == repr(trigger)
-    assert trigger.explain()
+    assert pickle.loads(pickle.dumps(trigger)) == trigger
     assert len(trigger.explain().splitlines()) >= len(list(walk(trigger)))
 
 
@@ -85,12 +89,90 @@ def test_triggers_of_other_settings_are_not_equal() -> None:
         (lambda: uc.Repeatedly(3), "Repeatedly is made of triggers"),  # type: ignore[arg-type]
         (lambda: uc.AfterWatermark(early=1), "AfterWatermark"),  # type: ignore[arg-type]
         (lambda: uc.OnResult("x > 1"), "OnResult takes an expression"),  # type: ignore[arg-type]
+        (lambda: uc.AfterBytes(1, of=[]), "names of columns"),
+        (lambda: uc.AfterBytes(1, of=[3]), "names of columns"),  # type: ignore[list-item]
+        (lambda: uc.AfterBytes(1, of=3), "names of columns"),  # type: ignore[arg-type]
+        (lambda: uc.AfterCount(1).or_finally("x"), "RepeatUntil is made of triggers"),  # type: ignore[arg-type]
     ],
 )
 def test_what_makes_no_sense_is_refused_when_it_is_built(build: Any, words: str) -> None:
     with pytest.raises((InvalidArgument, TypeError), match=words) as caught:
         build()
     assert isinstance(caught.value, UncombineError)
+
+
+def test_the_children_of_each_composite_are_walked_from_the_top() -> None:
+    one, two = uc.AfterCount(1), uc.AfterCount(2)
+    for trigger in (uc.FirstOf(one, two), uc.AllOf([one, two]), uc.SequenceOf(one, two), one.or_finally(two)):
+        assert trigger.children == (one, two)
+        assert list(walk(trigger)) == [trigger, one, two]
+    assert uc.AfterWatermark(early=one, late=two).children == (one, two)
+    assert uc.Repeatedly(one).children == uc.RepeatCount(one, 2).children == (one,)
+    assert one.children == ()
+
+
+def test_settings_cannot_be_changed() -> None:
+    for trigger, name in [
+        (uc.AfterCount(1), "n"),
+        (uc.FirstOf(uc.Always()), "parts"),
+        (uc.Repeatedly(uc.Never()), "child"),
+    ]:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(trigger, name, None)
+
+
+def big(table: pa.Table) -> pa.Array:
+    return pc.greater(table["total"], 100)
+
+
+def test_functions_are_shown_by_name() -> None:
+    """An address would differ from run to run."""
+    assert repr(uc.OnResult(big)) == "OnResult(big)"
+    assert eval("OnResult(big)", {**vars(uc), "big": big}) == uc.OnResult(big)
+    assert uc.OnResult(big).explain() == "when the result satisfies big"
+    assert repr(uc.OnPunctuation(lambda table: table)) == "OnPunctuation(<lambda>)"
+
+
+@pytest.mark.parametrize(
+    ("trigger", "words"),
+    [
+        (uc.AfterWatermark(), "once, when the watermark passes the end of the window"),
+        (uc.WatermarkPercentile(99.99999), "once, when 99.99999 % of the sources have passed the end of the window"),
+        (uc.AtPeriod("1 minute"), "at every full minute of processing time that follows a row"),
+        (
+            uc.AtPeriod("90 s", domain="event"),
+            "at every multiple of 1 minute 30 seconds of event time that follows a row",
+        ),
+        (uc.AfterDelay("1 minute"), "1 minute of processing time after the first row"),
+        (uc.AfterDelay("90 minutes", domain="event"), "1 hour 30 minutes of event time after the first row"),
+        (uc.AfterCount(1), "when 1 row has come"),
+        (uc.AfterBytes(1, of="a"), "when 1 byte of a has come"),
+        (uc.AfterBytes(9), "when 9 bytes have come"),
+        (uc.OnPunctuation(uc.col("x") == 1), "when a row satisfies col('x') == 1"),
+        (uc.Always(), "after every bundle with rows"),
+        (uc.Never(), "never: what is left comes out when the window expires"),
+        (uc.RepeatCount(uc.AfterCount(2), 1), "once in all:\n  when 2 rows have come"),
+        (uc.RepeatCount(uc.AfterCount(2), 5), "5 times in all:\n  when 2 rows have come"),
+        (
+            uc.SequenceOf(uc.AfterCount(1), uc.AllOf(uc.AfterCount(2), uc.Always())),
+            "one after the other:\n  when 1 row has come\n  when all of these are ready:\n    when 2 rows have come\n"
+            "    after every bundle with rows",
+        ),
+        (
+            uc.AfterCount(1).or_finally(uc.FirstOf(uc.AfterCount(5))),
+            "again and again:\n  when 1 row has come\n  until this fires, which is the last time:\n"
+            "    when any of these fires:\n      when 5 rows have come",
+        ),
+        (
+            uc.AfterWatermark(early=uc.AfterCount(1), late=uc.AfterCount(2)),
+            "once, when the watermark passes the end of the window\n  before that, again and again:\n"
+            "    when 1 row has come\n  after that, again and again:\n    when 2 rows have come",
+        ),
+    ],
+    ids=repr,
+)
+def test_triggers_in_words(trigger: uc.Trigger, words: str) -> None:
+    assert trigger.explain() == words
 
 
 def test_what_can_be_known_before_any_data_flows() -> None:
@@ -115,9 +197,37 @@ class Mine(uc.UserTrigger):
     n: int = 3
 
 
+class Bare(uc.UserTrigger):
+    """One that is no dataclass."""
+
+    def __init__(self, n: int = 3, words: tuple[str, ...] = ()) -> None:
+        self.words = words
+        self.n = n
+
+
+class Other(Bare):
+    """Another class with the same settings."""
+
+
 def test_user_triggers_are_values_too() -> None:
-    assert Mine(3) == Mine()
-    assert Mine(4) != Mine()
     assert repr(uc.Repeatedly(Mine(4))) == "Repeatedly(Mine(n=4))"
-    with pytest.raises(InvalidArgument, match="fire"):
-        uc.TriggerContext((0, 1), 0, 0, {}).fire("sometimes")
+    for kind in (Mine, Bare):
+        assert kind(3) == kind()
+        assert kind(4) != kind()
+        assert len({kind(3), kind(), kind(4)}) == 2
+        assert eval(repr(kind(4)), {"Mine": Mine, "Bare": Bare}) == kind(4)
+        assert pickle.loads(pickle.dumps(kind(4))) == kind(4)
+        assert kind(4).explain() == f"when {kind(4)!r} says so"
+    assert Bare() != Other()
+    assert Bare() != Mine()
+    assert uc.Repeatedly(Bare()) == uc.Repeatedly(Bare())
+
+
+def test_a_context_refuses_what_it_does_not_know() -> None:
+    ctx = uc.TriggerContext((0, 1), 0, 0, {})
+    with pytest.raises(InvalidArgument, match="'default', 'accumulate' or 'clear'"):
+        ctx.fire("sometimes")
+    with pytest.raises(InvalidArgument, match="'processing' or 'event'"):
+        ctx.set_timer("t", 1, "wall")
+    ctx.delete_timer("never set")
+    assert ctx.memo() == {"state": {}, "timers": {}}
