@@ -23,7 +23,7 @@ def case(seed: int) -> Case:
     window = _window(r)
     merging = window[0] == "sessions"
     trigger = _root(r, merging, waits=window[0] != "global")
-    while _watermarks(trigger) > 1 or _starts_anew(trigger) or _waits_for_sequence(trigger):
+    while _watermarks(trigger) > 1 or _waits_for_sequence(trigger):
         trigger = _root(r, merging, waits=window[0] != "global")
     # Beam keeps rows at the very instant of expiry, so no watermark comes to one.
     half = r.random() < 0.4
@@ -85,20 +85,6 @@ def _watermarks(trigger: Spec | None) -> int:
     if trigger is None:
         return 0
     return (trigger[0] == "watermark") + sum(_watermarks(child) for child in trigger[1:] if isinstance(child, list))
-
-
-def _starts_anew(trigger: Spec | None, reset: bool = False, alone: bool = True) -> bool:
-    """Whether something is reset in which an `AfterWatermark` has a phase after it.
-
-    On a window that has passed, the watermark's phase is over at once here, and in Beam with the next row.
-    """
-    if trigger is None or trigger[0] == "count":
-        return False
-    kind = trigger[0]
-    if reset and ((kind == "each" and _watermarks(trigger)) or (kind == "watermark" and trigger[2] and not alone)):
-        return True
-    repeats = kind in ("repeatedly", "watermark")
-    return any(_starts_anew(child, reset or repeats, repeats) for child in trigger[1:] if isinstance(child, list))
 
 
 def _waits_for_sequence(trigger: Spec | None, within_all: bool = False) -> bool:
