@@ -98,7 +98,8 @@ def _waits_for_sequence(trigger: Spec | None, within_all: bool = False) -> bool:
 
 
 def _script(r: random.Random, drawn: Case, odd: int) -> list[Spec]:
-    event, mark, script = 0, 0, []
+    event, mark = 0, 0
+    script: list[Spec] = []
     for number in range(r.randint(4, 24)):
         if r.random() < 0.75:
             event = max(0, event + r.choice([0, 0, 1, 2, 5, 10, -5]))
