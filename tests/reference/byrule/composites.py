@@ -237,18 +237,20 @@ class AfterWatermark(Composite):
         self.finished = self.late is None
         return []
 
+    def rows(self, rows: Sequence[Row], now: Now) -> None:
+        deciding = self.late if self.on_time_done else self.early
+        if deciding is not None and not self.finished:
+            deciding.rows(rows, now)
+
     def merged(self, sources: Sequence[Self], now: Now) -> None:
-        if not now.passed:
-            # rule 18: the end is ahead of the watermark (again), so it is in its early phase.
-            before = [source.early for source in sources if source.early is not None and not source.on_time_done]
-            if before:
-                self.early.merged(before, now)
-            return
-        self.on_time_done = any(source.on_time_done for source in sources)  # D9
-        self.finished = any(source.finished for source in sources)
-        after = [source.late for source in sources if source.late is not None and source.on_time_done]
-        if after:
-            self.late.merged(after, now)
+        # rule 18: with the end ahead of the watermark (again) it is in its early phase.
+        self.on_time_done = now.passed and any(source.on_time_done for source in sources)  # D9
+        self.finished = now.passed and any(source.finished for source in sources)
+        # rule 25: both have kept their state over the on-time firing.
+        if self.early is not None:
+            self.early.merged([source.early for source in sources], now)
+        if self.late is not None:
+            self.late.merged([source.late for source in sources], now)
 
 
 class _Repeated:

@@ -61,8 +61,7 @@ class Operator:
         touched: set[int] = set()
         for round_ in self.rounds(self.good(rows)):
             taken_back, got, duplicates = self.incorporate(round_)
-            out += taken_back
-            out += duplicates
+            out += duplicates + taken_back  # D2
             for live, come in got:
                 out += self.ask(live, "rows", self.watermark, come)
             touched |= {id(live) for live, _ in got}
