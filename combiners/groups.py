@@ -1,4 +1,7 @@
-"""Which row belongs to which group: codes from 0 to count - 1, by first appearance."""
+"""Which row belongs to which group: codes from 0 to count - 1, by first appearance.
+
+Places that are known to exist are taken with mode="clip", which is faster, as numpy then looks for no others.
+"""
 
 from __future__ import annotations
 
@@ -71,14 +74,21 @@ def stable_order(codes: np.ndarray, count: int) -> np.ndarray:
         return np.arange(len(codes))
     bits = max((count - 1).bit_length(), 1)
     width = -(-bits // -(-bits // 12))
-    order: pa.Array | None = None
+    order: np.ndarray | None = None
     for shift in range(0, bits, width):
-        digits = pa.array(((codes >> shift) & ((1 << width) - 1)).astype(np.uint16))
+        digits = ((codes >> shift) & ((1 << width) - 1)).astype(np.uint16)
         if order is None:
-            order = pc.array_sort_indices(digits)
+            order = _argsort(digits)
         else:
-            order = order.take(pc.array_sort_indices(digits.take(order)))
-    return np.asarray(order).view(np.int64)
+            order = order.take(_argsort(digits.take(order, mode="clip")), mode="clip")
+    assert order is not None
+    return order
+
+
+def _argsort(digits: np.ndarray) -> np.ndarray:
+    # Arrow's own pool would hold on to the memory that is used in between.
+    pool = pa.system_memory_pool()
+    return np.asarray(pc.array_sort_indices(pa.array(digits), memory_pool=pool)).view(np.int64)
 
 
 def group_rows(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, np.ndarray]:
@@ -182,7 +192,6 @@ def _number(codes: np.ndarray, size: int) -> tuple[Groups, np.ndarray]:
     first = np.flatnonzero(is_first[:rows])
     by_number = codes[first]
     first_row[by_number] = np.arange(len(first))
-    # Told not to look for codes out of range, take is faster than brackets.
     groups = Groups(first_row.take(codes, mode="clip"), len(first))
     if sizes is not None:
         groups._sizes = sizes[by_number]
