@@ -3,95 +3,113 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from harness import Row, pair, peak_memory
+import pyarrow.compute as pc
+from harness import Row, memory, pair
 
 import uncombine as uc
 
 ROWS = 1_000_000
 GROUPS = (10, 1_000, 100_000)
-
-MEMORY = """
-import numpy as np, pyarrow as pa, uncombine as uc
-rng = np.random.default_rng(0)
-small = pa.table({{"k": np.arange(100), "x": np.arange(100) * 0.5}})
-uc.aggregate(small, by="k", r={combiner})
-t = pa.table({{"k": rng.integers(0, {groups}, {rows}), "x": rng.random({rows})}})
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-uc.aggregate(t, by="k", r={combiner})
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
-"""
+LINEAR = {"sum": uc.Sum("x"), "count": uc.Count("x"), "mean": uc.Mean("x"), "var": uc.Variance("x")}
+EXTREME = {"min": uc.Min("x"), "max": uc.Max("x")}
+SORTED = {"median": uc.Median("x"), "nunique": uc.CountDistinct("x")}
+SIX = uc.Struct(n=uc.Count("x"), s=uc.Sum("x"), m=uc.Mean("x"), v=uc.Variance("x"), low=uc.Min("x"), high=uc.Max("x"))
+MEMORY = (
+    uc.Sum("x"),
+    uc.Sum("x", exact=True),
+    uc.Variance("x"),
+    uc.Max("x"),
+    uc.Median("x"),
+    uc.CountDistinct("x"),
+)
 
 
 def rows() -> Iterator[Row]:
     """All rows of the table."""
     for groups in GROUPS:
-        rng = np.random.default_rng(groups)
-        keys = rng.integers(0, groups, ROWS)
-        columns = {"int64": rng.integers(0, 1_000_000, ROWS), "float64": rng.random(ROWS)}
-        for kind, values in columns.items():
-            arrow = pa.table({"k": keys, "x": values})
-            frame = pd.DataFrame({"k": keys, "x": values})
-            yield from _against_others(f"{kind}, {groups:,} groups", arrow, frame)
-            yield from _against_ourselves(f"{kind}, {groups:,} groups", arrow, kind)
+        for kind in ("int64", "float64"):
+            where = f"{kind}, {groups:,} groups"
+            table = data(kind, groups, ROWS)
+            yield from _against_pyarrow(where, table)
+            yield from _against_pandas(where, table, groups)
+            yield from _against_ourselves(where, table, kind)
     yield from _memory()
 
 
-def _against_others(where: str, arrow: pa.Table, frame: pd.DataFrame) -> Iterator[Row]:
-    combiners = {"sum": uc.Sum("x"), "count": uc.Count("x"), "min": uc.Min("x"), "max": uc.Max("x")}
-    for name, combiner in combiners.items():
+def data(kind: str, groups: int, count: int) -> pa.Table:
+    """Random keys and values, and weights of which one in five takes back."""
+    rng = np.random.default_rng(groups)
+    values = rng.random(count) if kind == "float64" else rng.integers(0, 1_000_000, count)
+    weights = np.where(rng.random(count) < 0.2, -1, 1)
+    return pa.table({"k": rng.integers(0, groups, count), "x": values, "w": weights})
+
+
+def aggregated(combiner: uc.Combiner, diff: str | None, table: pa.Table) -> pa.Table:
+    """What is measured."""
+    return uc.aggregate(table, by="k", diff=diff, r=combiner)
+
+
+def _against_pyarrow(where: str, table: pa.Table) -> Iterator[Row]:
+    theirs = {"var": ("x", "variance", pc.VarianceOptions(ddof=1)), "nunique": ("x", "count_distinct")}
+    for name, combiner in (LINEAR | EXTREME | SORTED).items():
+        if name == "median":  # pyarrow has only an approximate one
+            continue
         yield pair(
             f"{name}, {where}",
-            lambda c=combiner: uc.aggregate(arrow, by="k", r=c),  # type: ignore[misc]
-            lambda n=name: arrow.group_by("k", use_threads=False).aggregate([("x", n)]),  # type: ignore[misc]
+            partial(aggregated, combiner, None, table),
+            partial(_pyarrow, table, theirs.get(name, ("x", name))),
             "pyarrow group_by",
-            1.5,
+            1.5 if name in ("sum", "count", "min", "max") else None,
         )
-    combiners |= {"mean": uc.Mean("x"), "var": uc.Variance("x")}
-    big = frame["k"].max() > 10_000
-    combiners |= {"median": uc.Median("x"), "nunique": uc.CountDistinct("x")}
-    for name, combiner in combiners.items():
-        sorts = name in ("median", "nunique")
+
+
+def _pyarrow(table: pa.Table, what: tuple[object, ...]) -> pa.Table:
+    return table.group_by("k", use_threads=False).aggregate([what])
+
+
+def _against_pandas(where: str, table: pa.Table, groups: int) -> Iterator[Row]:
+    frame = table.to_pandas()
+    for name, combiner in (LINEAR | EXTREME | SORTED).items():
         yield pair(
             f"{name}, {where}",
-            lambda c=combiner: uc.aggregate(arrow, by="k", r=c),  # type: ignore[misc]
-            lambda n=name: frame.groupby("k", sort=False)["x"].agg(n),  # type: ignore[misc]
+            partial(aggregated, combiner, None, table),
+            partial(_pandas, frame, name),
             "pandas groupby",
-            1.0 if big or not sorts else None,
+            1.0 if name not in SORTED or groups == 100_000 else None,
         )
 
 
-def _against_ourselves(where: str, arrow: pa.Table, kind: str) -> Iterator[Row]:
-    def run(combiner: uc.Combiner) -> pa.Table:
-        return uc.aggregate(arrow, by="k", r=combiner)
+def _pandas(frame: pd.DataFrame, name: str) -> object:
+    return frame.groupby("k", sort=False)["x"].agg(name)
+
+
+def _against_ourselves(where: str, table: pa.Table, kind: str) -> Iterator[Row]:
+    def against(what: str, ours: uc.Combiner, other: uc.Combiner, name: str, most: float | None) -> Row:
+        run = partial(aggregated, diff=None, table=table)
+        return pair(f"{what}, {where}", partial(run, ours), partial(run, other), name, most)
 
     if kind == "float64":
-        for fast, exact in (
-            (uc.Sum("x"), uc.Sum("x", exact=True)),
-            (uc.Mean("x"), uc.Mean("x", exact=True)),
-            (uc.Variance("x"), uc.Variance("x", exact=True)),
-        ):
-            name = type(fast).__name__
-            yield pair(f"{name} exact, {where}", lambda e=exact: run(e), lambda f=fast: run(f), "the fast form", 4.0)  # type: ignore[misc]
-    six = uc.Struct(
-        n=uc.Count("x"), s=uc.Sum("x"), m=uc.Mean("x"), low=uc.Min("x"), high=uc.Max("x"), v=uc.Variance("x")
-    )
-    yield pair(f"Struct of six, {where}", lambda: run(six), lambda: run(uc.Variance("x")), "Variance alone", 2.5)
+        for fast in (uc.Sum("x"), uc.Mean("x"), uc.Variance("x")):
+            exact = type(fast)("x", exact=True)
+            yield against(f"exact {type(fast).__name__}", exact, fast, "the fast form", 4.0)
+    yield against("Struct of six", SIX, LINEAR["var"], "the dearest of them", 2.5)
+    yield against("Struct of six", SIX, LINEAR["sum"], "Sum alone", 2.5)
+    for name in ("sum", "max", "median"):
+        combiner = (LINEAR | EXTREME | SORTED)[name]
+        changelog, plain = (partial(aggregated, combiner, diff, table) for diff in ("w", None))
+        yield pair(f"{name} of a changelog, {where}", changelog, plain, "without diff=", None)
 
 
 def _memory() -> Iterator[Row]:
-    given = ROWS * 16 / 2**20
-    for name in (
-        'uc.Sum("x")',
-        'uc.Sum("x", exact=True)',
-        'uc.Variance("x")',
-        'uc.Median("x")',
-        'uc.CountDistinct("x")',
-    ):
+    for combiner in MEMORY:
         for groups in (10, 100_000):
-            used = peak_memory(MEMORY.format(combiner=name, groups=groups, rows=ROWS)) / 2**20
-            what = f"peak memory of {name.removeprefix('uc.')}, {groups:,} groups"
-            yield Row(what, used, given, 6.0, "the input's bytes", "MiB")
+            for diff, columns in ((None, 2), ("w", 3)):
+                used = memory(partial(data, "float64", groups), partial(aggregated, combiner, diff), ROWS)
+                given = ROWS * 8 * columns
+                what = f"memory of {combiner!r}{' with diff=' * bool(diff)}, {groups:,} groups"
+                yield Row(what, used / 2**20, given / 2**20, 6.0, "the input's bytes", "MiB")

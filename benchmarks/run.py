@@ -1,14 +1,17 @@
 """Measures suites and prints their tables: `python benchmarks/run.py [combiners] [panes] [--write]`.
 
-Every row is a ratio of two things measured in turn in the same run. With --write the tables go into README.md.
+A suite is a module beside this one whose function `rows` yields what it measured, each row a ratio of two things
+done in turn in the same run. With --write the tables go into README.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import platform
 import re
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -18,23 +21,29 @@ sys.path.insert(0, str(HERE))
 from harness import one_thread, table  # noqa: E402
 
 
-def main(arguments: list[str]) -> None:
+def main() -> None:
     """Run the suites named, or all of them."""
-    chosen = [name for name in arguments if not name.startswith("-")] or list(SUITES)
-    unknown = [name for name in chosen if name not in SUITES]
+    parser = argparse.ArgumentParser(description="Measure, in ratios.")
+    parser.add_argument("suites", nargs="*", metavar="suite", help=f"of {', '.join(SUITES)}; all if none is named")
+    parser.add_argument("--write", action="store_true", help="put the tables into benchmarks/README.md")
+    chosen = parser.parse_args()
+    unknown = [name for name in chosen.suites if name not in SUITES]
     if unknown:
-        raise SystemExit(f"there is no suite {unknown[0]!r}: choose among {', '.join(SUITES)}")
+        parser.error(f"there is no suite {unknown[0]!r}: choose among {', '.join(SUITES)}")
     one_thread()
-    for name in chosen:
-        if not (HERE / f"{name}.py").exists():
-            continue
-        lines = []
-        print(f"\n{name} (one thread of {platform.machine()}, Python {platform.python_version()})\n", flush=True)
+    for name in chosen.suites or SUITES:
+        lines = [f"Measured with {_versions()}, one thread of {platform.machine()}.", ""]
+        print(f"\n# {name}\n\n{lines[0]}\n", flush=True)
         for line in table(importlib.import_module(name).rows()):
             lines.append(line)
             print(line, flush=True)
-        if "--write" in arguments:
+        if chosen.write:
             _write(name, lines)
+
+
+def _versions() -> str:
+    libraries = [f"{name} {version(name)}" for name in ("numpy", "pandas", "pyarrow")]
+    return f"Python {platform.python_version()}, {', '.join(libraries)}"
 
 
 def _write(name: str, lines: list[str]) -> None:
@@ -49,4 +58,4 @@ def _write(name: str, lines: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -62,9 +62,7 @@ class Doubles:
         divisor = other if isinstance(other, Doubles) else Doubles.of(other)
         first = self.high / divisor.high
         rest = self - divisor * first
-        second = rest.high / divisor.high
-        third = (rest - divisor * second).high / divisor.high
-        return Doubles(*_renormal(first, second)) + third
+        return Doubles(*_renormal(first, rest.high / divisor.high))
 
 
 def two_sum(a: np.ndarray, b: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:

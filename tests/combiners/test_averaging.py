@@ -96,6 +96,7 @@ def test_large_decimals() -> None:
     kind, large = pa.decimal128(38, 0), 10**34 - 1
     assert one([Decimal(large)] * 3, uc.Mean("x"), kind) == Decimal(large)
     assert one([Decimal(-large), Decimal(1 - large)], uc.Mean("x"), kind) == Decimal(f"{1 - large}.5")
+    assert one([Decimal(large), Decimal(large), Decimal(large - 1)], uc.Mean("x"), kind) == Decimal(f"{large - 1}.6667")
     with pytest.raises(OutOfRange, match="too many digits"):
         one([Decimal(10**38 - 1)], uc.Mean("x"), kind)
 

@@ -116,3 +116,12 @@ def test_integers_are_summed_as_floats() -> None:
         )
     small = SquareSumsFn().add(Groups.single(3), Column(pa.array([3, -4, 5])))
     assert [column.to_pylist() for column in small] == [[4.0], [0.0], [50.0], [0.0], [0]]
+
+
+@pytest.mark.parametrize("fn", [SquareSumsFn(), PowerSumFn((2,)), PowerSumFn((4,))])
+def test_many_values_lose_little_more_than_few(fn: compensated.PairSumsFn) -> None:
+    values = np.random.default_rng(0).random(5000) + 0.9
+    powers = [1, 2] if isinstance(fn, SquareSumsFn) else list(fn.powers)
+    for pair, power in zip(pairs_of(fn.add(Groups.single(5000), Column(pa.array(values)))), powers, strict=True):
+        exact = sum(Fraction(v) ** power for v in values)
+        assert abs(Fraction(float(pair.high[0])) + Fraction(float(pair.low[0])) - exact) < exact * Fraction(2) ** -85

@@ -142,6 +142,9 @@ def test_few_and_equal_values(options: dict[str, bool]) -> None:
     assert results([5.0, None]) == [None, None, None, None]
     assert results([5.0], population=True) == [0.0, 0.0, None, None]
     assert results([0.1] * 7) == [0.0, 0.0, None, None]
+    for value in np.random.default_rng(0).normal(size=20).tolist():
+        assert results([value], population=True) == [0.0, 0.0, None, None]
+        assert results([value] * 3000) == [0.0, 0.0, None, None]
 
 
 @pytest.mark.parametrize(

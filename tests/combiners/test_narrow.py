@@ -56,7 +56,7 @@ def test_many_rows_are_joined_before_sums_lose_digits(monkeypatch: pytest.Monkey
     monkeypatch.setattr(narrow, "_ROWS", 16)
     monkeypatch.setattr(narrow, "_BLOCK", 2)
     rng = np.random.default_rng(0)
-    codes, x = rng.integers(0, 5, 1000), rng.normal(size=1000)
+    codes, x = rng.integers(0, 5, 2000), rng.random(2000) / 2 + 0.5
     expected = [sum((Fraction(v) for v in x[codes == k]), Fraction(0)) for k in range(5)]
     assert sums(Groups(codes, 5), [x], None) == expected
 

@@ -89,7 +89,15 @@ def test_sums_of_integers_in_lanes(values: list[int], count: int) -> None:
     assert got[0] == sum(values) / count
 
 
-def test_counts_beyond_what_plain_integers_can_multiply() -> None:
-    n = 2**40
+@pytest.mark.parametrize("n", [2**40, 2**33 + 12345])
+def test_counts_beyond_what_plain_integers_can_multiply(n: int) -> None:
     got = exact_sums([[1.0, 3.0]], [n], 2).quotient(variance, np.ones(1, np.bool_))
     assert got[0] == rounded(Fraction(n * 10 - 16, n * n))
+
+
+def test_subnormal_quotients_are_rounded_once_too() -> None:
+    # Squares next to the middle between two subnormal floats: rounded to 53 bits first, some would be in the middle.
+    roots = [math.ldexp(math.sqrt(k + 0.5), -537) for k in range(200)]
+    sums = exact_sums([[root] for root in roots], [1] * 200, 2)
+    got = sums.quotient(lambda ints, n, total, squares: (squares, ints(n)), np.ones(200, np.bool_))
+    assert got.tolist() == [rounded(Fraction(root) ** 2) for root in roots]

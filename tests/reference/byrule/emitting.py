@@ -73,12 +73,12 @@ def fire(
     values = results(options, live.contents)
     time = result_time(options, live, watermark)
     live.news = False
-    owes_other = any(row["window"] != shown(live) for row in live.debts)
-    again = options.only_updated and live.last == values and not owes_other  # rule 34
+    if options.only_updated and _shown_already(options, live, values):  # rule 34
+        live.contents = [] if _clears(options.mode, asked) else live.contents
+        live.last = values
+        return []
     if _clears(options.mode, asked):
         live.contents = []
-    if again:
-        return []
     live.last = values
     gone = expires and phase == "watermark" and watermark >= expiry(options, live)
     pane = {
@@ -100,6 +100,15 @@ def fire(
         return [row]
     live.debts = [row]  # rule 33
     return [*taken_back, row]
+
+
+def _shown_already(options: Options, live: Live, values: dict[str, Any]) -> bool:
+    """Whether the last pane of the same window had the same values, with nothing else to take back."""
+    if not live.debts:
+        return live.last == values
+    only = live.debts[0]
+    same = {name: only[name] for name in options.aggregates} == values
+    return len(live.debts) == 1 and only["window"] == shown(live) and same
 
 
 def taken(row: Row) -> Row:

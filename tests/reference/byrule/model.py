@@ -183,7 +183,7 @@ class Operator:
             if not merges(self.options.window):
                 groups = [[window] for window in sorted(set(opened))]
             else:
-                groups = components(self.options.window, [*lives, *opened])
+                groups = components(self.options.window, [*self.standing(lives), *opened])
             kept: list[Arrival] = []
             for group in groups:
                 came = [arrival for arrival in mine if any(window in group for window in arrival.windows)]
@@ -219,6 +219,10 @@ class Operator:
     def order(self, row: Row) -> Any:
         """rule 16: where an output row stands among those of its phase."""
         return order(tuple(row[name] for name in self.options.by), row["window"] or (MIN_TIME, MAX_TIME))
+
+    def standing(self, lives: dict[Window, Live]) -> list[Window]:
+        """The windows that rows can merge with: not the sessions of a changelog that are empty (D16)."""
+        return [w for w, live in lives.items() if live.contents or not changelog.applies(self.options)]
 
     def merge(self, key: Key, window: Window, sources: list[Live]) -> Live:
         """rule 6: the window that takes over from its sources; itself, if it is one that grew no further."""
