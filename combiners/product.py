@@ -45,14 +45,13 @@ class LogSumFn(CombineFn):
         zero = values == 0
         counted = zero if special is None else zero & ~special
         counts = [_count(groups, chosen, weights) for chosen in (counted, values < 0)]
-        mantissas, exponents = np.frexp(np.where(zero, 0.5, np.abs(values)))
+        mantissas, exponents = np.frexp(np.where(zero, 1.0, np.abs(values)))
         logs = Doubles(np.empty(len(values)), np.empty(len(values)))
         for start in range(0, len(values), _ROWS):
             part = slice(start, start + _ROWS)
             some = log2(mantissas[part] * 2.0)
             logs.high[part], logs.low[part] = some.high, some.low
         whole = exponents.astype(np.int64) - 1
-        whole[zero] = 0
         exponent = sum_int64(groups, whole if weights is None else whole * weights)
         return _packed([*counts, exponent], sum_pairs(groups, logs, weights))
 

@@ -58,6 +58,16 @@ def test_any_cut_gives_the_same(rows: Rows, size: int) -> None:
     check(fn.merge(Groups.repeated(KEYS, len(parts)), joined), rows)
 
 
+def test_cuts_do_not_cost_precision_far_from_zero() -> None:
+    values = np.random.default_rng(0).normal(size=300) + 1e9
+    fn = CentralMomentsFn(2)
+    parts = [fn.add(Groups.single(10), Column(pa.array(values[start : start + 10]))) for start in range(0, 300, 10)]
+    joined = tuple(pa.concat_arrays(column) for column in zip(*parts, strict=True))
+    middle = sum(map(Fraction, values)) / 300
+    exact = float(sum((Fraction(v) - middle) ** 2 for v in values))
+    assert fn.merge(Groups.single(30), joined)[3][0].as_py() == pytest.approx(exact, rel=1e-12)
+
+
 @pytest.mark.parametrize("rows", [8, 500, 1 << 16], ids=["any value", "the first rows", "all rows"])
 def test_groups_that_the_first_rows_do_not_show(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(central, "_ROWS", rows)
