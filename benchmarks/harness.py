@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
-import resource
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -38,9 +38,9 @@ class Row:
 
 def one_thread() -> None:
     """Run on one processor with one thread, where the system lets us."""
+    os.environ["OMP_NUM_THREADS"] = "1"
     import pyarrow as pa
 
-    os.environ["OMP_NUM_THREADS"] = "1"
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     if hasattr(os, "sched_setaffinity"):
@@ -50,28 +50,44 @@ def one_thread() -> None:
 def pair(
     what: str, ours: Callable[[], Any], other: Callable[[], Any], against: str, target: float | None, runs: int = 7
 ) -> Row:
-    """Both in turn, A B A B ..., after one run each that does not count; the medians, in milliseconds."""
+    """Both in turn, A B A B ..., after one run each that does not count; the medians, in milliseconds.
+
+    Processor time of all threads, so that what else the machine does is not counted, and a second thread is.
+    """
     ours(), other()
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(runs):
         for call, kept in zip((ours, other), times, strict=True):
             gc.collect()
-            start = time.perf_counter()
+            start = time.process_time()
             call()
-            kept.append((time.perf_counter() - start) * 1e3)
+            kept.append((time.process_time() - start) * 1e3)
     return Row(what, statistics.median(times[0]), statistics.median(times[1]), target, against)
 
 
-def peak_memory(code: str) -> float:
-    """Bytes by which running `code` raises the peak of a fresh process, above what `setup` in it left."""
-    script = f"import resource\n{code}\n"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return float(done.stdout.strip().splitlines()[-1])
+def memory(prepare: Callable[[int], Any], work: Callable[[Any], Any], rows: int) -> int:
+    """The bytes that `work(prepare(rows))` adds to what a fresh process held before it, at most at any time.
+
+    Both are functions of a module, or partial ones, so that the process finds them.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_memory, prepare, work, rows).result()
 
 
-def peak_now() -> int:
-    """The peak memory of this process so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def _memory(prepare: Callable[[int], Any], work: Callable[[Any], Any], rows: int) -> int:
+    one_thread()
+    work(prepare(1000))  # what is loaded at first use is not counted
+    data = prepare(rows)
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    before = _resident("VmRSS")
+    work(data)
+    return _resident("VmHWM") - before
+
+
+def _resident(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
 def table(rows: Iterator[Row]) -> Iterator[str]:

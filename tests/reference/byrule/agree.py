@@ -59,9 +59,6 @@ def open_point(options: dict[str, Any]) -> str | None:
         return "P4"
     if any(isinstance(part, Restless) and part.ends for part in parts):
         return "P5"
-    late = [part.late for part in parts if isinstance(part, uc.AfterWatermark) and part.late is not None]
-    if any(isinstance(inner, uc.AfterWatermark) for one in late for inner in walk(one)):
-        return "P7"
     if changelog and sessions and (has(uc.UserTrigger) or options["timestamp"] in ("earliest", "latest")):
         return "P6"
     return None

@@ -207,6 +207,7 @@ class AfterWatermark(Composite):
         self.early = self._repeated(spec.early)
         self.late = self._repeated(spec.late)
         self.on_time_done = False
+        self.armed = False
 
     def _repeated(self, spec: Any) -> Node | None:
         return None if spec is None else node(_Repeated(spec))
@@ -222,13 +223,12 @@ class AfterWatermark(Composite):
     def due(self, domain: str, now: Now) -> bool:
         if self.finished:
             return False
-        passes = not self.on_time_done and now.before < now.end <= now.watermark
-        return (domain == "event" and passes) or super().due(domain, now)
+        return (domain == "event" and self._passes(now)) or super().due(domain, now)
 
     def ready(self, now: Now) -> bool:
         if self.finished:
             return False
-        return (now.passed and not self.on_time_done) or super().ready(now)
+        return self._passes(now) or super().ready(now)
 
     def fire(self, now: Now) -> list[str]:
         if self.on_time_done or not now.passed:
@@ -237,7 +237,15 @@ class AfterWatermark(Composite):
         self.finished = self.late is None
         return []
 
+    def _passes(self, now: Now) -> bool:
+        return now.passed and self.armed and not self.on_time_done
+
+    def start(self, now: Now) -> None:
+        super().start(now)
+        self.armed = not now.passed  # D4
+
     def rows(self, rows: Sequence[Row], now: Now) -> None:
+        self.armed = True
         deciding = self.late if self.on_time_done else self.early
         if deciding is not None and not self.finished:
             deciding.rows(rows, now)
@@ -246,6 +254,7 @@ class AfterWatermark(Composite):
         # rule 18: with the end ahead of the watermark (again) it is in its early phase.
         self.on_time_done = now.passed and any(source.on_time_done for source in sources)  # D9
         self.finished = now.passed and any(source.finished for source in sources)
+        self.armed = self.armed or any(source.armed for source in sources)
         # rule 25: both have kept their state over the on-time firing.
         if self.early is not None:
             self.early.merged([source.early for source in sources], now)

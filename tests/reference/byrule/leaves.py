@@ -22,7 +22,6 @@ class Now:
     end: int
     clock: int
     watermark: int
-    before: int  # the watermark from before the step
     percentile: Callable[[float], int]
     result: Callable[[], Row | None]
     each_batch: bool = False

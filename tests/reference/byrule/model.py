@@ -66,14 +66,14 @@ class Operator:
                 out += self.ask(live, "rows", self.watermark, come)
             touched |= {id(live) for live, _ in got}
         # 13 d.
-        before, percentile_before = self.watermark, self.percentile
+        percentile_before = self.percentile
         reached = MAX_TIME if each_batch else max(self.watermark, watermark)  # rules 12, 7
         self.percentile = (lambda percent: MAX_TIME) if each_batch else percentile
         for live in self.lives():
             if each_batch and id(live) not in touched:
                 continue  # rule 12: windows fire in a bundle iff they got rows in it
-            if live.trigger.due("event", self.now(live, "watermark", reached, before)):
-                out += self.ask(live, "watermark", reached, before=before, expires=not each_batch)
+            if live.trigger.due("event", self.now(live, "watermark", reached)):
+                out += self.ask(live, "watermark", reached, expires=not each_batch)
         # 13 e.
         if each_batch:
             self.percentile = percentile_before  # rule 12: windows do not expire by it
@@ -98,7 +98,7 @@ class Operator:
 
     # -- asking one window
 
-    def now(self, live: Live, phase: str, watermark: int | None = None, before: int | None = None) -> Now:
+    def now(self, live: Live, phase: str, watermark: int | None = None) -> Now:
         seen = self.watermark if watermark is None else watermark
 
         def result() -> Row | None:
@@ -110,7 +110,6 @@ class Operator:
             live.end,
             self.clock,
             seen,
-            self.watermark if before is None else before,
             self.percentile,
             result,
             self.each_batch,
@@ -122,11 +121,10 @@ class Operator:
         phase: str,
         watermark: int,
         rows: list[Datum] | None = None,
-        before: int | None = None,
         expires: bool = True,
     ) -> list[Row]:
         """rule 15: once; the trigger takes note, and fires if it would."""
-        now = self.now(live, phase, watermark, before)
+        now = self.now(live, phase, watermark)
         if rows:
             live.trigger.rows([datum.row for datum in rows], now)
         live.trigger.look(now)
