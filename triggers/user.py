@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, TypeMismatch
 from ..windows.times import timestamp
 from .language import Trigger, domain_of, shown
 
@@ -54,8 +54,23 @@ class TriggerContext:
         self.finished = True
 
     def memo(self) -> dict[str, Any]:
-        """What is kept until the next call."""
+        """What is kept until the next call; raises for state that would come back as something else."""
+        for tag, value in self.state.items():
+            if not (isinstance(tag, str) and _is_plain(value)):
+                raise TypeMismatch(
+                    f"the state {tag!r} of a user trigger is {value!r}, and it must be made of numbers, text, lists "
+                    "and dicts with text for keys"
+                )
         return {"state": self.state, "timers": {tag: list(timer) for tag, timer in sorted(self.timers.items())}}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON gives the value back as it was."""
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(inner) for key, inner in value.items())
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 class UserTrigger(Trigger):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import pickle
 import random
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument, UncombineError
+from uncombine.errors import InvalidArgument, TypeMismatch, UncombineError
 from uncombine.triggers import can_fire_on_global, may_finish, percentiles, uses_processing_time, walk
 
 LEAVES: list[uc.Trigger] = [
@@ -231,3 +232,21 @@ def test_a_context_refuses_what_it_does_not_know() -> None:
         ctx.set_timer("t", 1, "wall")
     ctx.delete_timer("never set")
     assert ctx.memo() == {"state": {}, "timers": {}}
+
+
+@pytest.mark.parametrize("value", [None, True, 3, 0.5, "a", [1, [2]], {"a": {"b": [None]}}], ids=repr)
+def test_rule_28_plain_state_is_kept_as_it_is(value: Any) -> None:
+    ctx = uc.TriggerContext((0, 1), 0, 0, {})
+    ctx.state["tag"] = value
+    ctx.set_timer("t", 5, "event")
+    again = uc.TriggerContext((0, 1), 0, 0, json.loads(json.dumps(ctx.memo())))
+    assert again.state == {"tag": value}
+    assert again.timers == {"t": (5, "event")}
+
+
+@pytest.mark.parametrize("value", [(1, 2), {1: 2}, {1}, [{2: 3}], {"a": (1,)}, b"x", object], ids=repr)
+def test_rule_28_state_that_would_come_back_as_something_else_is_refused(value: Any) -> None:
+    ctx = uc.TriggerContext((0, 1), 0, 0, {})
+    ctx.state["tag"] = value
+    with pytest.raises(TypeMismatch, match=r"^the state 'tag' of a user trigger is "):
+        ctx.memo()
