@@ -200,6 +200,9 @@ class Emitter:
         assert live.owed is not None
         old = live.owed.flatten()
         owner, back = _items_of(live.owed, fired, np.flatnonzero(taken))
+        if (owner[1:] == owner[:-1]).any():  # debts of windows that merged stand in the order in which they were kept
+            by_time = np.lexsort((_numpy(old.field("end"))[back], _numpy(old.field("start"))[back], owner))
+            owner, back = owner[by_time], back[by_time]
         new = np.flatnonzero(emitted)
         window = np.concatenate([owner, new])
         order = stable_order(window, len(fired))
