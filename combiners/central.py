@@ -112,8 +112,8 @@ def _sum_powers(
         codes = groups.codes[part]
         terms = pairs[: len(codes)]
         apart = values[part] - pivots[codes]
-        square = np.square(apart)
         odd = apart if weights is None else apart * weights[part]
+        square = np.square(apart) if order > 2 else apart
         for k, total in enumerate(sums):
             odd = odd * square if k else odd
             terms.real = odd

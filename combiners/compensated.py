@@ -62,12 +62,13 @@ class SquareSumsFn(PairSumsFn):
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
         x = within(columns[0], 2)
-        if weights is not None and not bool((weights == 1).all()):
+        largest = 1 if weights is None else int(np.abs(weights).max(initial=0))
+        if largest > 1:
             sums = [_sum_products(groups, [x.values] * power, weights) for power in (1, 2)]
-        elif pa.types.is_integer(columns[0].type) and x.largest**2 * len(groups) < 2.0**53:
+        elif weights is None and pa.types.is_integer(columns[0].type) and x.largest**2 * len(groups) < 2.0**53:
             sums = [Doubles.of(sum_floats(groups, terms)) for terms in (x.values, np.square(x.values))]
         else:
-            sums = _sum_squares(groups, x)
+            sums = _sum_squares(groups, x, None if weights is None else weights.astype(np.float64))
         return _packed(sums, _count(groups, x.outside, weights))
 
 
@@ -249,23 +250,29 @@ def _product(factors: Sequence[np.ndarray], weights: Weights) -> tuple[np.ndarra
     return product, rest
 
 
-def _sum_squares(groups: Groups, x: Within) -> list[Doubles]:
+def _sum_squares(groups: Groups, x: Within, signs: np.ndarray | None) -> list[Doubles]:
     """The sums of values and of squares, on a grid for the whole column where that serves all groups."""
     exponent = int(np.frexp(x.largest)[1])
-    sums, squares = _sum_squares_on(groups, x.values, exponent)
-    # A group whose mean square is far below the square of the column's largest value gets a grid of its own.
-    small = squares.high < groups.sizes * 2.0 ** (2 * exponent - _SPREAD)
+    sums, squares = _sum_squares_on(groups, x.values, signs, exponent)
+    # A group whose values are all far below the column's largest gets a grid of its own.
+    if signs is None:
+        small = squares.high < groups.sizes * 2.0 ** (2 * exponent - _SPREAD)
+    else:
+        small = _exponents(groups, x.values * signs) <= exponent - _SPREAD // 2
     if small.any():
         rows = np.flatnonzero(small[groups.codes])
         some, few = groups.take(rows), x.values[rows]
+        weights = None if signs is None else signs[rows].astype(np.int64)
         for total, factors in ((sums, [few]), (squares, [few, few])):
-            own = _sum_products(some, factors)
+            own = _sum_products(some, factors, weights)
             total.high[small], total.low[small] = own.high[small], own.low[small]
     return [sums, squares]
 
 
-def _sum_squares_on(groups: Groups, values: np.ndarray, exponent: int) -> tuple[Doubles, Doubles]:
-    """The sums of values and of squares of values below 2**exponent, on one grid each.
+def _sum_squares_on(
+    groups: Groups, values: np.ndarray, signs: np.ndarray | None, exponent: int
+) -> tuple[Doubles, Doubles]:
+    """The sums of values and of squares, times 1, -1 or 0, of values below 2**exponent, on one grid each.
 
     A value is cut into `head`, at most 26 bits of it, and `tail`, so that head**2 and head * tail are exact.
     """
@@ -283,7 +290,7 @@ def _sum_squares_on(groups: Groups, values: np.ndarray, exponent: int) -> tuple[
         np.add(x, on_grid, out=head)
         np.subtract(head, on_grid, out=terms.real)
         np.subtract(x, terms.real, out=terms.imag)
-        sums.add(codes, terms)
+        sums.add(codes, terms if signs is None else terms * signs[start : start + size])
         np.add(x, split, out=head)
         np.subtract(head, split, out=head)
         np.subtract(x, head, out=tail)
@@ -297,5 +304,5 @@ def _sum_squares_on(groups: Groups, values: np.ndarray, exponent: int) -> tuple[
         np.add(rest, head, out=rest)
         np.square(tail, out=tail)
         np.add(rest, tail, out=terms.imag)
-        squares.add(codes, terms)
+        squares.add(codes, terms if signs is None else terms * signs[start : start + size])
     return sums.total(), squares.total()

@@ -65,24 +65,23 @@ def test_sums_of_sums_are_within_the_bound(rows: Rows, size: int) -> None:
     check(fn.merge(Groups.repeated(KEYS, len(parts)), joined), rows, [1, 2], count=2 * len(rows) + 8)
 
 
+@pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("spread", [0, 5, 40], ids=["alike", "apart", "far apart"])
-def test_groups_of_other_sizes_do_not_cost_precision(spread: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_other_sizes_do_not_cost_precision(
+    spread: int, signed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compensated, "_ROWS", 64)
     monkeypatch.setattr(compensated, "CHUNK", 512)
     rng = np.random.default_rng(0)
     keys = rng.integers(0, KEYS, 1000)
     values = rng.normal(size=1000) * 10.0 ** (keys * spread)
-    rows = [(int(key), float(value), 1) for key, value in zip(keys, values, strict=True)]
-    groups, x, _ = columns(rows)
-    for key, pair in ((0, 1), (1, 2)):
-        got = pairs_of(SquareSumsFn().add(groups, x))[key]
+    weights = rng.integers(-1, 2, 1000) if signed else np.ones(1000, np.int64)
+    sums = SquareSumsFn().add(Groups(keys, KEYS), Column(pa.array(values)), weights=weights if signed else None)
+    for pair, power in zip(pairs_of(sums), (1, 2), strict=True):
         for group in range(KEYS):
-            exact = sum(Fraction(v) ** pair for v in values[keys == group])
-            size = sum(abs(Fraction(v)) ** pair for v in values[keys == group])
-            assert (
-                abs(Fraction(float(got.high[group])) + Fraction(float(got.low[group])) - exact)
-                < size * Fraction(2) ** -80
-            )
+            mine = [(Fraction(v) ** power, int(w)) for v, w, k in zip(values, weights, keys, strict=True) if k == group]
+            off = Fraction(float(pair.high[group])) + Fraction(float(pair.low[group])) - sum(x * w for x, w in mine)
+            assert abs(off) < sum(abs(x) for x, _ in mine) * Fraction(2) ** -80
 
 
 @given(ROWS)
