@@ -26,7 +26,7 @@ demo: .venv
 test: lint types
 	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" > /dev/null || \
 	  echo "No Java found, so the tests that use Spark will fail: install Java 17 or newer, or leave them out with make test PYTEST_ARGS='-m \"not spark and not soak\"'."
-	$(BIN)/python -m pytest -n 2 --dist loadscope $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 lint: .venv
 	$(BIN)/ruff check .

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from . import combiners, panes, triggers, windows
@@ -14,6 +13,9 @@ from .triggers import *
 from .windows import *
 
 __version__ = "0.1.0"
+
+ON_SPARK = ("session",)
+"""What is there only where pyspark is; part of the face, and yet not of `from uncombine import *`."""
 
 __all__ = [
     "UncombineError",
@@ -27,15 +29,24 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from . import sparkops
     from .panes import changelog, local, plot
+    from .sparkops import *
 else:
-    # Loaded at first use, so that `import uncombine` stays light.
-    _LAZY = {"changelog": ".panes.changelog", "local": ".panes.local", "plot": ".panes.plot"}
+    # Loaded at first use, so that `import uncombine` stays light and needs no Spark.
+    _LAZY = {
+        "changelog": ".panes.changelog",
+        "local": ".panes.local",
+        "plot": ".panes.plot",
+        "sparkops": ".sparkops",
+    }
 
-    def __getattr__(name: str) -> ModuleType:
+    def __getattr__(name: str) -> object:
         if name in _LAZY:
             return import_module(_LAZY[name], __name__)
+        if name in ON_SPARK:
+            return getattr(import_module(".sparkops", __name__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_LAZY})
+        return sorted({*globals(), *_LAZY, *ON_SPARK})

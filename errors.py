@@ -53,6 +53,22 @@ class OutOfRange(UncombineError, OverflowError):
     """A result or a time lies outside the range of its type."""
 
 
+class SparkUnavailable(UncombineError, RuntimeError):
+    """Spark cannot be used here: it is not installed, or there is no Java that it can run on."""
+
+
+class UnreadableFile(UncombineError, OSError):
+    """An input file cannot be read, or is not what the others are; `path` is its name."""
+
+    def __init__(self, message: str, path: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class StateMismatch(UncombineError, ValueError):
+    """A checkpoint or a stored accumulator was made by something else than what reads it."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The hint `(did you mean 'x'?)` for a misspelt name, or the list of what is there."""
     known = list(known)

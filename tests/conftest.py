@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+SPARK = (
+    "tests/sparkops/",
+    "tests/house/test_doctests.py",
+    "tests/house/test_spark.py",
+    "tests/house/test_notebooks.py",
+)
+"""The tests that need Spark, by where they are."""
 
 _SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -37,6 +42,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_RootIsADirectory())
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Of several processes only one runs what needs Spark, so that one session is started."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneSpark(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            scope: str = super()._split_scope(nodeid)
+            return "spark" if scope.startswith(SPARK) else scope
+
+    return OneSpark(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
@@ -44,40 +61,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def java() -> Path:
-    """The Java that Spark will start; without a fitting one the test fails in one sentence."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
-    if found is None:
-        pytest.fail("Spark needs Java 17 or newer, and none is on PATH or in JAVA_HOME.", pytrace=False)
-    text = subprocess.run([found, "-version"], capture_output=True, text=True, check=True).stderr
-    version = text.split('"')[1]
-    if int(version.split(".")[0]) < 17:
-        pytest.fail(f"Spark needs Java 17 or newer, and {found} is {version}.", pytrace=False)
-    return Path(found)
-
-
-@pytest.fixture(scope="session")
-def spark(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One Spark session for the whole run: starting one takes longer than most tests."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
+    import uncombine as uc
 
     home = tmp_path_factory.mktemp("spark")
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("uncombine tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home}")
-        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home / "scratch"),
+    }
+    try:
+        session = uc.session("uncombine tests", cores=2, settings=settings)
+    except uc.UncombineError as error:
+        pytest.fail(str(error), pytrace=False)
     yield session
     session.stop()

@@ -1,0 +1,92 @@
+"""A local Spark session with settings that fit, for people who have none."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import SparkUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LEAST_JAVA = 17
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+SETTINGS: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
+    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "ERROR",
+}
+"""What the session sets unless told otherwise; every one can be given another value."""
+
+
+def session(
+    name: str = "uncombine", cores: int | str = "*", settings: Mapping[str, object] | None = None
+) -> SparkSession:
+    """A local Spark session: RocksDB state, Arrow, UTC, few shuffle partitions, workers on this Python.
+
+    Parameters
+    ----------
+    name
+        The application's name.
+    cores
+        How many cores to use; "*" for all.
+    settings
+        Spark settings that come before those of `uncombine.sparkops.session.SETTINGS`.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession
+        A new session, or the one that runs already, with those settings that can change while it runs.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> spark = uc.session()
+    >>> spark.conf.get("spark.sql.session.timeZone")
+    'UTC'
+    """
+    require_java()
+    # Spark would otherwise start the first python3 on PATH, which need not have pyarrow.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
+    for key, value in {**SETTINGS, **(settings or {})}.items():
+        builder = builder.config(key, str(value))
+    return builder.getOrCreate()
+
+
+def require_java() -> None:
+    """Raise `SparkUnavailable`, saying what to do, unless a Java that Spark can use is there."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    where = f"JAVA_HOME={home}" if home else "PATH"
+    remedy = f"install Java {LEAST_JAVA} or newer and let JAVA_HOME or PATH lead to it"
+    if found is None:
+        raise SparkUnavailable(f"Spark needs Java {LEAST_JAVA} or newer, and there is no java in {where}: {remedy}")
+    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    if version is None:
+        raise SparkUnavailable(
+            f"{found} does not say its version, and Spark needs Java {LEAST_JAVA} or newer: {remedy}"
+        )
+    if int(version.group(1)) < LEAST_JAVA:
+        raise SparkUnavailable(f"Spark needs Java {LEAST_JAVA} or newer, and {found} is {version.group(1)}: {remedy}")

@@ -1,0 +1,63 @@
+"""The session for newcomers: its settings, its workers, and what it says where there is no Java."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import uncombine as uc
+
+
+def fake_java(folder: Path, says: str) -> None:
+    folder.mkdir()
+    java = folder / "java"
+    java.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+    java.chmod(0o755)
+
+
+def test_the_settings_that_fit(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert "RocksDB" in spark.conf.get("spark.sql.streaming.stateStore.providerClass")
+
+
+def test_workers_run_on_this_python(spark: SparkSession) -> None:
+    def which(batches):
+        import sys
+
+        import pyarrow as pa
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"path": [sys.executable]})
+
+    assert spark.range(1, numPartitions=1).mapInArrow(which, "path string").first().path == sys.executable
+
+
+def test_it_gives_the_one_that_runs(spark: SparkSession) -> None:
+    assert uc.session() is spark
+
+
+@pytest.mark.parametrize(
+    ("says", "found"),
+    [('openjdk version "11.0.2" 2019-01-15', "is 11"), ('java version "1.8.0_181"', "is 8"), ("hello", "does not say")],
+)
+def test_a_java_that_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, found: str) -> None:
+    fake_java(tmp_path / "bin", says)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(uc.UncombineError, match=found):
+        uc.session()
+
+
+def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(uc.UncombineError, match="no java in PATH: install Java 17"):
+        uc.session()
+
+
+def test_a_java_that_is_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
+    fake_java(tmp_path / "bin", 'openjdk version "21" 2023-09-19')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert uc.session() is spark
