@@ -39,6 +39,12 @@ class Rows:
     def __len__(self) -> int:
         return len(self.times)
 
+    @classmethod
+    def none(cls, schema: pa.Schema, bad: int) -> Rows:
+        """No good rows, and a number of bad ones."""
+        nowhere = np.empty(0, np.int64)
+        return cls(schema.empty_table(), [], nowhere, None, bad, nowhere)
+
     def take(self, places: np.ndarray) -> Rows:
         """Some of the rows, in this order."""
         at = pa.array(places)
@@ -61,11 +67,17 @@ def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows
 
 
 def cells_of(
-    grouping: Grouping, plan: Plan, facts: Sequence[Fact], rows: Rows, output_watermark: int, merge: bool = True
+    grouping: Grouping,
+    plan: Plan,
+    facts: Sequence[Fact],
+    rows: Rows,
+    output_watermark: int,
+    merge: bool = True,
+    slices: bool = False,
 ) -> Cells:
     """The cells of some rows, windows merged among them unless told not to.
 
-    Sliding windows are combined by slice first, so that rows are not multiplied.
+    Sliding windows are combined by slice first, so that rows are not multiplied, and stay so with `slices`.
     """
     window = grouping.window
     row, start, end = _assign(window, rows)
@@ -81,7 +93,7 @@ def cells_of(
         start, end = start[first], end[first]
     cells = _combine(plan, facts, rows, row, groups, first, start, end, output_watermark, grouping.timestamp)
     cells.unassigned = unassigned
-    return windows_from_slices(window, plan, cells) if isinstance(window, Sliding) else cells
+    return windows_from_slices(window, plan, cells) if isinstance(window, Sliding) and not slices else cells
 
 
 def merge_in_order(window: Window, keys: Groups, start: np.ndarray, end: np.ndarray) -> tuple[Merged, np.ndarray]:

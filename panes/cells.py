@@ -40,6 +40,7 @@ class Cells:
     of_row: Callable[[], Pairs] = _no_rows
     """Pairs (row, cell): which rows are in which cell; worked out when somebody asks."""
     unassigned: int = 0
+    bad: int = 0
 
     def __len__(self) -> int:
         return len(self.start)

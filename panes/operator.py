@@ -71,14 +71,14 @@ class Operator:
     def step(
         self,
         state: OperatorState,
-        bundle: pa.Table,
+        bundle: pa.Table | Cells,
         watermark: int,
         processing_time: int = MIN_TIME,
         percentiles: Mapping[float, int] | None = None,
         each_batch: bool = False,
     ) -> Stepped:
-        """One bundle through the operator; see the module for the order of events."""
-        if bundle.schema.names != self.schema.names:
+        """One bundle, of rows or of cells made elsewhere, through the operator; see the module for the order."""
+        if isinstance(bundle, pa.Table) and bundle.schema.names != self.schema.names:
             raise TypeMismatch(f"the bundle has columns {bundle.schema.names}, and {self.schema.names} were promised")
         return _Step(self, state, bundle, watermark, processing_time, percentiles or {}, each_batch).run()
 
@@ -90,7 +90,7 @@ class _Step:
         self,
         operator: Operator,
         state: OperatorState,
-        bundle: pa.Table,
+        bundle: pa.Table | Cells,
         watermark: int,
         processing_time: int,
         percentiles: Mapping[float, int],
@@ -112,10 +112,12 @@ class _Step:
         self.counts = Counts()
 
     def run(self) -> Stepped:
-        grouping = self.grouping
-        rows = good_rows(grouping, self.bundle, self.now)
+        if isinstance(self.bundle, Cells):
+            rows, whole = Rows.none(self.op.schema, self.bundle.bad), self.bundle
+        else:
+            rows = good_rows(self.grouping, self.bundle, self.now)
+            whole = self._cells(rows) if self.grouping.granularity == "bundle" else None
         self.counts += Counts(bad=rows.bad)
-        whole = self._cells(rows) if grouping.granularity == "bundle" else None
         touched = self._touched(rows, whole)
         clocks = {"processing": self.now, "event": self.after}
         if self.new_percentiles:
@@ -133,10 +135,11 @@ class _Step:
 
     def _touched(self, rows: Rows, whole: Cells | None) -> np.ndarray:
         """What to look up in the store for these rows."""
-        if len(rows) == 0 or not (len(self.state.windows) or self.state.atoms):
+        count = len(rows) if whole is None else len(whole)
+        if count == 0 or not (len(self.state.windows) or self.state.atoms):
             return np.empty(0, np.uint32)
         if self.grouping.window.merging:
-            keys, count = (rows.keys, len(rows)) if whole is None else (whole.keys, len(whole))
+            keys = rows.keys if whole is None else whole.keys
             return lookup(key_hashes(keys, count))
         cells = self._cells(rows) if whole is None else whole
         return lookup(key_hashes(cells.keys, len(cells), cells.start))
@@ -149,10 +152,9 @@ class _Step:
         self._evaluate(m, due)
 
     def _take_in(self, rows: Rows, whole: Cells | None) -> None:
-        if len(rows) == 0:
-            return
-        if self.grouping.granularity == "bundle":
+        if whole is not None and (len(rows) or len(whole) or whole.unassigned):
             self._round(rows, whole)
+        if whole is not None or len(rows) == 0:
             return
         for part in _rounds(rows):  # a round may depend on the one before it, so they cannot be done at once
             self._round(part, None)

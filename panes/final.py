@@ -1,0 +1,135 @@
+"""The one pane of each window of an input that ends: its rows combined, and nothing asked of triggers.
+
+The watermark runs from the beginning to the end of time, so every window gives one pane, on time, first and last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.aggregate import flat
+from ..windows import result_times, timestamps
+from .cells import Cells
+from .emit import PANE
+from .grouping import Grouping
+from .live import MAX_TIME, MIN_TIME
+from .operator import Operator
+from .parcels import Lift, Parcel, cells_back, cells_of_rows, cells_table, together, whole_windows
+
+FINAL_PANE = {
+    "index": 0,
+    "nonspeculative_index": 0,
+    "timing": "ON_TIME",
+    "is_first": True,
+    "is_last": True,
+    "watermark": None,
+    "watermark_percentile": None,
+    "processing_time": None,
+    "trigger": "watermark",
+}
+"""What every final pane says about itself; there are no clocks to tell of."""
+
+
+class Final:
+    """A grouping over an input that ends.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> from uncombine.panes.final import Final
+    >>> rows = pa.table({"ts": pa.array([0, 1, 70_000_000], pa.timestamp("us", "UTC")), "x": [1, 2, 3]})
+    >>> final = Final(uc.Grouping({"total": uc.Sum("x")}, uc.Fixed("1 minute")), rows.schema)
+    >>> final.panes(final.merged([parcel for _, parcel in final.lift(2)(rows)])).select(["total", "diff"]).to_pylist()
+    [{'total': 3, 'diff': 1}, {'total': 3, 'diff': 1}]
+    """
+
+    def __init__(self, grouping: Grouping, schema: pa.Schema) -> None:
+        grouping = replace(
+            grouping, trigger=None, mode="retracting", late="drop", granularity="bundle", closing="never"
+        )
+        self.operator = Operator(replace(grouping, allowed_lateness="0 seconds", only_updated=False), schema)
+        self.grouping = self.operator.grouping
+        names = ["start", "end"]
+        if self.grouping.changelog:
+            names.append("weight")
+        if self.grouping.timestamp in ("earliest", "latest"):
+            names += ["earliest", "latest"]
+        self.numbers = tuple(names)
+
+    @property
+    def as_rows(self) -> bool:
+        """Whether rows have to stay together: sessions may fall apart where one of them is taken back."""
+        return self.operator.splits
+
+    def lift(self, shards: int) -> FinalLift:
+        """What makes parcels of rows."""
+        return FinalLift(self, shards)
+
+    def merged(self, parcels: Sequence[Parcel]) -> Cells:
+        """One cell for each (key, window)."""
+        op = self.operator
+        if self.as_rows:
+            raise AssertionError("these rows stay together: their panes come of `panes_of_rows`")
+        cells = cells_back(op, parcels)
+        cells = whole_windows(op, together(op, cells) if len(parcels) > 1 else cells)
+        if not self.grouping.changelog:
+            return cells
+        return cells.take(cells.weight != 0)
+
+    def lean(self, cells: Cells) -> pa.Table:
+        """The keys, window, results and event time of cells; the rest of a final pane is the same for all."""
+        grouping, schema = self.grouping, self.operator.output_schema
+        event_time = result_times(
+            grouping.timestamp, cells.start, cells.end, cells.earliest, cells.latest, watermark=MAX_TIME
+        )
+        mask = cells.end == MAX_TIME
+        window = pa.StructArray.from_arrays(
+            [timestamps(cells.start), timestamps(cells.end)],
+            fields=list(schema.field("window").type),
+            mask=pa.array(mask) if mask.any() else None,
+        )
+        columns = [*cells.keys, window, *self.operator.plan.extract(cells.acc), timestamps(event_time)]
+        fields = [field for field in schema if field.name not in ("diff", "pane")]
+        columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, fields, strict=True)]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    def panes(self, cells: Cells) -> pa.Table:
+        """The panes of cells."""
+        return self.whole(self.lean(cells))
+
+    def whole(self, lean: pa.Table) -> pa.Table:
+        """Panes with the columns that are the same for all."""
+        count = lean.num_rows
+        fields = [pa.repeat(pa.scalar(FINAL_PANE[field.name], field.type), count) for field in PANE]
+        pane = pa.StructArray.from_arrays(fields, fields=list(PANE))
+        columns = [*lean.columns, pa.repeat(pa.scalar(1, pa.int64()), count), pane]
+        return pa.Table.from_arrays(columns, schema=self.operator.output_schema)
+
+    def panes_of_rows(self, parcels: Sequence[Parcel]) -> pa.Table:
+        """The keys, window, results and event time of rows that had to stay together."""
+        op = self.operator
+        rows = pa.concat_tables([parcel.table.select(op.schema.names) for parcel in parcels])
+        return op.step(op.initial(), rows, MAX_TIME).panes.drop_columns(["diff", "pane"])
+
+
+class FinalLift(Lift):
+    """Makes parcels of rows of which only the final panes are wanted."""
+
+    def __init__(self, final: Final, shards: int) -> None:
+        super().__init__(final.operator, shards)
+        self.final = final
+        self.as_rows = final.as_rows
+
+    def __call__(self, rows: pa.Table, at: int | np.ndarray = MIN_TIME) -> list[tuple[int, Parcel]]:
+        if rows.num_rows == 0:
+            return []
+        if self.as_rows:
+            keys = [flat(rows[name]) for name in self.final.grouping.by]
+            shards = self.shard_of(keys, None, rows.num_rows)
+            return [(shard, Parcel("rows", part)) for shard, part in self._split(rows, shards)]
+        cells = cells_of_rows(self.operator, rows, MIN_TIME)
+        table = cells_table(cells, self.final.numbers)
+        shards = self.shard_of(cells.keys, cells.start)
+        return [(shard, Parcel("cells", part)) for shard, part in self._split(table, shards)]

@@ -1,0 +1,216 @@
+"""What travels from where rows are read to where windows are kept: parcels of cells, of rows, and of watermarks.
+
+Rows are combined as far as that is possible where they are read, so that few large parcels travel instead of many rows.
+Rows travel as they are only where a trigger, or late rows that are given back, need to see them one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.aggregate import flat
+from ..combiners.groups import Groups, group_rows, stable_order
+from ..triggers import Trigger, UserTrigger
+from ..windows import Sliding
+from .bundle import cells_of, good_rows, key_hashes, merge_in_order
+from .cells import Cells
+from .grouping import Grouping
+from .live import MAX_TIME, MIN_TIME
+from .operator import Operator
+from .slices import windows_from_slices
+
+AT = "uncombine.at"
+"""The column of rows that travel which says when they arrived."""
+
+MARKS = pa.schema([("source", pa.string()), ("time", pa.int64()), ("at", pa.int64())])
+"""What sources say: the source, how far it has come (null: it only was heard of), and when it said so."""
+
+_ABOUT = b"uncombine.parcel"
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Some of a bundle, for one shard.
+
+    `kind` is "cells", "rows" or "marks"; cells arrived all at the same processing time `at`.
+    """
+
+    kind: str
+    table: pa.Table
+    at: int = MIN_TIME
+    bad: int = 0
+    unassigned: int = 0
+
+    def pack(self) -> bytes:
+        """The parcel as one Arrow IPC message."""
+        about = {"kind": self.kind, "at": self.at, "bad": self.bad, "unassigned": self.unassigned}
+        table = self.table.replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        packed: bytes = sink.getvalue().to_pybytes()
+        return packed
+
+    @classmethod
+    def unpack(cls, packed: bytes | pa.Buffer) -> Parcel:
+        """A parcel out of its message, without copying its columns."""
+        table = pa.ipc.open_stream(pa.py_buffer(packed)).read_all()
+        about = json.loads(table.schema.metadata[_ABOUT])
+        return cls(table=table.replace_schema_metadata(None), **about)
+
+
+def needs_rows(grouping: Grouping) -> bool:
+    """Whether rows must be seen one by one where the windows are kept, and cells are not enough."""
+    return (
+        grouping.granularity == "record"
+        or grouping.late == "emit"
+        or grouping.timestamp in ("earliest", "latest")
+        or (grouping.changelog and grouping.window.merging)
+        or any(isinstance(t, UserTrigger) for t in _nodes(grouping.asked))
+    )
+
+
+def _nodes(trigger: Trigger) -> Iterable[Trigger]:
+    yield trigger
+    for value in vars(trigger).values():
+        for child in value if isinstance(value, tuple) else (value,):
+            if isinstance(child, Trigger):
+                yield from _nodes(child)
+
+
+class Lift:
+    """Makes parcels of rows for a number of shards.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> from uncombine.panes.parcels import Lift
+    >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
+    >>> op = uc.Operator(uc.Grouping({"n": uc.Sum("x")}, uc.Fixed("1 minute")), schema)
+    >>> rows = pa.table({"ts": [0, 1], "x": [1, 2]}).cast(schema)
+    >>> [(shard, parcel.kind, parcel.table.num_rows) for shard, parcel in Lift(op, 1)(rows, at=0)]
+    [(0, 'cells', 1)]
+    """
+
+    def __init__(self, operator: Operator, shards: int) -> None:
+        self.operator, self.shards = operator, shards
+        self.as_rows = needs_rows(operator.grouping)
+
+    def __call__(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
+        """The parcels of rows that arrived `at`, one time for all or one for each."""
+        if rows.num_rows == 0:
+            return []
+        if isinstance(at, np.ndarray) and int(at.min()) == int(at.max()):
+            at = int(at[0])
+        if self.as_rows or isinstance(at, np.ndarray):
+            return self._rows(rows, at)
+        return self._cells(cells_of_rows(self.operator, rows, at), at)
+
+    def _cells(self, cells: Cells, at: int) -> list[tuple[int, Parcel]]:
+        counts = {"bad": cells.bad, "unassigned": cells.unassigned}
+        out = []
+        for shard, table in self._split(cells_table(cells), self.shard_of(cells.keys, cells.start)):
+            out.append((shard, Parcel("cells", table, at, **counts)))
+            counts = {}
+        if counts and any(counts.values()):  # rows of which nothing was left but their number
+            out.append((0, Parcel("cells", cells_table(cells), at, **counts)))
+        return out
+
+    def _rows(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
+        keys = [flat(rows[name]) for name in self.operator.grouping.by]
+        shards = self.shard_of(keys, None, rows.num_rows)
+        times = np.full(rows.num_rows, at) if isinstance(at, int) else at
+        table = rows.append_column(AT, pa.array(times, pa.int64()))
+        return [(shard, Parcel("rows", part)) for shard, part in self._split(table, shards)]
+
+    def shard_of(self, keys: Sequence[pa.Array], start: np.ndarray | None, count: int | None = None) -> np.ndarray:
+        """The shard of each key, or of each window where windows of a key have nothing to do with each other."""
+        window = self.operator.grouping.window
+        rows = len(start) if count is None and start is not None else int(count or 0)
+        together = window.merging or isinstance(window, Sliding) or self.as_rows
+        hashes = key_hashes(keys, rows, None if together else start)
+        return (_mixed(hashes) % np.uint64(self.shards)).astype(np.int64)
+
+    def _split(self, table: pa.Table, shards: np.ndarray) -> Iterable[tuple[int, pa.Table]]:
+        if table.num_rows == 0:
+            return
+        if self.shards == 1:
+            yield 0, table
+            return
+        ordered = table.take(pa.array(stable_order(shards, self.shards)))
+        sizes = np.bincount(shards, minlength=self.shards)
+        ends = np.cumsum(sizes)
+        for shard in np.flatnonzero(sizes).tolist():
+            yield shard, ordered.slice(int(ends[shard] - sizes[shard]), int(sizes[shard]))
+
+
+def _mixed(hashes: np.ndarray) -> np.ndarray:
+    """The hashes once more, so that a shard's windows do not crowd in a part of the store's index."""
+    mixed: np.ndarray = (hashes * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
+    return mixed
+
+
+def cells_of_rows(op: Operator, rows: pa.Table, at: int) -> Cells:
+    """Rows combined; windows merged among them, sliding windows still in slices."""
+    good = good_rows(op.grouping, rows, at)
+    cells = cells_of(op.grouping, op.plan, op.facts, good, MIN_TIME, slices=True)
+    cells.bad = good.bad
+    return cells
+
+
+def cells_table(cells: Cells, numbers: Sequence[str] = ("start", "end", "count", "weight")) -> pa.Table:
+    """Cells as a table; `cells_back` reads it, and takes what is missing for what it is without it."""
+    columns: dict[str, pa.Array] = {f"key.{i}": key for i, key in enumerate(cells.keys)}
+    for name in numbers:
+        columns[name] = pa.array(getattr(cells, name))
+    columns.update({f"acc.{i}": acc for i, acc in enumerate(cells.acc)})
+    columns.update({f"fact.{name}": pa.array(values) for name, values in cells.facts.items()})
+    return pa.table(columns)
+
+
+def cells_back(op: Operator, parcels: Sequence[Parcel]) -> Cells:
+    """The cells of one or more parcels, one behind the other."""
+    table = pa.concat_tables([parcel.table for parcel in parcels])
+    count = table.num_rows
+
+    def numbers(name: str, otherwise: int = 1) -> np.ndarray:
+        if name not in table.column_names:
+            return np.full(count, otherwise)
+        return np.asarray(flat(table[name]).to_numpy(zero_copy_only=False))
+
+    return Cells(
+        [flat(table[f"key.{i}"]) for i in range(len(op.grouping.by))],
+        numbers("start"),
+        numbers("end"),
+        tuple(flat(table[f"acc.{i}"]) for i in range(len(op.plan.fields))),
+        numbers("count"),
+        numbers("weight"),
+        numbers("earliest", MAX_TIME),
+        numbers("latest", MIN_TIME),
+        {fact.name: numbers(f"fact.{fact.name}") for fact in op.facts},
+        unassigned=sum(parcel.unassigned for parcel in parcels),
+        bad=sum(parcel.bad for parcel in parcels),
+    )
+
+
+def together(op: Operator, cells: Cells) -> Cells:
+    """Cells from several places made one for each (key, window)."""
+    window = op.grouping.window
+    if len(cells) == 0:
+        return cells
+    if window.merging:
+        merged, first = merge_in_order(window, group_rows(cells.keys, len(cells))[0], cells.start, cells.end)
+        one = cells.summed(op.plan, Groups(merged.window_id, len(merged.start)))
+        return replace(one, start=merged.start, end=merged.end)
+    bounds = [cells.start] if window.end_follows_start else [cells.start, cells.end]
+    groups, _ = group_rows([*cells.keys, *map(pa.array, bounds)], len(cells))
+    return cells if groups.count == len(cells) else cells.summed(op.plan, groups)
+
+
+def whole_windows(op: Operator, cells: Cells) -> Cells:
+    """Cells of sliding windows out of those of their slices; other cells as they are."""
+    window = op.grouping.window
+    return windows_from_slices(window, op.plan, cells) if isinstance(window, Sliding) else cells
