@@ -27,26 +27,31 @@ class Index:
 
     __slots__ = ("_hashes", "_order", "_sorted")
 
-    def __init__(self, hashes: np.ndarray) -> None:
+    def __init__(self, hashes: np.ndarray, order: np.ndarray | None = None, ordered: np.ndarray | None = None) -> None:
         self._hashes = hashes
-        self._order: np.ndarray | None = None
-        self._sorted: np.ndarray | None = None
+        self._order = order
+        self._sorted = ordered
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """The order of the hashes, and their upper halves in that order."""
+        if self._order is None or self._sorted is None:
+            upper = upper_half(self._hashes)
+            self._order = stable_order(upper.astype(np.int64), 1 << 32)
+            self._sorted = upper[self._order]
+        return self._order, self._sorted
 
     def places(self, touched: np.ndarray) -> np.ndarray:
         """The places of all hashes that are among `touched` (from `lookup`), in no order."""
         if len(touched) == 0:
             return np.empty(0, np.int64)
-        if self._order is None or self._sorted is None:
-            upper = upper_half(self._hashes)
-            self._order = stable_order(upper.astype(np.int64), 1 << 32)
-            self._sorted = upper[self._order]
-        if len(touched) > len(self._sorted):
-            at = np.minimum(np.searchsorted(touched, self._sorted), len(touched) - 1)
-            return self._order[touched[at] == self._sorted]
-        first = np.searchsorted(self._sorted, touched, side="left")
-        sizes = np.searchsorted(self._sorted, touched, side="right") - first
+        order, ordered = self.arrays()
+        if len(touched) > len(ordered):
+            at = np.minimum(np.searchsorted(touched, ordered), len(touched) - 1)
+            return order[touched[at] == ordered]
+        first = np.searchsorted(ordered, touched, side="left")
+        sizes = np.searchsorted(ordered, touched, side="right") - first
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return self._order[np.repeat(first, sizes) + within]
+        return order[np.repeat(first, sizes) + within]
 
 
 def upper_half(hashes: np.ndarray) -> np.ndarray:
@@ -75,6 +80,7 @@ class Chunk:
     count: int
     least: dict[str, int]
     index: Index
+    """Also what tells chunks apart: it stays the same object as rows die, and no two sets of rows share one."""
     exact: bool = True
     """Whether `least` is of the living; otherwise it may be of a row that died since."""
 

@@ -1,0 +1,255 @@
+"""Chunks that were read or written lately: in this process, and in files that all processes of a host share.
+
+A cache can miss and cannot be wrong: what it holds never changes and goes by a name that nobody can guess, made anew
+for each attempt to write it; and a file that is not whole is none.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import stat
+import tempfile
+import zlib
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+
+from .chunkcodec import lay_out, mapped, size_of
+from .store import Chunk
+
+_MAGIC = b"uncombine chunk1"
+_TRAILER = len(_MAGIC) + 12
+
+
+def default_directory() -> Path:
+    """Where files are kept if nobody says otherwise: a directory of this user among the temporary files."""
+    return Path(tempfile.gettempdir()) / f"uncombine-{getpass.getuser()}"
+
+
+class FileCache:
+    """Bytes by name in a directory, with the oldest removed when they are too many.
+
+    >>> import tempfile
+    >>> files = FileCache(tempfile.mkdtemp(), limit=1000)
+    >>> files.put("a1", b"some bytes")
+    >>> files.get("a1").to_pybytes(), files.get("b2")
+    (b'some bytes', None)
+    """
+
+    def __init__(self, directory: str | Path | None = None, limit: int = 2 << 30) -> None:
+        self.directory = default_directory() if directory is None else Path(directory)
+        self.limit = limit
+        self._unchecked = limit
+        self._usable: bool | None = None
+
+    def get(self, name: str) -> pa.Buffer | None:
+        """The bytes on the file's own memory, or None if there is no such file or it is not whole."""
+        if not self._ready():
+            return None
+        path = self._path(name)
+        try:
+            with pa.memory_map(str(path)) as source:
+                whole = source.read_buffer()
+            if whole.size < _TRAILER:
+                return None
+            body, trailer = whole.slice(0, whole.size - _TRAILER), whole.slice(whole.size - _TRAILER)
+            if trailer.to_pybytes() != _trailer([body]):
+                return None
+            # So that the files in use are not the oldest.
+            os.utime(path)
+        except (OSError, pa.ArrowException):
+            return None
+        return body
+
+    def put(self, name: str, *parts: pa.Buffer | bytes) -> None:
+        """Write a file that nobody sees before it is whole; if that cannot be, there is none."""
+        if not self._ready():
+            return
+        path = self._path(name)
+        fresh = path.with_name(f"{name}.{uuid4().hex}.new")
+        try:
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                with open(handle, "wb") as file:
+                    for part in (*parts, _trailer(parts)):
+                        file.write(part)
+                    written = file.tell()
+                os.replace(fresh, path)
+            except OSError:
+                fresh.unlink(missing_ok=True)
+                return
+        except OSError:
+            return
+        self._unchecked += written
+        if self._unchecked > self.limit // 16:
+            self._unchecked = 0
+            self._shrink()
+
+    def forget(self, name: str) -> None:
+        """Remove a file, if it is there and nobody keeps it."""
+        if self._ready():
+            _remove(self._path(name))
+
+    def _path(self, name: str) -> Path:
+        return self.directory / name
+
+    def _ready(self) -> bool:
+        """Whether the directory is there and only of this user, so that nobody else can put anything into it."""
+        if self._usable is None:
+            try:
+                self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                found = self.directory.lstat()
+                private = not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
+                self._usable = stat.S_ISDIR(found.st_mode) and private
+            except OSError:
+                self._usable = False
+        return self._usable
+
+    def _shrink(self) -> None:
+        """Remove the oldest files, down to three quarters of the bytes allowed."""
+        found: list[tuple[float, int, Path]] = []
+        try:
+            with os.scandir(self.directory) as entries:
+                for entry in entries:
+                    try:
+                        about = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        # Somebody else removed it in the meantime.
+                        continue
+                    found.append((about.st_mtime, about.st_size, Path(entry.path)))
+        except OSError:
+            return
+        total = sum(size for _, size, _ in found)
+        if total <= self.limit:
+            return
+        for _, size, path in sorted(found):
+            if total <= self.limit * 3 // 4:
+                break
+            _remove(path)
+            total -= size
+
+
+@dataclass(frozen=True)
+class _Held:
+    chunk: Chunk
+    stamp: str | None
+    heap: int
+    mapped: int
+
+
+class ChunkCache:
+    """Chunks by name, the least used forgotten first; with `files`, their rows also live in files of the host.
+
+    Parameters
+    ----------
+    memory
+        How many bytes of the process chunks may take.
+    files
+        Where all processes of a host share what they read and wrote, or None to do without.
+    """
+
+    def __init__(self, memory: int = 256 << 20, files: FileCache | None = None) -> None:
+        self.memory = memory
+        self.files = files
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._heap = self._mapped = 0
+
+    @classmethod
+    def shared(cls, memory: int = 256 << 20, directory: str | Path | None = None, disk: int = 2 << 30) -> ChunkCache:
+        """A cache with files, in a directory of this user if none is given."""
+        return cls(memory, FileCache(directory, disk))
+
+    def chunk(self, name: str, stamp: str) -> Chunk | None:
+        """The chunk with just the rows alive that were when it was kept under this stamp."""
+        held = self._held.get(name)
+        if held is None or held.stamp != stamp:
+            return None
+        self._held.move_to_end(name)
+        return held.chunk
+
+    def rows(self, name: str, schema: pa.Schema) -> Chunk | None:
+        """The rows of the chunk; which are alive, the caller has to find out."""
+        held = self._held.get(name)
+        if held is not None:
+            return held.chunk
+        buffer = None if self.files is None else self.files.get(name)
+        if buffer is None:
+            return None
+        chunk = mapped(buffer, schema)
+        self._hold(name, _Held(chunk, None, len(chunk.alive), buffer.size))
+        return chunk
+
+    def add(self, name: str, chunk: Chunk) -> Chunk:
+        """Keep the rows of a new chunk, and give them on the memory of a file if they have got one."""
+        if self.files is not None:
+            self.files.put(name, lay_out(chunk))
+            buffer = self.files.get(name)
+            if buffer is not None:
+                found = mapped(buffer, chunk.table.schema)
+                chunk = replace(chunk, hashes=found.hashes, table=found.table, wake=found.wake, index=found.index)
+                self._hold(name, _Held(chunk, None, len(chunk.alive), buffer.size))
+                return chunk
+        self._hold(name, _Held(chunk, None, size_of(chunk), 0))
+        return chunk
+
+    def keep(self, name: str, stamp: str, chunk: Chunk) -> None:
+        """From now on the rows alive of a chunk are these."""
+        held = self._held.get(name)
+        heap, on_file = (size_of(chunk), 0) if held is None else (held.heap, held.mapped)
+        self._hold(name, _Held(chunk, stamp, heap, on_file))
+
+    def small(self, name: str) -> bytes | None:
+        """Bytes kept with `add_small`."""
+        buffer = None if self.files is None else self.files.get(name)
+        return None if buffer is None else buffer.to_pybytes()
+
+    def add_small(self, name: str, value: bytes) -> None:
+        """Keep a few bytes, in a file only."""
+        if self.files is not None:
+            self.files.put(name, value)
+
+    def forget(self, name: str) -> None:
+        """Nobody will ask for this again."""
+        self._drop(name)
+        if self.files is not None:
+            self.files.forget(name)
+
+    def clear(self) -> None:
+        """Forget what this process holds."""
+        self._held.clear()
+        self._heap = self._mapped = 0
+
+    def _hold(self, name: str, held: _Held) -> None:
+        self._drop(name)
+        self._held[name] = held
+        self._heap += held.heap
+        self._mapped += held.mapped
+        most = self.files.limit if self.files is not None else 0
+        while self._held and (self._heap > self.memory or self._mapped > most):
+            self._drop(next(iter(self._held)))
+
+    def _drop(self, name: str) -> None:
+        held = self._held.pop(name, None)
+        if held is not None:
+            self._heap -= held.heap
+            self._mapped -= held.mapped
+
+
+def _trailer(parts: tuple[pa.Buffer | bytes, ...] | list[pa.Buffer | bytes]) -> bytes:
+    size = check = 0
+    for part in parts:
+        size += len(part)
+        check = zlib.crc32(part, check)
+    return _MAGIC + size.to_bytes(8, "little") + check.to_bytes(4, "little")
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError:
+        # Gone already, or in use where files in use stay.
+        return

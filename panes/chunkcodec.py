@@ -1,0 +1,123 @@
+"""Chunks and their deaths as bytes: small ones for a state store, and ones to be mapped into memory as they are.
+
+A state store is slow, so that what goes there is compressed and leaves out what can be worked out again faster than it
+could be read: the hashes and their order. A local file is fast: what goes there has both, and nothing to unpack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import StateMismatch
+from .store import NEVER, Chunk, Index
+
+CODEC = "zstd"
+_WAKE = "wake."
+_HASH, _ORDER, _SORTED = "index.hash", "index.order", "index.sorted"
+_BITS = b"b"
+_WIDTHS: dict[bytes, np.dtype[Any]] = {b"1": np.dtype("<u1"), b"2": np.dtype("<u2"), b"4": np.dtype("<u4")}
+
+
+def pack(chunk: Chunk) -> bytes:
+    """The rows of a chunk, dead or alive, and their clocks, for a state store."""
+    options = pa.ipc.IpcWriteOptions(compression=CODEC)
+    return _written(_with_wake(chunk), options).to_pybytes()
+
+
+def unpack(value: bytes, schema: pa.Schema, hashes_of: Callable[[pa.Table], np.ndarray]) -> Chunk:
+    """A chunk back from `pack`, every row alive."""
+    table, extra = _split(_read(pa.py_buffer(value)), schema)
+    hashes = hashes_of(table)
+    return _chunk(hashes, table, _wake(extra), Index(hashes))
+
+
+def lay_out(chunk: Chunk) -> pa.Buffer:
+    """The same with hashes and index, for a file that is mapped into memory."""
+    order, ordered = chunk.index.arrays()
+    table = _with_wake(chunk)
+    for name, values in ((_HASH, chunk.hashes), (_ORDER, order.astype(np.int32, copy=False)), (_SORTED, ordered)):
+        table = table.append_column(name, pa.array(values))
+    return _written(table, pa.ipc.IpcWriteOptions())
+
+
+def mapped(buffer: pa.Buffer, schema: pa.Schema) -> Chunk:
+    """A chunk on the memory of `lay_out`, every row alive; nothing is copied."""
+    table, extra = _split(_read(buffer), schema)
+    hashes, order, ordered = (extra.pop(name) for name in (_HASH, _ORDER, _SORTED))
+    return _chunk(hashes, table, _wake(extra), Index(hashes, order, ordered))
+
+
+def pack_places(places: np.ndarray, rows: int) -> bytes:
+    """Sorted places below `rows`: as their distances, or as bits where that is smaller."""
+    distances = np.diff(places, prepend=0)
+    top = int(distances.max(initial=0))
+    kind = b"1" if top < 1 << 8 else b"2" if top < 1 << 16 else b"4"
+    packed = kind + pa.compress(distances.astype(_WIDTHS[kind]).tobytes(), CODEC, asbytes=True)
+    if 32 * len(places) > rows:
+        # Only then can bits be smaller, and a look at every row be in proportion.
+        bits = np.zeros(rows, np.bool_)
+        bits[places] = True
+        other = _BITS + pa.compress(np.packbits(bits).tobytes(), CODEC, asbytes=True)
+        return min(packed, other, key=len)
+    return packed
+
+
+def unpack_places(value: bytes, count: int, rows: int) -> np.ndarray:
+    """`count` places back from `pack_places`."""
+    kind = value[:1]
+    if kind == _BITS:
+        raw = pa.decompress(value[1:], -(-rows // 8), CODEC, asbytes=True)
+        return np.flatnonzero(np.unpackbits(np.frombuffer(raw, np.uint8), count=rows))
+    dtype = _WIDTHS[kind]
+    raw = pa.decompress(value[1:], count * dtype.itemsize, CODEC, asbytes=True)
+    return np.cumsum(np.frombuffer(raw, dtype), dtype=np.int64)
+
+
+def size_of(chunk: Chunk) -> int:
+    """About how many bytes the rows of a chunk and its index take."""
+    return int(chunk.table.nbytes) + sum(w.nbytes for w in chunk.wake.values()) + 20 * len(chunk.hashes)
+
+
+def _with_wake(chunk: Chunk) -> pa.Table:
+    table = chunk.table
+    for clock, values in chunk.wake.items():
+        table = table.append_column(_WAKE + clock, pa.array(values))
+    return table.combine_chunks()
+
+
+def _written(table: pa.Table, options: pa.ipc.IpcWriteOptions) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _read(buffer: pa.Buffer) -> pa.Table:
+    return pa.ipc.open_stream(pa.BufferReader(buffer)).read_all()
+
+
+def _split(table: pa.Table, schema: pa.Schema) -> tuple[pa.Table, dict[str, np.ndarray]]:
+    """The rows as their store wants them, and the other columns as numbers."""
+    names = table.column_names[: len(schema)]
+    rows = table.select(names)
+    if not rows.schema.equals(schema):
+        odd = next((f"{a} is not {b}" for a, b in zip(rows.schema, schema, strict=False) if a != b), "some are missing")
+        raise StateMismatch(
+            f"the stored windows have other columns than this pipeline keeps ({odd}): start from a new checkpoint"
+        )
+    others = table.column_names[len(schema) :]
+    return rows, {name: table[name].combine_chunks().to_numpy() for name in others}
+
+
+def _wake(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(_WAKE): values for name, values in columns.items()}
+
+
+def _chunk(hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray], index: Index) -> Chunk:
+    # What is least is in the manifest.
+    least = dict.fromkeys(wake, NEVER)
+    return Chunk(hashes, table, wake, np.ones(len(hashes), np.bool_), len(hashes), least, index, exact=False)
