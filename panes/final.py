@@ -34,6 +34,18 @@ FINAL_PANE = {
 """What every final pane says about itself; there are no clocks to tell of."""
 
 
+PARCEL_CELLS = 1 << 18
+"""How many cells a parcel holds, about, before a shard's cells are sent as several, in an order of their own."""
+
+PLACE_BITS = 16
+
+
+def places(hashes: np.ndarray) -> np.ndarray:
+    """Where in the order of a shard's parcels a window stands, from 0 to 2 ** PLACE_BITS."""
+    mixed = (hashes ^ (hashes >> np.uint64(31))) * np.uint64(0xD6E8FEB86659FD93)
+    return (mixed >> np.uint64(64 - PLACE_BITS)).astype(np.int64)
+
+
 class Final:
     """A grouping over an input that ends.
 
@@ -77,6 +89,18 @@ class Final:
         if not self.grouping.changelog:
             return cells
         return cells.take(cells.weight != 0)
+
+    def cut(self, parcels: Sequence[Parcel], place: int) -> tuple[list[Parcel], list[Parcel]]:
+        """What lies before a place in the order of a shard's parcels, and the rest."""
+        before, after = [], []
+        for parcel in parcels:
+            keys = [flat(parcel.table[f"key.{i}"]) for i in range(len(self.grouping.by))]
+            start = np.asarray(flat(parcel.table["start"]).to_numpy(zero_copy_only=False))
+            early = places(self.lift(1).hashes(keys, start)) < place
+            for side, chosen in ((before, early), (after, ~early)):
+                if chosen.any():
+                    side.append(replace(parcel, table=parcel.table.filter(pa.array(chosen))))
+        return before, after
 
     def lean(self, cells: Cells) -> pa.Table:
         """The keys, window, results and event time of cells; the rest of a final pane is the same for all."""
@@ -128,8 +152,16 @@ class FinalLift(Lift):
         if self.as_rows:
             keys = [flat(rows[name]) for name in self.final.grouping.by]
             shards = self.shard_of(keys, None, rows.num_rows)
-            return [(shard, Parcel("rows", part)) for shard, part in self._split(rows, shards)]
+            return [(shard, Parcel("rows", part)) for shard, part in self._split(rows, shards, self.shards)]
         cells = cells_of_rows(self.operator, rows, MIN_TIME)
         table = cells_table(cells, self.final.numbers)
-        shards = self.shard_of(cells.keys, cells.start)
-        return [(shard, Parcel("cells", part)) for shard, part in self._split(table, shards)]
+        hashes = self.hashes(cells.keys, cells.start)
+        bits = max(-(-len(cells) // (self.shards * PARCEL_CELLS)) - 1, 0).bit_length()
+        if bits == 0:
+            return [(s, Parcel("cells", part)) for s, part in self._split(table, self._shard(hashes), self.shards)]
+        codes = (self._shard(hashes) << bits) | (places(hashes) >> (PLACE_BITS - bits))
+        out = []
+        for code, part in self._split(table, codes, self.shards << bits):
+            lo = (code & ((1 << bits) - 1)) << (PLACE_BITS - bits)
+            out.append((code >> bits, Parcel("cells", part, lo=lo)))
+        return out

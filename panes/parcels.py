@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..combiners.aggregate import flat
 from ..combiners.groups import Groups, group_rows, stable_order
-from ..triggers import Trigger, UserTrigger
+from ..triggers import UserTrigger, walk
 from ..windows import Sliding
 from .bundle import cells_of, good_rows, key_hashes, merge_in_order
 from .cells import Cells
@@ -28,7 +28,9 @@ AT = "uncombine.at"
 """The column of rows that travel which says when they arrived."""
 
 MARKS = pa.schema([("source", pa.string()), ("time", pa.int64()), ("at", pa.int64())])
-"""What sources say: the source, how far it has come (null: it only was heard of), and when it said so."""
+"""What sources say: the source, how far it has come (null: it only was heard of), and when it said so.
+
+A row of two nulls is of no source and tells only how late it is."""
 
 _ABOUT = b"uncombine.parcel"
 
@@ -45,10 +47,12 @@ class Parcel:
     at: int = MIN_TIME
     bad: int = 0
     unassigned: int = 0
+    lo: int = 0
+    """Where the parcel begins in the order of the shard's parcels."""
 
     def pack(self) -> bytes:
         """The parcel as one Arrow IPC message."""
-        about = {"kind": self.kind, "at": self.at, "bad": self.bad, "unassigned": self.unassigned}
+        about = {"kind": self.kind, "at": self.at, "bad": self.bad, "unassigned": self.unassigned, "lo": self.lo}
         table = self.table.replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -71,16 +75,8 @@ def needs_rows(grouping: Grouping) -> bool:
         or grouping.late == "emit"
         or grouping.timestamp in ("earliest", "latest")
         or (grouping.changelog and grouping.window.merging)
-        or any(isinstance(t, UserTrigger) for t in _nodes(grouping.asked))
+        or any(isinstance(t, UserTrigger) for t in walk(grouping.asked))
     )
-
-
-def _nodes(trigger: Trigger) -> Iterable[Trigger]:
-    yield trigger
-    for value in vars(trigger).values():
-        for child in value if isinstance(value, tuple) else (value,):
-            if isinstance(child, Trigger):
-                yield from _nodes(child)
 
 
 class Lift:
@@ -112,7 +108,7 @@ class Lift:
     def _cells(self, cells: Cells, at: int) -> list[tuple[int, Parcel]]:
         counts = {"bad": cells.bad, "unassigned": cells.unassigned}
         out = []
-        for shard, table in self._split(cells_table(cells), self.shard_of(cells.keys, cells.start)):
+        for shard, table in self._split(cells_table(cells), self.shard_of(cells.keys, cells.start), self.shards):
             out.append((shard, Parcel("cells", table, at, **counts)))
             counts = {}
         if counts and any(counts.values()):  # rows of which nothing was left but their number
@@ -124,33 +120,34 @@ class Lift:
         shards = self.shard_of(keys, None, rows.num_rows)
         times = np.full(rows.num_rows, at) if isinstance(at, int) else at
         table = rows.append_column(AT, pa.array(times, pa.int64()))
-        return [(shard, Parcel("rows", part)) for shard, part in self._split(table, shards)]
+        return [(shard, Parcel("rows", part)) for shard, part in self._split(table, shards, self.shards)]
 
     def shard_of(self, keys: Sequence[pa.Array], start: np.ndarray | None, count: int | None = None) -> np.ndarray:
         """The shard of each key, or of each window where windows of a key have nothing to do with each other."""
+        return self._shard(self.hashes(keys, start, count))
+
+    def hashes(self, keys: Sequence[pa.Array], start: np.ndarray | None, count: int | None = None) -> np.ndarray:
+        """A hash of what must stay together."""
         window = self.operator.grouping.window
         rows = len(start) if count is None and start is not None else int(count or 0)
         together = window.merging or isinstance(window, Sliding) or self.as_rows
-        hashes = key_hashes(keys, rows, None if together else start)
-        return (_mixed(hashes) % np.uint64(self.shards)).astype(np.int64)
+        return key_hashes(keys, rows, None if together else start)
 
-    def _split(self, table: pa.Table, shards: np.ndarray) -> Iterable[tuple[int, pa.Table]]:
+    def _shard(self, hashes: np.ndarray) -> np.ndarray:
+        mixed = (hashes * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
+        return (mixed % np.uint64(self.shards)).astype(np.int64)
+
+    def _split(self, table: pa.Table, codes: np.ndarray, count: int) -> Iterable[tuple[int, pa.Table]]:
         if table.num_rows == 0:
             return
-        if self.shards == 1:
+        if count == 1:
             yield 0, table
             return
-        ordered = table.take(pa.array(stable_order(shards, self.shards)))
-        sizes = np.bincount(shards, minlength=self.shards)
+        ordered = table.take(pa.array(stable_order(codes, count)))
+        sizes = np.bincount(codes, minlength=count)
         ends = np.cumsum(sizes)
-        for shard in np.flatnonzero(sizes).tolist():
-            yield shard, ordered.slice(int(ends[shard] - sizes[shard]), int(sizes[shard]))
-
-
-def _mixed(hashes: np.ndarray) -> np.ndarray:
-    """The hashes once more, so that a shard's windows do not crowd in a part of the store's index."""
-    mixed: np.ndarray = (hashes * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
-    return mixed
+        for code in np.flatnonzero(sizes).tolist():
+            yield code, ordered.slice(int(ends[code] - sizes[code]), int(sizes[code]))
 
 
 def cells_of_rows(op: Operator, rows: pa.Table, at: int) -> Cells:
@@ -202,7 +199,7 @@ def together(op: Operator, cells: Cells) -> Cells:
     if len(cells) == 0:
         return cells
     if window.merging:
-        merged, first = merge_in_order(window, group_rows(cells.keys, len(cells))[0], cells.start, cells.end)
+        merged, _ = merge_in_order(window, group_rows(cells.keys, len(cells))[0], cells.start, cells.end)
         one = cells.summed(op.plan, Groups(merged.window_id, len(merged.start)))
         return replace(one, start=merged.start, end=merged.end)
     bounds = [cells.start] if window.end_follows_start else [cells.start, cells.end]
@@ -214,3 +211,17 @@ def whole_windows(op: Operator, cells: Cells) -> Cells:
     """Cells of sliding windows out of those of their slices; other cells as they are."""
     window = op.grouping.window
     return windows_from_slices(window, op.plan, cells) if isinstance(window, Sliding) else cells
+
+
+def parts(table: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
+    """The rows for each value of an int64 column, values in order, rows in theirs."""
+    values = np.asarray(flat(table[column]).to_numpy(zero_copy_only=False))
+    if len(values) == 0:
+        return []
+    if (values == values[0]).all():
+        return [(int(values[0]), table)]
+    order = np.argsort(values, kind="stable")
+    ordered = table.take(pa.array(order))
+    cuts = np.flatnonzero(np.diff(values[order])) + 1
+    first, last = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(values)]])
+    return [(int(values[order[a]]), ordered.slice(int(a), int(b - a))) for a, b in zip(first, last, strict=True)]

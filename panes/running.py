@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import pyarrow as pa
 
-from ..combiners.aggregate import flat
 from .cells import Cells
 from .live import MAX_TIME, MIN_TIME
 from .operator import Operator
-from .parcels import AT, Parcel, cells_back, cells_of_rows, cells_table, needs_rows, together, whole_windows
+from .parcels import AT, Parcel, cells_back, cells_of_rows, cells_table, needs_rows, parts, together, whole_windows
 from .state import OperatorState, Stepped
 from .watermarks import Watermarks
 
@@ -52,7 +50,7 @@ class Running:
     @classmethod
     def start(cls, operator: Operator, sources: Iterable[str] = (), idle_after: int | None = None) -> Running:
         """A shard that has seen nothing; all of the `sources` must be heard of before its watermark moves."""
-        known: dict[str | None, tuple[int, int]] = {source: (MIN_TIME, MIN_TIME) for source in sources}
+        known: dict[str | None, tuple[int, int]] = dict.fromkeys(sources, (MIN_TIME, MIN_TIME))
         return cls(operator, operator.initial(), Watermarks(known, idle_after))
 
     def play(self, parcels: Sequence[Parcel], until: int | None = None) -> tuple[Running, list[Played]]:
@@ -92,10 +90,7 @@ class Running:
         return replace(running, marks=running.marks.at(now))
 
     def _bundle(self, at: int, bundle: _Bundle, out: list[Played]) -> Running:
-        marks = self.marks
-        for source, time in bundle.marks:
-            marks = marks.heard(source, at) if time is None else marks.advanced(source, time, at)
-        running = replace(self, marks=marks.at(at))
+        running = replace(self, marks=self.marks.told(bundle.marks, at))
         op = running.operator
         rows = pa.concat_tables([op.schema.empty_table(), *(table.select(op.schema.names) for table in bundle.rows)])
         if needs_rows(op.grouping) or not bundle.cells:
@@ -124,24 +119,12 @@ def _bundles(parcels: Sequence[Parcel]) -> dict[int, _Bundle]:
             case "cells":
                 bundles.setdefault(parcel.at, _Bundle()).cells.append(parcel)
             case "rows":
-                for at, part in _by_time(parcel.table):
+                for at, part in parts(parcel.table, AT):
                     bundles.setdefault(at, _Bundle()).rows.append(part)
             case _:
                 columns = (parcel.table[name].to_pylist() for name in ("source", "time", "at"))
                 for source, time, at in zip(*columns, strict=True):  # few: what each task saw of each source
-                    bundles.setdefault(at, _Bundle()).marks.append((source, time))
+                    told = bundles.setdefault(at, _Bundle()).marks
+                    if source is not None or time is not None:
+                        told.append((source, time))
     return bundles
-
-
-def _by_time(table: pa.Table) -> list[tuple[int, pa.Table]]:
-    times = np.asarray(flat(table[AT]).to_numpy(zero_copy_only=False))
-    if len(times) == 0:
-        return []
-    if (times == times[0]).all():
-        return [(int(times[0]), table)]
-    order = np.argsort(times, kind="stable")
-    ordered = table.take(pa.array(order))
-    cuts = np.flatnonzero(np.diff(times[order])) + 1
-    first = np.concatenate([[0], cuts])
-    last = np.concatenate([cuts, [len(times)]])
-    return [(int(times[order[a]]), ordered.slice(int(a), int(b - a))) for a, b in zip(first, last, strict=True)]

@@ -37,6 +37,15 @@ class Watermarks:
         sources = {**self.sources, source: (max(known, time), now)}
         return replace(self, sources=sources, now=now)._settled()
 
+    def told(self, words: Iterable[tuple[str | None, int | None]], now: int) -> Watermarks:
+        """All that sources say at one instant, as one word: (source, time), time None if it was only heard of."""
+        now = max(now, self.now)
+        sources = dict(self.sources)
+        for source, time in words:
+            known = sources.get(source, (MIN_TIME, now))[0]
+            sources[source] = (known if time is None else max(known, time), now)
+        return replace(self, sources=sources, now=now)._settled()
+
     def at(self, now: int) -> Watermarks:
         """Processing time went on, so that sources may have become idle."""
         return replace(self, now=max(now, self.now))._settled()

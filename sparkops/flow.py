@@ -1,0 +1,277 @@
+"""Flows: what to do with the rows of a source, as a value; `df` is what Spark makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ..combiners import Combiner
+from ..combiners.expressions import Expr
+from ..errors import InvalidArgument, require_column, require_options
+from ..panes import Grouping, Operator
+from ..panes.strategies import IngressTime, Strategy, strategy_of
+from ..triggers import Trigger, uses_processing_time
+from ..windows import Window
+from .sources import DataFrameSource, Source, check_processing_time
+from .transforms import Map, Select, Transform, Where, WithColumns, applied, predicate_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
+
+FAR = "200000 days"
+"""Panes of a later stage may well lie ahead of the clock: the end of a window is where it is."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A grouping and the transforms before it."""
+
+    transforms: tuple[Transform, ...]
+    grouping: Grouping
+
+
+def flow(
+    df: DataFrame,
+    time: str = "ts",
+    watermark: Strategy | str | None = None,
+    *,
+    diff: str | None = None,
+    processing_time: str | None = None,
+    replay: bool = False,
+    close_at_end: bool = False,
+    shards: int | None = None,
+) -> Flow:
+    """A flow over the rows of a DataFrame, bounded or streaming.
+
+    Parameters
+    ----------
+    df
+        Any DataFrame; a streaming one gives a streaming flow.
+    time
+        The event time column.
+    watermark
+        How rows tell how far event time has come: `BoundedLag`, `PerSource`, `Punctuated`, `Monotonic`, `IngressTime`,
+        or a length of time, which is a `BoundedLag`. A bounded flow that is not replayed needs none.
+    diff
+        The weight column of a changelog, or None.
+    processing_time
+        The column with each row's processing time, so that a backfill gives the panes that a stream has given; None is
+        the time of each batch.
+    replay
+        On a bounded DataFrame: give all the panes that a stream would have given, row by row in order of
+        `processing_time`, and not only the last of each window.
+    close_at_end
+        In a replay: let the watermark go to the end of time when the history is over.
+    shards
+        Into how many parts the keys are divided; as many as Spark has shuffle partitions if not given.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> spark = uc.session()
+    >>> scores = spark.sql("SELECT timestamp'2016-01-20 12:00:26' AS ts, 'dan' AS user, 5 AS score")
+    >>> totals = uc.flow(scores).window(uc.Fixed("2 minutes")).combine(by="user", total=uc.Sum("score"))
+    >>> totals.df.select("user", "window.start", "total").show()
+    +----+-------------------+-----+
+    |user|              start|total|
+    +----+-------------------+-----+
+    | dan|2016-01-20 12:00:00|    5|
+    +----+-------------------+-----+
+    <BLANKLINE>
+    """
+    source = DataFrameSource(df)
+    return flow_of(
+        source,
+        time,
+        watermark,
+        diff=diff,
+        processing_time=processing_time,
+        replay=replay,
+        close_at_end=close_at_end,
+        shards=shards,
+    )
+
+
+def flow_of(
+    source: Source,
+    time: str,
+    watermark: Strategy | str | None,
+    *,
+    diff: str | None,
+    processing_time: str | None,
+    replay: bool,
+    close_at_end: bool,
+    shards: int | None,
+) -> Flow:
+    """A flow over any source, its options checked against the schema."""
+    schema = source.schema
+    strategy = None if watermark is None else strategy_of(watermark)
+    ingress = isinstance(strategy, IngressTime)
+    if not ingress:
+        require_column(time, schema.names, "time=")
+    for name, what in ((diff, "diff="), (processing_time, "processing_time=")):
+        if name is not None:
+            require_column(name, schema.names, what)
+    if processing_time is not None:
+        check_processing_time(processing_time, schema)
+    if strategy is not None:
+        strategy.check(schema)
+    if source.streaming and strategy is None:
+        raise InvalidArgument("a streaming flow needs watermark=, such as uc.BoundedLag('10 minutes')")
+    if source.streaming and replay:
+        raise InvalidArgument("replay=True is for a bounded DataFrame: a stream gives its panes as they come")
+    if replay and (strategy is None or processing_time is None):
+        missing = "watermark=" if strategy is None else "processing_time="
+        raise InvalidArgument(f"replay=True needs {missing}, from which the panes of a stream are told")
+    if ingress and not (source.streaming or replay):
+        raise InvalidArgument("watermark=IngressTime() is of a stream: give replay=True and processing_time=, or time=")
+    if close_at_end and not replay:
+        raise InvalidArgument("close_at_end=True belongs to replay=True: any other bounded flow is closed at its end")
+    if shards is not None and (not isinstance(shards, int) or shards < 1):
+        raise InvalidArgument(f"shards= takes a whole number from 1 on, not {shards!r}")
+    if ingress and time not in schema.names:
+        schema = schema.append(pa.field(time, pa.timestamp("us", "UTC")))
+    settings = Settings(time, strategy, diff, processing_time, replay, close_at_end, shards)
+    return Flow(source, settings, schema)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a flow reads its source."""
+
+    time: str
+    strategy: Strategy | None
+    diff: str | None
+    processing_time: str | None
+    replay: bool
+    close_at_end: bool
+    shards: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """What to do with rows, step by step; every method gives a new flow and leaves this one as it is.
+
+    Rows between two groupings, and before the first, are Arrow tables: `map` takes a function of a table, and
+    expressions are made with `uc.col`.
+
+    >>> import uncombine as uc
+    >>> spark = uc.session()
+    >>> df = spark.sql("SELECT timestamp'2016-01-20 12:00:26' AS ts, 5 AS score")
+    >>> uc.flow(df).where(uc.col("score") > 9).window(uc.Fixed("1 minute")).combine(n=uc.Count()).df.count()
+    0
+    """
+
+    source: Source
+    settings: Settings
+    source_schema: pa.Schema
+    stages: tuple[Stage, ...] = ()
+    transforms: tuple[Transform, ...] = ()
+    """Behind the last grouping."""
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the flow as it stands, as Arrow has them."""
+        schema = self.source_schema
+        for stage in self.stages:
+            schema = self._after(stage.transforms, schema)
+            schema = Operator(stage.grouping, schema).output_schema
+        return self._after(self.transforms, schema)
+
+    def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
+        return applied(transforms, schema.empty_table()).schema
+
+    def map(self, function: Callable[[pa.Table], Any]) -> Flow:
+        """Rows through a function of an Arrow table that gives an Arrow table or a pandas DataFrame.
+
+        It is called with tables of any size, once without rows to learn the columns of its result.
+        """
+        return self._then(Map(function))
+
+    def where(self, predicate: Expr | Callable[[pa.Table], Any]) -> Flow:
+        """Only the rows for which an expression, or a function of an Arrow table, is true."""
+        return self._then(Where(predicate_of(predicate)))
+
+    def select(self, *names: str) -> Flow:
+        """Only some of the columns, in this order."""
+        return self._then(Select(names))
+
+    def with_columns(self, **columns: Expr | Callable[[pa.Table], Any]) -> Flow:
+        """More columns, or others in their place, each an expression or a function of an Arrow table."""
+        return self._then(WithColumns(columns))
+
+    def _then(self, transform: Transform) -> Flow:
+        changed = replace(self, transforms=(*self.transforms, transform))
+        if not changed.schema.names:
+            raise InvalidArgument(f"nothing is left of the columns after {transform!r}")
+        return changed
+
+    def window(
+        self, window: Window, trigger: Trigger | None = None, mode: str | None = None, **options: Any
+    ) -> Windowed:
+        """The rows in windows: where in event time they are grouped, when panes are emitted, and how they relate.
+
+        Options are those of `Grouping`: allowed_lateness=, on_time=, closing=, only_updated=, eager_retractions=,
+        late=, granularity=, timestamp=, allow_finish=, max_future=. In a later stage event time is `event_time`, and
+        panes that are taken back are taken back there, unless time= and diff= say otherwise. The mode is "retracting"
+        if not given where the rows can be taken back, and else "accumulating".
+        """
+        require_options(options, OPTIONS, "window()")
+        return Windowed(self, {"window": window, "trigger": trigger, "mode": mode, **options})
+
+    @property
+    def df(self) -> DataFrame:
+        """The panes, as a DataFrame: streaming if the source is."""
+        from .routes import route  # a flow is built without knowing how it runs
+
+        return route(self).df()
+
+    def explain(self) -> str:
+        """How the flow will run, and why so."""
+        from .routes import route
+
+        return route(self).explain()
+
+
+@dataclass(frozen=True, eq=False)
+class Windowed:
+    """Rows in windows, waiting to be combined.
+
+    >>> import uncombine as uc
+    >>> df = uc.session().sql("SELECT timestamp'2016-01-20 12:00:26' AS ts, 5 AS score")
+    >>> uc.flow(df).window(uc.Global()).combine(n=uc.Count()).df.first().n
+    1
+    """
+
+    flow: Flow
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def combine(self, by: str | Sequence[str] = (), **combiners: Combiner) -> Flow:
+        """The panes of the combined rows of each key and window."""
+        flow = self.flow
+        settings = flow.settings
+        streamed = flow.source.streaming or settings.replay
+        options = dict(self.options)
+        if flow.stages:
+            before = flow.stages[-1].grouping
+            options.setdefault("time", "event_time")
+            options.setdefault("max_future", FAR)
+            if before.retracting or before.changelog:
+                options.setdefault("diff", "diff")
+        else:
+            options.setdefault("time", settings.time)
+            options.setdefault("diff", settings.diff)
+        if options["mode"] is None:
+            options["mode"] = "accumulating" if options.get("diff") is None else "retracting"
+        bounded = not flow.source.streaming and not (settings.replay and not settings.close_at_end)
+        grouping = Grouping(combiners=combiners, by=by, bounded=bounded, **options)
+        Operator(grouping, flow.schema)
+        if streamed and settings.processing_time is None and uses_processing_time(grouping.asked) and settings.replay:
+            raise InvalidArgument("a trigger with processing time needs processing_time= in a replay")
+        return replace(flow, stages=(*flow.stages, Stage(flow.transforms, grouping)), transforms=())

@@ -1,0 +1,169 @@
+"""Groupings that Spark's own aggregation does with the same results, and so does them where rows are in the JVM.
+
+Only what is equal to the last bit is in the table: sums of integers, counts, extremes, booleans. Means and deviations
+are not (Spark adds in floating point, by order of arrival), nor are sums of decimals (whose types differ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+
+from ..combiners import BoolAnd, BoolOr, Combiner, Count, Max, Min, Sum
+from ..combiners.expressions import Expr
+from ..windows import Fixed, Global, Sliding
+from .sources import DataFrameSource
+from .sql_types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from .flow import Flow
+
+Equivalent = Callable[["Column"], "Column"]
+
+_ORDERED = (pa.types.is_integer, pa.types.is_date, pa.types.is_timestamp, pa.types.is_string, pa.types.is_boolean)
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A flow as Spark's own aggregation."""
+
+    flow: Flow
+    columns: dict[str, Column]
+    equivalents: dict[str, str]
+
+    def df(self) -> DataFrame:
+        """The plan."""
+        from .routes import final_pane  # both need each other, one of them late
+
+        flow = self.flow
+        grouping = flow.stages[0].grouping
+        source = flow.source
+        assert isinstance(source, DataFrameSource)
+        keys = [_column(name).alias(name) for name in grouping.by]
+        rows = source.df.where(_column(grouping.time).isNotNull())
+        window = _window(grouping.window, _column(grouping.time))
+        if window is None:
+            grouped = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in self.columns.items()))
+            if not keys:
+                grouped = grouped.where(F.col(_PRESENT) > 0)
+            window = F.lit(None).cast("struct<start: timestamp, end: timestamp>")
+            end: Column = F.lit("9999-12-31 23:59:59.999999").cast("timestamp")
+        else:
+            named = {name: column.alias(name) for name, column in self.columns.items()}
+            grouped = rows.groupBy(*keys, window.alias("window")).agg(*named.values())
+            window = F.struct(F.col("window.start"), F.col("window.end"))
+            end = F.timestamp_micros(F.unix_micros(F.col("window.end")) - 1)
+        at = end if grouping.timestamp == "end_of_window" else F.col("window.start")
+        return grouped.select(
+            *(_column(name) for name in grouping.by),
+            window.alias("window"),
+            *(_column(name) for name in grouping.combiners),
+            at.alias("event_time"),
+            F.lit(1).cast("bigint").alias("diff"),
+            final_pane().alias("pane"),
+        )
+
+
+_PRESENT = "uncombine.present"
+
+
+def lowered(flow: Flow) -> Lowered | str:
+    """The flow as Spark's own aggregation, or why it cannot be."""
+    source = flow.source
+    if not isinstance(source, DataFrameSource):
+        return "files are read faster by the tasks themselves"
+    if len(flow.stages) != 1:
+        return "the flow has several stages"
+    stage = flow.stages[0]
+    if stage.transforms or flow.transforms:
+        return "map(), where() and the like are functions of Arrow tables"
+    grouping = stage.grouping
+    if grouping.changelog:
+        return "the input is a changelog (diff=)"
+    if reason := _no_window(flow):
+        return reason
+    columns: dict[str, Column] = {}
+    equivalents: dict[str, str] = {}
+    if source.spark.conf.get("spark.sql.ansi.enabled") == "false":
+        return "with spark.sql.ansi.enabled=false a sum that is too large wraps around without a word"
+    for name, combiner in grouping.combiners.items():
+        equivalent = _equivalent(combiner, flow.source_schema)
+        if equivalent is None:
+            return f"{name}={combiner!r} has no exact equivalent"
+        columns[name], equivalents[name] = equivalent
+    if not grouping.by and isinstance(grouping.window, Global):
+        columns[_PRESENT] = F.count(F.lit(1))
+    return Lowered(flow, columns, equivalents)
+
+
+def _no_window(flow: Flow) -> str | None:
+    grouping = flow.stages[0].grouping
+    window = grouping.window
+    if not isinstance(window, Fixed | Sliding | Global) or getattr(window, "per_key_phase", False):
+        return f"{window!r} has no exact equivalent"
+    if isinstance(window, Sliding) and int(window.size) < int(window.period):
+        return f"{window!r} has gaps"
+    kind = flow.source_schema.field(grouping.time).type
+    if kind != pa.timestamp("us", "UTC"):
+        return f"{grouping.time!r} is {kind}, and Spark's windows of it have another type"
+    allowed = ("end_of_window",) if isinstance(window, Global) else ("end_of_window", "start_of_window")
+    if grouping.timestamp not in allowed:
+        return f"timestamp={grouping.timestamp!r} has no exact equivalent"
+    return None
+
+
+def _window(window: object, time: Column) -> Column | None:
+    match window:
+        case Fixed():
+            return F.window(time, _micros(window.size), startTime=_micros(window.offset % window.size))
+        case Sliding():
+            start = _micros(window.offset % window.period)
+            return F.window(time, _micros(window.size), _micros(window.period), startTime=start)
+        case _:
+            return None
+
+
+def _micros(length: int) -> str:
+    return f"{int(length)} microseconds"
+
+
+def _equivalent(combiner: Combiner, schema: pa.Schema) -> tuple[Column, str] | None:
+    """Spark's column for a combiner and its text, where the two are equal to the last bit."""
+    source = getattr(combiner, "input", None)
+    if isinstance(combiner, Count) and source is None:
+        return F.count(F.lit(1)), "count(1)"
+    name = source.args[0] if isinstance(source, Expr) and source.op == "col" else source
+    if not isinstance(name, str) or type(combiner) not in _TABLE:
+        return None
+    if name not in schema.names or combiner != type(combiner)(name):
+        return None
+    kind = schema.field(name).type
+    fits, function = _TABLE[type(combiner)]
+    if not any(fit(kind) for fit in fits):
+        return None
+    column: Column = getattr(F, function)(_column(name)).cast(spark_type(combiner.lower(schema).output, name))
+    return column, f"{function}({name})"
+
+
+def _anything(_: pa.DataType) -> bool:
+    return True
+
+
+_TABLE: dict[type, tuple[tuple[Callable[[pa.DataType], bool], ...], str]] = {
+    Count: ((_anything,), "count"),
+    Sum: ((pa.types.is_integer,), "sum"),
+    Min: (_ORDERED, "min"),
+    Max: (_ORDERED, "max"),
+    BoolAnd: ((pa.types.is_boolean,), "bool_and"),
+    BoolOr: ((pa.types.is_boolean,), "bool_or"),
+}
+
+
+def _column(name: str) -> Column:
+    return F.col(f"`{name}`")

@@ -1,0 +1,104 @@
+"""Where the rows of a flow come from, and how a task gets at them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+
+from ..errors import TypeMismatch
+from ..panes.parcels import AT
+from .sql_types import arrow_type
+from .tasks import fitted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Task = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
+
+
+class Source(ABC):
+    """Rows of a known schema, and a way to let a task run over them where they are."""
+
+    spark: SparkSession
+    schema: pa.Schema
+    streaming: bool
+
+    @abstractmethod
+    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any) -> DataFrame:
+        """The task over the rows of each partition, with these columns, giving rows of this schema.
+
+        `at` is None, or the column with each row's processing time, or "" for that of the batch; the task then finds
+        it in the column `AT`, microseconds.
+        """
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What it is, for people."""
+
+
+@dataclass(frozen=True, eq=False)
+class DataFrameSource(Source):
+    """Any DataFrame; rows cross from the JVM to Python."""
+
+    df: DataFrame
+
+    @property
+    def spark(self) -> SparkSession:  # type: ignore[override]
+        return self.df.sparkSession
+
+    @property
+    def schema(self) -> pa.Schema:  # type: ignore[override]
+        fields = []
+        for field in self.df.schema:
+            with suppress(TypeMismatch):  # a column that nobody asks for may have any type
+                fields.append(pa.field(field.name, arrow_type(field.dataType, f"column {field.name!r}")))
+        return pa.schema(fields)
+
+    @property
+    def streaming(self) -> bool:  # type: ignore[override]
+        return self.df.isStreaming
+
+    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any) -> DataFrame:
+        fields = [self.schema.field(name) for name in columns]
+        chosen: list[Column] = [F.col(f"`{name}`") for name in columns]
+        if at is not None:
+            chosen.append(processing_time(at).alias(AT))
+            fields.append(pa.field(AT, pa.int64()))
+        types = pa.schema(fields)
+
+        def lift(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return task(fitted(pa.Table.from_batches([batch]), types) for batch in batches)
+
+        return self.df.select(*chosen).mapInArrow(lift, schema)
+
+    def describe(self) -> str:
+        return "a DataFrame, whose rows cross from the JVM to Python through Arrow"
+
+
+def processing_time(at: str) -> Column:
+    """Microseconds of a column, or of the batch, the same again when the batch is repeated."""
+    if not at:
+        return F.unix_micros(F.current_timestamp())
+    return F.unix_micros(F.col(f"`{at}`").cast("timestamp"))
+
+
+def check_processing_time(name: str, schema: pa.Schema) -> None:
+    """Raise unless the column can be a processing time."""
+    kind = schema.field(name).type
+    if not pa.types.is_timestamp(kind):
+        raise TypeMismatch(f"processing_time= takes a timestamp column, and {name!r} is {kind}: cast it first")
+
+
+def wire_map(df: DataFrame, task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: Any) -> Any:
+    """The task over the packed rows of each partition."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return task(batches)
+
+    return df.mapInArrow(run, schema)

@@ -1,0 +1,252 @@
+"""What runs inside Spark's Python workers: lifting rows into parcels, and merging parcels into panes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.aggregate import flat
+from ..panes import Grouping, Operator
+from ..panes.final import Final
+from ..panes.live import MAX_TIME, MIN_TIME
+from ..panes.parcels import AT, MARKS, Lift, Parcel
+from ..panes.running import Played, Running
+from ..panes.strategies import IngressTime, Punctuated, Strategy
+from ..windows import time_column, timestamps
+from .transforms import Transform, applied
+from .wire import payloads, wire_batch
+
+PIECE_ROWS = 2_000_000
+PIECE_BYTES = 256 << 20
+"""How much is combined at once: more rows together give fewer cells, and take more memory."""
+
+MERGE_CELLS = 2_000_000
+"""How many cells a merging task holds before it gives away what is complete."""
+
+OUT_ROWS = 65_536
+
+
+def pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables joined until they are large enough."""
+    held: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        if table.num_rows == 0:
+            continue
+        held.append(table)
+        rows, size = rows + table.num_rows, size + table.nbytes
+        if rows >= PIECE_ROWS or size >= PIECE_BYTES:
+            yield pa.concat_tables(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of a schema, of its types."""
+    columns = [
+        table[f.name] if table.schema.field(f.name).type == f.type else table[f.name].cast(f.type) for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """A table as Spark takes it."""
+    yield from table.combine_chunks().to_batches(max_chunksize=OUT_ROWS)
+
+
+@dataclass(frozen=True)
+class Through:
+    """Rows through the transforms of a flow that groups nothing."""
+
+    transforms: Sequence[Transform]
+
+    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        for table in tables:
+            yield from batches_of(applied(self.transforms, table))
+
+
+@dataclass(frozen=True)
+class LiftFinal:
+    """Rows of one task combined for a grouping of which only the final panes are wanted."""
+
+    grouping: Grouping
+    schema: pa.Schema
+    """Of the rows as they come, before the transforms."""
+    transforms: Sequence[Transform]
+    ids: tuple[int, ...]
+
+    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        lift = self.final.lift(len(self.ids))
+        for piece in pieces(tables):
+            parcels = lift(applied(self.transforms, piece))
+            if parcels:
+                yield wire_batch((self.ids[shard], parcel.lo, parcel.pack()) for shard, parcel in parcels)
+
+    @property
+    def final(self) -> Final:
+        """The grouping, compiled."""
+        return Final(self.grouping, applied(self.transforms, self.schema.empty_table()).schema)
+
+
+@dataclass(frozen=True)
+class MergeFinal:
+    """The parcels of some shards made into panes, or, with a stage that follows, into its parcels."""
+
+    grouping: Grouping
+    schema: pa.Schema
+    """Of the rows that were lifted, after their transforms."""
+    then: LiftFinal | None = None
+    after: Sequence[Transform] = ()
+    """What is done to panes that nobody groups any more."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        final = Final(self.grouping, self.schema)
+        lean = self._panes(final, batches)
+        if self.then is not None:
+            yield from self.then(final.whole(table) for table in lean)
+            return
+        for table in lean:
+            yield from batches_of(applied(self.after, final.whole(table)) if self.after else table)
+
+    def _panes(self, final: Final, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        if final.as_rows:
+            parcels = [Parcel.unpack(payload) for _, _, payload in payloads(batches)]
+            if parcels:
+                yield final.panes_of_rows(parcels)
+            return
+        held: list[Parcel] = []
+        cells, reached = 0, (0, 0)
+        for shard, lo, payload in payloads(batches):
+            if cells > MERGE_CELLS and (shard, lo) > reached:
+                # Parcels come in the order of their place, so nothing more will come for what lies before this one.
+                done, held = final.cut(held, lo) if shard == reached[0] else (held, [])
+                yield from self._merged(final, done)
+                cells = sum(parcel.table.num_rows for parcel in held)
+            held.append(Parcel.unpack(payload))
+            cells += held[-1].table.num_rows
+            reached = (shard, lo)
+        yield from self._merged(final, held)
+
+    def _merged(self, final: Final, parcels: list[Parcel]) -> Iterator[pa.Table]:
+        if parcels:
+            yield final.lean(final.merged(parcels))
+
+
+@dataclass(frozen=True)
+class LiftLive:
+    """Rows combined for a grouping that keeps windows, and sent to its shards with what is said of the watermark."""
+
+    grouping: Grouping
+    schema: pa.Schema
+    """Of the rows as they come, before the transforms."""
+    transforms: Sequence[Transform]
+    ids: tuple[int, ...]
+    time: str = ""
+    strategy: Strategy | None = None
+    """How a source's rows tell of the watermark, by the time column of the source; None behind another stage."""
+
+    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        """Rows of a source, each with its processing time in the column `AT`."""
+        strategy = self.strategy
+        assert strategy is not None
+        lift = self.lift
+        for piece in pieces(tables):
+            at = _numbers(piece[AT])
+            rows = piece.drop_columns([AT])
+            if isinstance(strategy, IngressTime):
+                rows = with_time(rows, self.grouping.time, at)
+            times, valid = time_column(flat(rows[self.time]))
+            valid &= times - np.minimum(int(self.grouping.max_future), MAX_TIME - at) <= at
+            marks = strategy.marks(rows, np.where(valid, times, MIN_TIME), at)
+            if isinstance(strategy, Punctuated):  # a row that says nothing else is no row of the grouping's
+                said = np.asarray(rows[strategy.column].is_valid()) & np.asarray(rows[self.time].is_null())
+                rows, at = rows.filter(pa.array(~said)), at[~said]
+            yield wire_batch(self.sent(lift, rows, at, marks))
+
+    @property
+    def lift(self) -> Lift:
+        """What makes the parcels."""
+        return Lift(Operator(self.grouping, applied(self.transforms, self.schema.empty_table()).schema), len(self.ids))
+
+    def sent(
+        self, lift: Lift, rows: pa.Table, at: int | np.ndarray, marks: pa.Table
+    ) -> Iterator[tuple[int, int, bytes]]:
+        """The parcels of rows, and the marks for every shard."""
+        told = Parcel("marks", marks).pack()
+        for number in self.ids:
+            yield number, 0, told
+        if isinstance(at, np.ndarray) and len(at) and self.transforms:
+            carrying = rows.append_column(AT, pa.array(at))
+            for transform in self.transforms:
+                carrying = transform.carrying(carrying, AT)
+            rows, at = carrying.drop_columns([AT]), _numbers(carrying[AT])
+        else:
+            rows = applied(self.transforms, rows)
+        for shard, parcel in lift(rows, at):
+            yield self.ids[shard], parcel.lo, parcel.pack()
+
+
+@dataclass(frozen=True)
+class Passing:
+    """The panes of a stage on their way into the next: rows for its grouping, and the watermark behind them."""
+
+    lift: LiftLive
+    source: str
+
+    def __call__(self, played: Iterable[Played]) -> Iterator[pa.RecordBatch]:
+        lift = self.lift.lift
+        for instant in played:
+            mark = {"source": self.source, "time": instant.stepped.output_watermark, "at": instant.at}
+            marks = pa.Table.from_pylist([mark], schema=MARKS)
+            yield wire_batch(self.lift.sent(lift, instant.panes, instant.at, marks))
+
+
+def source_names(ids: Iterable[int]) -> list[str]:
+    """What the shards of a stage are called as sources of the next one's watermark."""
+    return [f"shard {number}" for number in ids]
+
+
+@dataclass(frozen=True)
+class Play:
+    """The history of some shards, in order of processing time, made into panes or into the next stage's parcels."""
+
+    grouping: Grouping
+    schema: pa.Schema
+    sources: tuple[str, ...]
+    idle_after: int | None
+    ends: bool
+    """Whether the watermark goes to the end of time when the history is over."""
+    then: LiftLive | None = None
+    after: Sequence[Transform] = ()
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shards: dict[int, list[Parcel]] = {}
+        for shard, _, payload in payloads(batches):
+            shards.setdefault(shard, []).append(Parcel.unpack(payload))
+        operator = Operator(self.grouping, self.schema)
+        for shard in list(shards):
+            running = Running.start(operator, self.sources, self.idle_after)
+            running, played = running.play(shards.pop(shard))
+            if self.ends:
+                played += running.close()[1]
+            if self.then is not None:
+                yield from Passing(self.then, f"shard {shard}")(played)
+                continue
+            for instant in played:
+                yield from batches_of(applied(self.after, instant.panes))
+
+
+def with_time(rows: pa.Table, name: str, at: np.ndarray) -> pa.Table:
+    """Rows whose event time is when they came in."""
+    column = timestamps(at)
+    if name in rows.column_names:
+        return rows.set_column(rows.column_names.index(name), name, column)
+    return rows.append_column(name, column)
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(flat(column).to_numpy(zero_copy_only=False))
