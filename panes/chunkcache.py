@@ -12,8 +12,11 @@ import stat
 import tempfile
 import zlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -27,7 +30,9 @@ _TRAILER = len(_MAGIC) + 12
 
 def default_directory() -> Path:
     """Where files are kept if nobody says otherwise: a directory of this user among the temporary files."""
-    return Path(tempfile.gettempdir()) / f"uncombine-{getpass.getuser()}"
+    # Not every user in a container has a name.
+    user = os.getuid() if hasattr(os, "getuid") else getpass.getuser()
+    return Path(tempfile.gettempdir()) / f"uncombine-{user}"
 
 
 class FileCache:
@@ -35,7 +40,7 @@ class FileCache:
 
     >>> import tempfile
     >>> files = FileCache(tempfile.mkdtemp(), limit=1000)
-    >>> files.put("a1", b"some bytes")
+    >>> written = files.put("a1", lambda file: file.write(b"some bytes"))
     >>> files.get("a1").to_pybytes(), files.get("b2")
     (b'some bytes', None)
     """
@@ -52,42 +57,40 @@ class FileCache:
             return None
         path = self._path(name)
         try:
-            with pa.memory_map(str(path)) as source:
-                whole = source.read_buffer()
-            if whole.size < _TRAILER:
-                return None
-            body, trailer = whole.slice(0, whole.size - _TRAILER), whole.slice(whole.size - _TRAILER)
-            if trailer.to_pybytes() != _trailer([body]):
+            whole = _mapped(path)
+            cut = whole.size - _TRAILER
+            if cut < 0 or whole.slice(cut).to_pybytes() != _trailer(whole.slice(0, cut)):
                 return None
             # So that the files in use are not the oldest.
             os.utime(path)
         except (OSError, pa.ArrowException):
             return None
-        return body
+        return whole.slice(0, cut)
 
-    def put(self, name: str, *parts: pa.Buffer | bytes) -> None:
-        """Write a file that nobody sees before it is whole; if that cannot be, there is none."""
+    def put(self, name: str, write: Callable[[Any], object]) -> pa.Buffer | None:
+        """Have a file written that nobody sees before it is whole, and give it as `get` does; None if it cannot be."""
         if not self._ready():
-            return
-        path = self._path(name)
-        fresh = path.with_name(f"{name}.{uuid4().hex}.new")
+            return None
+        fresh = self._path(f"{name}.{uuid4().hex}.new")
         try:
-            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
-                with open(handle, "wb") as file:
-                    for part in (*parts, _trailer(parts)):
-                        file.write(part)
-                    written = file.tell()
-                os.replace(fresh, path)
-            except OSError:
+                with pa.OSFile(str(fresh), "wb") as file:
+                    write(file)
+                body = _mapped(fresh)
+                with open(fresh, "ab") as file:
+                    file.write(_trailer(body))
+                os.replace(fresh, self._path(name))
+            finally:
                 fresh.unlink(missing_ok=True)
-                return
-        except OSError:
-            return
-        self._unchecked += written
+        except (OSError, pa.ArrowException):
+            # The directory may have been removed: look again.
+            self._usable = None
+            return None
+        self._unchecked += body.size
         if self._unchecked > self.limit // 16:
             self._unchecked = 0
             self._shrink()
+        return body
 
     def forget(self, name: str) -> None:
         """Remove a file, if it is there and nobody keeps it."""
@@ -163,6 +166,11 @@ class ChunkCache:
         """A cache with files, in a directory of this user if none is given."""
         return cls(memory, FileCache(directory, disk))
 
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes of the process the chunks take."""
+        return self._heap
+
     def chunk(self, name: str, stamp: str) -> Chunk | None:
         """The chunk with just the rows alive that were when it was kept under this stamp."""
         held = self._held.get(name)
@@ -185,15 +193,13 @@ class ChunkCache:
 
     def add(self, name: str, chunk: Chunk) -> Chunk:
         """Keep the rows of a new chunk, and give them on the memory of a file if they have got one."""
-        if self.files is not None:
-            self.files.put(name, lay_out(chunk))
-            buffer = self.files.get(name)
-            if buffer is not None:
-                found = mapped(buffer, chunk.table.schema)
-                chunk = replace(chunk, hashes=found.hashes, table=found.table, wake=found.wake, index=found.index)
-                self._hold(name, _Held(chunk, None, len(chunk.alive), buffer.size))
-                return chunk
-        self._hold(name, _Held(chunk, None, size_of(chunk), 0))
+        buffer = None if self.files is None else self.files.put(name, partial(lay_out, chunk))
+        if buffer is None:
+            self._hold(name, _Held(chunk, None, size_of(chunk), 0))
+            return chunk
+        found = mapped(buffer, chunk.table.schema)
+        chunk = replace(chunk, hashes=found.hashes, table=found.table, wake=found.wake, index=found.index)
+        self._hold(name, _Held(chunk, None, len(chunk.alive), buffer.size))
         return chunk
 
     def keep(self, name: str, stamp: str, chunk: Chunk) -> None:
@@ -210,7 +216,7 @@ class ChunkCache:
     def add_small(self, name: str, value: bytes) -> None:
         """Keep a few bytes, in a file only."""
         if self.files is not None:
-            self.files.put(name, value)
+            self.files.put(name, lambda file: file.write(value))
 
     def forget(self, name: str) -> None:
         """Nobody will ask for this again."""
@@ -239,12 +245,13 @@ class ChunkCache:
             self._mapped -= held.mapped
 
 
-def _trailer(parts: tuple[pa.Buffer | bytes, ...] | list[pa.Buffer | bytes]) -> bytes:
-    size = check = 0
-    for part in parts:
-        size += len(part)
-        check = zlib.crc32(part, check)
-    return _MAGIC + size.to_bytes(8, "little") + check.to_bytes(4, "little")
+def _mapped(path: Path) -> pa.Buffer:
+    with pa.memory_map(str(path)) as source:
+        return source.read_buffer()
+
+
+def _trailer(body: pa.Buffer) -> bytes:
+    return _MAGIC + body.size.to_bytes(8, "little") + zlib.crc32(body).to_bytes(4, "little")
 
 
 def _remove(path: Path) -> None:

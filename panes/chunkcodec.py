@@ -24,8 +24,9 @@ _WIDTHS: dict[bytes, np.dtype[Any]] = {b"1": np.dtype("<u1"), b"2": np.dtype("<u
 
 def pack(chunk: Chunk) -> bytes:
     """The rows of a chunk, dead or alive, and their clocks, for a state store."""
-    options = pa.ipc.IpcWriteOptions(compression=CODEC)
-    return _written(_with_wake(chunk), options).to_pybytes()
+    sink = pa.BufferOutputStream()
+    _write(_with_wake(chunk), sink, pa.ipc.IpcWriteOptions(compression=CODEC))
+    return sink.getvalue().to_pybytes()
 
 
 def unpack(value: bytes, schema: pa.Schema, hashes_of: Callable[[pa.Table], np.ndarray]) -> Chunk:
@@ -35,13 +36,13 @@ def unpack(value: bytes, schema: pa.Schema, hashes_of: Callable[[pa.Table], np.n
     return _chunk(hashes, table, _wake(extra), Index(hashes))
 
 
-def lay_out(chunk: Chunk) -> pa.Buffer:
-    """The same with hashes and index, for a file that is mapped into memory."""
+def lay_out(chunk: Chunk, file: pa.NativeFile) -> None:
+    """Write the same with hashes and index, for a file that is mapped into memory."""
     order, ordered = chunk.index.arrays()
     table = _with_wake(chunk)
     for name, values in ((_HASH, chunk.hashes), (_ORDER, order.astype(np.int32, copy=False)), (_SORTED, ordered)):
         table = table.append_column(name, pa.array(values))
-    return _written(table, pa.ipc.IpcWriteOptions())
+    _write(table, file, pa.ipc.IpcWriteOptions())
 
 
 def mapped(buffer: pa.Buffer, schema: pa.Schema) -> Chunk:
@@ -89,11 +90,9 @@ def _with_wake(chunk: Chunk) -> pa.Table:
     return table.combine_chunks()
 
 
-def _written(table: pa.Table, options: pa.ipc.IpcWriteOptions) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
+def _write(table: pa.Table, sink: pa.NativeFile, options: pa.ipc.IpcWriteOptions) -> None:
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
-    return sink.getvalue()
 
 
 def _read(buffer: pa.Buffer) -> pa.Table:
