@@ -1,0 +1,106 @@
+"""Spark's types and Arrow's, each from the other, and Arrow columns put into the exact type that is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.types import DataType, StructField, StructType
+
+from ..combiners import Combiner
+from ..combiners.plan import Bound
+from ..errors import InvalidArgument, TypeMismatch, UnknownColumn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+AnySchema: TypeAlias = "DataFrame | StructType | pa.Schema | str"
+"""What says the types of columns: a DataFrame, its schema, an Arrow schema, or text such as "score bigint"."""
+
+
+def spark_type(kind: pa.DataType, what: str) -> DataType:
+    """Spark's type for an Arrow type; `what` is named in the error if there is none."""
+    try:
+        return from_arrow_type(kind)
+    except TypeError:
+        raise TypeMismatch(f"{what} is {kind} in Arrow, and Spark has no such type: cast it") from None
+
+
+def arrow_type(kind: DataType, what: str) -> pa.DataType:
+    """The Arrow type in which Spark hands over a type, timestamps in UTC."""
+    try:
+        return to_arrow_type(kind, timezone="UTC")
+    except TypeError:
+        raise TypeMismatch(f"{what} is {kind.simpleString()}, which Spark cannot hand over as Arrow: cast it") from None
+
+
+def spark_schema(schema: AnySchema) -> StructType:
+    """The Spark schema that any of the ways to give one says."""
+    schema = getattr(schema, "schema", schema)
+    if isinstance(schema, StructType):
+        return schema
+    if isinstance(schema, pa.Schema):
+        return StructType([StructField(f.name, spark_type(f.type, f"column {f.name!r}")) for f in schema])
+    if isinstance(schema, str):
+        try:
+            return StructType.fromDDL(schema)
+        except Exception as error:
+            if type(error).__name__ not in ("ParseException", "PySparkParseException"):
+                raise
+            raise InvalidArgument(f"schema= takes text such as 'user string, score bigint', not {schema!r}") from None
+    raise InvalidArgument(f"schema= takes df.schema or text such as 'user string, score bigint', not {schema!r}")
+
+
+def bind(who: str, combiner: Combiner, schema: AnySchema | None) -> Bound:
+    """The combiner on the Arrow types in which Spark hands its input columns over.
+
+    Columns that it does not read are not looked at, so they may have any type.
+    """
+    if not isinstance(combiner, Combiner):
+        raise InvalidArgument(f"{who} takes a combiner such as Sum('score'), not {combiner!r}")
+    try:
+        combiner.bind(pa.schema([]))
+    except UnknownColumn as error:
+        if schema is None:
+            raise InvalidArgument(
+                f"{who}({combiner!r}) needs the type of {error.column!r} before it sees any data: "
+                f"give it df.schema, or text such as schema='{error.column} bigint'"
+            ) from None
+    fields: list[pa.Field] = []
+    strange: dict[str, TypeMismatch] = {}
+    for field in StructType([]) if schema is None else spark_schema(schema):
+        try:
+            fields.append(pa.field(field.name, arrow_type(field.dataType, f"column {field.name!r}")))
+        except TypeMismatch as error:
+            strange[field.name] = error
+    try:
+        return combiner.bind(combiner.bind(pa.schema(fields)).schema)
+    except UnknownColumn as error:
+        if error.column in strange:
+            raise strange[error.column] from None
+        raise
+
+
+def conform(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """The column in one piece and of this very type: Spark names and marks the inner fields of types in its own way."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks)
+    return array if array.type.equals(kind) else array.cast(kind)
+
+
+def input_fields(bound: Bound) -> StructType:
+    """The input columns of a bound combiner as a Spark schema."""
+    return StructType([StructField(f.name, spark_type(f.type, f"column {f.name!r}")) for f in bound.schema])
+
+
+def spark_struct(fields: Iterable[pa.Field], what: str) -> StructType:
+    """A struct of Arrow fields as Spark's type."""
+    return StructType([StructField(f.name, spark_type(f.type, f"{f.name!r} of {what}")) for f in fields])
+
+
+def scalar(results: pa.Array) -> Any:
+    """The only result, as what an Arrow UDF returns: Spark cannot read a null that knows its type."""
+    value = results[0]
+    return value if value.is_valid else None

@@ -1,0 +1,215 @@
+"""Combiners as Spark's grouped aggregates: in `groupBy().agg()`, in `.over(window)` and in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ..combiners import Combiner
+from ..combiners.groups import Groups
+from ..combiners.plan import Bound
+from ..errors import InvalidArgument, OutOfRange, TypeMismatch
+from .sql_types import AnySchema, bind, conform, scalar, spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Udf: TypeAlias = Callable[..., Any]
+"""A function of Spark's from columns to a column."""
+
+
+def as_arrow_udf(combiner: Combiner, schema: AnySchema | None = None, *, batches: bool = False) -> Udf:
+    """The combiner as a grouped-aggregate Arrow UDF of Spark, for `groupBy().agg()` and `.over(window)`.
+
+    The UDF takes the combiner's input columns in the order of `combiner.bind(schema).columns`, which is that in which
+    the combiner names them; one that reads no column, such as `Count()`, takes any one column, whose rows it counts.
+
+    Parameters
+    ----------
+    combiner
+        What to compute.
+    schema
+        The types of the input columns: the DataFrame, its schema, or text such as "score bigint".
+    batches
+        Take a group a batch at a time and merge, so that one too large for a worker's memory goes through. Spark
+        takes one such UDF in an `agg()` and none in a window.
+
+    Returns
+    -------
+    A UDF of Spark.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> spark = uc.session()
+    >>> df = spark.createDataFrame([("a", 3), ("a", 9), ("b", 5)], "user string, score long")
+    >>> best = uc.sparkops.as_arrow_udf(uc.TopK("score", 2), df.schema)
+    >>> df.groupBy("user").agg(best("score").alias("best")).orderBy("user").show()
+    +----+------+
+    |user|  best|
+    +----+------+
+    |   a|[9, 3]|
+    |   b|   [5]|
+    +----+------+
+    <BLANKLINE>
+    """
+    bound = bind("as_arrow_udf", combiner, schema)
+
+    def aggregate(*columns: pa.Array) -> pa.Scalar:
+        return scalar(bound.extract(add_rows(bound, columns)))
+
+    def aggregate_batches(rows: Iterator[tuple[pa.Array, ...]]) -> pa.Scalar:
+        state = bound.zero(1)
+        for given in rows:
+            # Spark hands over one column bare, and several in a tuple.
+            columns = given if isinstance(given, tuple) else (given,)
+            added = add_rows(bound, columns)
+            both = tuple(pa.concat_arrays(pair) for pair in zip(state, added, strict=True))
+            state = bound.merge(Groups.single(2), both)
+        return scalar(bound.extract(state))
+
+    return arrow_udf_of(aggregate_batches if batches else aggregate, bound, bound.output)
+
+
+def as_pandas_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
+    """The combiner as a grouped-aggregate pandas UDF of Spark, to stand beside other pandas UDFs in one `agg()`.
+
+    What is said of `as_arrow_udf` holds here too, within what pandas can hold: NaN is missing, in the input and in
+    the result; integers beyond 2**53 beside nulls are refused while it runs, since pandas holds such a column as
+    floats; columns and results that are structs, maps or lists of them are refused when it is made. Where nothing
+    asks for pandas, `as_arrow_udf` is exact on all types, and faster.
+
+    Parameters
+    ----------
+    combiner
+        What to compute.
+    schema
+        The types of the input columns: the DataFrame, its schema, or text such as "score bigint".
+
+    Returns
+    -------
+    A UDF of Spark.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> from pyspark.sql import Window
+    >>> spark = uc.session()
+    >>> df = spark.createDataFrame([("a", 3), ("a", 9), ("b", 5)], "user string, score long")
+    >>> total = uc.sparkops.as_pandas_udf(uc.Sum("score"), "score long")
+    >>> df.select("user", "score", total("score").over(Window.partitionBy("user")).alias("total")).show()
+    +----+-----+-----+
+    |user|score|total|
+    +----+-----+-----+
+    |   a|    3|   12|
+    |   a|    9|   12|
+    |   b|    5|    5|
+    +----+-----+-----+
+    <BLANKLINE>
+    """
+    from pyspark.sql.functions import pandas_udf
+
+    bound = bind("as_pandas_udf", combiner, schema)
+    for what, kind in [*((f"column {f.name!r}", f.type) for f in bound.schema), ("the result", bound.output)]:
+        if _beyond_pandas(kind):
+            raise TypeMismatch(
+                f"as_pandas_udf({combiner!r}) cannot take {what}, which is {kind}, through pandas: use as_arrow_udf"
+            )
+
+    def aggregate(*columns: pd.Series) -> Any:
+        arrays = [_from_pandas(series, field) for series, field in zip(columns, bound.schema, strict=False)]
+        (result,) = bound.extract(add_rows(bound, arrays or [pa.nulls(len(columns[0]))])).to_pandas()
+        return result
+
+    aggregate.__name__ = type(combiner).__name__
+    return pandas_udf(aggregate, spark_type(bound.output, f"the result of {combiner!r}"))
+
+
+def register(spark: SparkSession, name: str, combiner: Combiner, schema: AnySchema | None = None) -> Udf:
+    """Make the combiner a function of SQL, `SELECT name(x) FROM t GROUP BY k`.
+
+    Parameters
+    ----------
+    spark
+        The session whose SQL gets the function.
+    name
+        The function's name.
+    combiner
+        What to compute.
+    schema
+        The types of the input columns: the DataFrame, its schema, or text such as "score bigint".
+
+    Returns
+    -------
+    The UDF, as `as_arrow_udf` gives it.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> spark = uc.session()
+    >>> median = uc.sparkops.register(spark, "middle", uc.Median("score"), "score long")
+    >>> spark.sql("SELECT middle(score) AS middle FROM VALUES (1), (2), (9) AS t(score)").show()
+    +------+
+    |middle|
+    +------+
+    |   2.0|
+    +------+
+    <BLANKLINE>
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise InvalidArgument(f"register takes a name for SQL such as 'total_score', not {name!r}")
+    made = as_arrow_udf(combiner, schema)
+    spark.udf.register(name, made)
+    return made
+
+
+def arrow_udf_of(function: Callable[..., Any], bound: Bound, output: pa.DataType, name: str | None = None) -> Udf:
+    """A function of Arrow columns as a UDF; Spark reads from its annotations which kind of UDF it is."""
+    from pyspark.sql.functions import arrow_udf
+
+    function.__name__ = name or type(bound.combiner).__name__
+    return arrow_udf(function, spark_type(output, f"the result of {bound.combiner!r}"))
+
+
+def add_rows(bound: Bound, columns: Sequence[pa.Array], weights: np.ndarray | None = None) -> tuple[pa.Array, ...]:
+    """One accumulator of all these rows."""
+    check_count(bound, columns)
+    arrays = [conform(column, kind) for column, kind in zip(columns, bound.schema.types, strict=False)]
+    return bound.add(Groups.single(len(columns[0])), *arrays, weights=weights)
+
+
+def check_count(bound: Bound, columns: Sequence[pa.Array]) -> None:
+    """Raise `InvalidArgument` unless there are as many columns as the combiner reads."""
+    if not columns:
+        raise InvalidArgument(f"{bound.combiner!r} was given no column: give it any one, whose rows it counts")
+    if bound.columns and len(columns) != len(bound.columns):
+        names = ", ".join(map(repr, bound.columns))
+        raise InvalidArgument(
+            f"{bound.combiner!r} takes the columns {names}, in this order, not {len(columns)} columns"
+        )
+
+
+def _beyond_pandas(kind: pa.DataType) -> bool:
+    """Whether pandas, or Spark on the way to pandas, turns values of the type into something else."""
+    if pa.types.is_list(kind):
+        return pa.types.is_nested(kind.value_type)
+    return pa.types.is_nested(kind)
+
+
+def _from_pandas(series: pd.Series, field: pa.Field) -> pa.Array:
+    """The Arrow column that a series was before Spark made it one."""
+    kind = field.type
+    floats = pa.types.is_integer(kind) and pd.api.types.is_float_dtype(series.dtype)
+    if floats and bool((series.abs() >= 2.0**53).any()):
+        raise OutOfRange(
+            f"column {field.name!r} has nulls and integers beyond 2**53, which pandas cannot hold in one column: "
+            "use as_arrow_udf"
+        )
+    if pa.types.is_timestamp(kind):
+        # Spark takes the session's time zone off on the way in and puts it back on the way out.
+        return pa.array(series, pa.timestamp("us"), from_pandas=True).cast(kind)
+    return pa.array(series, kind, from_pandas=True)
