@@ -298,9 +298,11 @@ class _Step:
         for name in ("clear", "accumulate"):
             m.requests[name] = np.zeros(len(live), np.bool_)
         root.fire(state, fired, m)
-        last = root.done(state).copy()
-        if m.phase == "watermark" and not self.each_batch and self.grouping.closing != "always":
-            last |= self._expiry() <= self.after
+        last = np.zeros(len(live), np.bool_)
+        if self.grouping.closing != "always":
+            last |= root.done(state)
+            if m.phase == "watermark" and not self.each_batch:
+                last |= self._expiry() <= self.after
         firing = Firing(fired, m.phase, m.watermark, self.now, last, m.requests["percent"])
         self.out += self.op.emitter.panes(live, firing, self._cleared(m))
 

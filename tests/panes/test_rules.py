@@ -442,6 +442,13 @@ def test_rule_31_closing_panes() -> None:
     assert shown(run([add((0, 1)), mark(60)]), "is_last") == [(0, 60, 1, 1, True)]
 
 
+def test_rule_31_with_closing_panes_always_only_they_are_last() -> None:
+    finishing = run([add((0, 1)), mark(60)], trigger=uc.AfterCount(1), allow_finish=True, closing="always")
+    assert shown(finishing, "trigger", "is_last") == [(0, 60, 1, 1, "rows", False), (0, 60, 1, 1, "expiry", True)]
+    by_batch = run([add((0, 1))], trigger=uc.AfterCount(1), allow_finish=True, closing="always", watermark="each_batch")
+    assert shown(by_batch, "is_last") == [(0, 60, 1, 1, False)]
+
+
 def test_rule_32_indices() -> None:
     script = [add((0, 1)), add((1, 1)), mark(60), add((2, 1)), add((3, 1))]
     result = run(script, trigger=REPEATED, allowed_lateness="1 hour")

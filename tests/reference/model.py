@@ -263,7 +263,8 @@ class _Model:
         leaving = phase == "watermark" and self.expired(w.end) and self.o.closing != "always"
         timing = self.timing(w)
         if w.fresh or (timing == "ON_TIME" and self.o.on_time == "always"):  # 30
-            self.emit(w, phase, w.trigger.finished or leaving, now.percent)
+            ended = w.trigger.finished and self.o.closing != "always"  # 31
+            self.emit(w, phase, ended or leaving, now.percent)
 
     def timing(self, w: Live) -> str:
         """29."""
