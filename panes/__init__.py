@@ -4,6 +4,22 @@ from .grouping import Grouping
 from .operator import Operator
 from .script import Clock, Elements, Watermark
 from .state import Counts, OperatorState, Stepped
+from .strategies import BoundedLag, IngressTime, Monotonic, PerSource, Punctuated
 from .watermarks import Watermarks
 
-__all__ = ["Clock", "Counts", "Elements", "Grouping", "Operator", "OperatorState", "Stepped", "Watermark", "Watermarks"]
+__all__ = [
+    "BoundedLag",
+    "Clock",
+    "Counts",
+    "Elements",
+    "Grouping",
+    "IngressTime",
+    "Monotonic",
+    "Operator",
+    "OperatorState",
+    "PerSource",
+    "Punctuated",
+    "Stepped",
+    "Watermark",
+    "Watermarks",
+]

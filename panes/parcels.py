@@ -24,7 +24,7 @@ from .live import MAX_TIME, MIN_TIME
 from .operator import Operator
 from .slices import windows_from_slices
 
-AT = "uncombine.at"
+AT = "uncombine_at"
 """The column of rows that travel which says when they arrived."""
 
 MARKS = pa.schema([("source", pa.string()), ("time", pa.int64()), ("at", pa.int64())])

@@ -11,7 +11,6 @@ if find_spec("pyspark") is None:
         "this part of uncombine runs on Spark, and pyspark is missing: pip install 'uncombine[spark]'"
     )
 
-from ..panes.strategies import BoundedLag, IngressTime, Monotonic, PerSource, Punctuated
 from .accumulated import accumulate, extract_accumulated, merge_accumulated, uncombine_accumulated
 from .accumulators import add_udf, extract_udf, merge_udf, uncombine_udf
 from .flow import Flow, flow
@@ -19,12 +18,7 @@ from .session import session
 from .udfs import as_arrow_udf, as_pandas_udf, register
 
 __all__ = [
-    "BoundedLag",
     "Flow",
-    "IngressTime",
-    "Monotonic",
-    "PerSource",
-    "Punctuated",
     "accumulate",
     "add_udf",
     "as_arrow_udf",

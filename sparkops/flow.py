@@ -17,6 +17,7 @@ from ..panes.strategies import IngressTime, Strategy, strategy_of
 from ..triggers import Trigger, uses_processing_time
 from ..windows import Window
 from .sources import DataFrameSource, Source, check_processing_time
+from .tasks import LATE, late_type
 from .transforms import Map, Select, Transform, Where, WithColumns, applied, predicate_of
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def flow(
     processing_time: str | None = None,
     replay: bool = False,
     close_at_end: bool = False,
+    wake: bool = True,
     shards: int | None = None,
 ) -> Flow:
     """A flow over the rows of a DataFrame, bounded or streaming.
@@ -68,6 +70,9 @@ def flow(
         `processing_time`, and not only the last of each window.
     close_at_end
         In a replay: let the watermark go to the end of time when the history is over.
+    wake
+        Whether a stream with processing-time triggers runs batches without data when something is due. A query with
+        `trigger(availableNow=True)` would never end so: give wake=False for one, and what is due comes with the data.
     shards
         Into how many parts the keys are divided; as many as Spark has shuffle partitions if not given.
 
@@ -94,6 +99,7 @@ def flow(
         processing_time=processing_time,
         replay=replay,
         close_at_end=close_at_end,
+        wake=wake,
         shards=shards,
     )
 
@@ -107,6 +113,7 @@ def flow_of(
     processing_time: str | None,
     replay: bool,
     close_at_end: bool,
+    wake: bool,
     shards: int | None,
 ) -> Flow:
     """A flow over any source, its options checked against the schema."""
@@ -137,7 +144,7 @@ def flow_of(
         raise InvalidArgument(f"shards= takes a whole number from 1 on, not {shards!r}")
     if ingress and time not in schema.names:
         schema = schema.append(pa.field(time, pa.timestamp("us", "UTC")))
-    settings = Settings(time, strategy, diff, processing_time, replay, close_at_end, shards)
+    settings = Settings(time, strategy, diff, processing_time, replay, close_at_end, wake, shards)
     return Flow(source, settings, schema)
 
 
@@ -151,6 +158,7 @@ class Settings:
     processing_time: str | None
     replay: bool
     close_at_end: bool
+    wake: bool
     shards: int | None
 
 
@@ -181,7 +189,9 @@ class Flow:
         schema = self.source_schema
         for stage in self.stages:
             schema = self._after(stage.transforms, schema)
-            schema = Operator(stage.grouping, schema).output_schema
+            before, schema = schema, Operator(stage.grouping, schema).output_schema
+            if stage.grouping.late == "emit":
+                schema = schema.append(pa.field(LATE, late_type(before)))
         return self._after(self.transforms, schema)
 
     def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
@@ -260,6 +270,8 @@ class Windowed:
         options = dict(self.options)
         if flow.stages:
             before = flow.stages[-1].grouping
+            if before.late == "emit":
+                raise InvalidArgument("late='emit' gives rows that nothing can be done with: use it in the last stage")
             options.setdefault("time", "event_time")
             options.setdefault("max_future", FAR)
             if before.retracting or before.changelog:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ..combiners import BoolAnd, BoolOr, Combiner, Count, Max, Min, Sum
 from ..combiners.expressions import Expr
 from ..windows import Fixed, Global, Sliding
-from .sources import DataFrameSource
+from .sources import DataFrameSource, column
 from .sql_types import spark_type
 
 if TYPE_CHECKING:
@@ -39,15 +39,15 @@ class Lowered:
 
     def df(self) -> DataFrame:
         """The plan."""
-        from .routes import final_pane  # both need each other, one of them late
+        from .routes import final_pane, no_late_rows  # both need each other, one of them late
 
         flow = self.flow
         grouping = flow.stages[0].grouping
         source = flow.source
         assert isinstance(source, DataFrameSource)
-        keys = [_column(name).alias(name) for name in grouping.by]
-        rows = source.df.where(_column(grouping.time).isNotNull())
-        window = _window(grouping.window, _column(grouping.time))
+        keys = [column(name).alias(name) for name in grouping.by]
+        rows = source.df.where(column(grouping.time).isNotNull())
+        window = _window(grouping.window, column(grouping.time))
         if window is None:
             grouped = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in self.columns.items()))
             if not keys:
@@ -61,16 +61,17 @@ class Lowered:
             end = F.timestamp_micros(F.unix_micros(F.col("window.end")) - 1)
         at = end if grouping.timestamp == "end_of_window" else F.col("window.start")
         return grouped.select(
-            *(_column(name) for name in grouping.by),
+            *(column(name) for name in grouping.by),
             window.alias("window"),
-            *(_column(name) for name in grouping.combiners),
+            *(column(name) for name in grouping.combiners),
             at.alias("event_time"),
             F.lit(1).cast("bigint").alias("diff"),
             final_pane().alias("pane"),
+            *no_late_rows(flow),
         )
 
 
-_PRESENT = "uncombine.present"
+_PRESENT = "uncombine_present"
 
 
 def lowered(flow: Flow) -> Lowered | str:
@@ -147,8 +148,8 @@ def _equivalent(combiner: Combiner, schema: pa.Schema) -> tuple[Column, str] | N
     fits, function = _TABLE[type(combiner)]
     if not any(fit(kind) for fit in fits):
         return None
-    column: Column = getattr(F, function)(_column(name)).cast(spark_type(combiner.lower(schema).output, name))
-    return column, f"{function}({name})"
+    result: Column = getattr(F, function)(column(name)).cast(spark_type(combiner.lower(schema).output, name))
+    return result, f"{function}({name})"
 
 
 def _anything(_: pa.DataType) -> bool:
@@ -163,7 +164,3 @@ _TABLE: dict[type, tuple[tuple[Callable[[pa.DataType], bool], ...], str]] = {
     BoolAnd: ((pa.types.is_boolean,), "bool_and"),
     BoolOr: ((pa.types.is_boolean,), "bool_or"),
 }
-
-
-def _column(name: str) -> Column:
-    return F.col(f"`{name}`")

@@ -20,7 +20,7 @@ from .flow import Flow
 from .lowering import Lowered, lowered
 from .sources import wire_map
 from .sql_types import spark_schema, spark_type
-from .tasks import LiftFinal, LiftLive, MergeFinal, Play, Through, source_names
+from .tasks import LATE, LiftFinal, LiftLive, MergeFinal, Play, Through, source_names
 from .transforms import applied
 from .wire import WIRE_DDL, shard_ids
 
@@ -155,12 +155,12 @@ class FinalPanes(Route):
         if flow.transforms:
             return packed
         diff = F.lit(1).cast("bigint").alias("diff")
-        return packed.select(*packed.columns, diff, final_pane().alias("pane"))
+        return packed.select(*packed.columns, diff, final_pane().alias("pane"), *no_late_rows(flow))
 
     def _output(self, stage: int) -> StructType:
         if self.flow.transforms:
             return spark_schema(self.flow.schema)
-        return spark_schema(pa.schema([f for f in self.schemas[stage + 1] if f.name not in ("diff", "pane")]))
+        return spark_schema(pa.schema([f for f in self.schemas[stage + 1] if f.name not in ("diff", "pane", LATE)]))
 
     def explain(self) -> str:
         return self.told(
@@ -168,6 +168,13 @@ class FinalPanes(Route):
             f"not Spark's own aggregation: {self.why_not_native}",
             f"shards: {len(self.ids)}",
         )
+
+
+def no_late_rows(flow: Flow) -> list[Column]:
+    """The column of late rows, where it is asked for and nothing can be late."""
+    if flow.stages[-1].grouping.late != "emit":
+        return []
+    return [F.lit(None).cast(spark_type(flow.schema.field(LATE).type, LATE)).alias(LATE)]
 
 
 def _closed(grouping: Grouping) -> Grouping:
@@ -216,6 +223,7 @@ class Replay(Route):
                 settings.close_at_end,
                 then,
                 flow.transforms if then is None else (),
+                applied(lift.transforms, lift.schema.empty_table()).schema if lift.grouping.late == "emit" else None,
             )
             shuffled = packed.repartition(len(ids), "shard")
             packed = wire_map(shuffled, play, spark_schema(flow.schema) if then is None else WIRE_DDL)

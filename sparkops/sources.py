@@ -65,15 +65,17 @@ class DataFrameSource(Source):
         return self.df.isStreaming
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any) -> DataFrame:
-        fields = [self.schema.field(name) for name in columns]
-        chosen: list[Column] = [F.col(f"`{name}`") for name in columns]
+        known = self.schema
+        fields = [known.field(name) for name in columns if name in known.names]
+        # Spark finds no columns with a dot in their name on the way to Python, so they go there by number.
+        chosen = [column(field.name).alias(f"c{i}") for i, field in enumerate(fields)]
         if at is not None:
             chosen.append(processing_time(at).alias(AT))
             fields.append(pa.field(AT, pa.int64()))
         types = pa.schema(fields)
 
         def lift(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return task(fitted(pa.Table.from_batches([batch]), types) for batch in batches)
+            return task(fitted(batch, types) for batch in batches)
 
         return self.df.select(*chosen).mapInArrow(lift, schema)
 
@@ -85,7 +87,12 @@ def processing_time(at: str) -> Column:
     """Microseconds of a column, or of the batch, the same again when the batch is repeated."""
     if not at:
         return F.unix_micros(F.current_timestamp())
-    return F.unix_micros(F.col(f"`{at}`").cast("timestamp"))
+    return F.unix_micros(column(at).cast("timestamp"))
+
+
+def column(name: str) -> Column:
+    """A column by its name, whatever characters that has."""
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def check_processing_time(name: str, schema: pa.Schema) -> None:

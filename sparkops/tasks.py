@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..combiners.aggregate import flat
 from ..panes import Grouping, Operator
 from ..panes.final import Final
+from ..panes.grouping import RESERVED
 from ..panes.live import MAX_TIME, MIN_TIME
 from ..panes.parcels import AT, MARKS, Lift, Parcel
 from ..panes.running import Played, Running
@@ -45,11 +46,9 @@ def pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of a schema, of its types."""
-    columns = [
-        table[f.name] if table.schema.field(f.name).type == f.type else table[f.name].cast(f.type) for f in schema
-    ]
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """What Spark hands over, with the names and types that the plan was made for, times in UTC."""
+    columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -197,12 +196,12 @@ class Passing:
     lift: LiftLive
     source: str
 
-    def __call__(self, played: Iterable[Played]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, played: Iterable[Played]) -> Iterator[tuple[int, int, bytes]]:
         lift = self.lift.lift
         for instant in played:
             mark = {"source": self.source, "time": instant.stepped.output_watermark, "at": instant.at}
             marks = pa.Table.from_pylist([mark], schema=MARKS)
-            yield wire_batch(self.lift.sent(lift, instant.panes, instant.at, marks))
+            yield from self.lift.sent(lift, instant.panes, instant.at, marks)
 
 
 def source_names(ids: Iterable[int]) -> list[str]:
@@ -222,6 +221,8 @@ class Play:
     """Whether the watermark goes to the end of time when the history is over."""
     then: LiftLive | None = None
     after: Sequence[Transform] = ()
+    late: pa.Schema | None = None
+    """The columns of late rows, where they are to be seen."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shards: dict[int, list[Parcel]] = {}
@@ -234,10 +235,38 @@ class Play:
             if self.ends:
                 played += running.close()[1]
             if self.then is not None:
-                yield from Passing(self.then, f"shard {shard}")(played)
+                for row in Passing(self.then, f"shard {shard}")(played):
+                    yield wire_batch([row])
                 continue
             for instant in played:
-                yield from batches_of(applied(self.after, instant.panes))
+                yield from batches_of(applied(self.after, shown(instant, self.late)))
+
+
+def shown(instant: Played, late: pa.Schema | None) -> pa.Table:
+    """The panes of an instant, and behind them the rows that came too late, where they are to be seen."""
+    panes = instant.panes
+    if late is None:
+        return panes
+    kind = late_type(late)
+    out = [panes.append_column(LATE, pa.nulls(panes.num_rows, kind))]
+    rows = instant.stepped.late_rows
+    if rows.num_rows:
+        whole = pa.StructArray.from_arrays([flat(rows[f.name]) for f in late], fields=list(kind))
+        given = {LATE: whole, "diff": pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)}
+        keys = [f.name for f in panes.schema if f.name in rows.column_names and f.name not in RESERVED]
+        given |= {name: flat(rows[name]).cast(panes.schema.field(name).type) for name in keys}
+        nothing = [given.get(f.name, pa.nulls(rows.num_rows, f.type)) for f in out[0].schema]
+        out.append(pa.Table.from_arrays(nothing, schema=out[0].schema))
+    return pa.concat_tables(out)
+
+
+LATE = "late"
+"""The column with the row that came too late, under `late="emit"`; such a row of output has diff 0 and no window."""
+
+
+def late_type(schema: pa.Schema) -> pa.StructType:
+    """The type of the column `LATE`."""
+    return pa.struct([f.with_nullable(True) for f in schema])
 
 
 def with_time(rows: pa.Table, name: str, at: np.ndarray) -> pa.Table:

@@ -1,0 +1,63 @@
+"""What a pipeline was when its state was written, and in words what has changed since."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ..panes import Grouping
+
+Fingerprint: TypeAlias = Mapping[str, Any]
+
+_KEPT = ("window", "trigger", "mode", "only_updated", "diff", "granularity", "timestamp")
+"""Options that decide what the state looks like or means; all others may change between two runs."""
+
+
+def fingerprint(grouping: Grouping, schema: pa.Schema, stage: int, stages: int, shards: int) -> Fingerprint:
+    """A pipeline as far as its state depends on it, as JSON can hold it."""
+    types = {name: str(schema.field(name).type) for name in grouping.by}
+    return {
+        "stage": f"{stage} of {stages}",
+        "shards": shards,
+        "by": types,
+        "combiners": {name: _stable(combiner) for name, combiner in grouping.combiners.items()},
+        **{name: _stable(getattr(grouping, name)) for name in _KEPT},
+    }
+
+
+def _stable(value: object) -> str:
+    """A repr without addresses of objects, which differ from run to run."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
+def differences(stored: Fingerprint, now: Fingerprint) -> str | None:
+    """A sentence that says what is not as it was; None if the state can be gone on with."""
+    changed = [_told(name, stored.get(name), now[name]) for name in now if stored.get(name) != now[name]]
+    if not changed:
+        return None
+    where = f"stage {now['stage']}"
+    return (
+        f"the checkpoint was written by another pipeline, in {where}: {'; '.join(changed)}; "
+        "go on with the pipeline as it was, or start the changed one from a new checkpoint"
+    )
+
+
+def _told(name: str, stored: Any, now: Any) -> str:
+    if name == "combiners" and isinstance(stored, dict):
+        added = [f"{key}={now[key]}" for key in now if key not in stored]
+        removed = [f"{key}={stored[key]}" for key in stored if key not in now]
+        other = [f"{key}={stored[key]} is now {now[key]}" for key in now if key in stored and stored[key] != now[key]]
+        said = []
+        if added:
+            said.append(f"{', '.join(added)} was added, and the state knows nothing of it for rows that were seen")
+        if removed:
+            said.append(f"{', '.join(removed)} was removed")
+        return "; ".join([*said, *other]) or "the combiners stand in another order"
+    if name == "shards":
+        return f"it had {stored} shards and has {now} (spark.sql.shuffle.partitions or shards=)"
+    if name == "by":
+        return f"it was by {stored} and is by {now}"
+    return f"{name} was {stored} and is {now}"

@@ -1,0 +1,250 @@
+"""A shard of a stage on Spark's stateful operator: its state from the store, a batch played, its state back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from ..errors import StateMismatch
+from ..panes import Grouping, Operator, OperatorState, Watermarks
+from ..panes.chunkcache import ChunkCache
+from ..panes.chunklog import Loaded, load, save
+from ..panes.live import MAX_TIME
+from ..panes.parcels import Parcel
+from ..panes.running import Played, Running
+from .fingerprint import Fingerprint, differences
+from .tasks import LiftLive, Passing, shown
+from .wire import WIRE_DDL
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
+
+OUT_PANES = 262_144
+
+COUNTS = (
+    "rows_in",
+    "panes_early",
+    "panes_on_time",
+    "panes_late",
+    "retractions",
+    "rows_dropped",
+    "rows_finished",
+    "rows_unassigned",
+    "rows_bad",
+    "windows_held",
+    "chunks",
+    "state_bytes",
+)
+"""What each shard counts in a batch; those of the state are as they are after it."""
+
+CLOCKS = ("watermark", "output_watermark", "processing_time")
+
+OUT_DDL = ", ".join([WIRE_DDL, *(f"{name} bigint" for name in (*COUNTS, *CLOCKS))])
+
+_CACHE = ChunkCache()
+"""One for the process, so that a worker that goes on where it stopped reads nothing."""
+
+
+class MapLog:
+    """Spark's map state as the chunk log wants it."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def get(self, id: int, /) -> bytes | None:
+        found = self.state.getValue((id,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, id: int, value: bytes, /) -> None:
+        self.state.updateValue((id,), (value,))
+
+    def remove(self, id: int, /) -> None:
+        self.state.removeKey((id,))
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """What a shard is told to do with its parcels; a value that travels to the workers."""
+
+    grouping: Grouping
+    schema: pa.Schema
+    """Of the rows that were lifted, after their transforms."""
+    sources: tuple[str, ...]
+    idle_after: int | None
+    fingerprint: Fingerprint
+    then: LiftLive | None = None
+    late: pa.Schema | None = None
+
+    def fresh(self, operator: Operator, state: OperatorState) -> Running:
+        """A shard of which nothing is stored."""
+        marks = Running.start(operator, self.sources, self.idle_after).marks
+        return Running(operator, state, marks)
+
+    def out(self, shard: int, played: Sequence[Played]) -> Iterator[tuple[int, int, bytes]]:
+        """The rows for the next stage, or the panes, packed."""
+        if self.then is not None:
+            yield from Passing(self.then, f"shard {shard}")(played)
+            return
+        tables = [shown(instant, self.late) for instant in played]
+        tables = [table for table in tables if table.num_rows]
+        if not tables:
+            return
+        panes = pa.concat_tables(tables)
+        for first in range(0, panes.num_rows, OUT_PANES):
+            yield shard, 0, Parcel("panes", panes.slice(first, OUT_PANES)).pack()
+
+
+class ShardProcessor(StatefulProcessor):
+    """Called by Spark with the packed rows of each shard, and when a timer of it is due."""
+
+    def __init__(self, task: ShardTask) -> None:
+        self.task = task
+        self._operator: Operator | None = None
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
+        self.manifest = handle.getValueState("manifest", "value binary")
+        self.log = MapLog(handle.getMapState("chunks", "id bigint", "value binary"))
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        parcels = [Parcel.unpack(payload) for frame in rows for payload in frame["payload"]]
+        yield from self._batch(int(key[0]), parcels, timerValues.getCurrentProcessingTimeInMs())
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        yield from self._batch(int(key[0]), [], timerValues.getCurrentProcessingTimeInMs())
+
+    def close(self) -> None:
+        pass
+
+    @property
+    def operator(self) -> Operator:
+        """The grouping, compiled when the first batch wants it."""
+        if self._operator is None:
+            self._operator = Operator(self.task.grouping, self.task.schema)
+        return self._operator
+
+    def _batch(self, shard: int, parcels: list[Parcel], now: int) -> Iterator[pd.DataFrame]:
+        task = self.task
+        found = self.manifest.get()
+        stored = None if found is None else bytes(found[0])
+        loaded = load(stored, self.log, self.operator, _CACHE)
+        running, timer = (
+            self._restored(loaded) if stored is not None else (task.fresh(self.operator, loaded.state), None)
+        )
+        before = running.state
+        running, played = running.play(parcels, until=now * 1000 if now >= 0 else None)
+        due = self._timer(timer, running.next_timer) if now >= 0 else None
+        manifest = save(running.state, loaded, self.log, self._extra(running, due))
+        self.manifest.update((manifest,))
+        size = sum(entry_bytes(manifest))
+        yield frame(task.out(shard, played), counted(before, running, parcels, played, size))
+
+    def _timer(self, old: int | None, next_timer: int | None) -> int | None:
+        """Have Spark call when something is due, at the first millisecond at which it is."""
+        due = None if next_timer is None else -(-next_timer // 1000)
+        if due != old:
+            if old is not None:
+                self.handle.deleteTimer(old)
+            if due is not None:
+                self.handle.registerTimer(due)
+        return due
+
+    def _extra(self, running: Running, timer: int | None) -> bytes:
+        marks = running.marks
+        sources = [[name, time, heard] for name, (time, heard) in marks.sources.items()]
+        known = {"sources": sources, "least": marks.least, "now": marks.now}
+        return json.dumps({"made_by": self.task.fingerprint, "marks": known, "timer": timer}).encode()
+
+    def _restored(self, loaded: Loaded) -> tuple[Running, int | None]:
+        told = json.loads(loaded.extra)
+        if changed := differences(told["made_by"], self.task.fingerprint):
+            raise StateMismatch(changed)
+        marks = told["marks"]
+        sources = {name: (time, heard) for name, time, heard in marks["sources"]}
+        watermarks = Watermarks(sources, self.task.idle_after, marks["least"], marks["now"])
+        return Running(self.operator, loaded.state, watermarks), told["timer"]
+
+
+def entry_bytes(manifest: bytes) -> Iterator[int]:
+    """The sizes of what a manifest lists."""
+    head = json.loads(manifest.partition(b"\n")[0])
+    for part in (*head["windows"], *(head["atoms"] or [])):
+        yield from (entry["size"] for entry in (part["rows"], *part["deaths"]))
+
+
+def counted(
+    before: OperatorState, running: Running, parcels: Iterable[Parcel], played: Iterable[Played], size: int
+) -> Mapping[str, int]:
+    """What a batch of a shard comes to, in numbers."""
+    state = running.state
+    early = on_time = late = back = 0
+    for instant in played:
+        panes = instant.panes
+        if panes.num_rows == 0:
+            continue
+        new = pc.greater(panes["diff"], 0)
+        timing = pc.struct_field(panes["pane"], "timing").filter(new)
+        early += pc.sum(pc.equal(timing, "EARLY")).as_py() or 0
+        on_time += pc.sum(pc.equal(timing, "ON_TIME")).as_py() or 0
+        late += pc.sum(pc.equal(timing, "LATE")).as_py() or 0
+        back += panes.num_rows - len(timing)
+    rows = 0
+    for parcel in parcels:
+        if parcel.kind == "cells":
+            rows += (pc.sum(parcel.table["count"]).as_py() or 0) + parcel.bad + parcel.unassigned
+        elif parcel.kind == "rows":
+            rows += parcel.table.num_rows
+    counts, old = state.counts, before.counts
+    return {
+        "rows_in": rows,
+        "panes_early": early,
+        "panes_on_time": on_time,
+        "panes_late": late,
+        "retractions": back,
+        "rows_dropped": counts.dropped - old.dropped,
+        "rows_finished": counts.finished - old.finished,
+        "rows_unassigned": counts.unassigned - old.unassigned,
+        "rows_bad": counts.bad - old.bad,
+        "windows_held": len(state.windows),
+        "chunks": len(state.windows.chunks) + (0 if state.atoms is None else len(state.atoms.chunks)),
+        "state_bytes": size,
+        "watermark": state.watermark,
+        "output_watermark": state.output_watermark,
+        "processing_time": running.marks.now,
+    }
+
+
+def frame(rows: Iterable[tuple[int, int, bytes]], about: Mapping[str, int]) -> pd.DataFrame:
+    """What goes back to Spark: the packed rows, and a row without a payload that has the numbers."""
+    shards, los, payloads = [], [], []
+    for shard, lo, payload in rows:
+        shards.append(shard)
+        los.append(lo)
+        payloads.append(payload)
+    count = len(shards)
+    out: dict[str, Any] = {
+        "shard": np.array([*shards, 0], np.int32),
+        "lo": np.array([*los, 0], np.int32),
+        "payload": pd.Series([*payloads, None], dtype=object),
+    }
+    for name in (*COUNTS, *CLOCKS):
+        out[name] = pd.array([*([None] * count), max(min(about[name], MAX_TIME), -MAX_TIME)], dtype="Int64")
+    return pd.DataFrame(out)

@@ -1,0 +1,97 @@
+"""Flows on Structured Streaming: the stages of a flow as stateful operators, one shard to a shuffle partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+
+from ..panes.parcels import Parcel
+from ..triggers import uses_processing_time
+from .fingerprint import fingerprint
+from .processor import CLOCKS, COUNTS, OUT_DDL, ShardProcessor, ShardTask
+from .routes import Route, live_lifts
+from .sources import wire_map
+from .sql_types import spark_schema
+from .tasks import batches_of, source_names
+from .transforms import Transform, applied
+from .wire import WIRE, WIRE_DDL, payloads
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+OBSERVED = "uncombine"
+"""What the numbers of a stage go by among a query's observed metrics, with the stage's number behind it."""
+
+
+@dataclass(frozen=True)
+class ShowPanes:
+    """Packed panes as rows."""
+
+    after: Sequence[Transform]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, _, payload in payloads(batches):
+            yield from batches_of(applied(self.after, Parcel.unpack(payload).table))
+
+
+@dataclass(frozen=True, eq=False)
+class Streaming(Route):
+    """Unbounded input."""
+
+    def df(self) -> DataFrame:
+        flow, ids, settings = self.flow, self.ids, self.flow.settings
+        lifts = live_lifts(flow, self.schemas, ids)
+        packed = flow.source.mapped(lifts[0], list(self.schemas[0].names), settings.processing_time or "", WIRE_DDL)
+        idle = settings.strategy.idle if settings.strategy is not None else None
+        for i, lift in enumerate(lifts):
+            then = lifts[i + 1] if i + 1 < len(lifts) else None
+            schema = applied(lift.transforms, lift.schema.empty_table()).schema
+            task = ShardTask(
+                lift.grouping,
+                schema,
+                () if i == 0 else tuple(source_names(ids)),
+                int(idle) if i == 0 and idle is not None else None,
+                fingerprint(lift.grouping, schema, i + 1, len(lifts), len(ids)),
+                then,
+                schema if lift.grouping.late == "emit" else None,
+            )
+            stepped = packed.groupBy("shard").transformWithStateInPandas(
+                ShardProcessor(task), OUT_DDL, "append", self._time_mode
+            )
+            observed = stepped.observe(f"{OBSERVED} {i + 1}", *numbers())
+            packed = observed.where(F.col("payload").isNotNull()).select(*WIRE.names)
+        return wire_map(packed, ShowPanes(flow.transforms), spark_schema(flow.schema))
+
+    @property
+    def _time_mode(self) -> str:
+        return "ProcessingTime" if self.wakes else "None"
+
+    @property
+    def wakes(self) -> bool:
+        """Whether batches without data are needed, because something may be due."""
+        settings = self.flow.settings
+        if settings.processing_time is not None or not settings.wake:
+            return False
+        idle = settings.strategy is not None and settings.strategy.idle is not None
+        return idle or any(uses_processing_time(stage.grouping.asked) for stage in self.flow.stages)
+
+    def explain(self) -> str:
+        at = self.flow.settings.processing_time
+        clock = f"the column {at!r}" if at is not None else "the time of each batch"
+        timers = "batches without data run when a timer is due" if self.wakes else "what is due waits for the next data"
+        return self.told(
+            "A stream: rows are combined where they are read, and windows kept in Spark's state store.",
+            f"watermark: {self.flow.settings.strategy!r}",
+            f"processing time: {clock}; {timers}",
+            f"shards: {len(self.ids)}, one to a shuffle partition",
+        )
+
+
+def numbers() -> list[Column]:
+    """What a stage counts, over its shards."""
+    sums = [F.sum(name).alias(name) for name in COUNTS]
+    return [*sums, *(F.min(name).alias(name) for name in CLOCKS)]
