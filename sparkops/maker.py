@@ -156,7 +156,7 @@ def described(combiner: str, inputs: StructType) -> str:
 
 def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
     """The maker of an accumulator column, from its metadata, and from `combiner` where one is given."""
-    from .reading import read_combiner
+    from .spelled import read_combiner
 
     said = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
     if said is None:
