@@ -247,11 +247,9 @@ class _Step:
         done = self.root.done(num)
         event = np.where(done, NEVER, self.root.deadline(num, "event", m))
         processing = np.where(done, NEVER, self.root.deadline(num, "processing", m))
-        ended = done & (self.grouping.closing != "always")
-        to_come = (self.after < num["end"]) & ~(num["on_time_given"] | num["born_late"] | ended)
+        closes = {"always": True, "non_empty": num["fresh"], "never": False}[self.grouping.closing]
+        to_come = ~(num["on_time_given"] | num["born_late"] | (done & ~np.asarray(closes, np.bool_)))
         hold = timestamp_holds(self.grouping.timestamp, num["start"], num["end"], num["earliest"], num["latest"])
-        # A window that no trigger waits for must be seen all the same when it passes, to hold nothing back any more.
-        event = np.where(to_come & (hold != NEVER), np.minimum(event, num["end"]), event)
         wake = {
             "event": np.minimum(event, expiry),
             "processing": processing,

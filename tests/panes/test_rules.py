@@ -539,6 +539,34 @@ def test_rule_37_the_output_watermark_is_held_for_on_time_panes_to_come(policy: 
     assert [(w - NOON) / 1e6 for w in uc.local.output_watermarks(result)[1:]] == [held, 60]
 
 
+def test_rule_37_a_window_that_passed_without_its_on_time_pane_still_holds() -> None:
+    late = uc.AfterWatermark(early=uc.AfterCount(1), late=uc.AfterCount(1))
+    script = [add((10, 1)), mark(60), mark(80), add((20, 2))]
+    result = run(script, trigger=late, on_time="non_empty", allowed_lateness="1 hour")
+    assert shown(result, "timing") == [(0, 60, 1, 1, "EARLY"), (0, 60, 3, 1, "ON_TIME")]
+    assert [(w - NOON) / 1e6 for w in uc.local.output_watermarks(result)[1:]] == [59.999999, 59.999999, 80]
+    closing = run([add((10, 1)), mark(60), mark(90)], trigger=uc.Never(), allowed_lateness="30 seconds")
+    assert shown(closing, "timing") == [(0, 60, 1, 1, "ON_TIME")]
+    assert [(w - NOON) / 1e6 for w in uc.local.output_watermarks(closing)[1:]] == [59.999999, 90]
+
+
+@dataclass(frozen=True, repr=False)
+class EndsUnseen(uc.UserTrigger):
+    """Is finished by its first row, without a firing."""
+
+    def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
+        ctx.finish()
+
+
+@pytest.mark.parametrize(("closing", "held"), [("always", 59.999999), ("non_empty", 59.999999), ("never", 70)])
+def test_rule_37_a_finished_window_holds_for_its_closing_pane(closing: str, held: float) -> None:
+    script = [add((10, 1)), mark(70), mark(100)]
+    options: dict[str, Any] = {"trigger": EndsUnseen(), "allow_finish": True, "allowed_lateness": "30 seconds"}
+    result = run(script, **options, closing=closing)
+    assert [r[4] for r in shown(result, "timing")] == (["ON_TIME"] if held < 60 else [])
+    assert [(w - NOON) / 1e6 for w in uc.local.output_watermarks(result)[1:]] == [held, 100]
+
+
 def test_rule_37_a_value_and_its_retraction_share_their_fate_downstream() -> None:
     options: dict[str, Any] = {"trigger": REPEATED, "mode": "retracting", "allowed_lateness": "1 hour"}
     first = uc.local.Stage(uc.Fixed("1 minute"), by="k", **options, n=uc.Count())

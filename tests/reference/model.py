@@ -141,8 +141,8 @@ class _Model:
         """37."""
         held = [self.watermark]
         for w in self.live.values():
-            ended = w.trigger.finished and self.o.closing != "always"
-            to_come = self.watermark < w.end and not (w.on_time_given or w.born_late or ended)
+            closes = self.o.closing == "always" or (self.o.closing == "non_empty" and w.fresh)
+            to_come = not (w.on_time_given or w.born_late or (w.trigger.finished and not closes))
             if self.o.timestamp != "watermark" and to_come:
                 held.append(self.result_time(w))
         self.output_watermark = max(self.output_watermark, min(held))

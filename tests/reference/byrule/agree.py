@@ -34,10 +34,6 @@ PANE = (
 Weighted = list[tuple[dict[str, Any], int]]
 
 
-# What DECISIONS.md asks: here as the operator answers.
-QUESTIONS = {"holds_when_passed": False}
-
-
 def open_point(options: dict[str, Any]) -> str | None:
     """The point under which DECISIONS.md says why the two part over such options, if it does."""
     trigger = uc.Repeatedly(uc.AfterWatermark()) if options["trigger"] is None else options["trigger"]
@@ -124,7 +120,7 @@ def by_rule(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
     if options["diff"] and options["mode"] == "discarding":
         del aggregates["hi"]
     default = uc.Repeatedly(uc.AfterWatermark())
-    result: Result = run(script, aggregates=aggregates, default_trigger=default, **{**QUESTIONS, **options})
+    result: Result = run(script, aggregates=aggregates, default_trigger=default, **options)
     return {
         "rows": [_shown(row) for row in result.rows],
         "dropped": result.dropped,

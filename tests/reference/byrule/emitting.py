@@ -131,13 +131,12 @@ def _clears(mode: str, asked: list[str]) -> bool:
     return mode.startswith("discarding")
 
 
-def hold(options: Options, live: Live, watermark: int) -> int:
+def hold(options: Options, live: Live) -> int:
     """rule 37: the least result timestamp that an on-time pane of this window, still to come, may carry."""
     to_come = live.not_early == 0 and live.born < live.end
-    if live.trigger.finished and options.closing != "always":
+    closes = options.closing == "always" or (options.closing == "non_empty" and live.news)  # rule 31
+    if live.trigger.finished and not closes:
         to_come = False
-    if watermark >= live.end and not options.holds_when_passed:
-        to_come = False  # Q1
     if not to_come or options.timestamp == "watermark":
         return MAX_TIME
     return result_time(options, live, MAX_TIME)

@@ -81,7 +81,7 @@ class Operator:
             self.watermark = reached
             out += self.expire()
         # rule 37.
-        least = min((hold(self.options, live, self.watermark) for live in self.lives()), default=MAX_TIME)
+        least = min((hold(self.options, live) for live in self.lives()), default=MAX_TIME)
         self.output_watermark = max(self.output_watermark, min(self.watermark, least))
         return out
 

@@ -33,7 +33,6 @@ class Options:
     timestamp: str = "end_of_window"
     allow_finish: bool = False
     max_future: int = 86_400_000_000
-    holds_when_passed: bool = True  # Q1 of DECISIONS.md
 
 
 @dataclass
