@@ -117,7 +117,7 @@ class Emitter:
         out = self._output(live, fired, records, emitted, taken)
         self._remember(live, fired, records, emitted, taken, timing[fired])
         live.num["fresh"][fired] = False
-        self._clear(live, fired, cleared)
+        self._clear(live, fired[cleared[fired]])
         return out
 
     def retractions(self, live: Live, rows: np.ndarray, records: pa.Array) -> pa.Table:
@@ -238,8 +238,7 @@ class Emitter:
         items = pa.concat_arrays([live.owed.flatten(), records]).take(pa.array(places))
         live.owed = listed(items, by_owner.sizes, live.owed.type)
 
-    def _clear(self, live: Live, fired: np.ndarray, cleared: np.ndarray) -> None:
-        gone = fired[cleared[fired]]
+    def _clear(self, live: Live, gone: np.ndarray) -> None:
         if len(gone) == 0:
             return
         zero = self.plan.zero(1)
@@ -249,6 +248,13 @@ class Emitter:
         live.acc = tuple(pa.concat_arrays([a, z]).take(at) for a, z in zip(live.acc, zero, strict=True))
         live.num["earliest"][gone] = MAX_TIME
         live.num["latest"][gone] = -MAX_TIME
+        if live.owed is not None:
+            # What comes next shows other rows, so that even an equal value is news.
+            sizes = list_sizes(live.owed)
+            kept = np.ones(len(live), np.bool_)
+            kept[gone] = False
+            items = live.owed.flatten().filter(pa.array(np.repeat(kept, sizes)))
+            live.owed = listed(items, np.where(kept, sizes, 0), live.owed.type)
 
 
 def _items_of(lists: pa.ListArray, rows: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -495,6 +495,29 @@ def test_rule_34_only_updated_panes() -> None:
         assert [r[2] for r in shown(result)] == values
 
 
+def test_rule_34_equal_differences_are_news() -> None:
+    script = [add((0, 5)), add((1, 5)), add((2, 0)), mark(60)]
+    result = run(script, trigger=REPEATED, mode="discarding", only_updated=True)
+    assert [r[2] for r in shown(result)] == [5, 5, 0, None]
+    changes = [add((0, 5)), add((1, 5)), add((1, 5, "a", -1)), add((1, 5, "a", -1))]
+    result = run(changes, trigger=REPEATED, mode="discarding", diff="d", only_updated=True)
+    assert [r[2] for r in shown(result)] == [5, 5, -5, -5]
+
+
+@pytest.mark.parametrize(
+    ("mode", "values"),
+    [
+        ("discarding_by_default", [0, 1, 1, 0, 2, 1, 2]),
+        ("accumulating_by_default", [0, 1, 1, 0, 2, 3, 2]),
+        ("accumulating", [0, 1, 2, 4, 5, 7]),
+    ],
+)
+def test_rule_34_a_pane_is_compared_with_the_last_if_that_kept_its_contents(mode: str, values: list[int]) -> None:
+    script = [add((0, x)) for x in (0, 1, 1, 0, 2, 0, 1, 2)]
+    result = run(script, trigger=Asks(), mode=mode, only_updated=True, allow_finish=True)
+    assert [r[2] for r in shown(result)] == values
+
+
 @dataclass(frozen=True, repr=False)
 class Asks(uc.UserTrigger):
     """Fires for each row as the row says: x = 1 clear, x = 2 accumulate, else as the mode has it."""

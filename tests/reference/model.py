@@ -306,7 +306,7 @@ class _Model:
 
     def clear(self, w: Live) -> None:
         if self.o.mode in ("discarding", "discarding_by_default"):
-            w.rows, w.earliest, w.latest = [], None, None
+            w.rows, w.owed, w.earliest, w.latest = [], [], None, None
 
     def emptied(self, w: Live) -> bool:
         """38."""

@@ -70,16 +70,13 @@ def fire(
     if not has_value(options, live):
         live.news, live.debts, live.last = False, [], None
         return taken_back  # rule 38
-    values = results(options, live.contents)
+    values, clears = results(options, live.contents), _clears(options.mode, asked)
     time = result_time(options, live, watermark)
     live.news = False
     if options.only_updated and _shown_already(options, live, values):  # rule 34
-        live.contents = [] if _clears(options.mode, asked) else live.contents
-        live.last = values
+        live.contents, live.last = ([], None) if clears else (live.contents, values)
         return []
-    if _clears(options.mode, asked):
-        live.contents = []
-    live.last = values
+    live.contents, live.last = ([], None) if clears else (live.contents, values)  # D22
     gone = expires and phase == "watermark" and watermark >= expiry(options, live)
     pane = {
         "index": live.index,
