@@ -13,7 +13,7 @@ from ..combiners.groups import Groups
 from ..errors import InvalidArgument, TypeMismatch
 from .maker import Maker
 from .sql_types import AnySchema, bind, scalar
-from .udfs import Udf, arrow_udf_of, check_count
+from .udfs import Udf, arrow_udf_of, in_order
 
 
 def add_udf(combiner: Combiner, schema: AnySchema | None = None, *, weights: bool = False) -> Udf:
@@ -56,7 +56,7 @@ def add_udf(combiner: Combiner, schema: AnySchema | None = None, *, weights: boo
         *inputs, weighed = columns if weights else (*columns, None)
         if weights and not maker.bound.columns:
             inputs = [weighed]
-        check_count(maker.bound, inputs)
+        inputs = in_order(maker.bound, inputs)
         counted = None if weighed is None else _weights(weighed)
         return scalar(maker.add(Groups.single(len(inputs[0])), inputs[: len(maker.bound.columns)], counted))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -25,8 +25,9 @@ Udf: TypeAlias = Callable[..., Any]
 def as_arrow_udf(combiner: Combiner, schema: AnySchema | None = None, *, batches: bool = False) -> Udf:
     """The combiner as a grouped-aggregate Arrow UDF of Spark, for `groupBy().agg()` and `.over(window)`.
 
-    The UDF takes the combiner's input columns in the order of `combiner.bind(schema).columns`, which is that in which
-    the combiner names them; one that reads no column, such as `Count()`, takes any one column, whose rows it counts.
+    The UDF takes the combiner's input columns by the names that they have there (`f(x="height", y="weight")`), or in
+    the order of `combiner.bind(schema).columns`. One that reads no column, such as `Count()`, takes any one column,
+    whose rows it counts.
 
     Parameters
     ----------
@@ -57,17 +58,17 @@ def as_arrow_udf(combiner: Combiner, schema: AnySchema | None = None, *, batches
     +----+------+
     <BLANKLINE>
     """
-    bound = bind("as_arrow_udf", combiner, schema)
+    bound = _of_one_use("as_arrow_udf", combiner, schema)
 
-    def aggregate(*columns: pa.Array) -> pa.Scalar:
-        return scalar(bound.extract(add_rows(bound, columns)))
+    def aggregate(*columns: pa.Array, **named: pa.Array) -> pa.Scalar:
+        return scalar(bound.extract(add_rows(bound, in_order(bound, columns, named))))
 
     def aggregate_batches(rows: Iterator[tuple[pa.Array, ...]]) -> pa.Scalar:
         state = bound.zero(1)
         for given in rows:
             # Spark hands over one column bare, and several in a tuple.
             columns = given if isinstance(given, tuple) else (given,)
-            added = add_rows(bound, columns)
+            added = add_rows(bound, in_order(bound, columns))
             both = tuple(pa.concat_arrays(pair) for pair in zip(state, added, strict=True))
             state = bound.merge(Groups.single(2), both)
         return scalar(bound.extract(state))
@@ -113,17 +114,24 @@ def as_pandas_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
     """
     from pyspark.sql.functions import pandas_udf
 
-    bound = bind("as_pandas_udf", combiner, schema)
+    bound = _of_one_use("as_pandas_udf", combiner, schema)
     for what, kind in [*((f"column {f.name!r}", f.type) for f in bound.schema), ("the result", bound.output)]:
         if _beyond_pandas(kind):
             raise TypeMismatch(
                 f"as_pandas_udf({combiner!r}) cannot take {what}, which is {kind}, through pandas: use as_arrow_udf"
             )
 
-    def aggregate(*columns: pd.Series) -> Any:
-        arrays = [_from_pandas(series, field) for series, field in zip(columns, bound.schema, strict=False)]
-        (result,) = bound.extract(add_rows(bound, arrays or [pa.nulls(len(columns[0]))])).to_pandas()
-        return result
+    def aggregate(*columns: pd.Series, **named: pd.Series) -> Any:
+        given = in_order(bound, columns, named)
+        arrays = [_from_pandas(series, field) for series, field in zip(given, bound.schema, strict=False)]
+        result = bound.extract(add_rows(bound, arrays or [pa.nulls(len(given[0]))]))
+        if pa.types.is_timestamp(result.type):
+            result = result.cast(pa.timestamp("us"))
+        # In a list numpy would make a null a number, and pandas' own missing time is no missing span of time.
+        if result.null_count or pa.types.is_list(result.type):
+            return result[0].as_py()
+        (value,) = result.to_pandas()
+        return value
 
     aggregate.__name__ = type(combiner).__name__
     return pandas_udf(aggregate, spark_type(bound.output, f"the result of {combiner!r}"))
@@ -167,6 +175,12 @@ def register(spark: SparkSession, name: str, combiner: Combiner, schema: AnySche
     return made
 
 
+def _of_one_use(who: str, combiner: Combiner, schema: AnySchema | None) -> Bound:
+    """The combiner in its cheapest form: what an aggregate has seen is never taken back."""
+    bound = bind(who, combiner, schema)
+    return combiner.append_only().bind(bound.schema)
+
+
 def arrow_udf_of(function: Callable[..., Any], bound: Bound, output: pa.DataType, name: str | None = None) -> Udf:
     """A function of Arrow columns as a UDF; Spark reads from its annotations which kind of UDF it is."""
     from pyspark.sql.functions import arrow_udf
@@ -177,20 +191,25 @@ def arrow_udf_of(function: Callable[..., Any], bound: Bound, output: pa.DataType
 
 def add_rows(bound: Bound, columns: Sequence[pa.Array], weights: np.ndarray | None = None) -> tuple[pa.Array, ...]:
     """One accumulator of all these rows."""
-    check_count(bound, columns)
     arrays = [conform(column, kind) for column, kind in zip(columns, bound.schema.types, strict=False)]
     return bound.add(Groups.single(len(columns[0])), *arrays, weights=weights)
 
 
-def check_count(bound: Bound, columns: Sequence[pa.Array]) -> None:
-    """Raise `InvalidArgument` unless there are as many columns as the combiner reads."""
+def in_order(bound: Bound, columns: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Any]:
+    """The columns that a UDF was given, in the order in which the combiner reads them."""
+    wanted = ", ".join(map(repr, bound.columns))
+    if named:
+        if columns or set(named) != set(bound.columns):
+            raise InvalidArgument(
+                f"{bound.combiner!r} takes the columns {wanted}, all by name or none, and was given "
+                f"{', '.join(map(repr, named))} by name and {len(columns)} by place"
+            )
+        return [named[name] for name in bound.columns]
     if not columns:
         raise InvalidArgument(f"{bound.combiner!r} was given no column: give it any one, whose rows it counts")
     if bound.columns and len(columns) != len(bound.columns):
-        names = ", ".join(map(repr, bound.columns))
-        raise InvalidArgument(
-            f"{bound.combiner!r} takes the columns {names}, in this order, not {len(columns)} columns"
-        )
+        raise InvalidArgument(f"{bound.combiner!r} takes {wanted}, in this order, and was given {len(columns)} columns")
+    return list(columns)
 
 
 def _beyond_pandas(kind: pa.DataType) -> bool:
