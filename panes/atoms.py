@@ -110,7 +110,11 @@ class Atoms:
 
         finished = int(cells.count[(window_of[of_cells] >= 0) & done[window_of[of_cells]]].sum()) if len(out) else 0
         dropped = int(late.count.sum()) if late is not None else 0
-        return Incorporated(out, got, born, facts, dropped, finished, late, eager_ghosts(op, out), rows_of)
+        carried = (
+            np.concatenate([pairs[0], emptied]),
+            np.concatenate([pairs[1], len(fresh) + np.arange(len(emptied))]),
+        )
+        return Incorporated(out, got, born, facts, carried, dropped, finished, late, eager_ghosts(op, out), rows_of)
 
     def _horizon(self, cells: Cells, before: int) -> tuple[Cells, Cells | None]:
         """The cells whose window, with all that is there, has not expired; and the others, merged among themselves."""

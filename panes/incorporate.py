@@ -33,6 +33,8 @@ class Incorporated:
     got: np.ndarray
     born: np.ndarray
     facts: dict[str, np.ndarray]
+    carried: Pairs
+    """Pairs (window before, window after) of which the second goes on from the first."""
     dropped: int = 0
     finished: int = 0
     late: Cells | None = None
@@ -105,6 +107,7 @@ def incorporate(
         got,
         born,
         facts_by_window(groups, cells),
+        (np.arange(len(live)), placed.of_live),
         int(late.count.sum()) if late is not None else 0,
         finished,
         late,

@@ -21,6 +21,7 @@ from ..combiners.hashing import hash_rows
 from ..combiners.ordering import order_keys
 from ..errors import TypeMismatch
 from ..triggers import compile_trigger, percentiles, truth
+from ..triggers.leaf_nodes import PercentileNode
 from ..triggers.program import Moment, State
 from ..windows import holds as timestamp_holds
 from .atoms import Atoms, atom_schema
@@ -110,6 +111,8 @@ class _Step:
         self.late: list[pa.Table] = []
         self.dropped: list[np.ndarray] = [np.empty(0, np.int64)]
         self.counts = Counts()
+        self.got = np.empty(0, np.bool_)
+        """Windows that got rows in this bundle, of which each batch asks alone."""
 
     def run(self) -> Stepped:
         if isinstance(self.bundle, Cells):
@@ -119,11 +122,15 @@ class _Step:
             whole = self._cells(rows) if self.grouping.granularity == "bundle" else None
         self.counts += Counts(bad=rows.bad)
         touched = self._touched(rows, whole)
-        clocks = {"processing": self.now, "event": self.after}
-        if self.new_percentiles:
-            clocks["percentile"] = max(self.after, *self.new_percentiles.values())
+        clocks = {"processing": self.now}
+        if not self.each_batch:
+            clocks["event"] = self.after
+            if self.new_percentiles:
+                clocks["percentile"] = max(self.after, *self.new_percentiles.values())
         table, store = self.state.windows.take(touched, clocks)
         self.live = self.op.shape.read(table)
+        if self.each_batch:
+            self._begin_batch()
         self.atoms: Atoms | None = None
         if self.state.atoms is not None:
             self.atoms = Atoms.take(self.op, self.state.atoms, self.live, touched)
@@ -143,6 +150,14 @@ class _Step:
             return lookup(key_hashes(keys, count))
         cells = self._cells(rows) if whole is None else whole
         return lookup(key_hashes(cells.keys, len(cells), cells.start))
+
+    def _begin_batch(self) -> None:
+        """The watermark is back at the beginning of time, and so are its percentiles."""
+        self.got = np.zeros(len(self.live), np.bool_)
+        m = self._moment("rows", self.before)
+        for node in self.root.nodes():
+            if isinstance(node, PercentileNode):
+                node.begin(self.live.num, ~self.got, m)
 
     def _processing_timers(self) -> None:
         if len(self.live) == 0:
@@ -165,6 +180,11 @@ class _Step:
         self.counts += Counts(unassigned=cells.unassigned)
         taken: Incorporated = incorporate(self.op, self.live, cells, self.before, self._moment_of, self.atoms)
         self.live = taken.live
+        if self.each_batch:
+            before, after = taken.carried
+            got = taken.got.copy()
+            np.logical_or.at(got, after, self.got[before])
+            self.got = got
         self.counts += Counts(dropped=taken.dropped, finished=taken.finished)
         if taken.late is not None:
             self._late(rows, taken.late)
@@ -223,7 +243,7 @@ class _Step:
             store = store.put(hashes, live.table(), self._wake())
         atoms = self.state.atoms
         if self.atoms is not None:
-            atoms = self.atoms.put(self.after)
+            atoms = self.atoms.put(self.before if self.each_batch else self.after)
         if not self.each_batch:
             output_watermark = max(output_watermark, store.least("hold", below=self.after))
         state = replace(
@@ -233,7 +253,7 @@ class _Step:
             watermark=self.state.watermark if self.each_batch else self.after,
             output_watermark=output_watermark,
             processing_time=self.now,
-            percentiles=self.new_percentiles or self.old_percentiles,
+            percentiles=self.old_percentiles if self.each_batch else self.new_percentiles or self.old_percentiles,
             counts=self.state.counts + self.counts,
         )
         late = pa.concat_tables([self.op.schema.empty_table(), *self.late])
@@ -284,7 +304,7 @@ class _Step:
         live, root = self.live, self.root
         state: State = live.num
         if self.each_batch and m.phase == "watermark":
-            asked = asked & live.num["fresh"]
+            asked = asked & self.got
         asked = asked & ~root.done(state)
         if not asked.any():
             return

@@ -182,6 +182,53 @@ def test_rule_12_each_batch_fires_windows_that_got_rows_and_expires_none() -> No
     ]
 
 
+def test_rule_12_the_percentiles_run_anew_for_each_batch() -> None:
+    options: dict[str, Any] = {"watermark": "each_batch", "trigger": uc.Repeatedly(uc.WatermarkPercentile(50))}
+    script = [add((0, 1)), add((1, 2)), uc.Clock(t(9)), add((2, 4), (60, 8))]
+    assert shown(run(script, **options)) == [(0, 60, 1, 1), (0, 60, 3, 1), (0, 60, 7, 1), (60, 120, 8, 1)]
+    options["trigger"] = uc.Repeatedly(uc.SequenceOf(uc.AfterCount(1), uc.WatermarkPercentile(50)))
+    result = run([add((0, 1)), add((0, 2)), add((0, 4))], **options)
+    assert shown(result, "trigger") == [
+        (0, 60, 1, 1, "rows"),
+        (0, 60, 1, 1, "watermark"),
+        (0, 60, 3, 1, "rows"),
+        (0, 60, 7, 1, "rows"),
+    ]
+
+
+@pytest.mark.parametrize("granularity", ["bundle", "record"])
+@pytest.mark.parametrize("window", [uc.Fixed("1 minute"), uc.Sessions("1 minute")])
+@pytest.mark.parametrize("diff", [None, "d"])
+def test_rule_12_a_window_is_asked_again_as_each_batch_passes_it(granularity: str, window: Any, diff: Any) -> None:
+    trigger = uc.Repeatedly(uc.FirstOf(uc.AfterCount(1), uc.AfterWatermark()))
+    script = [add((0, 1), (100, 2, "b")), add((0, 4)), add((0, 8, "b"))]
+    options: dict[str, Any] = {"trigger": trigger, "diff": diff, "mode": "retracting", "granularity": granularity}
+    result = run(script, window, watermark="each_batch", **options)
+    new = [row for row in result.to_pylist() if row["diff"] > 0]
+    assert [(row["k"], row["sum"], row["pane"]["timing"], row["step"]) for row in new] == [
+        ("a", 1, "EARLY", 0),
+        ("b", 2, "EARLY", 0),
+        ("a", 1, "ON_TIME", 0),
+        ("b", 2, "ON_TIME", 0),
+        ("a", 5, "EARLY", 1),
+        ("b", 8, "EARLY", 2),
+        ("b", 8, "ON_TIME", 2),
+    ]
+
+
+def test_rule_12_a_window_that_still_waits_is_asked_only_with_rows_of_its_own() -> None:
+    trigger = uc.Repeatedly(uc.SequenceOf(uc.AfterCount(2), uc.AfterWatermark()))
+    script = [add((0, 1), (1, 1)), add((60, 2, "b"))]
+    assert shown(run(script, trigger=trigger, watermark="each_batch", on_time="non_empty")) == [(0, 60, 2, 1)]
+
+
+def test_rule_12_sessions_over_a_changelog_live_on_between_batches() -> None:
+    script = [add((0, 1), (50, 2)), add((50, 2, "a", -1)), add((0, 1, "a", -1))]
+    result = run(script, uc.Sessions("1 minute"), mode="retracting", diff="d", watermark="each_batch", n=uc.Count())
+    values = [(row["n"], row["diff"], row["step"]) for row in result.to_pylist()]
+    assert values == [(2, 1, 0), (2, -1, 1), (1, 1, 1), (1, -1, 2)]
+
+
 def test_rule_13_timers_fire_before_the_bundle_and_the_watermark_after_it() -> None:
     trigger = uc.AfterWatermark(early=uc.AfterDelay("10 seconds"), late=uc.AfterCount(1))
     result = run([add((0, 1), at=0), add((30, 2), at=10), mark(60)], trigger=trigger)

@@ -44,9 +44,6 @@ def open_point(options: dict[str, Any]) -> str | None:
 
     sessions, changelog = isinstance(options["window"], uc.Sessions), options["diff"] is not None
     merging = sessions or getattr(options["window"], "merge_windows", None) is not None
-    if options["watermark"] == "each_batch":
-        plain = trigger == uc.Repeatedly(uc.AfterWatermark()) and not (changelog and sessions)
-        return None if plain else "P2"
     if merging and options["allow_finish"]:
         return "P3"
     if has(uc.UserTrigger) and has(uc.WatermarkPercentile):

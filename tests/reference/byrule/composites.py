@@ -35,6 +35,10 @@ class Composite(Node):
         for child in self.children:
             child.start(now)
 
+    def again(self) -> None:
+        for child in self.children:
+            child.again()
+
     def rows(self, rows: Sequence[Row], now: Now) -> None:
         for child in self.active(now):
             child.rows(rows, now)

@@ -24,7 +24,6 @@ class Now:
     watermark: int
     percentile: Callable[[float], int]
     result: Callable[[], Row | None]
-    each_batch: bool = False
 
     @property
     def passed(self) -> bool:
@@ -47,6 +46,9 @@ class Node:
 
     def start(self, now: Now) -> None:
         """The window came to be, or this trigger is reset."""
+
+    def again(self) -> None:
+        """rule 12: the watermark of this bundle runs from the beginning of time."""
 
     def rows(self, rows: Sequence[Row], now: Now) -> None:
         """Rows came to the window."""
@@ -150,9 +152,8 @@ class WatermarkPercentile(Node):
     def start(self, now: Now) -> None:
         self.ahead = not self._reached(now)
 
-    def rows(self, rows: Sequence[Row], now: Now) -> None:
-        # rule 12: the watermark of each bundle runs from the beginning of time.
-        self.ahead = self.ahead or now.each_batch
+    def again(self) -> None:
+        self.ahead = True
 
     def due(self, domain: str, now: Now) -> bool:
         return domain == "event" and self.ready(now)

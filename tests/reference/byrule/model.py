@@ -33,7 +33,6 @@ class Operator:
     watermark: int = MIN_TIME  # rule 7
     output_watermark: int = MIN_TIME
     percentile: Callable[[float], int] = lambda percent: MIN_TIME
-    each_batch: bool = False
     dropped: int = 0
     finished: int = 0
     unassigned: int = 0
@@ -50,8 +49,11 @@ class Operator:
         each_batch: bool = False,
     ) -> list[Row]:
         """rule 13: one step, with what it emits."""
-        self.dropped_places, self.each_batch = [], each_batch
+        self.dropped_places = []
         out: list[Row] = []
+        if each_batch:
+            for live in self.lives():
+                live.trigger.again()
         # 13 a.
         self.clock = max(self.clock, clock)
         for live in self.lives():
@@ -112,7 +114,6 @@ class Operator:
             seen,
             self.percentile,
             result,
-            self.each_batch,
         )
 
     def ask(
