@@ -127,6 +127,8 @@ def as_pandas_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
         result = bound.extract(add_rows(bound, arrays or [pa.nulls(len(given[0]))]))
         if pa.types.is_timestamp(result.type):
             result = result.cast(pa.timestamp("us"))
+        elif pa.types.is_list(result.type) and pa.types.is_timestamp(result.type.value_type):
+            result = result.cast(pa.list_(pa.timestamp("us")))
         # In a list numpy would make a null a number, and pandas' own missing time is no missing span of time.
         if result.null_count or pa.types.is_list(result.type):
             return result[0].as_py()
