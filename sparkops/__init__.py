@@ -14,11 +14,14 @@ if find_spec("pyspark") is None:
 from .accumulated import accumulate, extract_accumulated, merge_accumulated, uncombine_accumulated
 from .accumulators import add_udf, extract_udf, merge_udf, uncombine_udf
 from .flow import Flow, flow
+from .progress import Progress, StageProgress, progress, watch
 from .session import session
 from .udfs import as_arrow_udf, as_pandas_udf, register
 
 __all__ = [
     "Flow",
+    "Progress",
+    "StageProgress",
     "accumulate",
     "add_udf",
     "as_arrow_udf",
@@ -28,8 +31,10 @@ __all__ = [
     "flow",
     "merge_accumulated",
     "merge_udf",
+    "progress",
     "register",
     "session",
     "uncombine_accumulated",
     "uncombine_udf",
+    "watch",
 ]

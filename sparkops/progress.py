@@ -1,0 +1,174 @@
+"""What a streaming query is doing, in numbers and in one line, from the metrics that its stages report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ..errors import InvalidArgument
+from ..windows import MAX_TIME, MIN_TIME
+from .streaming import OBSERVED
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class StageProgress:
+    """What one grouping did in a batch, over all its shards; what it holds is as it was after the batch.
+
+    `watermark` is that of the shard that is furthest behind, None at the beginning and at the end of time.
+
+    >>> from uncombine.sparkops.progress import StageProgress
+    >>> StageProgress(rows_in=10, panes_on_time=2).panes
+    2
+    """
+
+    rows_in: int = 0
+    panes_early: int = 0
+    panes_on_time: int = 0
+    panes_late: int = 0
+    retractions: int = 0
+    rows_dropped: int = 0
+    rows_finished: int = 0
+    rows_unassigned: int = 0
+    rows_bad: int = 0
+    windows_held: int = 0
+    chunks: int = 0
+    state_bytes: int = 0
+    watermark: datetime | None = None
+    output_watermark: datetime | None = None
+    processing_time: datetime | None = None
+
+    @property
+    def panes(self) -> int:
+        """All panes, whenever they came."""
+        return self.panes_early + self.panes_on_time + self.panes_late
+
+    @property
+    def lag(self) -> timedelta | None:
+        """How far the watermark is behind the clock."""
+        if self.watermark is None or self.processing_time is None:
+            return None
+        return self.processing_time - self.watermark
+
+    def __str__(self) -> str:
+        mark = "none" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}"
+        lag = "" if self.lag is None else f" (lag {timedelta(seconds=int(self.lag.total_seconds()))})"
+        lost = self.rows_dropped + self.rows_finished + self.rows_unassigned + self.rows_bad
+        return (
+            f"{self.rows_in:,} rows in, panes {self.panes_early:,} early {self.panes_on_time:,} on time "
+            f"{self.panes_late:,} late, {self.retractions:,} taken back, {lost:,} rows left out, "
+            f"watermark {mark}{lag}, {self.windows_held:,} windows in {_size(self.state_bytes)}"
+        )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A batch of a query: its number, how long it took, and its stages in order.
+
+    >>> from uncombine.sparkops.progress import Progress
+    >>> str(Progress(3, 1.25, ()))
+    'batch 3, 1.2 s'
+    """
+
+    batch: int
+    seconds: float
+    stages: tuple[StageProgress, ...]
+
+    def __str__(self) -> str:
+        head = f"batch {self.batch}, {self.seconds:.1f} s"
+        if len(self.stages) == 1:
+            return f"{head}: {self.stages[0]}"
+        return "; ".join([head, *(f"stage {i + 1}: {stage}" for i, stage in enumerate(self.stages))])
+
+
+def progress(query: StreamingQuery) -> Progress | None:
+    """The last batch of a query over a flow; None before the first.
+
+    Examples
+    --------
+    >>> import tempfile, uncombine as uc
+    >>> spark = uc.session()
+    >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    >>> flow = uc.flow(rates, "timestamp", uc.Monotonic()).window(uc.Fixed("1 hour")).combine(n=uc.Count())
+    >>> writer = flow.df.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp())
+    >>> query = writer.trigger(once=True).start()
+    >>> query.awaitTermination()
+    >>> uc.progress(query).stages[0].rows_in
+    10
+    """
+    last = query.lastProgress
+    return None if last is None else progress_of(last)
+
+
+def progress_of(last: Any) -> Progress:
+    """What one of `query.recentProgress`, or an event's progress, tells."""
+    observed = last["observedMetrics"] if isinstance(last, Mapping) else last.observedMetrics
+    durations = last["durationMs"] if isinstance(last, Mapping) else last.durationMs
+    batch = last["batchId"] if isinstance(last, Mapping) else last.batchId
+    stages = []
+    while (row := observed.get(f"{OBSERVED} {len(stages) + 1}")) is not None:
+        stages.append(_stage(row.asDict()))
+    return Progress(int(batch), durations.get("triggerExecution", 0) / 1000, tuple(stages))
+
+
+def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) -> None:
+    """Show the last batch of a query in one line that changes, until the query ends or the user interrupts.
+
+    In a terminal and in a notebook alike; the query goes on when the display is interrupted.
+
+    Examples
+    --------
+    >>> import tempfile, uncombine as uc
+    >>> spark = uc.session()
+    >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    >>> flow = uc.flow(rates, "timestamp", uc.Monotonic()).window(uc.Fixed("1 hour")).combine(n=uc.Count())
+    >>> writer = flow.df.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp())
+    >>> uc.watch(writer.trigger(once=True).start())  # doctest: +ELLIPSIS
+    <BLANKLINE>
+    ...batch 0, ... s: 10 rows in, panes 0 early 0 on time 0 late, ...
+    """
+    if every <= 0:
+        raise InvalidArgument(f"every= is {every!r} seconds, and it must be more than 0")
+    out = sys.stdout if out is None else out
+    width = 0
+    running = True
+    try:
+        while running:
+            running = not query.awaitTermination(every)
+            line = str(progress(query) or "waiting for the first batch")
+            out.write("\r" + line.ljust(width))
+            out.flush()
+            width = len(line)
+    except KeyboardInterrupt:
+        pass
+    out.write("\n")
+
+
+def _stage(numbers: Mapping[str, Any]) -> StageProgress:
+    times = {"watermark", "output_watermark", "processing_time"}
+    given = {f.name: numbers.get(f.name) for f in fields(StageProgress)}
+    return StageProgress(**{n: _time(v) if n in times else int(v or 0) for n, v in given.items()})
+
+
+def _time(micros: int | None) -> datetime | None:
+    if micros is None or not MIN_TIME < micros < MAX_TIME:
+        return None
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
