@@ -20,7 +20,16 @@ from ..triggers.program import Moment
 from ..windows import Merged
 from .bundle import key_hashes
 from .cells import NUMBERS, Cells, Pairs
-from .incorporate import IDENTITY, Incorporated, eager_ghosts, facts_by_window, horizon
+from .incorporate import (
+    IDENTITY,
+    Incorporated,
+    carry_over,
+    eager_ghosts,
+    facts_by_window,
+    first_keys,
+    horizon,
+    place,
+)
 from .live import Live, Shape, regroup
 from .store import NEVER, Store, lookup
 
@@ -68,6 +77,11 @@ class Atoms:
         """Cells go into the atoms, and the windows of the keys are worked out anew."""
         op = self.op
         cells, late = self._horizon(cells, before)
+        finished = 0
+        if op.root.done(live.num).any():
+            done = self._finished(live, cells, before, moment_of)
+            finished = int(cells.count[done].sum())
+            cells = cells.take(~done)
         self.held = self._with(cells)
         fresh = self._windows()
         keys = [pa.concat_arrays(list(columns)) for columns in zip(live.keys, fresh.keys, cells.keys, strict=True)]
@@ -94,8 +108,7 @@ class Atoms:
         just_emptied = (np.arange(len(out)) >= len(fresh)) & (out.num["weight"] != 0)
         got = stirred[mine] & (touched | ~same | just_emptied)
         out.num["weight"][len(fresh) :] = 0
-        done = op.root.done(out.num)
-        out.num["fresh"] |= got & ~done
+        out.num["fresh"] |= got
         facts = {name: values[mine] for name, values in facts_by_window(Groups(of_cells, count), cells).items()}
         born = np.ones(len(out), np.bool_)
         born[pairs[1]] = False
@@ -108,7 +121,6 @@ class Atoms:
             window = window_of[of_cells[cell]]
             return row[window >= 0], window[window >= 0]
 
-        finished = int(cells.count[(window_of[of_cells] >= 0) & done[window_of[of_cells]]].sum()) if len(out) else 0
         dropped = int(late.count.sum()) if late is not None else 0
         carried = (
             np.concatenate([pairs[0], emptied]),
@@ -125,6 +137,13 @@ class Atoms:
             return cells, None
         late = cells.take(expired)
         return cells.take(~expired), late.summed(self.op.plan, _numbered(self._merged(late).window_id), hull=True)
+
+    def _finished(self, live: Live, cells: Cells, before: int, moment_of: Callable[[Live], Moment]) -> np.ndarray:
+        """Where the window of a cell, with all windows that it joins, is one whose trigger has finished."""
+        placed = place(self.op, live, cells)
+        joined = carry_over(self.op, live, placed, first_keys(live, cells, placed), before, moment_of)
+        done: np.ndarray = self.op.root.done(joined.num)[placed.of_cells]
+        return done
 
     def _with(self, cells: Cells) -> Cells:
         both = self.held.joined(replace(cells, facts={}))

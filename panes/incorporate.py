@@ -80,7 +80,7 @@ def incorporate(
     """Merge cells into the windows in hand; neither is changed."""
     if atoms is not None:
         return atoms.incorporate(live, cells, before, moment_of)
-    placed = _place(op, live, cells)
+    placed = place(op, live, cells)
     late = None
     expired = horizon(op, placed.end) <= before
     if expired.any():
@@ -94,6 +94,9 @@ def incorporate(
         finished = int(cells.count[done].sum())
         cells = cells.take(~done)
         placed.of_cells = placed.of_cells[~done]
+        if op.grouping.window.merging:  # rows that are dropped merge nothing either
+            placed = place(op, live, cells)
+            out = carry_over(op, live, placed, first_keys(live, cells, placed), before, moment_of)
     _add_contents(op, out, live, cells, placed)
     count = len(placed)
     got = np.zeros(count, np.bool_)
@@ -129,7 +132,8 @@ def facts_by_window(groups: Groups, cells: Cells) -> dict[str, np.ndarray]:
     return facts
 
 
-def _place(op: Operator, live: Live, cells: Cells) -> Placement:
+def place(op: Operator, live: Live, cells: Cells) -> Placement:
+    """Which windows the windows in hand and the cells become, all together."""
     if len(live) == 0:
         return Placement(np.empty(0, np.int64), np.arange(len(cells)), cells.start, cells.end)
     keys = [pa.concat_arrays([a, b]) for a, b in zip(live.keys, cells.keys, strict=True)]

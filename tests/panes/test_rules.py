@@ -405,6 +405,47 @@ def test_rule_26_a_trigger_that_can_finish_is_an_error_unless_wanted() -> None:
     assert uc.local.counts(finished)["finished"] == 1
 
 
+def pairs(code: Any, start: Any, end: Any) -> Any:
+    """The half minutes of a minute become one."""
+    return np.unique(np.stack([code, start // 60_000_000]), axis=1, return_inverse=True)[1].ravel()
+
+
+@pytest.mark.parametrize("eager", [False, True])
+@pytest.mark.parametrize("diff", [None, "d"])
+def test_rule_26_a_dropped_row_changes_nothing(eager: bool, diff: Any) -> None:
+    options: dict[str, Any] = {"trigger": uc.AfterCount(2), "allow_finish": True, "mode": "retracting"}
+    options |= {"eager_retractions": eager, "diff": diff, "allowed_lateness": "1 hour"}
+    script = [
+        add((0, 1), (1, 2), (70, 4), (70, 8, "b")),
+        add((50, 16), (90, 32, "b")),
+        add((80, 64), (110, 128)),
+        mark(1000),
+    ]
+    result = run([*script, END], uc.Sessions("1 minute"), **options)
+    assert shown(result) == [(0, 61, 3, 1), (70, 150, 40, 1), (70, 170, 196, 1)]
+    assert uc.local.counts(result)["finished"] == 1
+
+
+def test_rule_26_a_dropped_retraction_leaves_a_finished_session_whole() -> None:
+    script = [add((0, 1), (50, 2), (100, 4)), add((50, 2, "a", -1)), add((300, 8), at=0), END]
+    options: dict[str, Any] = {"mode": "retracting", "diff": "d", "eager_retractions": True}
+    result = run(script, uc.Sessions("1 minute"), trigger=uc.AfterCount(3), allow_finish=True, **options)
+    assert shown(result) == [(0, 160, 7, 1), (300, 360, 8, 1)]
+    assert uc.local.counts(result)["finished"] == 1
+
+
+def test_rule_26_nor_does_it_merge_custom_windows() -> None:
+    def halves(times: Any) -> Any:
+        start = times - times % 30_000_000
+        return None, start, start + 30_000_000
+
+    script = [add((0, 1)), add((40, 2)), add((61, 4)), mark(60), END]
+    options: dict[str, Any] = {"mode": "retracting", "eager_retractions": True}
+    result = run(script, uc.Custom(halves, pairs), trigger=uc.AfterCount(1), allow_finish=True, **options)
+    assert shown(result) == [(0, 30, 1, 1), (60, 90, 4, 1)]
+    assert uc.local.counts(result)["finished"] == 1
+
+
 def test_rule_27_a_trigger_that_cannot_fire_on_global_is_an_error() -> None:
     for trigger in (None, uc.Repeatedly(uc.AfterWatermark()), uc.Never()):
         with pytest.raises(InvalidArgument, match="never fire"):

@@ -181,10 +181,13 @@ class _Model:
                 else:
                     inside = [w for w in held if (w.start, w.end) == (start, end)]
                 w = self.joined(key, start, end, inside)
-                gone += [old for old in inside if old is not w]
                 if w.trigger.finished:  # 26
                     self.finished += len(came)
                     continue
+                for old in inside:
+                    del self.live[old.key, old.start, old.end]
+                self.live[key, start, end] = w
+                gone += [old for old in inside if old is not w]
                 for row in came:
                     self.take_in(w, row)
                 w.came = came
@@ -201,12 +204,11 @@ class _Model:
             w.came = []
 
     def joined(self, key: Key, start: int, end: int, inside: list[Live]) -> Live:
-        """6: the window that holds these from now on."""
+        """6: the window that would hold these from now on."""
         if len(inside) == 1 and (inside[0].start, inside[0].end) == (start, end):
             return inside[0]
         w = Live(key, start, end, node(self.trigger), born_late=self.watermark >= end)
         for old in inside:
-            del self.live[old.key, old.start, old.end]
             w.rows += old.rows
             w.fresh = w.fresh or old.fresh
             w.owed += old.owed
@@ -216,7 +218,6 @@ class _Model:
             w.trigger.begin(self.now(w, "rows"))
         else:
             w.trigger = inside[0].trigger.merged([old.trigger for old in inside], self.now(w, "rows"))
-        self.live[key, start, end] = w
         return w
 
     def take_in(self, w: Live, row: Row) -> None:

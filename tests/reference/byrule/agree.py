@@ -43,9 +43,6 @@ def open_point(options: dict[str, Any]) -> str | None:
         return any(isinstance(part, kinds) for part in parts)
 
     sessions, changelog = isinstance(options["window"], uc.Sessions), options["diff"] is not None
-    merging = sessions or getattr(options["window"], "merge_windows", None) is not None
-    if merging and options["allow_finish"]:
-        return "P3"
     if has(uc.UserTrigger) and has(uc.WatermarkPercentile):
         return "P4"
     if any(isinstance(part, Restless) and part.ends for part in parts):

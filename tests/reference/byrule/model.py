@@ -208,12 +208,24 @@ class Operator:
                 live.contents += [arrival.datum for arrival in came]
                 live.news = True
                 got.append((live, [arrival.datum for arrival in came]))
-            if kept:
+            if kept and (kept := self.not_finished(key, lives, kept)):
                 got += self.reshuffle(key, [arrival.datum for arrival in kept], taken_back)
             if not self.windows[key]:
                 del self.windows[key]
         taken_back.sort(key=self.order)
         return taken_back, sorted(got, key=lambda pair: pair[0].order), sorted(duplicates, key=self.order)
+
+    def not_finished(self, key: Key, lives: dict[Window, Live], arrivals: list[Arrival]) -> list[Arrival]:
+        """rule 26 over a changelog: judged by the window that the rows make with all that they meet (D16)."""
+        kept: list[Arrival] = []
+        opened = [window for arrival in arrivals for window in arrival.windows]
+        for group in components(self.options.window, [*lives, *opened]):
+            came = [arrival for arrival in arrivals if any(window in group for window in arrival.windows)]
+            if came and self.merge(key, hull(group), [lives[w] for w in group if w in lives]).trigger.finished:
+                self.finished += len(came)
+            else:
+                kept += came
+        return sorted(kept, key=lambda arrival: arrival.place)
 
     def order(self, row: Row) -> Any:
         """rule 16: where an output row stands among those of its phase."""
