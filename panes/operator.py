@@ -115,6 +115,7 @@ class _Step:
         """Windows that got rows in this bundle, of which each batch asks alone."""
 
     def run(self) -> Stepped:
+        whole: Cells | None
         if isinstance(self.bundle, Cells):
             rows, whole = Rows.none(self.op.schema, self.bundle.bad), self.bundle
         else:
