@@ -39,7 +39,7 @@ _ABOUT = b"uncombine.parcel"
 class Parcel:
     """Some of a bundle, for one shard.
 
-    `kind` is "cells", "rows" or "marks"; cells arrived all at the same processing time `at`.
+    `kind` is "cells", "rows", "marks" or "spent" (which says only that); cells arrived all at one processing time, `at`.
     """
 
     kind: str
@@ -49,10 +49,19 @@ class Parcel:
     unassigned: int = 0
     lo: int = 0
     """Where the parcel begins in the order of the shard's parcels."""
+    spent: tuple[int, int] = (0, 0)
+    """Microseconds that the task which sent it took to read rows, and to combine them."""
 
     def pack(self) -> bytes:
         """The parcel as one Arrow IPC message."""
-        about = {"kind": self.kind, "at": self.at, "bad": self.bad, "unassigned": self.unassigned, "lo": self.lo}
+        about: dict[str, object] = {
+            "kind": self.kind,
+            "at": self.at,
+            "bad": self.bad,
+            "unassigned": self.unassigned,
+            "lo": self.lo,
+        }
+        about["spent"] = self.spent
         table = self.table.replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -65,6 +74,7 @@ class Parcel:
         """A parcel out of its message, without copying its columns."""
         table = pa.ipc.open_stream(pa.py_buffer(packed)).read_all()
         about = json.loads(table.schema.metadata[_ABOUT])
+        about["spent"] = tuple(about["spent"])
         return cls(table=table.replace_schema_metadata(None), **about)
 
 

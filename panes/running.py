@@ -121,7 +121,7 @@ def _bundles(parcels: Sequence[Parcel]) -> dict[int, _Bundle]:
             case "rows":
                 for at, part in parts(parcel.table, AT):
                     bundles.setdefault(at, _Bundle()).rows.append(part)
-            case _:
+            case "marks":
                 columns = (parcel.table[name].to_pylist() for name in ("source", "time", "at"))
                 for source, time, at in zip(*columns, strict=True):  # few: what each task saw of each source
                     told = bundles.setdefault(at, _Bundle()).marks

@@ -21,7 +21,7 @@ from ..panes.live import MAX_TIME
 from ..panes.parcels import Parcel
 from ..panes.running import Played, Running
 from .fingerprint import Fingerprint, differences
-from .tasks import LiftLive, Passing, shown
+from .tasks import LiftLive, Passing, Stopwatch, shown
 from .wire import WIRE_DDL
 
 if TYPE_CHECKING:
@@ -42,8 +42,14 @@ COUNTS = (
     "windows_held",
     "chunks",
     "state_bytes",
+    "read_us",
+    "lift_us",
+    "load_us",
+    "step_us",
+    "save_us",
 )
-"""What each shard counts in a batch; those of the state are as they are after it."""
+"""What each shard counts in a batch. Those of the state are as they are after it; those in microseconds say where time
+went: reading rows and combining them in the lifting tasks, loading the state, the step itself, and saving the state."""
 
 CLOCKS = ("watermark", "output_watermark", "processing_time")
 
@@ -142,20 +148,22 @@ class ShardProcessor(StatefulProcessor):
         return self._operator
 
     def _batch(self, shard: int, parcels: list[Parcel], now: int) -> Iterator[pd.DataFrame]:
-        task = self.task
+        task, clock = self.task, Stopwatch()
         found = self.manifest.get()
         stored = None if found is None else bytes(found[0])
         loaded = load(stored, self.log, self.operator, _CACHE)
         running, timer = (
             self._restored(loaded) if stored is not None else (task.fresh(self.operator, loaded.state), None)
         )
-        before = running.state
+        before, load_us = running.state, clock.lap()
         running, played = running.play(parcels, until=now * 1000 if now >= 0 else None)
+        step_us = clock.lap()
         due = self._timer(timer, running.next_timer) if now >= 0 else None
         manifest = save(running.state, loaded, self.log, self._extra(running, due))
         self.manifest.update((manifest,))
-        size = sum(entry_bytes(manifest))
-        yield frame(task.out(shard, played), counted(before, running, parcels, played, size))
+        about = counted(before, running, parcels, played)
+        about |= {"state_bytes": sum(entry_bytes(manifest)), "load_us": load_us, "step_us": step_us}
+        yield frame(task.out(shard, played), about | {"save_us": clock.lap()})
 
     def _timer(self, old: int | None, next_timer: int | None) -> int | None:
         """Have Spark call when something is due, at the first millisecond at which it is."""
@@ -191,8 +199,8 @@ def entry_bytes(manifest: bytes) -> Iterator[int]:
 
 
 def counted(
-    before: OperatorState, running: Running, parcels: Iterable[Parcel], played: Iterable[Played], size: int
-) -> Mapping[str, int]:
+    before: OperatorState, running: Running, parcels: Sequence[Parcel], played: Iterable[Played]
+) -> dict[str, int]:
     """What a batch of a shard comes to, in numbers."""
     state = running.state
     early = on_time = late = back = 0
@@ -225,7 +233,8 @@ def counted(
         "rows_bad": counts.bad - old.bad,
         "windows_held": len(state.windows),
         "chunks": len(state.windows.chunks) + (0 if state.atoms is None else len(state.atoms.chunks)),
-        "state_bytes": size,
+        "read_us": sum(parcel.spent[0] for parcel in parcels),
+        "lift_us": sum(parcel.spent[1] for parcel in parcels),
         "watermark": state.watermark,
         "output_watermark": state.output_watermark,
         "processing_time": running.marks.now,

@@ -22,6 +22,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class StageProgress:
     """What one grouping did in a batch, over all its shards; what it holds is as it was after the batch.
 
+    The times in microseconds are summed over tasks: reading rows, combining them, loading the state, the step, saving.
     `watermark` is that of the shard that is furthest behind, None at the beginning and at the end of time.
 
     >>> from uncombine.sparkops.progress import StageProgress
@@ -41,6 +42,11 @@ class StageProgress:
     windows_held: int = 0
     chunks: int = 0
     state_bytes: int = 0
+    read_us: int = 0
+    lift_us: int = 0
+    load_us: int = 0
+    step_us: int = 0
+    save_us: int = 0
     watermark: datetime | None = None
     output_watermark: datetime | None = None
     processing_time: datetime | None = None

@@ -84,10 +84,9 @@ class DataFrameSource(Source):
 
 
 def processing_time(at: str) -> Column:
-    """Microseconds of a column, or of the batch, the same again when the batch is repeated."""
-    if not at:
-        return F.unix_micros(F.current_timestamp())
-    return F.unix_micros(column(at).cast("timestamp"))
+    """Microseconds of a column (where it is null, of the batch), or of the batch, the same when it is repeated."""
+    batch = F.unix_micros(F.current_timestamp())
+    return F.coalesce(F.unix_micros(column(at).cast("timestamp")), batch) if at else batch
 
 
 def column(name: str) -> Column:

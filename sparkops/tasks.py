@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from time import perf_counter_ns
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +51,19 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     """What Spark hands over, with the names and types that the plan was made for, times in UTC."""
     columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+class Stopwatch:
+    """How long things took, in microseconds."""
+
+    def __init__(self) -> None:
+        self.last = perf_counter_ns()
+
+    def lap(self) -> int:
+        """Since the last lap, or the start."""
+        now = perf_counter_ns()
+        self.last, spent = now, now - self.last
+        return spent // 1000
 
 
 def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -152,19 +166,22 @@ class LiftLive:
         """Rows of a source, each with its processing time in the column `AT`."""
         strategy = self.strategy
         assert strategy is not None
-        lift = self.lift
+        lift, clock = self.lift, Stopwatch()
         for piece in pieces(tables):
+            read = clock.lap()
             at = _numbers(piece[AT])
             rows = piece.drop_columns([AT])
             if isinstance(strategy, IngressTime):
                 rows = with_time(rows, self.grouping.time, at)
             times, valid = time_column(flat(rows[self.time]))
-            valid &= times - np.minimum(int(self.grouping.max_future), MAX_TIME - at) <= at
+            valid &= times <= at + np.minimum(int(self.grouping.max_future), MAX_TIME - np.maximum(at, 0))
             marks = strategy.marks(rows, np.where(valid, times, MIN_TIME), at)
             if isinstance(strategy, Punctuated):  # a row that says nothing else is no row of the grouping's
                 said = np.asarray(rows[strategy.column].is_valid()) & np.asarray(rows[self.time].is_null())
                 rows, at = rows.filter(pa.array(~said)), at[~said]
-            yield wire_batch(self.sent(lift, rows, at, marks))
+            sent = list(self.sent(lift, rows, at, marks))
+            spent = Parcel("spent", MARKS.empty_table(), spent=(read, clock.lap())).pack()
+            yield wire_batch([*sent, (self.ids[0], 0, spent)])
 
     @property
     def lift(self) -> Lift:
