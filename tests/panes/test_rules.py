@@ -566,6 +566,14 @@ def test_rule_33_a_retraction_is_the_row_that_it_takes_back() -> None:
     assert first == back
 
 
+@pytest.mark.parametrize("eager", [False, True])
+def test_rule_33_debts_come_in_the_order_of_their_windows_whichever_was_touched_last(eager: bool) -> None:
+    script = [add((0, 1), (100, 2)), mark(60), add((50, 4))]
+    options: dict[str, Any] = {"mode": "retracting", "allowed_lateness": "1 hour", "eager_retractions": eager}
+    result = run(script, uc.Sessions("1 minute"), trigger=REPEATED, **options)
+    assert [r[:2] for r in shown(result) if r[3] < 0 and r[2] < 3] == [(0, 60), (0, 60), (100, 160)]
+
+
 def test_rule_33_eager_retractions_come_with_the_merge() -> None:
     trigger = uc.AfterWatermark(early=uc.Repeatedly(uc.AfterDelay("1 second")))
     script = [add((0, 1), at=0), add((100, 2), at=0), uc.Clock(t(5)), add((50, 4), at=5), uc.Clock(t(9))]
