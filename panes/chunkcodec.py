@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..errors import StateMismatch
 from .store import NEVER, Chunk, Index
 
 CODEC = "zstd"
 _WAKE = "wake."
+_ADDED = (_WAKE, "index.")
 _HASH, _ORDER, _SORTED = "index.hash", "index.order", "index.sorted"
 _BITS = b"b"
 _WIDTHS: dict[bytes, np.dtype[Any]] = {b"1": np.dtype("<u1"), b"2": np.dtype("<u2"), b"4": np.dtype("<u4")}
@@ -29,9 +29,9 @@ def pack(chunk: Chunk) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def unpack(value: bytes, schema: pa.Schema, hashes_of: Callable[[pa.Table], np.ndarray]) -> Chunk:
+def unpack(value: bytes, hashes_of: Callable[[pa.Table], np.ndarray]) -> Chunk:
     """A chunk back from `pack`, every row alive."""
-    table, extra = _split(_read(pa.py_buffer(value)), schema)
+    table, extra = _split(_read(pa.py_buffer(value)))
     hashes = hashes_of(table)
     return _chunk(hashes, table, _wake(extra), Index(hashes))
 
@@ -45,9 +45,9 @@ def lay_out(chunk: Chunk, file: pa.NativeFile) -> None:
     _write(table, file, pa.ipc.IpcWriteOptions())
 
 
-def mapped(buffer: pa.Buffer, schema: pa.Schema) -> Chunk:
+def mapped(buffer: pa.Buffer) -> Chunk:
     """A chunk on the memory of `lay_out`, every row alive; nothing is copied."""
-    table, extra = _split(_read(buffer), schema)
+    table, extra = _split(_read(buffer))
     hashes, order, ordered = (extra.pop(name) for name in (_HASH, _ORDER, _SORTED))
     return _chunk(hashes, table, _wake(extra), Index(hashes, order, ordered))
 
@@ -99,17 +99,10 @@ def _read(buffer: pa.Buffer) -> pa.Table:
     return pa.ipc.open_stream(pa.BufferReader(buffer)).read_all()
 
 
-def _split(table: pa.Table, schema: pa.Schema) -> tuple[pa.Table, dict[str, np.ndarray]]:
-    """The rows as their store wants them, and the other columns as numbers."""
-    names = table.column_names[: len(schema)]
-    rows = table.select(names)
-    if not rows.schema.equals(schema):
-        odd = next((f"{a} is not {b}" for a, b in zip(rows.schema, schema, strict=False) if a != b), "some are missing")
-        raise StateMismatch(
-            f"the stored windows have other columns than this pipeline keeps ({odd}): start from a new checkpoint"
-        )
-    others = table.column_names[len(schema) :]
-    return rows, {name: table[name].combine_chunks().to_numpy() for name in others}
+def _split(table: pa.Table) -> tuple[pa.Table, dict[str, np.ndarray]]:
+    """The rows as their store has them, and the columns that were added, as numbers."""
+    added = [name for name in table.column_names if name.startswith(_ADDED)]
+    return table.drop_columns(added), {name: table[name].combine_chunks().to_numpy() for name in added}
 
 
 def _wake(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

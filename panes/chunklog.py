@@ -8,11 +8,10 @@ stores it in the same transaction as the log.
 
 from __future__ import annotations
 
-import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 from uuid import uuid4
 
 import numpy as np
@@ -22,13 +21,12 @@ from ..errors import StateMismatch
 from .bundle import key_hashes
 from .chunkcache import ChunkCache
 from .chunkcodec import pack, pack_places, unpack, unpack_places
+from .manifest import Entry, Manifest, Stored
 from .operator import Operator
-from .state import Counts, OperatorState
+from .state import OperatorState
 from .store import Chunk, Index, Store
 
-VERSION = 1
 _FANOUT = 4
-_NUMBERS = ("watermark", "output_watermark", "processing_time")
 
 
 class KeyValue(Protocol):
@@ -42,33 +40,6 @@ class KeyValue(Protocol):
 
     def remove(self, id: int, /) -> None:
         """Remove the bytes under this number."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A value in the log: its number, its unguessable name for caches, and what tells that it is the right one."""
-
-    id: int
-    name: str
-    size: int
-    check: int
-    count: int
-    """Rows of the chunk, dead or alive, or places of rows that died."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A chunk in the log."""
-
-    rows: Entry
-    deaths: tuple[Entry, ...]
-    stamp: str
-    """An unguessable name for which rows are alive."""
-    alive: int
-    least: Mapping[str, int]
-    exact: bool
-    clocked: bool
-    """Whether the rows that a clock has passed are dead without being named among the deaths."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +57,7 @@ class Loaded:
     @property
     def stored_bytes(self) -> int:
         """How many bytes the log holds."""
-        return sum(entry.size for part, _ in self.stored.values() for entry in (part.rows, *part.deaths))
+        return sum(entry.size for part, _ in self.stored.values() for entry in part.entries)
 
 
 def _unguessable() -> str:
@@ -122,44 +93,27 @@ def save(
     windows = [saving.chunk(chunk, _clocks(state)) for chunk in state.windows.chunks]
     atoms = None if state.atoms is None else [saving.chunk(chunk, {}) for chunk in state.atoms.chunks]
     saving.remove_others([*windows, *(atoms or [])])
-    head = {
-        "version": VERSION,
-        "token": names(),
-        "next": saving.next_id,
-        **{name: getattr(state, name) for name in _NUMBERS},
-        "percentiles": sorted(state.percentiles.items()),
-        "counts": asdict(state.counts),
-        "windows": [asdict(part) for part in windows],
-        "atoms": None if atoms is None else [asdict(part) for part in atoms],
-    }
-    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + extra
+    return Manifest(state, names(), saving.next_id, windows, atoms, extra).written()
 
 
 def load(manifest: bytes | None, log: KeyValue, operator: Operator, cache: ChunkCache | None = None) -> Loaded:
-    """The state that was saved with this manifest, or that before any row; what the cache holds is not read."""
+    """The state that was saved with this manifest, or that before any row; what the cache holds is not read.
+
+    The operator must be of the same grouping as the one that made the state; only its columns are looked at here.
+    """
     cache = ChunkCache(0) if cache is None else cache
     state = operator.initial()
     if manifest is None:
         return Loaded(state, cache=cache)
-    text, _, extra = manifest.partition(b"\n")
-    head = json.loads(text)
-    if head["version"] != VERSION:
-        raise StateMismatch(
-            f"the state was written in format {head['version']}, and this library reads format {VERSION}: "
-            "go on with the library that wrote it, or start from a new checkpoint"
-        )
-    if (head["atoms"] is None) != (state.atoms is None):
-        raise StateMismatch(
-            "the stored state is of a pipeline with another kind of window or input: start from a new checkpoint"
-        )
-    numbers: dict[str, Any] = {name: head[name] for name in _NUMBERS}
-    state = replace(state, percentiles=dict(head["percentiles"]), counts=Counts(**head["counts"]), **numbers)
+    found = Manifest.read(manifest, state)
+    state = found.state
     reading = _Loading(log, cache, operator)
-    by_start = not operator.grouping.window.merging
-    windows = reading.store(state.windows, head["windows"], by_start, _clocks(state))
-    atoms = None if state.atoms is None else reading.store(state.atoms, head["atoms"], False, {})
+    windows = reading.store(state.windows, found.windows, _clocks(state))
+    atoms = state.atoms
+    if atoms is not None and found.atoms is not None:
+        atoms = reading.store(atoms, found.atoms, {})
     state = replace(state, windows=windows, atoms=atoms)
-    return Loaded(state, extra, head["token"], reading.stored, head["next"], cache)
+    return Loaded(state, found.extra, found.token, reading.stored, found.next_id, cache)
 
 
 def _clocks(state: OperatorState) -> dict[str, int]:
@@ -176,6 +130,15 @@ def _passed(chunk: Chunk, least: Mapping[str, int], clocks: Mapping[str, int]) -
             passed = chunk.wake[name] <= reading
             found = passed if found is None else found | passed
     return found
+
+
+def _require(found: pa.Schema, wanted: pa.Schema) -> None:
+    if not found.equals(wanted):
+        odd = [f"{field.name}: {field.type}" for field in found if field not in list(wanted)]
+        lacking = [f"{field.name}: {field.type}" for field in wanted if field not in list(found)]
+        raise StateMismatch(
+            f"the stored windows have columns {odd} where this pipeline keeps {lacking}: start from a new checkpoint"
+        )
 
 
 def _fetched(log: KeyValue, entry: Entry) -> bytes:
@@ -266,31 +229,32 @@ class _Loading:
     def __init__(self, log: KeyValue, cache: ChunkCache, operator: Operator) -> None:
         self.log, self.cache = log, cache
         self.keys = [f"key.{i}" for i in range(len(operator.shape.key_types))]
+        self.by_start = not operator.grouping.window.merging
         self.stored: dict[Index, tuple[Stored, Chunk]] = {}
 
-    def store(self, empty: Store, parts: list[dict[str, Any]], by_start: bool, clocks: Mapping[str, int]) -> Store:
-        """A store of the chunks that the manifest has; `by_start` is whether rows are found by their start too."""
-        found = [self._chunk(_stored(part), empty.schema, by_start, clocks) for part in parts]
-        return replace(empty, chunks=tuple(found))
+    def store(self, empty: Store, parts: Sequence[Stored], clocks: Mapping[str, int]) -> Store:
+        """A store of the chunks that the manifest has."""
+        return replace(empty, chunks=tuple(self._chunk(part, empty.schema, clocks) for part in parts))
 
-    def _chunk(self, part: Stored, schema: pa.Schema, by_start: bool, clocks: Mapping[str, int]) -> Chunk:
+    def _chunk(self, part: Stored, schema: pa.Schema, clocks: Mapping[str, int]) -> Chunk:
         chunk = self.cache.chunk(part.rows.name, part.stamp)
         if chunk is None:
-            chunk = self._alive(part, self._rows(part.rows, schema, by_start), clocks)
+            chunk = self._alive(part, self._rows(part.rows), clocks)
             self.cache.keep(part.rows.name, part.stamp, chunk)
+        _require(chunk.table.schema, schema)
         self.stored[chunk.index] = part, chunk
         return chunk
 
-    def _rows(self, entry: Entry, schema: pa.Schema, by_start: bool) -> Chunk:
-        found = self.cache.rows(entry.name, schema)
+    def _rows(self, entry: Entry) -> Chunk:
+        found = self.cache.rows(entry.name)
         if found is not None:
             return found
+        return self.cache.add(entry.name, unpack(_fetched(self.log, entry), self._hashes))
 
-        def hashes(table: pa.Table) -> np.ndarray:
-            keys = [table[name].combine_chunks() for name in self.keys]
-            return key_hashes(keys, table.num_rows, table["num.start"].to_numpy() if by_start else None)
-
-        return self.cache.add(entry.name, unpack(_fetched(self.log, entry), schema, hashes))
+    def _hashes(self, table: pa.Table) -> np.ndarray:
+        """The hashes by which the operator put the rows into their store."""
+        keys = [table[name].combine_chunks() for name in self.keys]
+        return key_hashes(keys, table.num_rows, table["num.start"].to_numpy() if self.by_start else None)
 
     def _alive(self, part: Stored, rows: Chunk, clocks: Mapping[str, int]) -> Chunk:
         alive = np.ones(part.rows.count, np.bool_)
@@ -308,9 +272,4 @@ class _Loading:
 
 
 def _entries(parts: Iterable[Stored]) -> dict[int, str]:
-    return {entry.id: entry.name for part in parts for entry in (part.rows, *part.deaths)}
-
-
-def _stored(found: dict[str, Any]) -> Stored:
-    deaths = tuple(Entry(**entry) for entry in found["deaths"])
-    return Stored(**{**found, "rows": Entry(**found["rows"]), "deaths": deaths})
+    return {entry.id: entry.name for part in parts for entry in part.entries}

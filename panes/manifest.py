@@ -1,0 +1,100 @@
+"""What a stored state is made of: the small part of it that is written anew each time, and says where the rest is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ..errors import StateMismatch
+from .state import Counts, OperatorState
+
+VERSION = 1
+_NUMBERS = ("watermark", "output_watermark", "processing_time")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A value in the log: its number, its unguessable name for caches, and what tells that it is the right one."""
+
+    id: int
+    name: str
+    size: int
+    check: int
+    count: int
+    """Rows of the chunk, dead or alive, or places of rows that died."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A chunk in the log."""
+
+    rows: Entry
+    deaths: tuple[Entry, ...]
+    stamp: str
+    """An unguessable name for which rows are alive."""
+    alive: int
+    least: Mapping[str, int]
+    exact: bool
+    clocked: bool
+    """Whether the rows that a clock has passed are dead without being named among the deaths."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All its values in the log."""
+        return (self.rows, *self.deaths)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Which chunks a state has, and everything of it that is not in chunks."""
+
+    state: OperatorState
+    """Without its windows and atoms."""
+    token: str
+    """New with each save."""
+    next_id: int
+    windows: Sequence[Stored]
+    atoms: Sequence[Stored] | None
+    extra: bytes
+
+    def written(self) -> bytes:
+        """The manifest as a line of JSON, and `extra` behind it."""
+        state = self.state
+        head = {
+            "version": VERSION,
+            "token": self.token,
+            "next": self.next_id,
+            **{name: getattr(state, name) for name in _NUMBERS},
+            "percentiles": sorted(state.percentiles.items()),
+            "counts": asdict(state.counts),
+            "windows": [asdict(part) for part in self.windows],
+            "atoms": None if self.atoms is None else [asdict(part) for part in self.atoms],
+        }
+        return json.dumps(head, separators=(",", ":")).encode() + b"\n" + self.extra
+
+    @classmethod
+    def read(cls, written: bytes, empty: OperatorState) -> Manifest:
+        """Back from `written`; `empty` is the operator's state before any row."""
+        text, _, extra = written.partition(b"\n")
+        head = json.loads(text)
+        if head["version"] != VERSION:
+            raise StateMismatch(
+                f"the state was written in format {head['version']}, and this library reads format {VERSION}: "
+                "go on with the library that wrote it, or start from a new checkpoint"
+            )
+        if (head["atoms"] is None) != (empty.atoms is None):
+            raise StateMismatch(
+                "the stored state is of a pipeline with another kind of window or input: start from a new checkpoint"
+            )
+        numbers: dict[str, Any] = {name: head[name] for name in _NUMBERS}
+        state = replace(empty, percentiles=dict(head["percentiles"]), counts=Counts(**head["counts"]), **numbers)
+        windows = [_stored(part) for part in head["windows"]]
+        atoms = None if head["atoms"] is None else [_stored(part) for part in head["atoms"]]
+        return cls(state, head["token"], head["next"], windows, atoms, extra)
+
+
+def _stored(found: dict[str, Any]) -> Stored:
+    deaths = tuple(Entry(**entry) for entry in found["deaths"])
+    return Stored(**{**found, "rows": Entry(**found["rows"]), "deaths": deaths})
