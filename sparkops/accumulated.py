@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,15 +71,18 @@ def accumulate(
     needed = dict.fromkeys([*keys, *(c for maker in makers.values() for c in maker.bound.columns)])
     if diff is not None:
         require_column(diff, df.columns, "diff=")
+        kind = arrow_type(df.schema[diff].dataType, f"column {diff!r}")
+        if not pa.types.is_integer(kind):
+            raise TypeMismatch(f"diff= takes an int64 column of weights, and {diff!r} is {kind}")
         needed[diff] = None
         for maker in makers.values():
             maker.require_retractable("diff= can take rows back")
     cells = _Cells(tuple(keys), makers)
 
-    def lift(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return cells.combined(cells.added(pa.table(batch), diff) for batch in batches if batch.num_rows)
+    def lift(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        return cells.combined(cells.added(table, diff) for table in tables)
 
-    lifted = _columns(df, list(needed) or df.columns[:1]).mapInArrow(lift, _schema(df, keys, makers))
+    lifted = _through(df, list(needed) or df.columns[:1], lift, _schema(df, keys, makers))
     return _gathered(lifted, keys, cells)
 
 
@@ -122,11 +125,10 @@ def merge_accumulated(df: DataFrame, by: str | Sequence[str] = (), **combiners: 
     makers = _makers(df, keys, combiners)
     cells = _Cells(tuple(keys), makers)
 
-    def lift(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return cells.combined(cells.merged(pa.table(batch)) for batch in batches if batch.num_rows)
+    def lift(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        return cells.combined(map(cells.merged, tables))
 
-    lifted = _columns(df, [*keys, *makers]).mapInArrow(lift, _schema(df, keys, makers))
-    return _gathered(lifted, keys, cells)
+    return _gathered(_through(df, [*keys, *makers], lift, _schema(df, keys, makers)), keys, cells)
 
 
 def uncombine_accumulated(
@@ -171,16 +173,17 @@ def uncombine_accumulated(
     makers = _makers(df, keys, combiners)
     for name, maker in makers.items():
         require_column(name, others.columns, "uncombine_accumulated")
-        maker_of(name, others.schema[name], maker.bound.combiner).require_same(maker, name)
+        maker.require_same(maker_of(name, others.schema[name], combiners.get(name)), name)
         maker.require_retractable("uncombine_accumulated takes rows back")
     cells = _Cells(tuple(keys), makers)
 
-    def negate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return cells.combined(cells.negated(cells.merged(pa.table(b))) for b in batches if b.num_rows)
+    def negate(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        return cells.combined(cells.negated(cells.merged(table)) for table in tables)
 
     wanted = [*keys, *makers]
-    negative = _columns(others, wanted).mapInArrow(negate, _schema(others, keys, makers))
-    return merge_accumulated(_columns(df, wanted).unionByName(negative), keys, **_given(makers))
+    negative = _through(others, wanted, negate, _schema(others, keys, makers))
+    both = df.select(*map(_quoted, wanted)).unionByName(negative)
+    return merge_accumulated(both, keys, **{name: maker.bound.combiner for name, maker in makers.items()})
 
 
 def extract_accumulated(df: DataFrame, **combiners: Combiner) -> DataFrame:
@@ -302,14 +305,35 @@ class _Cells:
 def _gathered(lifted: DataFrame, keys: Sequence[str], cells: _Cells) -> DataFrame:
     """The partial accumulators brought together by key."""
 
-    def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return cells.gathered(pa.table(batch) for batch in batches if batch.num_rows)
+    def gather(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        return cells.gathered(tables)
 
     if not keys:
-        return lifted.repartition(1).mapInArrow(gather, lifted.schema)
+        return _through(lifted.repartition(1), lifted.columns, gather, lifted.schema)
     # Sorted, the keys of a partition need not be held all at once, and Spark spills what it sorts.
     quoted = [_quoted(name) for name in keys]
-    return lifted.repartition(*quoted).sortWithinPartitions(*quoted).mapInArrow(gather, lifted.schema)
+    sorted_by_key = lifted.repartition(*quoted).sortWithinPartitions(*quoted)
+    return _through(sorted_by_key, lifted.columns, gather, lifted.schema)
+
+
+def _through(
+    df: DataFrame,
+    names: Sequence[str],
+    work: Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]],
+    schema: StructType,
+) -> DataFrame:
+    """Some columns put through a function of tables, under plain names: Spark's `mapInArrow` takes no others."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    plain = [f"_{i}" for i in range(len(schema))]
+    inner = StructType([StructField(n, f.dataType, f.nullable, f.metadata) for n, f in zip(plain, schema, strict=True)])
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tables = (pa.table(batch).rename_columns(list(names)) for batch in batches if batch.num_rows)
+        return (batch.rename_columns(plain) for batch in work(tables))
+
+    chosen = df.select(*(F.col(_quoted(name)).alias(f"_{i}") for i, name in enumerate(names)))
+    return chosen.mapInArrow(run, inner).toDF(*schema.names)
 
 
 def _keys(df: DataFrame, by: str | Sequence[str], combiners: Iterable[str] = ()) -> list[str]:
@@ -343,17 +367,9 @@ def _makers(df: DataFrame, keys: Sequence[str], combiners: Mapping[str, Combiner
     return makers
 
 
-def _given(makers: Mapping[str, Maker]) -> dict[str, Combiner]:
-    return {name: maker.bound.combiner for name, maker in makers.items()}
-
-
 def _schema(df: DataFrame, keys: Sequence[str], makers: Mapping[str, Maker]) -> StructType:
     fields = [df.schema[name] for name in keys]
     return StructType([*fields, *(StructField(n, m.spark_type, metadata=m.metadata) for n, m in makers.items())])
-
-
-def _columns(df: DataFrame, names: Sequence[str]) -> DataFrame:
-    return df.select(*map(_quoted, names))
 
 
 def _quoted(name: str) -> str:

@@ -75,7 +75,7 @@ class Maker:
     def require_same(self, other: Maker, name: str) -> None:
         """Raise `StateMismatch` unless both keep the same accumulators."""
         if self.mark != other.mark:
-            raise StateMismatch(f"column {name!r} was made by {other!r} on one side and by {self!r} on the other")
+            raise StateMismatch(f"column {name!r} was made by {self!r} on one side and by {other!r} on the other")
 
     def add(self, groups: Groups, arrays: list[pa.Array], weights: Weights = None) -> pa.Array:
         """The stored accumulators of the rows of each group."""
