@@ -123,12 +123,14 @@ def difference(script: list[Any], options: dict[str, Any]) -> str | None:
     except Exception:
         return "the model failed: " + traceback.format_exc(limit=-3)
     try:
-        signal.signal(signal.SIGALRM, _too_long)
-        signal.alarm(5)
+        # Seconds of this process, so that a busy machine is not taken for an operator that comes to no end.
+        signal.signal(signal.SIGVTALRM, _too_long)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 5)
         theirs = columnar(script, options)
-        signal.alarm(0)
     except Exception:
         return "the operator failed: " + traceback.format_exc(limit=-3)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     for i in range(max(len(ours.rows), len(theirs.rows))):
         a = ours.rows[i] if i < len(ours.rows) else None
         b = theirs.rows[i] if i < len(theirs.rows) else None
