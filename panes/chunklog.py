@@ -54,11 +54,6 @@ class Loaded:
     next_id: int = 0
     cache: ChunkCache = field(default_factory=ChunkCache)
 
-    @property
-    def stored_bytes(self) -> int:
-        """How many bytes the log holds."""
-        return sum(entry.size for part, _ in self.stored.values() for entry in part.entries)
-
 
 def _unguessable() -> str:
     return uuid4().hex

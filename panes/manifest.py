@@ -95,6 +95,26 @@ class Manifest:
         return cls(state, head["token"], head["next"], windows, atoms, extra)
 
 
+def extra_of(written: bytes) -> bytes:
+    """What the caller gave to `save` as extra, before anything else of the state is looked at.
+
+    >>> extra_of(b'{"version":1}\\nany bytes')
+    b'any bytes'
+    """
+    return written.partition(b"\n")[2]
+
+
+def bytes_of(written: bytes) -> int:
+    """How many bytes the log holds for a state.
+
+    >>> bytes_of(b'{"windows":[{"rows":{"size":7},"deaths":[{"size":2}]}],"atoms":null}\\n')
+    9
+    """
+    head = json.loads(written.partition(b"\n")[0])
+    parts = [*head["windows"], *(head["atoms"] or [])]
+    return sum(entry["size"] for part in parts for entry in (part["rows"], *part["deaths"]))
+
+
 def _stored(found: dict[str, Any]) -> Stored:
     deaths = tuple(Entry(**entry) for entry in found["deaths"])
     return Stored(**{**found, "rows": Entry(**found["rows"]), "deaths": deaths})

@@ -25,6 +25,7 @@ from uncombine.panes.chunkcache import ChunkCache
 from uncombine.panes.chunkcodec import pack_places, unpack_places
 from uncombine.panes.chunklog import Loaded, load, save
 from uncombine.panes.filecache import FileCache
+from uncombine.panes.manifest import bytes_of, extra_of
 from uncombine.panes.store import Store
 
 SECOND = 1_000_000
@@ -209,7 +210,8 @@ def test_a_state_that_is_stored_after_each_step_is_the_one_that_never_was(
         state = expected.state
         assert run.step(table, how, names, **times).equals(expected.panes)
         same_state(run.load().state, state)
-        assert run.load().extra == b"any\nbytes"
+        assert run.manifest is not None
+        assert run.load().extra == extra_of(run.manifest) == b"any\nbytes"
         # The same bytes, whatever the caches did.
         calm.step(table, "on", calm_names, **times)
         assert run.log == calm.log
@@ -273,7 +275,8 @@ def test_a_batch_writes_what_it_touched_and_not_what_is_held() -> None:
     assert more < 2 * few
     assert more < sum(map(len, run.log.values()))
     assert run.log.read < 2_000
-    assert run.load().stored_bytes == sum(map(len, run.log.values()))
+    assert run.manifest is not None
+    assert bytes_of(run.manifest) == sum(map(len, run.log.values()))
 
 
 def test_deaths_are_joined_as_they_pile_up() -> None:
