@@ -312,11 +312,15 @@ class _Step:
         root.observe(state, asked, m)
         fired = root.would_fire(state, m) & asked
         if not fired.any():
+            if root.ends_unseen:
+                root.settle(state, asked, m)
             return
         m.requests = {"percent": np.full(len(live), np.nan)}
         for name in ("clear", "accumulate"):
             m.requests[name] = np.zeros(len(live), np.bool_)
         root.fire(state, fired, m)
+        if root.ends_unseen:
+            root.settle(state, asked, m)
         last = np.zeros(len(live), np.bool_)
         if self.grouping.closing != "always":
             last |= root.done(state)

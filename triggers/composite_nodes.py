@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .leaf_nodes import fire_repeated
+from .leaf_nodes import fire_repeated, settle_repeated
 from .program import NEVER, Mask, Moment, Node, State, any_into, least_into
 
 _INT = np.dtype(np.int64)
@@ -19,7 +19,18 @@ def _fire_those_that_would(node: Node, s: State, mask: Mask, m: Moment) -> Mask:
     return firing
 
 
-class FirstOfNode(Node):
+class _Together(Node):
+    """A node whose children all see events, and that has nothing more to say when none of them has."""
+
+    def settle(self, s: State, asked: Mask, m: Moment) -> None:
+        super().settle(s, asked, m)
+        ended = asked.copy()
+        for child in self.children:
+            ended &= child.done(s)
+        self.done(s)[ended] = True
+
+
+class FirstOfNode(_Together):
     """Fires when a child would; finished when a child that fired is finished."""
 
     def would_fire(self, s: State, m: Moment) -> Mask:
@@ -34,7 +45,7 @@ class FirstOfNode(Node):
             self.done(s)[fired & child.done(s)] = True
 
 
-class AllOfNode(Node):
+class AllOfNode(_Together):
     """Fires when all children are ready: a child that would fire stays ready until the firing."""
 
     def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
@@ -106,6 +117,13 @@ class SequenceOfNode(Node):
             self.col(s, "phase")[here & child.done(s)] += 1
         self.done(s)[self.col(s, "phase") == len(self.children)] = True
 
+    def settle(self, s: State, asked: Mask, m: Moment) -> None:
+        super().settle(s, asked, m)
+        phase = self.col(s, "phase").copy()
+        for i, child in enumerate(self.children):
+            self.col(s, "phase")[asked & (phase == i) & child.done(s)] += 1
+        self.done(s)[self.col(s, "phase") == len(self.children)] = True
+
     def merge(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         name = f"{self.path}.phase"
         touched = np.zeros(len(out[name]), np.bool_)
@@ -134,6 +152,9 @@ class RepeatedlyNode(Node):
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
         fire_repeated(self.children[0], s, mask, m)
 
+    def settle(self, s: State, asked: Mask, m: Moment) -> None:
+        settle_repeated(self.children[0], s, asked, m)
+
 
 class RepeatUntilNode(Node):
     """Fires when its child or `until` does; the child is reset when it finishes; finished when `until` fires."""
@@ -147,6 +168,12 @@ class RepeatUntilNode(Node):
         ended = _fire_those_that_would(until, s, mask, m)
         fire_repeated(child, s, mask, m)
         self.done(s)[ended] = True
+
+    def settle(self, s: State, asked: Mask, m: Moment) -> None:
+        child, until = self.children
+        settle_repeated(child, s, asked, m)
+        if until.ends_unseen:
+            until.settle(s, asked, m)
 
 
 class RepeatCountNode(Node):
@@ -167,6 +194,9 @@ class RepeatCountNode(Node):
         fired = self.col(s, "fired")
         fired[mask] += 1
         self.done(s)[mask & (fired >= self.n)] = True
+
+    def settle(self, s: State, asked: Mask, m: Moment) -> None:
+        settle_repeated(self.children[0], s, asked, m)
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         np.maximum.at(self.col(out, "fired"), into[take], self.col(s, "fired")[take])

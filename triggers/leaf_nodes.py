@@ -202,6 +202,10 @@ class WatermarkNode(Node):
         if self.late is None:
             self.done(s)[passing] = True
 
+    def settle(self, s: State, asked: Mask, m: Moment) -> None:
+        for child in self.children:
+            settle_repeated(child, s, asked, m)
+
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         any_into(s, out, f"{self.path}.on_time", into, take)
         any_into(s, out, f"{self.path}.armed", into, take)
@@ -227,3 +231,9 @@ def fire_repeated(node: Node, s: State, mask: Mask, m: Moment) -> None:
     firing = mask & node.would_fire(s, m)
     node.fire(s, firing, m)
     node.reset(s, firing & node.done(s), m)
+
+
+def settle_repeated(node: Node, s: State, asked: Mask, m: Moment) -> None:
+    if node.ends_unseen:
+        node.settle(s, asked, m)
+        node.reset(s, asked & node.done(s), m)

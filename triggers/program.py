@@ -5,6 +5,7 @@ Every node of the trigger becomes a `Node` with columns of its own. One evaluati
     observe     latch what holds only at this moment (AllOf remembers which children were ready)
     would_fire  for each window, whether the node fires now
     fire        for the windows that fire, what that does to the node's state
+    settle      where parts may end without firing: reset them, or move on from them
 
 and between evaluations `on_rows` tells nodes of rows, `merge` joins the state of windows that become one, `reset`
 puts a node back to its start. Columns live in a `State` dict that the caller owns and passes in; nodes keep nothing.
@@ -76,6 +77,8 @@ class Node(ABC):
     def __init__(self, path: str, children: tuple[Node, ...] = ()) -> None:
         self.path = path
         self.children = children
+        self.ends_unseen: bool = any(child.ends_unseen for child in children)
+        """Whether a part of it may end without firing, so that it must be settled."""
 
     def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
         """Names, types and initial values of this node's columns besides `done`."""
@@ -127,6 +130,12 @@ class Node(ABC):
     @abstractmethod
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
         """The node fires in `mask`, a part of `would_fire`."""
+
+    def settle(self, s: State, asked: Mask, m: Moment) -> None:
+        """The evaluation of the windows in `asked` is over."""
+        for child in self.children:
+            if child.ends_unseen:
+                child.settle(s, asked, m)
 
     def merge(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         """Join the state of windows `take` of `s` into windows `into` of `out` (which start out fresh)."""

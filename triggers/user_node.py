@@ -21,13 +21,13 @@ class UserNode(Node):
     def __init__(self, path: str, trigger: UserTrigger) -> None:
         super().__init__(path)
         self.trigger = trigger
+        self.ends_unseen = True
 
     def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
         columns = {"memo": (_OBJECT, ""), "wants": (_OBJECT, ""), "ended": (_BOOL, False)}
         return {**columns, "event": (_INT, NEVER), "processing": (_INT, NEVER)}
 
     def on_rows(self, s: State, active: Mask, m: Moment) -> None:
-        self.col(s, "wants")[active] = ""
         if not (active & m.got).any():
             return
         for window, rows in m.arrivals().items():
@@ -41,17 +41,15 @@ class UserNode(Node):
     def observe(self, s: State, active: Mask, m: Moment) -> None:
         if m.phase == "rows":
             return
-        self.col(s, "wants")[active] = ""
         domain = "processing" if m.phase == "processing" else "event"
         due = active & (self.col(s, domain) <= m.clock(domain)) & (self.col(s, domain) != NEVER)
         for window in np.flatnonzero(due).tolist():
             ctx = self._context(s, window, m)
-            while due_now := sorted(
-                (time, tag) for tag, (time, d) in ctx.timers.items() if d == domain and time <= m.clock(domain)
-            ):
-                time, tag = due_now[0]
-                ctx.delete_timer(tag)
-                self.trigger.on_timer(tag, time, ctx)
+            due_now = [(t, tag) for tag, (t, d) in ctx.timers.items() if d == domain and t <= m.clock(domain)]
+            for time, tag in sorted(due_now):
+                if ctx.timers.get(tag) == (time, domain):
+                    ctx.delete_timer(tag)
+                    self.trigger.on_timer(tag, time, ctx)
             self._keep(s, window, ctx)
 
     def would_fire(self, s: State, m: Moment) -> Mask:
@@ -65,6 +63,11 @@ class UserNode(Node):
         self.done(s)[mask & self.col(s, "ended")] = True
         wants[mask] = ""
 
+    def settle(self, s: State, asked: Mask, m: Moment) -> None:
+        # What it wanted counts in this evaluation only; that it wants no more, after it.
+        self.col(s, "wants")[asked] = ""
+        self.done(s)[asked & self.col(s, "ended")] = True
+
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         sources: dict[int, list[TriggerContext]] = {}
         for window in np.flatnonzero(take).tolist():
@@ -75,6 +78,8 @@ class UserNode(Node):
             self._keep(out, window, ctx)
 
     def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
+        if domain not in ("event", "processing"):
+            return np.full(len(self.done(s)), NEVER)
         return np.where(self.done(s), NEVER, self.col(s, domain))
 
     def _context(self, s: State, window: int, m: Moment, start: bool = True) -> TriggerContext:
@@ -92,5 +97,3 @@ class UserNode(Node):
             self.col(s, "wants")[window] = ctx.fired
         if ctx.finished:
             self.col(s, "ended")[window] = True
-            if ctx.fired is None:
-                self.done(s)[window] = True

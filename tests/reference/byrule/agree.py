@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import uncombine as uc
 from reference.byrule.runner import Result, run
-from reference.byrule.transcripts import NOON, SCHEMA, Restless, shrink, transcripts
+from reference.byrule.transcripts import NOON, SCHEMA, shrink, transcripts
 from uncombine.triggers.language import walk
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -43,10 +43,6 @@ def open_point(options: dict[str, Any]) -> str | None:
         return any(isinstance(part, kinds) for part in parts)
 
     sessions, changelog = isinstance(options["window"], uc.Sessions), options["diff"] is not None
-    if has(uc.UserTrigger) and has(uc.WatermarkPercentile):
-        return "P4"
-    if any(isinstance(part, Restless) and part.ends for part in parts):
-        return "P5"
     if changelog and sessions and (has(uc.UserTrigger) or options["timestamp"] in ("earliest", "latest")):
         return "P6"
     return None

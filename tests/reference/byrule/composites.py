@@ -86,6 +86,10 @@ class FirstOf(Composite):
     def fired(self, firing: list[Node], now: Now) -> None:
         self.finished = any(child.finished for child in firing)  # rule 23
 
+    def close(self, now: Now) -> None:
+        super().close(now)
+        self.finished = self.finished or all(child.finished for child in self.children)  # D25
+
 
 class AllOf(Composite):
     def __init__(self, spec: Any) -> None:
@@ -118,6 +122,10 @@ class AllOf(Composite):
         self.stays = [False for _ in self.children]
         self.finished = all(child.finished for child in self.children)  # rule 23
         return asked
+
+    def close(self, now: Now) -> None:
+        super().close(now)
+        self.finished = self.finished or all(child.finished for child in self.children)  # D25
 
     def merged(self, sources: Sequence[Self], now: Now) -> None:
         super().merged(sources, now)

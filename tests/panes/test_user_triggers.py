@@ -1,0 +1,91 @@
+"""Triggers of the user's own in trees with others, over windows that merge and fall apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import uncombine as uc
+
+MINUTE = 60_000_000
+
+
+def bundle(*rows: tuple[int, int]) -> uc.Elements:
+    """Rows of (seconds, x), or (seconds, x, diff)."""
+    return uc.Elements([{"ts": row[0] * 1_000_000, "x": row[1], "d": [*row, 1][2]} for row in rows])
+
+
+def steps(trigger: uc.Trigger, script: list[Any], **options: Any) -> list[int]:
+    """The entries of the script that bring a pane; windows are a minute wide and stay for an hour."""
+    settings = {"window": uc.Fixed("1 minute"), "allowed_lateness": "1 hour", "closing": "never", "n": uc.Count()}
+    panes = uc.local.run(script, trigger=trigger, allow_finish=True, **{**settings, **options})
+    return panes["step"].to_pylist()
+
+
+@dataclass(frozen=True, repr=False)
+class Says(uc.UserTrigger):
+    """Does as the rows tell: fires for x = 1, ends for x = 2, both for x = 3."""
+
+    def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
+        if row["x"] & 1:
+            ctx.fire()
+        if row["x"] & 2:
+            ctx.finish()
+
+
+def says(*values: int) -> list[Any]:
+    """A bundle of one row for each value."""
+    return [bundle((0, x)) for x in values]
+
+
+def test_a_user_trigger_and_a_percentile_in_one_tree() -> None:
+    script = [bundle((0, 0)), uc.Watermark(2 * MINUTE), bundle((0, 1))]
+    assert steps(uc.FirstOf(uc.Repeatedly(uc.WatermarkPercentile(50)), Says()), script) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "values", "panes"),
+    [
+        (Says(), [1, 2, 1], [0]),
+        (uc.Repeatedly(Says()), [1, 2, 1, 3, 1], [0, 2, 3, 4]),
+        (uc.AfterWatermark(early=Says()), [2, 1, 2, 1], [1, 3]),
+        (uc.RepeatUntil(Says(), uc.Never()), [2, 1], [1]),
+        (uc.RepeatCount(Says(), 2), [1, 2, 1, 1], [0, 2]),
+        (uc.SequenceOf(Says(), uc.AfterCount(2)), [2, 0, 0, 0], [2]),
+        (uc.AllOf(Says(), uc.AfterCount(2)), [2, 0, 0], [1]),
+        (uc.Repeatedly(uc.AllOf(Says(), Says())), [2, 1, 2, 1], [1, 3]),
+        (uc.Repeatedly(uc.FirstOf(Says(), Says())), [2, 1], [1]),
+        (uc.Repeatedly(uc.FirstOf(Says(), uc.AfterCount(3))), [2, 1, 0, 1], [2, 3]),
+    ],
+)
+def test_what_ends_without_firing_is_reset_or_moved_on_from(
+    trigger: uc.Trigger, values: list[int], panes: list[int]
+) -> None:
+    assert steps(trigger, says(*values)) == panes
+
+
+def test_after_the_end_a_trigger_that_ended_unseen_late_starts_anew() -> None:
+    script = [*says(0), uc.Watermark(MINUTE), *says(2, 1)]
+    assert steps(uc.AfterWatermark(late=Says()), script) == [1, 3]
+
+
+@dataclass(frozen=True, repr=False)
+class Again(uc.UserTrigger):
+    """Fires by a timer that sets itself anew for an instant that has come."""
+
+    def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
+        ctx.set_timer("t", window[1], "event")
+
+    def on_timer(self, tag: str, time: int, ctx: uc.TriggerContext) -> None:
+        ctx.state["calls"] = ctx.state.get("calls", 0) + 1
+        if ctx.state["calls"] < 3:
+            ctx.set_timer("t", time, "event")
+        if ctx.state["calls"] == 2:
+            ctx.fire()
+
+
+def test_a_timer_set_by_a_callback_is_of_a_later_asking() -> None:
+    script = [bundle((0, 0)), uc.Watermark(MINUTE), uc.Watermark(MINUTE + 1), uc.Watermark(MINUTE + 2)]
+    assert steps(Again(), script) == [2]
