@@ -9,6 +9,7 @@ import pyarrow.types as pt
 from ..windows.times import UTC_MICROS
 
 _ZONED = r"[T ]\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)$"
+_TIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?$"
 _TOO_FINE = r"(\.\d{6})\d+"
 
 
@@ -118,3 +119,12 @@ def from_text(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
     zoned, none = pc.match_substring_regex(column, _ZONED), pa.scalar(None, pa.string())
     plain = pc.if_else(zoned, none, column).cast(pa.timestamp("us")).cast(to)
     return pc.coalesce(plain, pc.if_else(zoned, column, none).cast(UTC_MICROS).cast(to))
+
+
+def with_times(table: pa.Table) -> pa.Schema:
+    """The table's schema, columns of texts that all are instants being instants."""
+    fields = []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        times = pt.is_string(field.type) and pc.all(pc.match_substring_regex(column, _TIME)).as_py()
+        fields.append(field.with_type(UTC_MICROS) if times else field)
+    return pa.schema(fields)

@@ -80,7 +80,7 @@ class Split:
 def unreadable(path: str, error: BaseException) -> UnreadableFile:
     """The error that names a file that Arrow cannot read, and what to do; lack of memory is raised as it is."""
     remedy = "write it again, or read past such files with on_bad_file='skip'"
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError | pa.ArrowCancelled):
         raise error
     if isinstance(error, FileNotFoundError):
         return UnreadableFile(

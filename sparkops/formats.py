@@ -15,7 +15,7 @@ import pyarrow.json as pajson
 import pyarrow.types as pt
 
 from ..errors import InvalidArgument, nearest, require_options
-from .conform import from_text
+from .conform import from_text, with_times
 
 NAMES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow", "ipc": "arrow", "csv": "csv", "json": "json"}
 """The formats, with what else they are called."""
@@ -214,7 +214,7 @@ class JsonSource:
         self.system, self.path, self.wanted = system, path, schema
         if schema is None:
             block = next(self._blocks(HEAD), b"")
-            schema = pajson.read_json(pa.BufferReader(block), read_options=_whole(block)).schema
+            schema = with_times(pajson.read_json(pa.BufferReader(block), read_options=_whole(block)))
         # A field that a line does not have is null there, so that every column is in every file.
         self.schema: pa.Schema = schema
 
@@ -242,7 +242,7 @@ class JsonSource:
         """The rows, each column parsed as what the schema says."""
         assert self.wanted is not None
         fields = [self.wanted.field(name) for name in columns]
-        fields = [field.with_type(pa.string()) if pt.is_date(field.type) else field for field in fields]
+        fields = [f.with_type(pa.string()) if pt.is_date(f.type) or pt.is_timestamp(f.type) else f for f in fields]
         parse = pajson.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
         empty = True
         for block in self._blocks(BLOCK):

@@ -66,12 +66,19 @@ def read(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], Non
     for table in _pieces(fmt, splits, bad):
         for piece in _bounded(table):
             if held and (rows + piece.num_rows > ROWS or size + piece.nbytes > BYTES):
-                yield pa.concat_tables(held)
+                yield _joined(held, rows)
                 held, rows, size = [], 0, 0
             held.append(piece)
             rows, size = rows + piece.num_rows, size + piece.nbytes
     if held:
-        yield pa.concat_tables(held)
+        yield _joined(held, rows)
+
+
+def _joined(tables: list[pa.Table], rows: int) -> pa.Table:
+    if tables[0].num_columns:
+        return pa.concat_tables(tables)
+    # Tables without columns lose their rows when they are put together.
+    return pa.table({"": pa.nulls(rows)}).select([])
 
 
 def _pieces(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None]) -> Iterator[pa.Table]:
