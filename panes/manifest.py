@@ -96,18 +96,18 @@ class Manifest:
 
 
 def extra_of(written: bytes) -> bytes:
-    """What the caller gave to `save` as extra, before anything else of the state is looked at.
+    r"""What the caller gave to `save` as extra, before anything else of the state is looked at.
 
-    >>> extra_of(b'{"version":1}\\nany bytes')
+    >>> extra_of(b'{"version":1}\nany bytes')
     b'any bytes'
     """
     return written.partition(b"\n")[2]
 
 
 def bytes_of(written: bytes) -> int:
-    """How many bytes the log holds for a state.
+    r"""How many bytes the log holds for a state.
 
-    >>> bytes_of(b'{"windows":[{"rows":{"size":7},"deaths":[{"size":2}]}],"atoms":null}\\n')
+    >>> bytes_of(b'{"windows":[{"rows":{"size":7},"deaths":[{"size":2}]}],"atoms":null}\n')
     9
     """
     head = json.loads(written.partition(b"\n")[0])
