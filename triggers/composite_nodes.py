@@ -166,7 +166,7 @@ class RepeatUntilNode(Node):
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
         child, until = self.children
         ended = _fire_those_that_would(until, s, mask, m)
-        fire_repeated(child, s, mask, m)
+        fire_repeated(child, s, mask & child.would_fire(s, m), m)
         self.done(s)[ended] = True
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:

@@ -228,9 +228,9 @@ class WatermarkNode(Node):
 
 
 def fire_repeated(node: Node, s: State, mask: Mask, m: Moment) -> None:
-    firing = mask & node.would_fire(s, m)
-    node.fire(s, firing, m)
-    node.reset(s, firing & node.done(s), m)
+    # Not asked again whether it would: under AllOf it may have been ready since an earlier evaluation.
+    node.fire(s, mask, m)
+    node.reset(s, mask & node.done(s), m)
 
 
 def settle_repeated(node: Node, s: State, asked: Mask, m: Moment) -> None:

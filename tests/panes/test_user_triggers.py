@@ -89,3 +89,11 @@ class Again(uc.UserTrigger):
 def test_a_timer_set_by_a_callback_is_of_a_later_asking() -> None:
     script = [bundle((0, 0)), uc.Watermark(MINUTE), uc.Watermark(MINUTE + 1), uc.Watermark(MINUTE + 2)]
     assert steps(Again(), script) == [2]
+
+
+def test_a_repeated_child_that_stayed_ready_fires_with_its_parent() -> None:
+    first, second = (uc.OnPunctuation(uc.col("x") == x) for x in (1, 2))
+    trigger = uc.Repeatedly(uc.AllOf(uc.Repeatedly(uc.SequenceOf(first, second)), uc.AfterCount(2)))
+    assert steps(trigger, says(1, 0, 1, 0, 2)) == [1, 4]
+    counted = uc.AllOf(uc.AfterWatermark(early=uc.SequenceOf(first, second)), uc.AfterCount(2))
+    assert steps(uc.Repeatedly(counted), says(1, 0, 1, 0, 2)) == [1, 4]
