@@ -14,7 +14,7 @@ from .windows import *
 
 __version__ = "0.1.0"
 
-ON_SPARK = ("flow", "progress", "session", "watch")
+ON_SPARK = ("files", "flow", "progress", "session", "watch")
 """What is there only where pyspark is; part of the face, and yet not of `from uncombine import *`."""
 
 __all__ = [

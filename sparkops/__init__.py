@@ -13,6 +13,7 @@ if find_spec("pyspark") is None:
 
 from .accumulated import accumulate, extract_accumulated, merge_accumulated, uncombine_accumulated
 from .accumulators import add_udf, extract_udf, merge_udf, uncombine_udf
+from .files import files
 from .flow import Flow, flow
 from .progress import Progress, StageProgress, progress, watch
 from .session import session
@@ -28,6 +29,7 @@ __all__ = [
     "as_pandas_udf",
     "extract_accumulated",
     "extract_udf",
+    "files",
     "flow",
     "merge_accumulated",
     "merge_udf",

@@ -1,0 +1,214 @@
+"""Files read by the lift tasks themselves: Spark lists and tracks them, and their rows never enter the JVM."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+
+from ..combiners.aggregate import flat
+from ..combiners.expressions import Expr
+from ..errors import InvalidArgument
+from ..panes.parcels import AT
+from ..panes.strategies import Strategy
+from ..windows import time_column
+from .flow import Flow, flow_of
+from .reading import FileFormat, Split, describe, read, splits
+from .sources import Source, Task, processing_time
+from .wire import WIRE_DDL, wire_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LISTED = "path string, modificationTime timestamp, length bigint, content binary"
+"""The fixed schema of Spark's source of whole files; of its columns only the path is asked for, so none is read."""
+
+_GIVEN = pa.schema([("path", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
+
+LARGE = 128 << 20
+"""Files beyond this many bytes are read in parts by several tasks."""
+
+SKIPPED = "uncombine files"
+"""What the number of skipped files goes by among a query's observed metrics."""
+
+
+def files(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    format: str | None = None,
+    *,
+    time: str = "ts",
+    watermark: Strategy | str | None = None,
+    schema: pa.Schema | None = None,
+    diff: str | None = None,
+    processing_time: str | None = None,
+    replay: bool = False,
+    close_at_end: bool = False,
+    wake: bool = True,
+    shards: int | None = None,
+    streaming: bool = False,
+    max_files_per_batch: int | None = None,
+    filter: Expr | None = None,
+    on_bad_file: str = "error",
+    on_missing_column: str = "error",
+    **options: Any,
+) -> Flow:
+    """A flow over files, which the tasks that combine their rows read themselves, with pyarrow.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    path
+        A folder, a file, a pattern, or several of them. Folders called `key=value` below it are columns.
+    format
+        "parquet", "arrow" (also Feather), "csv" or "json" (a row a line); told from the names of the files if not
+        given.
+    schema
+        The columns and their types; those of one of the files if not given.
+    streaming
+        Whether files that appear later are read too, each once, as Spark's file source tracks them.
+    max_files_per_batch
+        In a stream: how many new files a batch takes at most.
+    filter
+        An expression for the rows to read, which spares reading parts of files that cannot have any.
+    on_bad_file
+        What to do about a file that cannot be read: "error" or "skip".
+    on_missing_column
+        What to do about a file without one of the columns: "error", or "null" for a column of nulls.
+    time, watermark, diff, processing_time, replay, close_at_end, wake, shards
+        As for `flow`.
+    **options
+        Of the format: for csv delimiter=, quote_char=, header=, null_values=.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, uncombine as uc
+    >>> folder = tempfile.mkdtemp()
+    >>> rows = pa.table({"ts": pa.array([0, 61_000_000], pa.timestamp("us", "UTC")), "score": [3, 4]})
+    >>> pq.write_table(rows, f"{folder}/scores.parquet")
+    >>> totals = uc.files(uc.session(), folder).window(uc.Fixed("1 minute")).combine(total=uc.Sum("score"))
+    >>> [row.total for row in totals.df.orderBy("window").collect()]
+    [3, 4]
+    """
+    if max_files_per_batch is not None and not streaming:
+        raise InvalidArgument("max_files_per_batch= is for streaming=True: a bounded flow reads all the files")
+    paths = [path] if isinstance(path, str) else list(path)
+    described = describe(
+        paths,
+        format,
+        schema,
+        filter=filter,
+        on_bad_file=on_bad_file,
+        on_missing_column=on_missing_column,
+        options=options,
+    )
+    source = FilesSource(spark, tuple(paths), described, streaming, max_files_per_batch)
+    return flow_of(
+        source,
+        time,
+        watermark,
+        diff=diff,
+        processing_time=processing_time,
+        replay=replay,
+        close_at_end=close_at_end,
+        wake=wake,
+        shards=shards,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FilesSource(Source):
+    """Files of one format."""
+
+    spark: SparkSession
+    paths: tuple[str, ...]
+    format: FileFormat
+    streaming: bool
+    max_files_per_batch: int | None
+
+    @property
+    def schema(self) -> pa.Schema:  # type: ignore[override]
+        return self.format.schema
+
+    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any) -> DataFrame:
+        known = self.format.schema.names
+        wanted = [name for name in columns if name in known]
+        if at and at not in wanted:
+            wanted.append(at)
+        reading = ReadFiles(replace(self.format, columns=tuple(wanted)), task, tuple(columns), at)
+        listed = self._stream() if self.streaming else self._given()
+        if at is not None:
+            listed = listed.withColumn(AT, processing_time(""))
+        if schema != WIRE_DDL or self.format.on_bad_file == "error":
+            return listed.mapInArrow(reading, schema)
+        packed = listed.mapInArrow(reading, schema)
+        skipped = F.coalesce(F.sum((F.col("lo") < 0).cast("bigint")), F.lit(0))
+        return packed.observe(SKIPPED, skipped.alias("files_skipped")).where("lo >= 0")
+
+    def _stream(self) -> DataFrame:
+        reader = self.spark.readStream.format("binaryFile").schema(_LISTED)
+        if self.max_files_per_batch is not None:
+            reader = reader.option("maxFilesPerTrigger", self.max_files_per_batch)
+        if len(self.paths) > 1:
+            raise InvalidArgument("a stream reads one folder or pattern: give one, such as '/data/*/2016'")
+        none = F.lit(None).cast("bigint")
+        return reader.load(self.paths[0]).select("path", none.alias("first"), none.alias("last"))
+
+    def _given(self) -> DataFrame:
+        """The files that are there now, large ones in parts, listed by Spark as it lists its own."""
+        listed = self.spark.read.format("binaryFile").schema(_LISTED).load(list(self.paths))
+        found = listed.select("path", "length").collect()
+        parts: list[Split] = []
+        for row in sorted(found):
+            parts += splits(self.format, row.path, LARGE) if row.length > LARGE else [Split(row.path)]
+        columns = [[getattr(part, name) for part in parts] for name in _GIVEN.names]
+        return self.spark.createDataFrame(pa.table(columns, schema=_GIVEN))
+
+    def describe(self) -> str:
+        return f"{self.format.format} files at {', '.join(self.paths)}, read by the tasks that combine their rows"
+
+
+@dataclass(frozen=True)
+class ReadFiles:
+    """A task over the rows of the files that Spark names."""
+
+    format: FileFormat
+    task: Task
+    columns: tuple[str, ...]
+    at: str | None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        skipped: list[str] = []
+
+        def bad(path: str, reason: str) -> None:
+            skipped.append(path)
+            sys.stderr.write(f"skipped: {reason}\n")
+
+        yield from self.task(self._tables(batches, bad))
+        if skipped:
+            yield wire_batch((0, -1, path.encode()) for path in skipped)
+
+    def _tables(self, batches: Iterable[pa.RecordBatch], bad: Any) -> Iterator[pa.Table]:
+        wanted = [name for name in self.columns if name in self.format.schema.names]
+        for batch in batches:
+            columns = (batch.column(i).to_pylist() for i in range(3))
+            parts = [Split(*part) for part in zip(*columns, strict=True)]  # few: a file each
+            batch_time = batch.column(3)[0].as_py() if self.at is not None else 0
+            for table in read(self.format, parts, bad):
+                rows = table.select(wanted)
+                if self.at is not None:
+                    rows = rows.append_column(AT, pa.array(self._times(table, batch_time)))
+                yield rows
+
+    def _times(self, table: pa.Table, batch_time: int) -> np.ndarray:
+        """When each row came: what its column says, or, where that is null, when the batch did."""
+        if not self.at:
+            return np.full(table.num_rows, batch_time)
+        times, valid = time_column(flat(table[self.at]))
+        return np.where(valid, times, batch_time)
