@@ -6,10 +6,10 @@ ORACLE := out/oracle
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo test lint types format bench soak oracle docs clean
+.PHONY: help .venv demo test lint types format bench bench-spark bench-stream soak oracle docs clean
 
 help:
-	@echo "make demo | test | lint | types | format | bench | soak | oracle | docs | clean"
+	@echo "make demo | test | lint | types | format | bench | bench-spark | bench-stream | soak | oracle | docs | clean"
 
 .venv: $(READY)
 
@@ -49,6 +49,12 @@ format: .venv
 
 bench: .venv
 	$(BIN)/python benchmarks/run.py
+
+bench-spark: .venv
+	$(BIN)/python benchmarks/run.py spark
+
+bench-stream: .venv
+	$(BIN)/python benchmarks/run.py streams
 
 soak: .venv
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "soak or not spark" $(PYTEST_ARGS)

@@ -65,6 +65,20 @@ def pair(
     return Row(what, statistics.median(times[0]), statistics.median(times[1]), target, against)
 
 
+def wall(
+    what: str, ours: Callable[[], Any], other: Callable[[], Any], against: str, target: float | None, runs: int = 5
+) -> Row:
+    """As `pair`, by the clock on the wall: for work that other processes do. The machine should be idle."""
+    ours(), other()
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(runs):
+        for call, kept in zip((ours, other), times, strict=True):
+            start = time.perf_counter()
+            call()
+            kept.append(time.perf_counter() - start)
+    return Row(what, statistics.median(times[0]), statistics.median(times[1]), target, against, "s")
+
+
 def memory(prepare: Callable[[int], Any], work: Callable[[Any], Any], rows: int) -> int:
     """The bytes that `work(prepare(rows))` adds to what a fresh process held before it, at most at any time.
 
@@ -96,5 +110,6 @@ def table(rows: Iterator[Row]) -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|---|---|"
     for row in rows:
         target = "" if row.target is None else f"{row.target:g}"
-        numbers = f"{row.ours:.1f} {row.unit} | {row.other:.1f} {row.unit} | {row.ratio:.2f}"
+        digits = 2 if row.unit == "s" else 1
+        numbers = f"{row.ours:.{digits}f} {row.unit} | {row.other:.{digits}f} {row.unit} | {row.ratio:.2f}"
         yield f"| {row.what} | {numbers} | {target} | {row.kept} | {row.against} |"

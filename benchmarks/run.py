@@ -1,4 +1,4 @@
-"""Measures suites and prints their tables: `python benchmarks/run.py [combiners] [panes] [--write]`.
+"""Measures suites and prints their tables: `python benchmarks/run.py [combiners] [panes] [spark] [streams] [--write]`.
 
 A suite is a module beside this one whose function `rows` yields what it measured, each row a ratio of two things
 done in turn in the same run. With --write the tables go into README.md.
@@ -15,7 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SUITES = ("combiners", "panes")
+SUITES = {"combiners": True, "panes": True, "spark": False, "streams": False}
+"""Whether a suite runs on one pinned thread; Spark takes two cores."""
 sys.path.insert(0, str(HERE))
 
 from harness import one_thread, table  # noqa: E402
@@ -24,15 +25,19 @@ from harness import one_thread, table  # noqa: E402
 def main() -> None:
     """Run the suites named, or all of them."""
     parser = argparse.ArgumentParser(description="Measure, in ratios.")
-    parser.add_argument("suites", nargs="*", metavar="suite", help=f"of {', '.join(SUITES)}; all if none is named")
+    parser.add_argument(
+        "suites", nargs="*", metavar="suite", help=f"of {', '.join(SUITES)}; those without Spark if none is named"
+    )
     parser.add_argument("--write", action="store_true", help="put the tables into benchmarks/README.md")
     chosen = parser.parse_args()
     unknown = [name for name in chosen.suites if name not in SUITES]
     if unknown:
         parser.error(f"there is no suite {unknown[0]!r}: choose among {', '.join(SUITES)}")
-    one_thread()
-    for name in chosen.suites or SUITES:
-        lines = [f"Measured with {_versions()}, one thread of {platform.machine()}.", ""]
+    for name in chosen.suites or [name for name, pinned in SUITES.items() if pinned]:
+        if SUITES[name]:
+            one_thread()
+        place = "one thread" if SUITES[name] else "two cores"
+        lines = [f"Measured with {_versions()}, {place} of {platform.machine()}.", ""]
         print(f"\n# {name}\n\n{lines[0]}\n", flush=True)
         for line in table(importlib.import_module(name).rows()):
             lines.append(line)
@@ -42,7 +47,7 @@ def main() -> None:
 
 
 def _versions() -> str:
-    libraries = [f"{name} {version(name)}" for name in ("numpy", "pandas", "pyarrow")]
+    libraries = [f"{name} {version(name)}" for name in ("numpy", "pandas", "pyarrow", "pyspark")]
     return f"Python {platform.python_version()}, {', '.join(libraries)}"
 
 

@@ -1,0 +1,31 @@
+"""Parquet files to measure on: rows of a key, a time and values, in order of time as logs are."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+START = 1_700_000_040_000_000  # a whole minute
+
+
+def files(rows: int, keys: int, count: int = 6, seconds: int = 720) -> str:
+    """A folder of `count` files with `rows` rows in all, over so much event time."""
+    folder = Path(tempfile.mkdtemp(prefix="uncombine-bench-"))
+    rng = np.random.default_rng(1)
+    each, micros = rows // count, seconds * 1_000_000 // count
+    for i in range(count):
+        times = np.sort(rng.integers(START + i * micros, START + (i + 1) * micros, each))
+        table = pa.table(
+            {
+                "k": rng.integers(0, keys, each),
+                "ts": pa.array(times, pa.timestamp("us", "UTC")),
+                "v": rng.integers(0, 1000, each),
+                "x": rng.normal(0, 1e3, each),
+            }
+        )
+        pq.write_table(table, folder / f"part-{i}.parquet")
+    return str(folder)

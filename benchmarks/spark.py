@@ -1,0 +1,103 @@
+"""Bounded data on Spark against Spark's own aggregation, over the same files and with the same columns out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from datasets import files
+from harness import Row, wall
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import uncombine as uc
+from uncombine.sparkops.routes import FinalPanes
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find this folder
+
+ROWS = 6_000_000
+SUMS = {"s": uc.Sum("v"), "c": uc.Count()}
+NATIVE = "native groupBy(key, window)"
+
+
+def rows() -> Iterator[Row]:
+    spark = uc.session("benchmarks", cores=2)
+    for keys, what in ((100_000, "100 k keys"), (100, "100 keys"), (3_000_000, "3 M keys")):
+        yield from fixed(spark, files(ROWS, keys), what, few=keys == 100)
+    path = files(ROWS, 100_000)
+    yield from sessions(spark, path)
+    yield from others(spark, path)
+
+
+def fixed(spark: SparkSession, path: str, what: str, few: bool) -> Iterator[Row]:
+    df = spark.read.parquet(path)
+    window = uc.Fixed("1 minute")
+    native = done(df.groupBy("k", F.window("ts", "1 minute")).agg(F.sum("v"), F.count("*")))
+    yield wall(f"sum, count by minute, {what}: files", done(of_files(spark, path, window)), native, NATIVE, 1 / 2)
+    yield wall(f"sum, count by minute, {what}: DataFrame, lowered", done(of_df(df, window)), native, NATIVE, 1 / 0.95)
+    packed = done(merged(df, window))
+    yield wall(f"sum, count by minute, {what}: DataFrame, not lowered", packed, native, NATIVE, 1 / 0.75)
+    if few:
+        floor = done(df.select("k", "ts", "v").mapInArrow(nothing, "k bigint"))
+        yield wall(f"the same, {what}", packed, floor, "mapInArrow that does nothing", 1 / 0.85)
+
+
+def sessions(spark: SparkSession, path: str) -> Iterator[Row]:
+    df = spark.read.parquet(path)
+    window = uc.Sessions("30 seconds")
+    native = done(df.groupBy("k", F.session_window("ts", "30 seconds")).agg(F.sum("v"), F.count("*")))
+    against = "native session_window"
+    yield wall("sessions, 30 s, 100 k keys: DataFrame", done(of_df(df, window)), native, against, 1 / 3, runs=3)
+    yield wall("sessions, 30 s, 100 k keys: files", done(of_files(spark, path, window)), native, against, 1 / 6, runs=3)
+
+
+def others(spark: SparkSession, path: str) -> Iterator[Row]:
+    df = spark.read.parquet(path)
+    total = uc.sparkops.as_pandas_udf(uc.Sum("v"), df.schema)
+    one = spark.read.parquet(f"{path}/part-0.parquet")
+    grouped = done(one.groupBy("k").agg(total("v")))
+    ours = done(uc.sparkops.combine_per_key(one, "k", s=uc.Mean("v")))
+    yield wall("by key, 1 M rows, 100 k keys", ours, grouped, "a grouped-agg pandas UDF", 1 / 10, runs=3)
+    per_key = partial(per_file_key, spark, path)
+    fast, exact = done(per_key(s=uc.Sum("x"))), done(per_key(s=uc.Sum("x", exact=True)))
+    yield wall("exact float sum by key: files", exact, fast, "the fast form", 2)
+    for name, combiner, native in (
+        ("median", uc.Median("x"), F.expr("percentile(x, 0.5)")),
+        ("count distinct", uc.CountDistinct("v"), F.countDistinct("v")),
+    ):
+        theirs = done(df.groupBy("k").agg(native))
+        frame = done(uc.sparkops.combine_per_key(df, "k", r=combiner))
+        yield wall(f"{name} by key, 100 k keys: DataFrame", frame, theirs, "native", 1 / 2, runs=3)
+        yield wall(f"{name} by key, 100 k keys: files", done(per_key(r=combiner)), theirs, "native", 1 / 2, runs=3)
+
+
+def of_files(spark: SparkSession, path: str, window: Any) -> DataFrame:
+    flow = uc.files(spark, path).window(window).combine(by="k", **SUMS)
+    return flow.df.select("k", "window", "s", "c")
+
+
+def per_file_key(spark: SparkSession, path: str, **combiners: Any) -> DataFrame:
+    flow = uc.files(spark, path).window(uc.Global()).combine(by="k", **combiners)
+    return flow.df.select("k", *combiners)
+
+
+def of_df(df: DataFrame, window: Any) -> DataFrame:
+    return uc.flow(df).window(window).combine(by="k", **SUMS).df.select("k", "window", "s", "c")
+
+
+def merged(df: DataFrame, window: Any) -> DataFrame:
+    flow = uc.flow(df).window(window).combine(by="k", **SUMS)
+    return FinalPanes(flow, "to be measured").df().select("k", "window", "s", "c")
+
+
+def nothing(batches: Iterator[Any]) -> Iterator[Any]:
+    for batch in batches:
+        yield batch.slice(0, 0).select([0])
+
+
+def done(df: DataFrame) -> Callable[[], None]:
+    """Have Spark make every row and every column of it, and keep none."""
+    return lambda: df.write.format("noop").mode("overwrite").save()

@@ -1,0 +1,160 @@
+"""Micro-batches of a million rows against Spark's own streaming aggregation, the time of a batch in milliseconds."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datasets import START, files
+from harness import Row
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+import uncombine as uc
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find this folder
+
+SCHEMA = "k bigint, ts timestamp, v bigint"
+LAG = uc.BoundedLag("30 seconds")
+SUMS = {"s": uc.Sum("v"), "c": uc.Count()}
+BATCHES = 10
+
+
+def rows() -> Iterator[Row]:
+    spark = uc.session("benchmarks", cores=2)
+    path = files(BATCHES * 1_000_000, 100_000, BATCHES, 120 * BATCHES)
+    minute, gap = uc.Fixed("1 minute"), uc.Sessions("30 seconds")
+
+    def native(column: Any) -> Callable[[], DataFrame]:
+        return lambda: (
+            stream(spark, path).withWatermark("ts", "30 seconds").groupBy("k", column).agg(F.sum("v"), F.count("*"))
+        )
+
+    windows, sessions = native(F.window("ts", "1 minute")), native(F.session_window("ts", "30 seconds"))
+    yield both("fixed windows: DataFrame", lambda: ours(spark, path, minute), windows, "native groupBy(window)", 0.8)
+    yield both("fixed windows: files", lambda: read(spark, path, minute), windows, "native groupBy(window)", 1 / 3)
+    yield both("sessions: DataFrame", lambda: ours(spark, path, gap), sessions, "native session_window", 1 / 1.5)
+    yield both("sessions: files", lambda: read(spark, path, gap), sessions, "native session_window", 1 / 3)
+    early = uc.AfterWatermark(early=uc.AfterCount(1), late=uc.AfterCount(1))
+    options = {"trigger": early, "mode": "retracting", "allowed_lateness": "1 minute"}
+    yield both(
+        "early, on-time and late panes, retracting: files",
+        lambda: read(spark, path, minute, **options),
+        lambda: read(spark, path, minute),
+        "on-time panes only",
+        1.7,
+    )
+    small = files(BATCHES * 100_000, 10_000, BATCHES, 120 * BATCHES)
+    yield both(
+        "100 k rows, 10 k keys: DataFrame",
+        lambda: ours(spark, small, minute),
+        lambda: per_key(spark, small),
+        "transformWithStateInPandas by key",
+        1 / 15,
+        batches=4,
+    )
+    yield both(
+        "10 k windows touched of 5 M held: files",
+        lambda: read(spark, held(5_000_000), uc.Fixed("1 day")),
+        lambda: read(spark, held(50_000), uc.Fixed("1 day")),
+        "of 50 k held",
+        1.5,
+    )
+    tiny = files(BATCHES * 10, 5, BATCHES, 120 * BATCHES)
+    against = "native groupBy(window)"
+    few = lambda: (  # noqa: E731
+        stream(spark, tiny)
+        .withWatermark("ts", "30 seconds")
+        .groupBy("k", F.window("ts", "1 minute"))
+        .agg(F.sum("v"), F.count("*"))
+    )
+    yield both("a batch of 10 rows: files", lambda: read(spark, tiny, minute), few, against, 1.3)
+
+
+def stream(spark: SparkSession, path: str) -> DataFrame:
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(path)
+
+
+def ours(spark: SparkSession, path: str, window: Any, **options: Any) -> DataFrame:
+    return uc.flow(stream(spark, path), watermark=LAG).window(window, **options).combine(by="k", **SUMS).df
+
+
+def read(spark: SparkSession, path: str, window: Any, **options: Any) -> DataFrame:
+    flow = uc.files(spark, path, watermark=LAG, streaming=True, max_files_per_batch=1)
+    return flow.window(window, **options).combine(by="k", **SUMS).df
+
+
+def held(windows: int) -> str:
+    """Files of which the first opens so many windows, and each of the others touches 10,000 of them."""
+    folder = Path(tempfile.mkdtemp(prefix="uncombine-bench-"))
+    rng = np.random.default_rng(2)
+    for i in range(BATCHES):
+        keys = np.arange(windows) if i == 0 else rng.integers(0, windows, 10_000)
+        times = pa.array(np.full(len(keys), START + i), pa.timestamp("us", "UTC"))
+        pq.write_table(pa.table({"k": keys, "ts": times, "v": keys}), folder / f"{i}.parquet")
+    return str(folder)
+
+
+class CountByKey(StatefulProcessor):
+    """What a user would write by hand: a sum and a count for each key."""
+
+    def init(self, handle: Any) -> None:
+        self.state = handle.getValueState("state", "s bigint, c bigint")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+        total, count = self.state.get() or (0, 0)
+        for frame in rows:
+            total, count = total + int(frame["v"].sum()), count + len(frame)
+        self.state.update((total, count))
+        yield pd.DataFrame({"k": [key[0]], "s": [total], "c": [count]})
+
+    def close(self) -> None:
+        pass
+
+
+def per_key(spark: SparkSession, path: str) -> DataFrame:
+    out = "k bigint, s bigint, c bigint"
+    return stream(spark, path).groupBy("k").transformWithStateInPandas(CountByKey(), out, "append", "None")
+
+
+def both(
+    what: str,
+    ours: Callable[[], DataFrame],
+    other: Callable[[], DataFrame],
+    against: str,
+    target: float,
+    batches: int = BATCHES,
+) -> Row:
+    """Both queries twice, in turn; the medians of their batches, the first two of each query left out."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(2):
+        for make, kept in zip((ours, other), times, strict=True):
+            kept += run(make(), batches)[2:]
+    return Row(what, statistics.median(times[0]), statistics.median(times[1]), target, against)
+
+
+def run(df: DataFrame, batches: int) -> list[float]:
+    """The milliseconds that each batch with data took."""
+    checkpoint = tempfile.mkdtemp(prefix="uncombine-bench-")
+    writer = df.writeStream.format("noop").option("checkpointLocation", checkpoint)
+    query = writer.trigger(availableNow=True).start()
+    while query.isActive and sum(p["numInputRows"] > 0 for p in query.recentProgress) < batches:
+        query.awaitTermination(0.2)
+    query.stop()
+    done = [p for p in query.recentProgress if p["numInputRows"] > 0][:batches]
+    for name, part in done[-1]["observedMetrics"].items():
+        split = {key: f"{value / 1000:.0f} ms" for key, value in part.asDict().items() if key.endswith("_us")}
+        print(f"<!-- {name}, last batch of {done[-1]['durationMs']['triggerExecution']} ms, over tasks: {split} -->")
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    return [p["durationMs"]["triggerExecution"] for p in done]
