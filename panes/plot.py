@@ -25,7 +25,7 @@ _RED = "#c8262b"
 @dataclass
 class _Point:
     event: datetime
-    processing: float | datetime
+    processing: datetime
     label: str
     late: bool
     dropped: bool
@@ -42,7 +42,7 @@ def panes(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw what `uc.local.run` gave for a script.
+    """Draw what `uc.local.run`, or a replay or a query on Spark, gave for a script.
 
     Data are points with their values (late ones hollow, dropped ones crossed out), the watermark is a dashed line,
     each pane a rectangle over its window with its value, up to the time at which it was emitted; what a pane takes
@@ -51,7 +51,8 @@ def panes(
     Parameters
     ----------
     result, script
-        The panes, and the script that gave them.
+        The panes, and the script that gave them. Panes from Spark are taken in their order as the rows of one key come,
+        and don't tell what was dropped.
     time
         The event time column of the script's rows.
     value
@@ -91,7 +92,7 @@ def panes(
     figure = ax.figure if ax is not None else pyplot.figure(figsize=(9, 6.5), layout="constrained")
     axes = ax if ax is not None else figure.add_subplot()
     span = _span(points, rows)
-    _draw_panes(axes, rows, shown, span, clock)
+    _draw_panes(axes, rows, shown, span, clock, points)
     _draw_watermark(axes, entries, clock, span)
     _draw_points(axes, points)
     axes.set_xlim(span[0], span[1])  # type: ignore[arg-type]
@@ -99,6 +100,9 @@ def panes(
         axis.set_major_formatter(DateFormatter("%H:%M:%S", tz=UTC))
     axes.set_xlabel("event time")
     axes.set_ylabel("processing time")
+    if not any(isinstance(entry, Clock) or entry.at is not None for entry in entries):
+        axes.set_yticks([])
+        axes.set_ylabel("entries of the script")
     axes.tick_params(axis="x", labelrotation=30)
     axes.grid(alpha=0.25)
     if title:
@@ -141,7 +145,7 @@ def _datetime(micros: int) -> datetime:
 def _points(
     entries: list[Entry], result: pa.Table, time: str, datum: str | None, where: dict[str, Any], clock: list[datetime]
 ) -> list[_Point]:
-    gone = set(dropped_rows(result))
+    gone = set(dropped_rows(result)) if "step" in result.column_names else set()
     watermark: datetime | None = None
     points: list[_Point] = []
     for step, (entry, table) in enumerate(zip(entries, tables_of(entries, time), strict=True)):
@@ -186,23 +190,24 @@ def _span(points: list[_Point], rows: list[dict[str, Any]]) -> tuple[datetime, d
 
 
 def _draw_panes(
-    axes: Any, rows: list[dict[str, Any]], shown: str, span: tuple[datetime, datetime], clock: list[datetime]
+    axes: Any,
+    rows: list[dict[str, Any]],
+    shown: str,
+    span: tuple[datetime, datetime],
+    clock: list[datetime],
+    points: list[_Point],
 ) -> None:
     bottom: dict[Any, datetime] = {}
-    taken: dict[Any, list[str]] = {}
     start = _floor(clock)
-    for row in rows:
+    for row, top in zip(rows, _moments(rows, clock), strict=True):
         window = row["window"]
         bounds = span if window is None else (window["start"], window["end"])
-        top = _emitted_at(row, clock)
         if row["diff"] < 0:
-            taken.setdefault((bounds, row["step"]), []).append(_text(row[shown]))
-            retracted_at = _retracted_at(row, rows, clock)
-            axes.plot(bounds, [retracted_at] * 2, color=_RED, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
-            middle = bounds[0] + (bounds[1] - bounds[0]) * 0.82
+            axes.plot(bounds, [top] * 2, color=_RED, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
+            place = _place(bounds, top, points, span, clock, above=True)
             axes.annotate(
                 f"−{_text(row[shown])}",
-                (middle, retracted_at),
+                (place, top),
                 xytext=(0, 3),
                 textcoords="offset points",
                 color=_RED,
@@ -216,10 +221,10 @@ def _draw_panes(
         axes.fill_between(bounds, [low] * 2, [top] * 2, color=colour, alpha=0.28, linewidth=0, zorder=1)
         edges = [bounds[0], bounds[1], bounds[1], bounds[0], bounds[0]]
         axes.plot(edges, [low, low, top, top, low], color=colour, linewidth=1.2, zorder=2)
-        middle = bounds[0] + (bounds[1] - bounds[0]) / 2
+        place = _place(bounds, top, points, span, clock, above=False)
         axes.annotate(
             _text(row[shown]),
-            (middle, top),
+            (place, top),
             xytext=(0, -12),
             textcoords="offset points",
             ha="center",
@@ -230,24 +235,44 @@ def _draw_panes(
         bottom[bounds] = top
 
 
+def _place(
+    bounds: tuple[datetime, datetime],
+    top: datetime,
+    points: list[_Point],
+    span: tuple[datetime, datetime],
+    clock: list[datetime],
+    above: bool,
+) -> datetime:
+    """Where along an edge a value can be written without covering a datum; lengths are parts of the axes."""
+    wide, high = span[1] - span[0], max(clock) - _floor(clock)
+    low, up = (-0.02, 0.05) if above else (-0.06, 0.02)
+    near = [p.event for p in points if low < (p.processing - top) / high < up]
+    share = (0.82, 0.5, 0.18, 0.66, 0.34) if above else (0.5, 0.35, 0.65, 0.2, 0.8)
+    places = [bounds[0] + (bounds[1] - bounds[0]) * part for part in share]
+    return next((x for x in places if all(not -0.05 < (p - x) / wide < 0.03 for p in near)), places[0])
+
+
 def _floor(clock: list[datetime]) -> datetime:
     """Where the first panes stand: a little below the first data."""
     height = max(clock) - min(clock)
     return min(clock) - (height * 0.05 if height else timedelta(minutes=1))
 
 
-def _emitted_at(row: dict[str, Any], clock: list[datetime]) -> datetime:
-    at = row["pane"]["processing_time"]
-    return at if at is not None and at.year > 1 else clock[row["step"]]
-
-
-def _retracted_at(row: dict[str, Any], rows: list[dict[str, Any]], clock: list[datetime]) -> datetime:
-    """A retraction carries the pane that it takes back; when it happened is told by what was emitted with it."""
-    position = next(i for i, other in enumerate(rows) if other is row)
-    for other in rows[position:]:
-        if other["step"] == row["step"] and other["diff"] > 0:
-            return _emitted_at(other, clock)
-    return clock[row["step"]]
+def _moments(rows: list[dict[str, Any]], clock: list[datetime]) -> list[datetime]:
+    """When each row came; a retraction carries the pane that it takes back, and came with what follows it."""
+    out: list[datetime] = []
+    following: tuple[int, datetime] | None = None
+    for row in reversed(rows):
+        step = row.get("step", len(clock) - 1)
+        moment = clock[step]
+        if row["diff"] > 0:
+            at = row["pane"]["processing_time"]
+            moment = at if at is not None and at.year > 1 else moment
+            following = (step, moment)
+        elif following is not None and following[0] == step:
+            moment = following[1]
+        out.append(moment)
+    return out[::-1]
 
 
 def _draw_watermark(axes: Any, entries: list[Entry], clock: list[datetime], span: tuple[datetime, datetime]) -> None:
