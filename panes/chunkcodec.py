@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..combiners.aggregate import flat
 from .store import NEVER, Chunk, Index
 
 CODEC = "zstd"
@@ -101,8 +102,9 @@ def _read(buffer: pa.Buffer) -> pa.Table:
 
 def _split(table: pa.Table) -> tuple[pa.Table, dict[str, np.ndarray]]:
     """The rows as their store has them, and the columns that were added, as numbers."""
+    # Columns in one piece are left on the memory that they are on, such as that of a file.
     added = [name for name in table.column_names if name.startswith(_ADDED)]
-    return table.drop_columns(added), {name: table[name].combine_chunks().to_numpy() for name in added}
+    return table.drop_columns(added), {name: flat(table[name]).to_numpy() for name in added}
 
 
 def _wake(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -17,6 +17,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
+from ..combiners.aggregate import flat
 from ..errors import StateMismatch
 from .bundle import key_hashes
 from .chunkcache import ChunkCache
@@ -248,7 +249,7 @@ class _Loading:
 
     def _hashes(self, table: pa.Table) -> np.ndarray:
         """The hashes by which the operator put the rows into their store."""
-        keys = [table[name].combine_chunks() for name in self.keys]
+        keys = [flat(table[name]) for name in self.keys]
         return key_hashes(keys, table.num_rows, table["num.start"].to_numpy() if self.by_start else None)
 
     def _alive(self, part: Stored, rows: Chunk, clocks: Mapping[str, int]) -> Chunk:

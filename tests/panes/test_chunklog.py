@@ -376,6 +376,16 @@ def test_the_least_used_chunks_are_forgotten_first() -> None:
     assert cache.held_bytes == 0
 
 
+def test_chunks_stay_on_the_memory_of_their_files(tmp_path: Path) -> None:
+    run = Run(OPERATORS["fixed"], tmp_path)
+    run.step(many(np.arange(50_000), np.zeros(50_000, np.int64)), "on", numbered("a"), watermark=0)
+    run.cache = run.new_cache()
+    before = pa.total_allocated_bytes()
+    loaded = run.load()
+    assert pa.total_allocated_bytes() - before < 10_000
+    assert loaded.state.windows.chunks[0].table.nbytes > 5_000_000
+
+
 @pytest.mark.parametrize("damage", ["cut", "longer", "empty", "a bit", "the end", "gone", "of another user"])
 def test_a_file_that_is_not_whole_is_no_file(damage: str, tmp_path: Path) -> None:
     files = FileCache(tmp_path / "cache")
