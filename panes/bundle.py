@@ -58,12 +58,13 @@ def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows
     times, valid = time_column(flat(table[grouping.time]))
     if processing_time > MIN_TIME:
         valid = valid & (times <= min(processing_time + int(grouping.max_future), MAX_TIME))
-    bad = int(len(valid) - valid.sum())
+    bad = len(valid) - int(np.count_nonzero(valid))
+    places = np.arange(len(valid))
     if bad:
-        table, times = table.filter(pa.array(valid)), times[valid]
+        table, times, places = table.filter(pa.array(valid)), times[valid], np.flatnonzero(valid)
     keys = [normal_keys(flat(table[name])) for name in grouping.by]
     weights = None if grouping.diff is None else weights_of(table, grouping.diff)
-    return Rows(table, keys, times, weights, bad, np.flatnonzero(valid))
+    return Rows(table, keys, times, weights, bad, places)
 
 
 def cells_of(
