@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.aggregate import flat
+from ..combiners.groups import normal_keys
 from ..windows import result_times, timestamps
 from .cells import Cells
 from .emit import PANE
@@ -150,7 +151,7 @@ class FinalLift(Lift):
         if rows.num_rows == 0:
             return []
         if self.as_rows:
-            keys = [flat(rows[name]) for name in self.final.grouping.by]
+            keys = [normal_keys(flat(rows[name])) for name in self.final.grouping.by]
             shards = self.shard_of(keys, None, rows.num_rows)
             return [(shard, Parcel("rows", part)) for shard, part in self._split(rows, shards, self.shards)]
         cells = cells_of_rows(self.operator, rows, MIN_TIME)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.aggregate import flat
-from ..combiners.groups import Groups, group_rows, stable_order
+from ..combiners.groups import Groups, group_rows, normal_keys, stable_order
 from ..triggers import UserTrigger, walk
 from ..windows import Sliding
 from .bundle import cells_of, good_rows, key_hashes, merge_in_order
@@ -39,7 +39,7 @@ _ABOUT = b"uncombine.parcel"
 class Parcel:
     """Some of a bundle, for one shard.
 
-    `kind` is "cells", "rows", "marks" or "spent" (which says only that); cells arrived all at one processing time, `at`.
+    `kind` is "cells", "rows", "marks" or "spent" (which says only that); cells came all at one processing time, `at`.
     """
 
     kind: str
@@ -126,7 +126,7 @@ class Lift:
         return out
 
     def _rows(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
-        keys = [flat(rows[name]) for name in self.operator.grouping.by]
+        keys = [normal_keys(flat(rows[name])) for name in self.operator.grouping.by]
         shards = self.shard_of(keys, None, rows.num_rows)
         times = np.full(rows.num_rows, at) if isinstance(at, int) else at
         table = rows.append_column(AT, pa.array(times, pa.int64()))

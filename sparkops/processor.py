@@ -18,6 +18,7 @@ from ..panes import Grouping, Operator, OperatorState, Watermarks
 from ..panes.chunkcache import ChunkCache
 from ..panes.chunklog import Loaded, load, save
 from ..panes.live import MAX_TIME
+from ..panes.manifest import bytes_of, extra_of
 from ..panes.parcels import Parcel
 from ..panes.running import Played, Running
 from .fingerprint import Fingerprint, differences
@@ -55,8 +56,8 @@ CLOCKS = ("watermark", "output_watermark", "processing_time")
 
 OUT_DDL = ", ".join([WIRE_DDL, *(f"{name} bigint" for name in (*COUNTS, *CLOCKS))])
 
-_CACHE = ChunkCache()
-"""One for the process, so that a worker that goes on where it stopped reads nothing."""
+_CACHE = ChunkCache.shared()
+"""One for the process, so that a worker that goes on where it stopped reads nothing; its files are the host's."""
 
 
 class MapLog:
@@ -162,7 +163,7 @@ class ShardProcessor(StatefulProcessor):
         manifest = save(running.state, loaded, self.log, self._extra(running, due))
         self.manifest.update((manifest,))
         about = counted(before, running, parcels, played)
-        about |= {"state_bytes": sum(entry_bytes(manifest)), "load_us": load_us, "step_us": step_us}
+        about |= {"state_bytes": bytes_of(manifest), "load_us": load_us, "step_us": step_us}
         yield frame(task.out(shard, played), about | {"save_us": clock.lap()})
 
     def _timer(self, old: int | None, next_timer: int | None) -> int | None:
@@ -181,21 +182,18 @@ class ShardProcessor(StatefulProcessor):
         known = {"sources": sources, "least": marks.least, "now": marks.now}
         return json.dumps({"made_by": self.task.fingerprint, "marks": known, "timer": timer}).encode()
 
-    def _restored(self, loaded: Loaded) -> tuple[Running, int | None]:
-        told = json.loads(loaded.extra)
+    def _told(self, manifest: bytes) -> Mapping[str, Any]:
+        """What was stored beside the state, if it is of this pipeline."""
+        told: Mapping[str, Any] = json.loads(extra_of(manifest))
         if changed := differences(told["made_by"], self.task.fingerprint):
             raise StateMismatch(changed)
+        return told
+
+    def _restored(self, loaded: Loaded, told: Mapping[str, Any]) -> tuple[Running, int | None]:
         marks = told["marks"]
         sources = {name: (time, heard) for name, time, heard in marks["sources"]}
         watermarks = Watermarks(sources, self.task.idle_after, marks["least"], marks["now"])
         return Running(self.operator, loaded.state, watermarks), told["timer"]
-
-
-def entry_bytes(manifest: bytes) -> Iterator[int]:
-    """The sizes of what a manifest lists."""
-    head = json.loads(manifest.partition(b"\n")[0])
-    for part in (*head["windows"], *(head["atoms"] or [])):
-        yield from (entry["size"] for entry in (part["rows"], *part["deaths"]))
 
 
 def counted(
