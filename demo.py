@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,15 +14,18 @@ from . import (
     AfterCount,
     AfterWatermark,
     AtPeriod,
-    Clock,
     Count,
     Elements,
+    Global,
     Max,
     Median,
+    Punctuated,
+    Repeatedly,
     Sessions,
     Sum,
+    UncombineError,
     Watermark,
-    local,
+    col,
     plot,
 )
 from . import aggregate as grouped
@@ -32,18 +38,46 @@ SCORES = pa.table(
 )
 
 
-def aggregate() -> None:
-    """A grouped aggregate."""
-    _say("Scores by user, several combiners in one pass:")
-    _table(grouped(SCORES, by="user", n=Count(), total=Sum("score", exact=True), best=Max("score")))
+def _at(time: str) -> datetime:
+    return datetime.fromisoformat(f"2016-01-20T{time}Z")
+
+
+TEN = tuple(
+    (score, _at(made), _at(seen))
+    for score, made, seen in (
+        (5, "12:00:26", "12:05:19"),
+        (7, "12:02:15", "12:05:39"),
+        (3, "12:03:39", "12:06:13"),
+        (4, "12:03:59", "12:06:39"),
+        (3, "12:04:49", "12:06:52"),
+        (8, "12:03:06", "12:07:06"),
+        (3, "12:06:39", "12:07:19"),
+        (9, "12:01:20", "12:08:19"),
+        (8, "12:07:26", "12:08:39"),
+        (1, "12:07:46", "12:08:52"),
+    )
+)
+"""Ten scores, with the time at which each was made and seen."""
+
+MARKS = tuple(
+    (_at(seen), _at(complete))
+    for seen, complete in (
+        ("12:05:50", "12:02:00"),
+        ("12:07:30", "12:05:55"),
+        ("12:08:10", "12:06:10"),
+        ("12:09:30", "12:09:00"),
+    )
+)
+"""When it was said that all data up to a time had come; of the 9 it was not true."""
 
 
 def retraction() -> None:
     """A retraction: a row of weight -1."""
-    _say("The 1e100 was a mistake. It comes again with weight -1, and is gone from all results:")
-    mistake = SCORES.slice(2, 1)
-    rows = pa.concat_tables([SCORES, mistake]).append_column("diff", pa.array([1] * 5 + [-1]))
+    _say("Scores by user, several combiners in one pass:")
     results = {"n": Count(), "total": Sum("score", exact=True), "plain": Sum("score"), "best": Max("score")}
+    _table(grouped(SCORES, by="user", **results))
+    _say("The 1e100 was a mistake. It comes again with weight -1, and is gone:")
+    rows = pa.concat_tables([SCORES, SCORES.slice(2, 1)]).append_column("diff", pa.array([1] * 5 + [-1]))
     _table(grouped(rows, by="user", diff="diff", **results))
     _say("(`plain` is a fast float sum, which promises less: the 3 and the 4 drowned in 1e100 and went with it.)")
 
@@ -63,83 +97,123 @@ def never_seen() -> None:
     print()
 
 
-def panes() -> None:
-    """Sessions with early and late panes that take each other back."""
-    _say("The same over time: sessions of one minute, shown each minute, on time, and for each late datum:")
-    script = _script()
-    result = local.run(
-        script,
-        window=Sessions("1 minute"),
+def start() -> Any:
+    """Spark, or a line that says why not."""
+    _say("Now on Spark, which takes a few seconds to start ...")
+    try:
+        from . import session
+
+        return session("uncombine demo")
+    except UncombineError as error:
+        sys.exit(str(error))
+
+
+def on_spark(spark: Any) -> Any:
+    """The ten scores, and what was said of their completeness, as rows of a table."""
+    rows = [{"score": score, "ts": made, "seen": seen} for score, made, seen in TEN]
+    rows += [{"complete_until": complete, "seen": seen} for seen, complete in MARKS]
+    time = pa.timestamp("us", "UTC")
+    schema = pa.schema({"score": pa.int64(), "ts": time, "seen": time, "complete_until": time})
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema))
+
+
+def batch(scores: Any) -> None:
+    """Sessions of all the data."""
+    from . import flow
+
+    _say("Ten scores in sessions of one minute, as batch sees them, long after the fact:")
+    totals = flow(scores).window(Sessions("1 minute")).combine(total=Sum("score"))
+    _show(totals.df.toArrow().sort_by("event_time"))
+
+
+def replay(scores: Any) -> None:
+    """The same as a stream saw them: early and late panes that take each other back, and a second stage behind."""
+    from . import flow
+
+    _say(
+        "The same as a stream saw them, in the order in which they came: shown each minute, on time, and for each\n"
+        "late score; what is shown anew takes back what was shown before:"
+    )
+    history = flow(scores, watermark=Punctuated("complete_until"), processing_time="seen", replay=True)
+    sessions = history.window(
+        Sessions("1 minute"),
         trigger=AfterWatermark(early=AtPeriod("1 minute"), late=AfterCount(1)),
         mode="retracting",
         on_time="non_empty",
         allowed_lateness="1 day",
-        total=Sum("score"),
-    )
-    for row in result.to_pylist():
-        window, pane = row["window"], row["pane"]
-        sign = "+" if row["diff"] > 0 else "-"
-        bounds = f"{window['start']:%H:%M:%S} - {window['end']:%H:%M:%S}"
-        print(f"  {bounds}  {sign}{row['total']:<4}{pane['timing'] if row['diff'] > 0 else 'taken back'}")
-    print()
+    ).combine(total=Sum("score"))
+    panes = sessions.df.toArrow()
+    _show(panes)
+    _say("What is computed from the panes corrects itself too. A second stage, the best session so far:")
+    best = sessions.window(Global(), trigger=Repeatedly(AfterCount(1))).combine(sessions=Count(), best=Max("total"))
+    _show(best.where(col("diff") > 0).df.toArrow())
+    draw(panes)
+
+
+def draw(panes: pa.Table) -> None:
+    """A picture of panes."""
+    timed: list[tuple[datetime, Elements | Watermark]] = [
+        (seen, Elements([{"ts": made, "score": score}], at=seen)) for score, made, seen in TEN
+    ]
+    timed += [(seen, Watermark(complete, at=seen)) for seen, complete in MARKS]
+    script = [entry for _, entry in sorted(timed, key=lambda pair: pair[0])]
     try:
-        figure = plot.panes(result, script, title="Sessions that take back what they had shown")
+        figure = plot.panes(panes, script, title="Sessions that take back what they had shown")
     except ImportError:
         _say("(With matplotlib installed this would also draw a picture.)")
         return
     folder = Path("out")
     folder.mkdir(exist_ok=True)
-    path = folder / "panes.png"
-    figure.savefig(path, dpi=110, bbox_inches="tight")
-    _say(f"A picture of it is in {path}.")
+    figure.savefig(folder / "panes.png", dpi=110, bbox_inches="tight")
+    _say(f"A picture of the sessions is in {folder / 'panes.png'}.")
 
 
-def _script() -> list[Elements | Watermark | Clock]:
-    """Ten scores, with the time at which each was made and seen, and a watermark that is sometimes wrong."""
-    data = [
-        (5, "12:00:26", "12:05:19"),
-        (7, "12:02:15", "12:05:39"),
-        (3, "12:03:39", "12:06:13"),
-        (4, "12:03:59", "12:06:39"),
-        (3, "12:04:49", "12:06:52"),
-        (8, "12:03:06", "12:07:06"),
-        (3, "12:06:39", "12:07:19"),
-        (9, "12:01:20", "12:08:19"),
-        (8, "12:07:26", "12:08:39"),
-        (1, "12:07:46", "12:08:52"),
-    ]
-    marks = [("12:05:50", "12:02:00"), ("12:07:30", "12:05:55"), ("12:08:10", "12:06:10"), ("12:09:30", "12:09:00")]
-    timed: list[tuple[str, Elements | Watermark]] = [
-        (seen, Elements([{"ts": _at(made), "score": score}], at=_at(seen))) for score, made, seen in data
-    ]
-    timed += [(seen, Watermark(_at(mark), at=_at(seen))) for seen, mark in marks]
-    return [entry for _, entry in sorted(timed, key=lambda pair: pair[0])]
-
-
-def _at(time: str) -> str:
-    return f"2016-01-20T{time}Z"
-
-
-def _say(text: str) -> None:
-    print(text + "\n")
+def _show(panes: pa.Table) -> None:
+    rows = []
+    for row in panes.to_pylist():
+        window, pane = row["window"], row["pane"]
+        values = {name: value for name, value in row.items() if name not in ("window", "event_time", "diff", "pane")}
+        rows.append(
+            {
+                "": "+" if row["diff"] > 0 else "-",
+                "window": "all of time" if window is None else f"{window['start']:%H:%M:%S} - {window['end']:%H:%M:%S}",
+                **values,
+                "pane": pane["timing"].lower().replace("_", " ") if row["diff"] > 0 else "taken back",
+            }
+        )
+        if pane["processing_time"] is not None and row["diff"] > 0:
+            rows[-1]["shown at"] = f"{pane['processing_time']:%H:%M:%S}"
+    _lines(rows)
 
 
 def _table(table: pa.Table) -> None:
-    names = table.column_names
-    rows = [names, *([str(value) for value in row.values()] for row in table.to_pylist())]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(names))]
-    for row in rows:
-        print("  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)))
+    _lines(table.to_pylist())
+
+
+def _lines(rows: Sequence[dict[str, Any]]) -> None:
+    names = list(max(rows, key=len))
+    cells = [names, *([str(row.get(name, "")) for name in names] for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
+    for row in cells:
+        print("  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
     print()
 
 
-PARTS: tuple[Callable[[], None], ...] = (aggregate, retraction, never_seen, panes)
+def _say(text: str) -> None:
+    print(text + "\n", flush=True)
 
 
 def main() -> None:
     """All parts, one after the other."""
-    for part in PARTS:
-        part()
+    retraction()
+    never_seen()
+    spark = start()
+    try:
+        scores = on_spark(spark)
+        batch(scores)
+        replay(scores)
+    finally:
+        spark.stop()
 
 
 if __name__ == "__main__":
