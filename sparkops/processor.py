@@ -152,10 +152,11 @@ class ShardProcessor(StatefulProcessor):
         task, clock = self.task, Stopwatch()
         found = self.manifest.get()
         stored = None if found is None else bytes(found[0])
+        told = None if stored is None else self._told(stored)
         loaded = load(stored, self.log, self.operator, _CACHE)
-        running, timer = (
-            self._restored(loaded) if stored is not None else (task.fresh(self.operator, loaded.state), None)
-        )
+        running, timer = task.fresh(self.operator, loaded.state), None
+        if told is not None:
+            running, timer = self._restored(loaded, told)
         before, load_us = running.state, clock.lap()
         running, played = running.play(parcels, until=now * 1000 if now >= 0 else None)
         step_us = clock.lap()
