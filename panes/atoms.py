@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.groups import Groups, group_rows
+from ..combiners.segments import sum_int64
 from ..triggers.program import Moment
 from ..windows import Merged
 from .bundle import key_hashes
@@ -25,12 +26,11 @@ from .incorporate import (
     Incorporated,
     carry_over,
     eager_ghosts,
-    facts_by_window,
     first_keys,
     horizon,
     place,
 )
-from .live import Live, Shape, regroup
+from .live import MAX_TIME, MIN_TIME, Live, Shape, regroup
 from .store import NEVER, Store, lookup
 
 if TYPE_CHECKING:
@@ -91,35 +91,21 @@ class Atoms:
         emptied = np.setdiff1d(np.arange(len(live)), pairs[0])
         out = self._carry_over(live, fresh, pairs, emptied, before, moment_of)
         code = np.concatenate([new_code, old_code[emptied]])
-        component = op.grouping.window.merge(
-            np.concatenate([code, old_code, cell_code]),
-            np.concatenate([out.num["start"], live.num["start"], cells.start]),
-            np.concatenate([out.num["end"], live.num["end"], cells.end]),
-        ).window_id
-        mine, of_cells = component[: len(out)], component[len(out) + len(live) :]
-        count = int(component.max(initial=-1)) + 1
-        stirred = np.zeros(count, np.bool_)
-        stirred[of_cells] = True
-        same = np.zeros(len(out), np.bool_)
-        same[pairs[1][_alike(live, out, *pairs)]] = True
-        same[len(fresh) :] = True
-        touched = np.zeros(len(out), np.bool_)
-        touched[_overlaps(code, out.num["start"], out.num["end"], cell_code, cells.start, cells.end)[0]] = True
-        just_emptied = (np.arange(len(out)) >= len(fresh)) & (out.num["weight"] != 0)
-        got = stirred[mine] & (touched | ~same | just_emptied)
-        out.num["weight"][len(fresh) :] = 0
+        told = self._told(cells, cell_code, live, old_code, out, code, pairs)
+        got = np.zeros(len(out), np.bool_)
+        got[told[1]] = True
         out.num["fresh"] |= got
-        facts = {name: values[mine] for name, values in facts_by_window(Groups(of_cells, count), cells).items()}
+        heard = Groups(told[1], len(out))
+        facts = {name: sum_int64(heard, values[told[0]]) for name, values in cells.facts.items()}
+        facts["rows"] = sum_int64(heard, cells.count[told[0]])
         born = np.ones(len(out), np.bool_)
         born[pairs[1]] = False
         born[len(fresh) :] = False
-        window_of = np.full(count, -1)
-        window_of[mine[::-1]] = np.arange(len(out))[::-1]
 
         def rows_of() -> Pairs:
             row, cell = cells.of_row()
-            window = window_of[of_cells[cell]]
-            return row[window >= 0], window[window >= 0]
+            at, window = _joined(cell, *told)
+            return row[at], window
 
         dropped = int(late.count.sum()) if late is not None else 0
         carried = (
@@ -127,6 +113,31 @@ class Atoms:
             np.concatenate([pairs[1], len(fresh) + np.arange(len(emptied))]),
         )
         return Incorporated(out, got, born, facts, carried, dropped, finished, late, eager_ghosts(op, out), rows_of)
+
+    def _told(
+        self,
+        cells: Cells,
+        cell_code: np.ndarray,
+        live: Live,
+        old_code: np.ndarray,
+        out: Live,
+        code: np.ndarray,
+        pairs: Pairs,
+    ) -> Pairs:
+        """Which windows hear of which cells: those that they meet, and what became of the one that they were in."""
+        near = _overlaps(cell_code, cells.start, cells.end, code, out.num["start"], out.num["end"])
+        ended = ~_alike(live, out, *pairs)
+        if not ended.any():
+            return near
+        gone, part = pairs[0][ended], pairs[1][ended]
+        old, bounds = np.unique(gone), live.num
+        inside = _overlaps(
+            cell_code, cells.start, cells.start + 1, old_code[old], bounds["start"][old], bounds["end"][old]
+        )
+        at, parts = _joined(old[inside[1]], gone, part)
+        both = np.concatenate([np.stack(near), np.stack([inside[0][at], parts])], axis=1)
+        cell, window = np.unique(both, axis=1)
+        return cell, window
 
     def _horizon(self, cells: Cells, before: int) -> tuple[Cells, Cells | None]:
         """The cells whose window, with all that is there, has not expired; and the others, merged among themselves."""
@@ -174,6 +185,9 @@ class Atoms:
         for name in NUMBERS:
             out.num[name] = np.concatenate([getattr(fresh, name), live.num[name][emptied]])
         op.root.begin(out.num, np.ones(count, np.bool_), moment_of(out))
+        # An emptied window has no rows, so that none of those that it had can hold the output watermark.
+        for name, nothing in (("weight", 0), ("earliest", MAX_TIME), ("latest", MIN_TIME)):
+            out.num[name][len(fresh) :] = nothing
         zero = op.plan.zero(len(emptied))
         out.acc = tuple(pa.concat_arrays([new, nothing]) for new, nothing in zip(fresh.acc, zero, strict=True))
         old = np.concatenate([pairs[0], emptied])
@@ -201,6 +215,14 @@ def _alike(live: Live, out: Live, old: np.ndarray, new: np.ndarray) -> np.ndarra
     """Which pairs of an old and a new window are the same window."""
     same: np.ndarray = (live.num["start"][old] == out.num["start"][new]) & (live.num["end"][old] == out.num["end"][new])
     return same
+
+
+def _joined(wanted: np.ndarray, key: np.ndarray, value: np.ndarray) -> Pairs:
+    """Pairs (place in wanted, value) of equal keys; the keys are sorted."""
+    first, stop = np.searchsorted(key, wanted, side="left"), np.searchsorted(key, wanted, side="right")
+    sizes = stop - first
+    at = np.repeat(np.arange(len(wanted)), sizes)
+    return at, value[np.repeat(first, sizes) + np.arange(len(at)) - np.repeat(np.cumsum(sizes) - sizes, sizes)]
 
 
 def _overlaps(

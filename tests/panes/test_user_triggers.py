@@ -12,7 +12,7 @@ import uncombine as uc
 MINUTE = 60_000_000
 
 
-def bundle(*rows: tuple[int, int]) -> uc.Elements:
+def bundle(*rows: tuple[int, ...]) -> uc.Elements:
     """Rows of (seconds, x), or (seconds, x, diff)."""
     return uc.Elements([{"ts": row[0] * 1_000_000, "x": row[1], "d": [*row, 1][2]} for row in rows])
 
@@ -97,3 +97,46 @@ def test_a_repeated_child_that_stayed_ready_fires_with_its_parent() -> None:
     assert steps(trigger, says(1, 0, 1, 0, 2)) == [1, 4]
     counted = uc.AllOf(uc.AfterWatermark(early=uc.SequenceOf(first, second)), uc.AfterCount(2))
     assert steps(uc.Repeatedly(counted), says(1, 0, 1, 0, 2)) == [1, 4]
+
+
+@dataclass(frozen=True, repr=False)
+class Hears(uc.UserTrigger):
+    """Fires for each row that it is told of."""
+
+    def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
+        ctx.fire()
+
+
+@pytest.mark.parametrize("trigger", [Hears(), uc.OnPunctuation(uc.col("x") == 2), uc.AfterCount(1)])
+def test_all_parts_of_a_session_hear_of_the_bridge_that_is_taken_back(trigger: uc.Trigger) -> None:
+    script = [bundle((0, 2), (50, 2), (100, 2)), bundle((50, 2, -1))]
+    sessions = {"window": uc.Sessions("1 minute"), "mode": "retracting", "diff": "d"}
+    panes = uc.local.run(script, trigger=uc.Repeatedly(trigger), n=uc.Count(), **sessions)
+    assert panes.select(["n", "diff", "step"]).to_pylist() == [
+        {"n": 3, "diff": 1, "step": 0},
+        {"n": 3, "diff": -1, "step": 1},
+        {"n": 1, "diff": 1, "step": 1},
+        {"n": 1, "diff": 1, "step": 1},
+    ]
+
+
+@pytest.mark.parametrize("of_rows", ["earliest", "latest"])
+def test_a_session_without_rows_does_not_hold_the_output_watermark_for_one_that_is_gone(of_rows: str) -> None:
+    sessions = {"window": uc.Sessions("1 minute"), "mode": "retracting", "diff": "d", "timestamp": of_rows}
+    script = [bundle((10, 1)), bundle((10, 1, -1)), uc.Watermark(20 * 1_000_000)]
+    trigger = uc.AfterWatermark(early=uc.AfterCount(9))
+    result = uc.local.run(script, trigger=trigger, n=uc.Count(), **sessions)
+    assert uc.local.counts(result)["held"] == 1
+    assert uc.local.output_watermarks(result)[-1] == 20 * 1_000_000
+
+
+def test_a_row_is_told_to_the_sessions_that_it_concerns_alone() -> None:
+    """Of sessions that end in one bundle, linked by a new one, each part hears of the rows of its own alone."""
+    script = [
+        bundle((0, 2), (50, 2), (100, 2), (200, 2), (250, 2), (300, 2)),
+        bundle((50, 2, -1), (150, 2), (250, 2, -1)),
+    ]
+    sessions = {"window": uc.Sessions("1 minute"), "mode": "retracting", "diff": "d"}
+    panes = uc.local.run(script, trigger=uc.Repeatedly(uc.AfterCount(3)), closing="never", n=uc.Count(), **sessions)
+    ends = [((uc.timestamp(row["window"]["end"])) // 1_000_000, row["diff"]) for row in panes.to_pylist()]
+    assert ends == [(160, 1), (360, 1), (360, -1), (260, 1)]
