@@ -97,6 +97,9 @@ EVERY = _every(3)
 ONE_OF_EACH = _every(1)
 """The same with one typing of each form."""
 
+A_CLASS_EACH = {name: ONE_OF_EACH[name] for name in {type(c): name for name, c in ONE_OF_EACH.items()}.values()}
+"""The same with the last form of each class, which is one that can take rows back."""
+
 
 def rows(count: int, seed: int, nulls: float = 0.2) -> pa.Table:
     """Rows with a key `g` that one value has most often, a part, a weight, and all columns that `EVERY` reads."""

@@ -58,7 +58,7 @@ def retractable(table: pa.Table, combiners: dict[str, uc.Combiner]) -> dict[str,
 
 def test_every_combiner_through_parquet(spark: SparkSession, tmp_path: Path) -> None:
     """Parts are accumulated and stored; another session rolls them up, and takes one back."""
-    table, combiners = every.rows(300, seed=11), every.ONE_OF_EACH
+    table, combiners = every.rows(300, seed=11), every.A_CLASS_EACH
     df, stored = every.frame(spark, table), str(tmp_path / "stored")
     accumulate(df, by=["g", "part"], **combiners).write.parquet(stored)
 
@@ -68,6 +68,8 @@ def test_every_combiner_through_parquet(spark: SparkSession, tmp_path: Path) -> 
     assert every.differing(combiners, found, uc.aggregate(table, by="g", **combiners), table) == []
 
     kept = retractable(table, combiners)
+    # The structs of that table have a part that can take nothing back.
+    assert {type(c) for n, c in combiners.items() if n not in kept} == {uc.Struct}
     columns = ["g", *kept]
     left = uncombine_accumulated(back.select(columns), back.where("part = 2").select(columns), by="g")
     expected = uc.aggregate(table.filter(pc.less(table["part"], 2)), by="g", **kept)
@@ -105,12 +107,11 @@ def test_every_combiner_with_weights(spark: SparkSession) -> None:
     assert every.differing(combiners, found, expected, table) == []
 
 
-@pytest.mark.parametrize(("count", "nulls"), [(1, 0.0), (1, 1.0), (0, 0.0)])
-def test_few_rows(spark: SparkSession, count: int, nulls: float) -> None:
+@pytest.mark.parametrize(("count", "nulls"), [(300, 0.2), (1, 0.0), (1, 1.0), (0, 0.0)])
+def test_every_form_of_every_combiner_is_merged(spark: SparkSession, count: int, nulls: float) -> None:
     table = every.rows(count, seed=14, nulls=nulls)
-    stored = accumulate(every.frame(spark, table), by="g", **every.ONE_OF_EACH)
+    stored = accumulate(every.frame(spark, table), by=["g", "part"], **every.ONE_OF_EACH)
     found = extract_accumulated(merge_accumulated(stored, by="g")).toArrow()
-    assert found.num_rows == count
     expected = uc.aggregate(table, by="g", **every.ONE_OF_EACH)
     assert every.differing(every.ONE_OF_EACH, found, expected, table) == []
 
@@ -398,3 +399,15 @@ def test_keys_that_lie_across_batches(cut: int) -> None:
     gathered = pa.Table.from_batches(of.gathered(each.slice(i, cut) for i in range(0, 9, cut)))
     assert gathered["k"].to_pylist() == [1, 2, 3, 4]
     assert of.makers["n"].extract(gathered["n"].combine_chunks()).to_pylist() == [3, 1, 4, 1]
+
+
+def test_what_is_nothing() -> None:
+    """Null and what was taken back are; a debt is something, and so is what rounding may hide."""
+    for of, exact in ((uc.Sum("k"), True), (uc.Variance("k"), False)):
+        (made_by,) = cells([], of)[0].makers.values()
+        some = made_by.add(Groups(np.arange(2), 2), [pa.array([5, -5])])
+        gone = made_by.uncombine(some.slice(0, 1), some.slice(0, 1))
+        null = pa.nulls(1, made_by.type)
+        stored = pa.concat_arrays([some, null, gone, made_by.negate(some), null])
+        assert made_by.nothing(stored).tolist() == [False, False, True, exact, False, False, True]
+        assert made_by.nothing(some).tolist() == [False, False]
