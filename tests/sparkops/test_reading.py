@@ -597,14 +597,14 @@ def test_json_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "json"])
 def test_text_files_of_many_blocks(tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uncombine.sparkops.formats.BLOCK", 1000)
+    monkeypatch.setattr("uncombine.sparkops.text_files.BLOCK", 1000)
     table = sample().drop_columns("x")
     file = write(table, tmp_path / f"x.{ending}")
     same(rows_of(describe(str(file), schema=table.schema), file), table)
 
 
 def test_a_json_line_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uncombine.sparkops.formats.BLOCK", 50)
+    monkeypatch.setattr("uncombine.sparkops.text_files.BLOCK", 50)
     file = tmp_path / "x.json"
     file.write_text('{"s": "%s"}\n{"s": "b"}\n' % ("a" * 500))
     assert rows_of(describe(str(file)), file)["s"].to_pylist() == ["a" * 500, "b"]
