@@ -17,7 +17,7 @@ from ..errors import InvalidArgument
 from ..panes.parcels import AT
 from ..panes.strategies import Strategy
 from ..windows import time_column
-from .flow import Flow, flow_of
+from .flow import Flow, Settings, flow_of
 from .reading import FileFormat, Split, describe, read, splits
 from .sources import Source, Task, processing_time
 from .wire import WIRE_DDL, wire_batch
@@ -109,17 +109,7 @@ def files(
         options=options,
     )
     source = FilesSource(spark, tuple(paths), described, streaming, max_files_per_batch)
-    return flow_of(
-        source,
-        time,
-        watermark,
-        diff=diff,
-        processing_time=processing_time,
-        replay=replay,
-        close_at_end=close_at_end,
-        wake=wake,
-        shards=shards,
-    )
+    return flow_of(source, Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards))
 
 
 @dataclass(frozen=True, eq=False)

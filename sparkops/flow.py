@@ -90,39 +90,38 @@ def flow(
     +----+-------------------+-----+
     <BLANKLINE>
     """
-    source = DataFrameSource(df)
-    return flow_of(
-        source,
-        time,
-        watermark,
-        diff=diff,
-        processing_time=processing_time,
-        replay=replay,
-        close_at_end=close_at_end,
-        wake=wake,
-        shards=shards,
-    )
+    settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards)
+    return flow_of(DataFrameSource(df), settings)
 
 
-def flow_of(
-    source: Source,
-    time: str,
-    watermark: Strategy | str | None,
-    *,
-    diff: str | None,
-    processing_time: str | None,
-    replay: bool,
-    close_at_end: bool,
-    wake: bool,
-    shards: int | None,
-) -> Flow:
-    """A flow over any source, its options checked against the schema."""
+@dataclass(frozen=True)
+class Settings:
+    """How a flow reads its source."""
+
+    time: str
+    watermark: Strategy | str | None = None
+    diff: str | None = None
+    processing_time: str | None = None
+    replay: bool = False
+    close_at_end: bool = False
+    wake: bool = True
+    shards: int | None = None
+
+    @cached_property
+    def strategy(self) -> Strategy | None:
+        """What `watermark` means."""
+        return None if self.watermark is None else strategy_of(self.watermark)
+
+
+def flow_of(source: Source, settings: Settings) -> Flow:
+    """A flow over any source, its settings checked against the schema."""
     schema = source.schema
-    strategy = None if watermark is None else strategy_of(watermark)
+    strategy, time, replay = settings.strategy, settings.time, settings.replay
+    processing_time, shards = settings.processing_time, settings.shards
     ingress = isinstance(strategy, IngressTime)
     if not ingress:
         require_column(time, schema.names, "time=")
-    for name, what in ((diff, "diff="), (processing_time, "processing_time=")):
+    for name, what in ((settings.diff, "diff="), (processing_time, "processing_time=")):
         if name is not None:
             require_column(name, schema.names, what)
     if processing_time is not None:
@@ -138,28 +137,13 @@ def flow_of(
         raise InvalidArgument(f"replay=True needs {missing}, from which the panes of a stream are told")
     if ingress and not (source.streaming or replay):
         raise InvalidArgument("watermark=IngressTime() is of a stream: give replay=True and processing_time=, or time=")
-    if close_at_end and not replay:
+    if settings.close_at_end and not replay:
         raise InvalidArgument("close_at_end=True belongs to replay=True: any other bounded flow is closed at its end")
     if shards is not None and (not isinstance(shards, int) or shards < 1):
         raise InvalidArgument(f"shards= takes a whole number from 1 on, not {shards!r}")
     if ingress and time not in schema.names:
         schema = schema.append(pa.field(time, pa.timestamp("us", "UTC")))
-    settings = Settings(time, strategy, diff, processing_time, replay, close_at_end, wake, shards)
     return Flow(source, settings, schema)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a flow reads its source."""
-
-    time: str
-    strategy: Strategy | None
-    diff: str | None
-    processing_time: str | None
-    replay: bool
-    close_at_end: bool
-    wake: bool
-    shards: int | None
 
 
 @dataclass(frozen=True, eq=False)
