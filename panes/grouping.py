@@ -112,7 +112,11 @@ class Grouping:
         if not self.combiners:
             raise InvalidArgument("a grouping needs at least one combiner, such as n=Count()")
         self._check_names()
-        check_trigger(trigger, self.window, self.allowed_lateness, self.bounded, self.allow_finish)
+        self.check_trigger()
+
+    def check_trigger(self, each_batch: bool = False) -> None:
+        """Raise for a trigger that would lose rows or never fire; with `each_batch` windows do not expire."""
+        check_trigger(self.asked, self.window, span(self.allowed_lateness), self.bounded, self.allow_finish, each_batch)
 
     def _check_names(self) -> None:
         taken = [*self.by, *self.combiners]

@@ -140,6 +140,7 @@ class _Run:
         self.each_batch = each_batch
         self.stages: list[tuple[Stage, _Running]] = []
         for stage in stages:
+            stage.grouping.check_trigger(each_batch)
             operator = Operator(stage.grouping, schema)
             percents = percentiles(stage.grouping.asked)
             marks = Watermarks(idle_after=idle_after)

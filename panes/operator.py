@@ -81,6 +81,8 @@ class Operator:
         """One bundle, of rows or of cells made elsewhere, through the operator; see the module for the order."""
         if isinstance(bundle, pa.Table) and bundle.schema.names != self.schema.names:
             raise TypeMismatch(f"the bundle has columns {bundle.schema.names}, and {self.schema.names} were promised")
+        if each_batch:
+            self.grouping.check_trigger(each_batch)
         return _Step(self, state, bundle, watermark, processing_time, percentiles or {}, each_batch).run()
 
 

@@ -112,16 +112,24 @@ def percentiles(trigger: Trigger) -> tuple[float, ...]:
     return tuple(sorted({float(part.percent) for part in walk(trigger) if isinstance(part, WatermarkPercentile)}))
 
 
-def check_trigger(trigger: Trigger, window: Window, allowed_lateness: Span, bounded: bool, allow_finish: bool) -> None:
-    """Raise for a trigger that would lose rows or never fire over such windows."""
+def check_trigger(
+    trigger: Trigger,
+    window: Window,
+    allowed_lateness: Span,
+    bounded: bool,
+    allow_finish: bool,
+    each_batch: bool = False,
+) -> None:
+    """Raise for a trigger that would lose rows or never fire over such windows; `each_batch`: they do not expire."""
     if isinstance(window, Global) and not bounded and not can_fire_on_global(trigger):
         raise InvalidArgument(
             f"{trigger!r} can never fire on Global() over an input without end, as the watermark never passes the end "
             "of time: use a count or a period, such as Repeatedly(AfterCount(100))"
         )
-    harmless = finishes_only_at_the_end(trigger) and allowed_lateness == 0
+    harmless = finishes_only_at_the_end(trigger) and allowed_lateness == 0 and not each_batch
     if may_finish(trigger) and not allow_finish and not harmless:
+        why = " (windows do not expire where the watermark is each batch's own)" if each_batch else ""
         raise InvalidArgument(
-            f"{trigger!r} can finish, and a window would then lose its later rows: use Repeatedly({trigger!r}), or "
-            "allow_finish=True if that is what you want"
+            f"{trigger!r} can finish, and a window would then lose its later rows{why}: use Repeatedly({trigger!r}), "
+            "or allow_finish=True if that is what you want"
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 
+import pyarrow as pa
 import pytest
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
+from uncombine.panes import Grouping, Operator
 from uncombine.triggers import check_trigger, may_finish
 from uncombine.triggers.check import finishes_only_at_the_end, fires_only_at_the_end
 from uncombine.windows import span
@@ -119,3 +121,25 @@ def test_rule_27_what_waits_for_the_end_of_time_only() -> None:
         check_trigger(never, uc.Global(), span("0 seconds"), bounded=True, allow_finish=True)
     for fires in (EARLY, ONE, uc.FirstOf(ONE, PASSED), uc.SequenceOf(ONE, PASSED), uc.RepeatUntil(ONE, PASSED)):
         check_trigger(fires, uc.Global(), span("0 seconds"), bounded=False, allow_finish=True)
+
+
+def test_where_windows_do_not_expire_a_trigger_that_finishes_is_refused() -> None:
+    """Each batch: the first bundle would finish the window and all that came later be lost."""
+    script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Elements([{"ts": 0, "x": 2}])]
+    options = {"window": uc.Fixed("1 minute"), "watermark": "each_batch", "n": uc.Count()}
+    with pytest.raises(InvalidArgument, match=r"do not expire.*Repeatedly\(AfterWatermark\(\)\).*allow_finish"):
+        uc.local.run(script, trigger=PASSED, **options)
+    taken = uc.local.run(script, trigger=PASSED, allow_finish=True, **options)
+    assert (taken["n"].to_pylist(), uc.local.counts(taken)["finished"]) == ([1], 1)
+    assert uc.local.run(script, trigger=uc.Repeatedly(PASSED), **options)["n"].to_pylist() == [1, 2]
+    grouping = Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), trigger=PASSED)
+    operator = Operator(grouping, pa.schema({"ts": pa.timestamp("us", "UTC")}))
+    with pytest.raises(InvalidArgument, match="do not expire"):
+        operator.step(operator.initial(), operator.schema.empty_table(), watermark=0, each_batch=True)
+
+
+def test_record_by_record_no_row_is_lost_to_a_trigger_that_finishes_with_its_window() -> None:
+    rows = [{"ts": 0, "x": x} for x in range(3)]
+    script = [uc.Elements(rows), uc.Watermark(30_000_000), uc.Elements(rows), uc.Watermark(60_000_000)]
+    panes = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=PASSED, granularity="record", n=uc.Count())
+    assert (panes["n"].to_pylist(), uc.local.counts(panes)["finished"]) == ([6], 0)

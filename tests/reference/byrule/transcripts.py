@@ -182,7 +182,8 @@ def draw_options(r: random.Random) -> dict[str, Any]:
         "allow_finish": False,
     }
     try:
-        check_trigger(trigger or uc.Repeatedly(uc.AfterWatermark()), window, Span(lateness * SECOND), True, False)
+        asked, each_batch = trigger or uc.Repeatedly(uc.AfterWatermark()), options["watermark"] is not None
+        check_trigger(asked, window, Span(lateness * SECOND), True, False, each_batch)
     except InvalidArgument:
         options["allow_finish"] = True
     return options
