@@ -93,7 +93,8 @@ class Final:
 
     def cut(self, parcels: Sequence[Parcel], place: int) -> tuple[list[Parcel], list[Parcel]]:
         """What lies before a place in the order of a shard's parcels, and the rest."""
-        before, after = [], []
+        before: list[Parcel] = []
+        after: list[Parcel] = []
         for parcel in parcels:
             keys = [flat(parcel.table[f"key.{i}"]) for i in range(len(self.grouping.by))]
             start = np.asarray(flat(parcel.table["start"]).to_numpy(zero_copy_only=False))

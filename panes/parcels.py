@@ -116,13 +116,13 @@ class Lift:
         return self._cells(cells_of_rows(self.operator, rows, at), at)
 
     def _cells(self, cells: Cells, at: int) -> list[tuple[int, Parcel]]:
-        counts = {"bad": cells.bad, "unassigned": cells.unassigned}
+        counts = (cells.bad, cells.unassigned)
         out = []
         for shard, table in self._split(cells_table(cells), self.shard_of(cells.keys, cells.start), self.shards):
-            out.append((shard, Parcel("cells", table, at, **counts)))
-            counts = {}
-        if counts and any(counts.values()):  # rows of which nothing was left but their number
-            out.append((0, Parcel("cells", cells_table(cells), at, **counts)))
+            out.append((shard, Parcel("cells", table, at, *counts)))
+            counts = (0, 0)
+        if any(counts):  # rows of which nothing was left but their number
+            out.append((0, Parcel("cells", cells_table(cells), at, *counts)))
         return out
 
     def _rows(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:

@@ -123,7 +123,7 @@ class FilesSource(Source):
     max_files_per_batch: int | None
 
     @property
-    def schema(self) -> pa.Schema:  # type: ignore[override]
+    def schema(self) -> pa.Schema:
         return self.format.schema
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any) -> DataFrame:

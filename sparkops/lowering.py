@@ -142,7 +142,7 @@ def _equivalent(combiner: Combiner, schema: pa.Schema) -> tuple[Column, str] | N
     name = source.args[0] if isinstance(source, Expr) and source.op == "col" else source
     if not isinstance(name, str) or type(combiner) not in _TABLE:
         return None
-    if name not in schema.names or combiner != type(combiner)(name):
+    if name not in schema.names or repr(combiner) != f"{type(combiner).__name__}({name!r})":
         return None
     kind = schema.field(name).type
     fits, function = _TABLE[type(combiner)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import InvalidArgument
 from ..windows import MAX_TIME, MIN_TIME
+from .processor import CLOCKS, COUNTS
 from .streaming import OBSERVED
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def progress_of(last: Any) -> Progress:
     observed = last["observedMetrics"] if isinstance(last, Mapping) else last.observedMetrics
     durations = last["durationMs"] if isinstance(last, Mapping) else last.durationMs
     batch = last["batchId"] if isinstance(last, Mapping) else last.batchId
-    stages = []
+    stages: list[StageProgress] = []
     while (row := observed.get(f"{OBSERVED} {len(stages) + 1}")) is not None:
         stages.append(_stage(row.asDict()))
     return Progress(int(batch), durations.get("triggerExecution", 0) / 1000, tuple(stages))
@@ -158,9 +159,9 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
 
 
 def _stage(numbers: Mapping[str, Any]) -> StageProgress:
-    times = {"watermark", "output_watermark", "processing_time"}
-    given = {f.name: numbers.get(f.name) for f in fields(StageProgress)}
-    return StageProgress(**{n: _time(v) if n in times else int(v or 0) for n, v in given.items()})
+    given: dict[str, Any] = {name: int(numbers.get(name) or 0) for name in COUNTS}
+    given |= {name: _time(numbers.get(name)) for name in CLOCKS}
+    return StageProgress(**given)
 
 
 def _time(micros: int | None) -> datetime | None:

@@ -49,11 +49,11 @@ class DataFrameSource(Source):
     df: DataFrame
 
     @property
-    def spark(self) -> SparkSession:  # type: ignore[override]
+    def spark(self) -> SparkSession:
         return self.df.sparkSession
 
     @property
-    def schema(self) -> pa.Schema:  # type: ignore[override]
+    def schema(self) -> pa.Schema:
         fields = []
         for field in self.df.schema:
             with suppress(TypeMismatch):  # a column that nobody asks for may have any type
