@@ -175,6 +175,7 @@ N, TS, S, X = uc.col("n"), uc.col("ts"), uc.col("s"), uc.col("x")
         (N > 10**9, 0, 10),
         ((N > 700) & (N + 0 < 800), 99, 3),
         ((N < 100) | (S >= "0900"), 200, 2),
+        ((N >= 700) & (S < "0800"), 100, 1),
         (N.isin([5, 990]), 2, 2),
         (TS >= AT, 500, 5),
         (X != 5.0, 500, 10),
@@ -228,7 +229,9 @@ def test_cuts_are_about_the_size_asked_for(shared: dict[str, Path]) -> None:
     fmt = describe(str(shared["parquet"]))
     assert len(splits(fmt, str(shared["parquet"]), size)) == 1
     assert 2 <= len(splits(fmt, str(shared["parquet"]), size // 2)) <= 3
-    assert len(splits(fmt, str(shared["parquet"]), 1)) == 10
+    assert [(part.first, part.last) for part in splits(fmt, str(shared["parquet"]), 1)] == [
+        (i, i + 1) for i in range(10)
+    ]
     with pytest.raises(uc.UncombineError, match="at least 1 byte"):
         splits(fmt, str(shared["parquet"]), 0)
 
@@ -431,6 +434,8 @@ def test_a_folder_that_the_filter_excludes_is_not_opened(tmp_path: Path) -> None
     files[0].write_bytes(b"broken")
     assert splits(fmt, str(files[0])) == []
     assert [t.num_rows for t in read(fmt, [Split(str(file)) for file in files], failed)] == [10]
+    either = describe(tmp_path, schema=fmt.schema, filter=(uc.col("p") == 1) | (uc.col("x") >= 0))
+    assert [t.num_rows for t in read(either, [Split(str(file)) for file in files[1:]], failed)] == [20]
 
 
 def test_the_folder_wins_over_the_column(tmp_path: Path) -> None:
