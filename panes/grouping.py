@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..combiners import Capability, Combiner, Plan
 from ..errors import InvalidArgument, NotRetractable, TypeMismatch, nearest, require_column
-from ..triggers import AfterWatermark, Repeatedly, Trigger, check_trigger
+from ..triggers import AfterWatermark, Repeatedly, Trigger, check_inputs, check_trigger
 from ..windows import Inherit, Span, Window, policy, span
 
 MODES = ("discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting")
@@ -162,6 +162,9 @@ class Grouping:
         plan = Plan(self.combiners, schema, append_only=not self.changelog)
         if self.changelog:
             self._check_changelog(plan)
+        keys = [schema.field(name) for name in self.by]
+        keys = [key.with_type(key.type.value_type) if pa.types.is_dictionary(key.type) else key for key in keys]
+        check_inputs(self.asked, schema, pa.schema([*keys, *plan.outputs]))
         return plan
 
     def _check_changelog(self, plan: Plan) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..combiners.expressions import Expr
-from ..errors import InvalidArgument, TypeMismatch
+from ..errors import InvalidArgument
 from ..windows import timestamp
 from .composite_nodes import (
     AllOfNode,
@@ -21,6 +18,7 @@ from .composite_nodes import (
     SequenceOfNode,
 )
 from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, RepeatUntil, SequenceOf
+from .inputs import bytes_of, truth
 from .language import Predicate, Trigger
 from .leaf_nodes import (
     AlwaysNode,
@@ -89,18 +87,6 @@ def compile_trigger(trigger: Trigger, path: str = "t") -> Node:
     raise InvalidArgument(f"{trigger!r} is no trigger that can be run: subclass UserTrigger for one of your own")
 
 
-def truth(predicate: Predicate, table: pa.Table) -> np.ndarray:
-    """A predicate over the rows of a table; null counts as false."""
-    answer = predicate.evaluate(table) if isinstance(predicate, Expr) else predicate(table)
-    if isinstance(answer, pa.ChunkedArray):
-        answer = answer.combine_chunks()
-    if not isinstance(answer, pa.Array):
-        answer = pa.array(answer)
-    if not pa.types.is_boolean(answer.type) or len(answer) != table.num_rows:
-        raise TypeMismatch(f"the predicate {predicate!r} must give one boolean a row, and it gave {answer.type}")
-    return np.asarray(answer.fill_null(False))
-
-
 def _satisfies(predicate: Predicate) -> Callable[[pa.Table], np.ndarray]:
     return lambda table: truth(predicate, table).astype(np.int64)
 
@@ -109,20 +95,7 @@ def _bytes_of(names: Sequence[str] | None) -> Callable[[pa.Table], np.ndarray]:
     def sizes(table: pa.Table) -> np.ndarray:
         total = np.zeros(table.num_rows, np.int64)
         for name in table.column_names if names is None else names:
-            total += _widths(table[name])
+            total += bytes_of(table[name], name)
         return total
 
     return sizes
-
-
-def _widths(column: Any) -> np.ndarray:
-    kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind):
-        return np.asarray(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
-    try:
-        width = max(kind.bit_width // 8, 1)
-    except ValueError:
-        raise TypeMismatch(
-            f"AfterBytes counts text, binary and fixed-width columns, not {kind}: name columns in of="
-        ) from None
-    return np.where(np.asarray(pc.is_valid(column)), width, 0)

@@ -111,6 +111,8 @@ class AfterCount(Trigger):
 class AfterBytes(Trigger):
     """When rows of at least n bytes have come since the last time, counted in the named columns (or all).
 
+    A number or a time counts the bytes of its type, text its UTF-8 bytes, null none.
+
     >>> import uncombine as uc
     >>> uc.AfterBytes(1_000_000, of=["body"])
     AfterBytes(1000000, of=('body',))
