@@ -1,0 +1,75 @@
+"""Two hundred micro-batches of windows that come and go: whether workers, state and store stay as large as they are.
+
+`python benchmarks/flatness.py [batches] [rows in a batch]` prints, for each quarter of the run, the most memory that any
+Python worker held, the windows held, the bytes of the chunk log, and the size of the RocksDB files.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from datasets import files
+
+import uncombine as uc
+from uncombine.sparkops.progress import progress_of
+
+
+def workers() -> list[int]:
+    """The resident bytes of every Python process of Spark's."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            command = (status.parent / "cmdline").read_bytes()
+            lines = status.read_text().splitlines()
+        except OSError:
+            continue
+        if b"pyspark" in command and b"daemon" in command:
+            found += [1024 * int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
+    return found
+
+
+def main(batches: int = 200, rows: int = 100_000) -> None:
+    """Run the query and print the table."""
+    spark = uc.session("flatness", cores=2)
+    path = files(batches * rows, 20_000, batches, 60 * batches)
+    flow = uc.files(spark, path, watermark=uc.BoundedLag("30 seconds"), streaming=True, max_files_per_batch=1)
+    early = uc.AfterWatermark(early=uc.AfterCount(1), late=uc.AfterCount(1))
+    panes = flow.window(uc.Fixed("1 minute"), early, mode="retracting", allowed_lateness="2 minutes")
+    df = panes.combine(by="k", s=uc.Sum("v"), best=uc.Max("v"), middle=uc.Median("v")).df
+    writer = df.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp())
+    query = writer.trigger(availableNow=True).start()
+    seen: dict[int, int] = {}
+    told = {}
+    while True:
+        ended = query.awaitTermination(0.2)
+        last = query.lastProgress
+        if last is not None:
+            batch = int(last["batchId"])
+            seen[batch] = max([seen.get(batch, 0), *workers()])
+            told[batch] = last
+        if ended:
+            break
+    print("| batches | most of a worker | windows held | chunk log | RocksDB files | a batch |")
+    print("|---|---:|---:|---:|---:|---:|")
+    quarter = max(batches // 4, 1)
+    for first in range(0, batches, quarter):
+        part = [b for b in told if first <= b < first + quarter]
+        if not part:
+            continue
+        stages = [progress_of(told[b]).stages[0] for b in part]
+        stores = [int(told[b]["stateOperators"][0]["customMetrics"].get("rocksdbSstFileSize", 0)) for b in part]
+        took = sorted(told[b]["durationMs"]["triggerExecution"] for b in part)
+        print(
+            f"| {first} - {first + quarter - 1} | {max(seen[b] for b in part) / 2**20:.0f} MiB "
+            f"| {max(s.windows_held for s in stages):,} | {max(s.state_bytes for s in stages) / 2**20:.1f} MiB "
+            f"| {max(stores) / 2**20:.1f} MiB | {took[len(took) // 2]} ms |"
+        )
+
+
+if __name__ == "__main__":
+    started = time.time()
+    main(*(int(value) for value in sys.argv[1:]))
+    print(f"\n{time.time() - started:.0f} s in all")
