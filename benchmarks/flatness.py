@@ -1,7 +1,7 @@
 """Two hundred micro-batches of windows that come and go: whether workers, state and store stay as large as they are.
 
-`python benchmarks/flatness.py [batches] [rows in a batch]` prints, for each quarter of the run, the most memory that any
-Python worker held, the windows held, the bytes of the chunk log, and the size of the RocksDB files.
+`python benchmarks/flatness.py [batches] [rows in a batch]` prints, for each quarter of the run, the most memory that
+any Python worker held, the windows held, the bytes of the chunk log, and the size of the RocksDB files.
 """
 
 from __future__ import annotations
