@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 BATCH = 1 << 17
@@ -17,21 +18,27 @@ BATCH = 1 << 17
 AHEAD = 4
 """Batches of a Parquet file that are decoded ahead."""
 
+AT_ONCE_ROWS = 1 << 20
+"""Rows of a single row group that is decoded at once, at most."""
+
+AT_ONCE_BYTES = 128 << 20
+"""Bytes of a single row group that is decoded at once, at most."""
+
 
 class ParquetSource:
     """An open Parquet file."""
 
     def __init__(self, system: pafs.FileSystem, path: str) -> None:
         self.system, self.path = system, path
+        # Coalescing small reads pays over a network; from a disk it costs a little.
+        self.remote = not isinstance(system, pafs.LocalFileSystem)
         self.fragment = self._fragment()
         self.schema: pa.Schema = self.fragment.physical_schema
 
     def _fragment(self, encoded: list[str] | None = None) -> ds.ParquetFileFragment:
-        # Coalescing small reads pays over a network; from a disk it costs a little.
-        remote = not isinstance(self.system, pafs.LocalFileSystem)
         form = ds.ParquetFileFormat(
             read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us", dictionary_columns=encoded),
-            default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=remote),
+            default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=self.remote),
         )
         return form.make_fragment(self.path, filesystem=self.system)
 
@@ -53,17 +60,39 @@ class ParquetSource:
         if not groups:
             return
         encoded = self._encoded(columns, groups[0])
+        footer = self.fragment.metadata.row_group(groups[0])
+        if len(groups) == 1 and footer.num_rows <= AT_ONCE_ROWS and footer.total_byte_size <= AT_ONCE_BYTES:
+            tables = self._one_group(groups[0], columns, encoded)
+        else:
+            tables = self._scan(fragment, groups, columns, encoded)
+        for table in tables:
+            for name in encoded:
+                i = table.schema.get_field_index(name)
+                table = table.set_column(i, self.schema.field(name), table.column(i).cast(pa.string()))
+            yield table
+
+    def _one_group(self, group: int, columns: list[str], encoded: list[str]) -> Iterator[pa.Table]:
+        """One row group as a whole: a scanner that works ahead has nothing to gain here, and costs a little."""
+        with self.system.open_input_file(self.path) as source:
+            file = pq.ParquetFile(
+                source,
+                metadata=self.fragment.metadata,
+                read_dictionary=encoded,
+                pre_buffer=self.remote,
+                coerce_int96_timestamp_unit="us",
+            )
+            yield file.read_row_group(group, columns=columns, use_threads=False).select(columns)
+
+    def _scan(
+        self, fragment: ds.ParquetFileFragment, groups: list[int], columns: list[str], encoded: list[str]
+    ) -> Iterator[pa.Table]:
         if encoded:
             # make_fragment(row_groups=) would lose their order.
             fragment = self._fragment(encoded).subset(row_group_ids=groups)
         for batch in fragment.to_batches(
             columns=columns, batch_size=BATCH, batch_readahead=AHEAD, fragment_readahead=1, use_threads=False
         ):
-            table = pa.Table.from_batches([batch])
-            for name in encoded:
-                i = table.schema.get_field_index(name)
-                table = table.set_column(i, self.schema.field(name), table.column(i).cast(pa.string()))
-            yield table
+            yield pa.Table.from_batches([batch])
 
     def _encoded(self, columns: list[str], group: int) -> list[str]:
         """The columns of text that are quicker to read as dictionaries and then decode.

@@ -28,8 +28,8 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import UnreadableFile
+from uncombine.sparkops import columnar_files, reading
 from uncombine.sparkops import paths as where
-from uncombine.sparkops import reading
 from uncombine.sparkops.reading import FileFormat, Split, describe, read, splits
 
 UTC_MICROS = pa.timestamp("us", "UTC")
@@ -704,3 +704,17 @@ def test_files_of_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert asked == ["s3://bucket/"]
     where._system.cache_clear()
     shutil.rmtree(tmp_path / "bucket")
+
+
+def test_a_row_group_at_once_and_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x.parquet"
+    table = SAMPLE.append_column("a.b", SAMPLE["x"]).append_column("a", pa.array([{"b": i} for i in range(1000)]))
+    pq.write_table(table, file)
+    for columns in (None, ["name", "a"], ["a.b", "k"], []):
+        fmt = describe(str(file), columns=columns)
+        expected = joined([table.select(columns or [])], fmt.output) if columns is not None else table
+        monkeypatch.undo()
+        same(rows_of(fmt, file), expected)
+        assert rows_of(fmt, file).num_rows == 1000
+        monkeypatch.setattr(columnar_files, "AT_ONCE_ROWS", 10)
+        assert rows_of(fmt, file).num_rows == 1000
