@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from .processor import CLOCKS, COUNTS, OUT_DDL, ShardProcessor, ShardTask
 from .routes import Route, live_lifts
 from .sources import wire_map
 from .sql_types import spark_schema
-from .tasks import batches_of, source_names
+from .tasks import LiftLive, batches_of, source_names
 from .transforms import Transform, applied
 from .wire import WIRE, WIRE_DDL, payloads
 
@@ -43,28 +44,33 @@ class Streaming(Route):
     """Unbounded input."""
 
     def df(self) -> DataFrame:
-        flow, ids, settings = self.flow, self.ids, self.flow.settings
-        lifts = live_lifts(flow, self.schemas, ids)
-        packed = flow.source.mapped(lifts[0], list(self.schemas[0].names), settings.processing_time or "", WIRE_DDL)
-        idle = settings.strategy.idle if settings.strategy is not None else None
-        for i, lift in enumerate(lifts):
-            then = lifts[i + 1] if i + 1 < len(lifts) else None
-            schema = applied(lift.transforms, lift.schema.empty_table()).schema
-            task = ShardTask(
-                lift.grouping,
-                schema,
-                () if i == 0 else tuple(source_names(ids)),
-                int(idle) if i == 0 and idle is not None else None,
-                fingerprint(lift.grouping, schema, i + 1, len(lifts), len(ids)),
-                then,
-                schema if lift.grouping.late == "emit" else None,
-            )
+        flow = self.flow
+        lifts = live_lifts(flow, self.schemas, self.ids)
+        at = flow.settings.processing_time or ""
+        packed = flow.source.mapped(lifts[0], list(self.schemas[0].names), at, WIRE_DDL)
+        for i, task in enumerate(self.tasks(lifts)):
             stepped = packed.groupBy("shard").transformWithStateInPandas(
                 ShardProcessor(task), OUT_DDL, "append", self._time_mode
             )
             observed = stepped.observe(f"{OBSERVED} {i + 1}", *numbers())
             packed = observed.where(F.col("payload").isNotNull()).select(*WIRE.names)
         return wire_map(packed, ShowPanes(flow.transforms), spark_schema(flow.schema))
+
+    def tasks(self, lifts: Sequence[LiftLive]) -> Iterator[ShardTask]:
+        """What the shards of each stage do."""
+        strategy = self.flow.settings.strategy
+        idle = None if strategy is None or strategy.idle is None else int(strategy.idle)
+        for i, (lift, then) in enumerate(zip_longest(lifts, lifts[1:])):
+            schema = applied(lift.transforms, lift.schema.empty_table()).schema
+            yield ShardTask(
+                lift.grouping,
+                schema,
+                () if i == 0 else tuple(source_names(self.ids)),
+                idle if i == 0 else None,
+                fingerprint(lift.grouping, schema, i + 1, len(lifts), len(self.ids)),
+                then,
+                schema if lift.grouping.late == "emit" else None,
+            )
 
     @property
     def _time_mode(self) -> str:

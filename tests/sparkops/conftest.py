@@ -1,6 +1,7 @@
-"""Makes the folders beside this one importable: every, golden."""
+"""Makes the folders beside this one importable (every, golden, reference), and the helpers in it (streams)."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]

@@ -1,0 +1,299 @@
+"""Streams for tests: scripts as micro-batches, and a stand-in for Spark's engine that runs the same tasks itself."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import uncombine as uc
+from uncombine.panes.parcels import AT
+from uncombine.sparkops import processor
+from uncombine.sparkops.flow import Flow, Settings, flow_of
+from uncombine.sparkops.processor import CLOCKS, COUNTS, ShardProcessor
+from uncombine.sparkops.routes import live_lifts
+from uncombine.sparkops.sources import Source
+from uncombine.sparkops.streaming import ShowPanes, Streaming
+from uncombine.windows import timestamp, timestamps
+
+START = 1_453_291_200_000_000  # noon of 2016-01-20
+LONG_AGO = 1 - 2**63
+NOW, MARK, ORIGIN = "proc", "mark", "origin"
+"""The columns of a micro-batch with its processing time, a punctuation, and the source whose punctuation it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Source):
+    """A streaming source of which only the columns are known."""
+
+    schema: pa.Schema  # type: ignore[misc]
+    streaming: bool = True  # type: ignore[misc]
+    spark: Any = None
+
+    def mapped(self, task: Any, columns: list[str], at: str | None, schema: Any) -> Any:
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        return "rows of a test"
+
+
+def rows_flow(schema: pa.Schema, time: str = "ts", watermark: Any = None, shards: int = 2, **settings: Any) -> Flow:
+    """A streaming flow over rows of this schema, for the stand-in."""
+    return flow_of(Rows(schema), Settings(time, watermark, shards=shards, **settings))
+
+
+def punctuated_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of rows, and behind them those that say what a script says besides."""
+    instants = [pa.field(name, pa.timestamp("us", "UTC")) for name in (NOW, MARK)]
+    return pa.schema([*schema, *instants, pa.field(ORIGIN, pa.string())])
+
+
+def timed(script: Sequence[Any], start: int = START) -> list[Any]:
+    """A script whose every entry says when it comes."""
+    now, out = start, []
+    for entry in script:
+        told = entry.t if isinstance(entry, uc.Clock) else entry.at
+        now = now if told is None else max(now, timestamp(told))
+        match entry:
+            case uc.Elements(rows):
+                out.append(uc.Elements(rows, at=now))
+            case uc.Watermark(t, source):
+                out.append(uc.Watermark(t, source, at=now))
+            case _:
+                out.append(uc.Clock(now))
+    return out
+
+
+def punctuated(script: Sequence[Any], schema: pa.Schema) -> list[pa.Table]:
+    """The entries of a timed script as micro-batches: rows, or one row with nothing but a punctuation and its time."""
+    whole = punctuated_schema(schema)
+    # A row that only moves the clock must be of somebody: of whoever speaks first, which tells nothing new.
+    first = next((entry.source for entry in script if isinstance(entry, uc.Watermark)), None)
+    out = []
+    for entry in script:
+        if isinstance(entry, uc.Elements) and len(entry.rows):
+            rows = entry.rows if isinstance(entry.rows, pa.Table) else pa.Table.from_pylist(entry.rows, schema)
+            columns = {name: rows[name] for name in rows.column_names}
+            now = entry.at
+        else:
+            columns = dict.fromkeys(schema.names)
+            now = entry.t if isinstance(entry, uc.Clock) else entry.at
+        mark, origin = None, None
+        if isinstance(entry, uc.Watermark):
+            mark, origin = 2**63 - 1 if entry.t is None else timestamp(entry.t), entry.source
+        elif None in columns.values():
+            mark, origin = LONG_AGO, first
+        size = next((len(c) for c in columns.values() if c is not None), 1)
+        told = {
+            NOW: pa.repeat(timestamps([now])[0], size),
+            MARK: pa.nulls(size, pa.timestamp("us", "UTC")) if mark is None else timestamps([mark]),
+            ORIGIN: pa.array([origin] * size, pa.string()),
+        }
+        arrays = [columns.get(f.name, told.get(f.name)) for f in whole]
+        out.append(
+            pa.table([pa.nulls(size, f.type) if a is None else a for a, f in zip(arrays, whole, strict=True)], whole)
+        )
+    return out
+
+
+class Value:
+    """A value state of one shard."""
+
+    def __init__(self, store: dict[Any, Any]) -> None:
+        self.store = store
+
+    def get(self) -> tuple[Any, ...] | None:
+        return self.store.get("value")
+
+    def update(self, value: tuple[Any, ...]) -> None:
+        self.store["value"] = value
+
+
+class Map:
+    """A map state of one shard."""
+
+    def __init__(self, store: dict[Any, Any]) -> None:
+        self.store = store
+
+    def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        return self.store.get(key)
+
+    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:
+        self.store[key] = value
+
+    def removeKey(self, key: tuple[Any, ...]) -> None:
+        del self.store[key]
+
+
+@dataclass
+class Handle:
+    """What one shard has in the state store."""
+
+    states: dict[str, dict[Any, Any]] = field(default_factory=dict)
+    timers: set[int] = field(default_factory=set)
+
+    def getValueState(self, name: str, schema: str) -> Value:
+        return Value(self.states.setdefault(name, {}))
+
+    def getMapState(self, name: str, key: str, value: str) -> Map:
+        return Map(self.states.setdefault(name, {}))
+
+    def registerTimer(self, at: int) -> None:
+        assert at not in self.timers
+        self.timers.add(at)
+
+    def deleteTimer(self, at: int) -> None:
+        self.timers.remove(at)
+
+    def copy(self) -> Handle:
+        return Handle({name: dict(store) for name, store in self.states.items()}, set(self.timers))
+
+
+@dataclass(frozen=True)
+class Now:
+    """The time of a batch, as the processor is told it."""
+
+    ms: int
+
+    def getCurrentProcessingTimeInMs(self) -> int:
+        return self.ms
+
+
+class Engine:
+    """Runs micro-batches through the tasks of a streaming flow as Spark would, its state in dictionaries.
+
+    With a seed, parcels come in any order, and rows are cut into tasks, unless triggers see them one by one;
+    `restart` forgets all that workers remember.
+    """
+
+    def __init__(
+        self, flow: Flow, seed: int | None = None, restored: dict[tuple[int, int], Handle] | None = None
+    ) -> None:
+        self.flow, self.random = flow, None if seed is None else random.Random(seed)
+        route = Streaming(flow)
+        self.ids, self.schema = route.ids, route.schemas[0]
+        self.lifts = live_lifts(flow, route.schemas, self.ids)
+        self.tasks = list(route.tasks(self.lifts))
+        self.timed = route.wakes
+        self.store: dict[tuple[int, int], Handle] = {} if restored is None else restored
+        self.restart()
+
+    def restart(self) -> None:
+        """New workers, on a host that was never used."""
+        self.processors: dict[tuple[int, int], ShardProcessor] = {}
+        processor._CACHE = type(processor._CACHE)()
+
+    def snapshot(self) -> dict[tuple[int, int], Handle]:
+        """What the store holds now."""
+        return {key: handle.copy() for key, handle in self.store.items()}
+
+    def batch(self, rows: pa.Table | None, now: int | None = None) -> tuple[pa.Table, list[dict[str, int]]]:
+        """The panes of one micro-batch, and what each stage counted; `now` is the batch's time in milliseconds."""
+        packed = [] if rows is None else list(self._lifted(rows, now))
+        counted = []
+        for stage in range(len(self.tasks)):
+            packed, numbers = self._stage(stage, packed, now)
+            counted.append(numbers)
+        return self._shown(packed), counted
+
+    def _lifted(self, rows: pa.Table, now: int | None) -> Iterator[tuple[int, bytes]]:
+        at = self.flow.settings.processing_time
+        if at is None:
+            assert now is not None
+            times = pa.repeat(pa.scalar(now * 1000), rows.num_rows)
+        else:
+            times = rows[at].cast(pa.int64())
+        tables = [rows.select(self.schema.names).append_column(AT, times)]
+        one_by_one = self.flow.stages[0].grouping.granularity == "record"
+        if self.random is not None and not one_by_one and rows.num_rows > 1 and self.random.random() < 0.5:
+            cut = self.random.randrange(1, rows.num_rows)
+            tables = [tables[0].slice(0, cut), tables[0].slice(cut)]
+        for table in tables:
+            for batch in self.lifts[0]([table]):
+                yield from zip(batch["shard"].to_pylist(), batch["payload"].to_pylist(), strict=True)
+
+    def _stage(
+        self, stage: int, packed: list[tuple[int, bytes]], now: int | None
+    ) -> tuple[list[tuple[int, bytes]], dict[str, int]]:
+        clock = Now(-1 if not self.timed or now is None else now)
+        if self.random is not None:
+            self.random.shuffle(packed)
+        by_shard: dict[int, list[bytes]] = {}
+        for shard, payload in packed:
+            by_shard.setdefault(shard, []).append(payload)
+        frames = []
+        for shard, payloads in by_shard.items():
+            frame = pd.DataFrame({"shard": shard, "lo": 0, "payload": payloads})
+            halves = [frame.iloc[: len(frame) // 2], frame.iloc[len(frame) // 2 :]]
+            frames += list(self._processor(stage, shard).handleInputRows((shard,), iter(halves), clock))
+        for (at, shard), handle in list(self.store.items()):
+            due = [t for t in handle.timers if at == stage and t <= clock.ms]
+            for timer in due:
+                frames += list(self._processor(stage, shard).handleExpiredTimer((shard,), clock, timer))
+                handle.timers.discard(timer)
+        return _told(frames)
+
+    def _processor(self, stage: int, shard: int) -> ShardProcessor:
+        if (stage, shard) not in self.processors:
+            made = ShardProcessor(self.tasks[stage])
+            made.init(self.store.setdefault((stage, shard), Handle()))
+            self.processors[stage, shard] = made
+        return self.processors[stage, shard]
+
+    def _shown(self, packed: list[tuple[int, bytes]]) -> pa.Table:
+        wire = pa.record_batch(
+            {
+                "shard": pa.array([shard for shard, _ in packed], pa.int32()),
+                "lo": pa.array([0] * len(packed), pa.int32()),
+                "payload": pa.array([payload for _, payload in packed], pa.binary()),
+            }
+        )
+        return pa.Table.from_batches(list(ShowPanes(self.flow.transforms)([wire])), self.flow.schema)
+
+
+def _told(frames: list[pd.DataFrame]) -> tuple[list[tuple[int, bytes]], dict[str, int]]:
+    """What goes on to the next stage, and the numbers as the query's progress has them."""
+    if not frames:
+        return [], {}
+    whole = pd.concat(frames)
+    sent = whole[whole["payload"].notna()]
+    numbers = {name: int(whole[name].sum()) for name in COUNTS} | {name: int(whole[name].min()) for name in CLOCKS}
+    return list(zip(sent["shard"].tolist(), sent["payload"].tolist(), strict=True)), numbers
+
+
+def play(
+    flow: Flow,
+    batches: Sequence[pa.Table | None],
+    times: Sequence[int] | None = None,
+    seed: int | None = None,
+    meddle: Callable[[Engine, int], None] | None = None,
+) -> pa.Table:
+    """All panes of a flow over micro-batches in the stand-in, with the batch that each came from in `step`."""
+    engine, out = Engine(flow, seed), []
+    for i, rows in enumerate(batches):
+        if meddle is not None:
+            meddle(engine, i)
+        panes, _ = engine.batch(rows, None if times is None else times[i])
+        out.append(panes.append_column("step", pa.array([i] * panes.num_rows, pa.int64())))
+    return pa.concat_tables(out)
+
+
+def in_order(panes: pa.Table) -> list[dict[str, Any]]:
+    """Panes as rows, those of one step in an order of their own; what is the same for all that know of them."""
+    rows = panes.drop_columns(["late"] if "late" in panes.column_names else []).to_pylist()
+    return sorted(rows, key=lambda row: (row["step"], repr(row)))
+
+
+def results(panes: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
+    """What remains of panes of which some took back others: the results with a weight that is not 0."""
+    flat = panes.append_column("start", pc.struct_field(panes["window"], "start"))
+    flat = flat.append_column("end", pc.struct_field(panes["window"], "end"))
+    names = [*names, "start", "end"]
+    left = flat.group_by(names).aggregate([("diff", "sum")])
+    left = left.filter(pc.not_equal(left["diff_sum"], 0))
+    return sorted(left.to_pylist(), key=repr)

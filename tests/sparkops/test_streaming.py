@@ -1,0 +1,86 @@
+"""Streaming flows: the tasks of Spark's workers, batch by batch, against the local runner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from reference.compare import SCHEMA, combiners
+from reference.transcripts import transcript
+from streams import MARK, NOW, ORIGIN, Engine, in_order, play, punctuated, punctuated_schema, rows_flow, timed
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument
+
+MARKED = uc.Punctuated(MARK, source=ORIGIN)
+
+
+def flow_of(options: dict[str, Any], shards: int, **settings: Any) -> Any:
+    """A flow with the options of a random transcript."""
+    given = dict(options)
+    diff, by = given.pop("diff"), given.pop("by")
+    given["allowed_lateness"] = f"{options['allowed_lateness']} microseconds"
+    flow = rows_flow(punctuated_schema(SCHEMA), "ts", MARKED, shards, diff=diff, **settings)
+    return flow.window(**given).combine(by=by, **combiners(options))
+
+
+def scripted(seed: int) -> tuple[list[Any], dict[str, Any]]:
+    """A random script whose entries all have a time, and the options of its grouping."""
+    entries: list[Any] = []
+    script, options = transcript(seed)
+    for entry in script:
+        if entry[0] == "elements":
+            rows = [{name: row.get(name) for name in SCHEMA.names} for row in entry[1]]
+            entries.append(uc.Elements(pa.Table.from_pylist(rows, SCHEMA), at=entry[2]))
+        elif entry[0] == "watermark":
+            entries.append(uc.Watermark(entry[1], source=entry[2]))
+        else:
+            entries.append(uc.Clock(entry[1]))
+    return timed(entries), options
+
+
+def locally(script: list[Any], options: dict[str, Any]) -> pa.Table:
+    given = options | {"allowed_lateness": f"{options['allowed_lateness']} microseconds"}
+    return uc.local.run(script, **given, **combiners(options), schema=SCHEMA)
+
+
+def forgetful(engine: Engine, batch: int) -> None:
+    """Every other batch finds new workers on a host that was never used."""
+    if batch % 2:
+        engine.restart()
+
+
+def agree(seed: int) -> bool:
+    """Whether the seed is of a grouping that a stream can have; both ways to run it give the same then."""
+    script, options = scripted(seed)
+    try:
+        # Which rows are behind the output watermark, and so count for no timestamp, is for each shard to say.
+        shards = 1 if options["timestamp"] in ("earliest", "latest") else 3
+        flow = flow_of(options, shards, processing_time=NOW)
+    except InvalidArgument as refused:
+        if "can never fire on Global()" not in str(refused):
+            raise
+        return False
+    want = locally(script, options)
+    got = play(flow, punctuated(script, SCHEMA), seed=seed, meddle=forgetful)
+    late = pc.equal(got["diff"], 0)
+    assert in_order(got.filter(pc.invert(late))) == in_order(want)
+    if options["late"] == "emit":
+        given = [{name: row[name] for name in SCHEMA.names} for row in got.filter(late)["late"].to_pylist()]
+        known = uc.local.late_rows(want)
+        assert sorted(map(repr, given)) == sorted(map(repr, [] if known is None else known.to_pylist()))
+    else:
+        assert not pc.any(late).as_py()
+    return True
+
+
+def test_random_scripts_give_the_panes_of_the_local_runner_through_restarts() -> None:
+    assert sum(agree(seed) for seed in range(60)) > 45
+
+
+@pytest.mark.soak
+def test_many_random_scripts_give_the_panes_of_the_local_runner() -> None:
+    for seed in range(60, 3_000):
+        agree(seed)
