@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InvalidArgument, NotRetractable, TypeMismatch, require_column
+from ..errors import InvalidArgument, NotRetractable, TypeMismatch, UncombineError, require_column
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
 from .combiner import Combiner, Lowered, Part
@@ -37,7 +37,7 @@ class Plan:
         for name, combiner in combiners.items():
             if not isinstance(combiner, Combiner):
                 raise InvalidArgument(f"{name}= takes a combiner such as Sum('x'), not {combiner!r}")
-            self.lowered[name] = (combiner.append_only() if append_only else combiner).lower(schema)
+            self.lowered[name] = _append_only(combiner, schema) if append_only else combiner.lower(schema)
         self.parts: tuple[Part, ...] = tuple(
             dict.fromkeys(part for lowered in self.lowered.values() for part in lowered.parts)
         )
@@ -116,6 +116,16 @@ class Plan:
             lowered.finish([accumulators[self._slices[part]] for part in lowered.parts])
             for lowered in self.lowered.values()
         ]
+
+
+def _append_only(combiner: Combiner, schema: pa.Schema) -> Lowered:
+    """Lowered in its smallest form; refused, where it does not fit, in the words of the form that was written."""
+    try:
+        return combiner.append_only().lower(schema)
+    except UncombineError as error:
+        refused = error
+    combiner.lower(schema)
+    raise refused
 
 
 def _nothing(column: pa.Array) -> np.ndarray:

@@ -126,7 +126,7 @@ def pipeline(
         raise InvalidArgument(f"watermark= is {watermark!r}, and it must be None or 'each_batch'")
     entries = check_script(script)
     first = stages[0].grouping
-    tables = tables_of(entries, first.time)
+    tables = tables_of(entries, first.time, schema)
     known = schema or next((t.schema for t in tables if t is not None and t.num_columns), None)
     if known is None:
         raise UnknownColumn("the script has no rows to tell the columns from: give schema=")
@@ -213,7 +213,7 @@ class _Run:
         for _, running in self.stages:
             counts += running.state.counts
         held = sum(len(running.state.windows) for _, running in self.stages)
-        late = pa.concat_tables(self.late)
+        late = pa.concat_tables([self.stages[0][1].operator.schema.empty_table(), *self.late])
         metadata = {
             _DROPPED: json.dumps(self.dropped).encode(),
             _COUNTS: json.dumps({**asdict(counts), "held": held}).encode(),

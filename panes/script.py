@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import InvalidArgument, TypeMismatch
+from ..errors import InvalidArgument, TypeMismatch, UnknownColumn, nearest
 from ..windows import timestamp
 from ..windows.times import times_of
 
@@ -65,17 +65,18 @@ def check_script(script: Sequence[Entry]) -> list[Entry]:
     return entries
 
 
-def tables_of(script: Sequence[Entry], time: str) -> list[pa.Table | None]:
+def tables_of(script: Sequence[Entry], time: str, schema: pa.Schema | None = None) -> list[pa.Table | None]:
     """The rows of each entry as tables of one schema (None for entries without rows), times as timestamps."""
     tables = [_table(entry.rows, time, i) if isinstance(entry, Elements) else None for i, entry in enumerate(script)]
     schemas = [table.schema for table in tables if table is not None and table.num_columns]
     if not schemas:
-        return tables
-    try:
-        schema = pa.unify_schemas(schemas, promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise TypeMismatch(f"the rows of the script do not fit together: {error}") from None
-    return [None if table is None else _fit(table, schema) for table in tables]
+        return [None for _ in tables]
+    if schema is None:
+        try:
+            schema = pa.unify_schemas(schemas, promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise TypeMismatch(f"the rows of the script do not fit together: {error}") from None
+    return [None if table is None else _fit(table, schema, i) for i, table in enumerate(tables)]
 
 
 def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, time: str, entry: int) -> pa.Table:
@@ -101,12 +102,24 @@ def _with_times(table: pa.Table, time: str) -> pa.Table:
     return table.set_column(table.column_names.index(time), time, times_of(table[time].to_pylist()))
 
 
-def _fit(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [
-        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
-        for field in schema
-    ]
+def _fit(table: pa.Table, schema: pa.Schema, entry: int) -> pa.Table:
+    for name in table.column_names:
+        if name not in schema.names:
+            hint = nearest(name, schema.names)
+            raise UnknownColumn(f"entry {entry} of the script has column {name!r}, and schema= has not: {hint}", name)
+    columns = [_column(table, field, entry) for field in schema]
     return pa.table(columns, schema=schema)
+
+
+def _column(table: pa.Table, field: pa.Field, entry: int) -> pa.Array | pa.ChunkedArray:
+    if field.name not in table.column_names:
+        return pa.nulls(table.num_rows, field.type)
+    try:
+        return table[field.name].cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise TypeMismatch(
+            f"column {field.name!r} of entry {entry} of the script does not fit {field.type}: {error}"
+        ) from None
 
 
 def instant(value: datetime | str | int | None, default: int) -> int:

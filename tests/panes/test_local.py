@@ -1,0 +1,59 @@
+"""The local runner at its edges, and what it says of combiners that do not fit the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import uncombine as uc
+from uncombine.errors import TypeMismatch, UncombineError, UnknownColumn
+
+SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.list_(pa.int8())})
+
+
+@pytest.mark.parametrize("late", ["drop", "emit"])
+def test_an_empty_script_gives_an_empty_table_of_the_same_columns(late: str) -> None:
+    options: dict[str, Any] = {"window": uc.Fixed("1 minute"), "by": "k", "late": late, "n": uc.Count()}
+    nothing = uc.local.run([], schema=SCHEMA, **options)
+    assert nothing.num_rows == 0
+    assert nothing.schema.equals(uc.local.run([uc.Elements([])], schema=SCHEMA, **options).schema)
+    assert uc.local.counts(nothing) == {"dropped": 0, "finished": 0, "unassigned": 0, "bad": 0, "held": 0}
+    assert uc.local.output_watermarks(nothing) == uc.local.dropped_rows(nothing) == []
+    assert uc.local.late_rows(nothing) is None
+
+
+@pytest.mark.parametrize(
+    "combiner",
+    [uc.Max("x"), uc.Max("y"), uc.CollectSet("x"), uc.ArgMax("y", by="x"), uc.Min("y").where(uc.col("k") == "a")],
+)
+def test_a_combiner_that_does_not_fit_is_named_as_it_was_written(combiner: uc.Combiner) -> None:
+    with pytest.raises(UncombineError) as found:
+        uc.local.run([], schema=SCHEMA, window=uc.Fixed("1 minute"), m=combiner)
+    assert "retractable" not in str(found.value)
+    assert repr(combiner).split(".where")[0] in str(found.value)
+
+
+def test_a_form_that_was_asked_for_is_named_too() -> None:
+    with pytest.raises(UncombineError, match="retractable=False"):
+        uc.local.run([], schema=SCHEMA, window=uc.Fixed("1 minute"), m=uc.Max("x", retractable=False))
+
+
+def test_rows_are_made_to_fit_the_schema() -> None:
+    schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int32()})
+    options: dict[str, Any] = {"schema": schema, "window": uc.Fixed("1 minute"), "xs": uc.CollectList("x")}
+    script = [
+        uc.Elements([{"x": 5, "ts": 0}, {"ts": 1}]),
+        uc.Elements([]),
+        uc.Elements([{"ts": 2}]),
+        uc.Watermark(None),
+    ]
+    panes = uc.local.run(script, **options)
+    assert panes["xs"].to_pylist() == [[5]]
+    assert panes.schema.field("xs").type.value_type == pa.int32()
+    for value, text in ((2**40, "'x' of entry 0.*int32"), ("a", "'x' of entry 0.*int32")):
+        with pytest.raises(TypeMismatch, match=text):
+            uc.local.run([uc.Elements([{"ts": 0, "x": value}])], **options)
+    with pytest.raises(UnknownColumn, match=r"entry 1 of the script has column 'xx'.*mean 'x'"):
+        uc.local.run([uc.Elements([]), uc.Elements([{"ts": 0, "xx": 1}])], **options)
