@@ -182,7 +182,8 @@ class ReadFiles:
 
         yield from self.task(self._tables(batches, bad))
         if skipped:
-            yield wire_batch((0, -1, path.encode()) for path in skipped)
+            # A file that is read in parts is skipped part by part.
+            yield wire_batch((0, -1, path.encode()) for path in dict.fromkeys(skipped))
 
     def _tables(self, batches: Iterable[pa.RecordBatch], bad: Any) -> Iterator[pa.Table]:
         wanted = [name for name in self.columns if name in self.format.schema.names]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import InvalidArgument
 from ..windows import MAX_TIME, MIN_TIME
+from .files import SKIPPED
 from .processor import CLOCKS, COUNTS
 from .streaming import OBSERVED
 
@@ -77,7 +78,7 @@ class StageProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """A batch of a query: its number, how long it took, and its stages in order.
+    """A batch of a query: its number, how long it took, its stages in order, and files skipped as unreadable.
 
     >>> from uncombine.sparkops.progress import Progress
     >>> str(Progress(3, 1.25, ()))
@@ -87,9 +88,12 @@ class Progress:
     batch: int
     seconds: float
     stages: tuple[StageProgress, ...]
+    files_skipped: int = 0
 
     def __str__(self) -> str:
         head = f"batch {self.batch}, {self.seconds:.1f} s"
+        if self.files_skipped:
+            head += f", {self.files_skipped} files skipped"
         if len(self.stages) == 1:
             return f"{head}: {self.stages[0]}"
         return "; ".join([head, *(f"stage {i + 1}: {stage}" for i, stage in enumerate(self.stages))])
@@ -122,7 +126,9 @@ def progress_of(last: Any) -> Progress:
     stages: list[StageProgress] = []
     while (row := observed.get(f"{OBSERVED} {len(stages) + 1}")) is not None:
         stages.append(_stage(row.asDict()))
-    return Progress(int(batch), durations.get("triggerExecution", 0) / 1000, tuple(stages))
+    skipped = observed.get(SKIPPED)
+    count = 0 if skipped is None else int(skipped.asDict()["files_skipped"] or 0)
+    return Progress(int(batch), durations.get("triggerExecution", 0) / 1000, tuple(stages), count)
 
 
 def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) -> None:

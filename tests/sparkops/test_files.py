@@ -1,0 +1,152 @@
+"""Flows over files: the panes are those of a DataFrame of them, bounded and streaming; bad files are named."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import uncombine as uc
+from uncombine.sparkops.progress import progress_of
+
+LAG = uc.BoundedLag("1 second")
+
+
+def rows(seed: int, count: int = 500) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    times = 1_700_000_000_000_000 + np.sort(rng.integers(0, 600_000_000, count)) + seed * 600_000_000
+    return pa.table(
+        {
+            "k": rng.integers(0, 9, count),
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+            "v": pa.array(rng.integers(0, 100, count), mask=rng.random(count) < 0.1),
+        }
+    )
+
+
+def write(folder: Path, format: str, count: int = 3) -> pa.Table:
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = [rows(seed) for seed in range(count)]
+    for i, table in enumerate(tables):
+        match format:
+            case "parquet":
+                pq.write_table(table, folder / f"{i}.parquet", row_group_size=100)
+            case "arrow":
+                feather.write_feather(table, str(folder / f"{i}.arrow"))
+            case "csv":
+                pacsv.write_csv(table, folder / f"{i}.csv")
+            case _:
+                lines = [json.dumps({**row, "ts": row["ts"].isoformat()}) for row in table.to_pylist()]
+                (folder / f"{i}.json").write_text("\n".join(lines))
+    return pa.concat_tables(tables)
+
+
+def totals(flow: Any) -> list[dict[str, Any]]:
+    combined = flow.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count(), total=uc.Sum("v"))
+    return sorted_rows(combined.df.select("k", "window", "n", "total").collect())
+
+
+def sorted_rows(found: list[Any]) -> list[dict[str, Any]]:
+    return sorted((row.asDict(recursive=True) for row in found), key=lambda r: (r["k"], r["window"]["start"]))
+
+
+def expected(table: pa.Table) -> dict[tuple[int, int], tuple[int, int | None]]:
+    frame = table.to_pandas()
+    frame["start"] = frame["ts"].dt.floor("1min")
+    grouped = frame.groupby(["k", "start"])["v"]
+    counts, sums = grouped.size(), grouped.sum(min_count=1)
+    return {
+        (int(k), start.value // 1000): (int(n), None if np.isnan(s) else int(s))
+        for ((k, start), n), s in zip(counts.items(), sums, strict=True)
+    }
+
+
+def keyed(found: list[dict[str, Any]]) -> dict[tuple[int, int], tuple[int, int | None]]:
+    micros = {id(r): int(r["window"]["start"].timestamp() * 1_000_000) for r in found}
+    return {(r["k"], micros[id(r)]): (r["n"], r["total"]) for r in found}
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow", "csv", "json"])
+def test_every_format_gives_what_pandas_gives(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    table = write(tmp_path / "in", format)
+    schema = pa.schema({"k": pa.int64(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})
+    assert keyed(totals(uc.files(spark, str(tmp_path / "in"), schema=schema))) == expected(table)
+
+
+def test_large_files_are_read_in_parts(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = write(tmp_path / "in", "parquet")
+    flow = uc.files(spark, str(tmp_path / "in"))
+    monkeypatch.setattr(sys.modules["uncombine.sparkops.files"], "LARGE", 2_000)
+    assert flow.source._given().count() > 3
+    assert keyed(totals(flow)) == expected(table)
+
+
+def test_folders_are_columns(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in" / "day=2016-01-20", "parquet", 1)
+    write(tmp_path / "in" / "day=2016-01-21", "parquet", 1)
+    flow = uc.files(spark, str(tmp_path / "in")).window(uc.Global()).combine(by="day", n=uc.Count())
+    found = {str(row.day): row.n for row in flow.df.collect()}
+    assert found == {"2016-01-20": 500, "2016-01-21": 500}
+
+
+def test_a_bad_file_stops_the_job_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", "parquet")
+    (tmp_path / "in" / "9.parquet").write_bytes(b"PAR1 this is none PAR1")
+    with pytest.raises(Exception, match=re.escape("9.parquet")):
+        totals(uc.files(spark, str(tmp_path / "in")))
+
+
+def test_a_bad_file_is_skipped_on_request(spark: SparkSession, tmp_path: Path) -> None:
+    table = write(tmp_path / "in", "parquet")
+    (tmp_path / "in" / "9.parquet").write_bytes(b"PAR1 this is none PAR1")
+    assert keyed(totals(uc.files(spark, str(tmp_path / "in"), on_bad_file="skip"))) == expected(table)
+
+
+def test_a_stream_of_files_gives_the_panes_of_a_stream_of_rows(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", "parquet")
+    (tmp_path / "in" / "9.parquet").write_bytes(b"PAR1 this is none PAR1")
+    path = str(tmp_path / "in")
+    options = {"streaming": True, "max_files_per_batch": 1, "on_bad_file": "skip"}
+    by_files = uc.files(spark, path, watermark=LAG, **options)
+    frame = spark.readStream.schema("k bigint, ts timestamp, v bigint").option("maxFilesPerTrigger", 1)
+    by_rows = uc.flow(frame.option("pathGlobFilter", "[0-8].parquet").parquet(path), watermark=LAG)
+    results = []
+    for i, flow in enumerate((by_files, by_rows)):
+        panes = flow.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count(), total=uc.Sum("v")).df
+        writer = panes.writeStream.format("memory").queryName(f"files_{i}")
+        query = writer.option("checkpointLocation", str(tmp_path / f"state {i}")).trigger(availableNow=True).start()
+        query.awaitTermination()
+        progress = [progress_of(p) for p in query.recentProgress]
+        assert sum(p.files_skipped for p in progress) == (1 if i == 0 else 0)
+        assert sum(p.stages[0].rows_in for p in progress if p.stages) == 1500
+        results.append(sorted_rows(spark.table(f"files_{i}").select("k", "window", "n", "total").collect()))
+    assert results[0] == results[1]
+    assert len(results[0]) > 100
+
+
+def test_the_explanation_names_the_files(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", "parquet", 1)
+    flow = uc.files(spark, str(tmp_path / "in")).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    assert "parquet files at" in flow.explain()
+    assert "not Spark's own aggregation: files are read faster by the tasks themselves" in flow.explain()
+
+
+def test_what_cannot_be_is_said_when_the_flow_is_built(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", "parquet", 1)
+    path = str(tmp_path / "in")
+    with pytest.raises(uc.UncombineError, match="max_files_per_batch= is for streaming=True"):
+        uc.files(spark, path, max_files_per_batch=1)
+    with pytest.raises(uc.UncombineError, match="did you mean 'ts'"):
+        uc.files(spark, path, time="tsx")
+    with pytest.raises(uc.UncombineError, match="needs watermark="):
+        uc.files(spark, path, streaming=True)
