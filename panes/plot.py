@@ -198,13 +198,16 @@ def _draw_panes(
     points: list[_Point],
 ) -> None:
     bottom: dict[Any, datetime] = {}
+    written: list[tuple[datetime, datetime]] = []
     start = _floor(clock)
     for row, top in zip(rows, _moments(rows, clock), strict=True):
         window = row["window"]
         bounds = span if window is None else (window["start"], window["end"])
         if row["diff"] < 0:
             axes.plot(bounds, [top] * 2, color=_RED, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
-            place = _place(bounds, top, points, span, clock, above=True)
+            beside = [*points, *(_Point(x, y, "", False, False) for x, y in written if y == top)]
+            place = _place(bounds, top, beside, span, clock, above=True)
+            written.append((place, top))
             axes.annotate(
                 f"−{_text(row[shown])}",
                 (place, top),
