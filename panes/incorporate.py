@@ -94,9 +94,6 @@ def incorporate(
         finished = int(cells.count[done].sum())
         cells = cells.take(~done)
         placed.of_cells = placed.of_cells[~done]
-        if op.grouping.window.merging:  # rows that are dropped merge nothing either
-            placed = place(op, live, cells)
-            out = carry_over(op, live, placed, first_keys(live, cells, placed), before, moment_of)
     _add_contents(op, out, live, cells, placed)
     count = len(placed)
     got = np.zeros(count, np.bool_)
@@ -223,6 +220,7 @@ def eager_ghosts(op: Operator, out: Live) -> pa.Table | None:
     starts = np.asarray(items.field("start")) if len(items) else np.empty(0, np.int64)
     ends = np.asarray(items.field("end")) if len(items) else np.empty(0, np.int64)
     gone = (starts != out.num["start"][owner]) | (ends != out.num["end"][owner])
+    gone &= ~op.root.done(out.num)[owner]  # nothing would come in the place of what a finished window showed
     if not gone.any():
         return None
     places = np.flatnonzero(gone)

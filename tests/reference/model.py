@@ -181,12 +181,12 @@ class _Model:
                 else:
                     inside = [w for w in held if (w.start, w.end) == (start, end)]
                 w = self.joined(key, start, end, inside)
-                if w.trigger.finished:  # 26
-                    self.finished += len(came)
-                    continue
                 for old in inside:
                     del self.live[old.key, old.start, old.end]
                 self.live[key, start, end] = w
+                if w.trigger.finished:  # 26
+                    self.finished += len(came)
+                    continue
                 gone += [old for old in inside if old is not w]
                 for row in came:
                     self.take_in(w, row)

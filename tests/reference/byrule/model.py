@@ -197,12 +197,12 @@ class Operator:
                     continue
                 sources = [lives[window] for window in group if window in lives]
                 live = self.merge(key, merged, sources)
-                if live.trigger.finished:
-                    self.finished += len(came)  # rule 26
-                    continue
                 for source in sources:
                     del lives[source.window]
                 lives[merged] = live
+                if live.trigger.finished:
+                    self.finished += len(came)  # rule 26
+                    continue
                 if self.options.eager_retractions:
                     taken_back += self.take_back(live)
                 live.contents += [arrival.datum for arrival in came]
