@@ -92,6 +92,9 @@ def needs_rows(grouping: Grouping) -> bool:
 class Lift:
     """Makes parcels of rows for a number of shards.
 
+    With `timed`, rows may have a time each: then some travel as rows and some as cells, and the windows of a key stay
+    together, since a row does not know its window before it arrives.
+
     >>> import pyarrow as pa, uncombine as uc
     >>> from uncombine.panes.parcels import Lift
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
@@ -101,8 +104,8 @@ class Lift:
     [(0, 'cells', 1)]
     """
 
-    def __init__(self, operator: Operator, shards: int) -> None:
-        self.operator, self.shards = operator, shards
+    def __init__(self, operator: Operator, shards: int, timed: bool = False) -> None:
+        self.operator, self.shards, self.timed = operator, shards, timed
         self.as_rows = needs_rows(operator.grouping)
 
     def __call__(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
@@ -140,7 +143,7 @@ class Lift:
         """A hash of what must stay together."""
         window = self.operator.grouping.window
         rows = len(start) if count is None and start is not None else int(count or 0)
-        together = window.merging or isinstance(window, Sliding) or self.as_rows
+        together = window.merging or isinstance(window, Sliding) or self.as_rows or self.timed
         return key_hashes(keys, rows, None if together else start)
 
     def _shard(self, hashes: np.ndarray) -> np.ndarray:

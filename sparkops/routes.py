@@ -243,5 +243,6 @@ def live_lifts(flow: Flow, schemas: list[pa.Schema], ids: tuple[int, ...]) -> li
     out = []
     for i, (stage, schema) in enumerate(zip(flow.stages, schemas, strict=False)):
         strategy = settings.strategy if i == 0 else None
-        out.append(LiftLive(stage.grouping, schema, stage.transforms, ids, settings.time, strategy))
+        timed = i == 0 and settings.processing_time is not None
+        out.append(LiftLive(stage.grouping, schema, stage.transforms, ids, settings.time, strategy, timed))
     return out

@@ -161,6 +161,8 @@ class LiftLive:
     time: str = ""
     strategy: Strategy | None = None
     """How a source's rows tell of the watermark, by the time column of the source; None behind another stage."""
+    timed: bool = False
+    """Whether rows have a processing time each."""
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """Rows of a source, each with its processing time in the column `AT`."""
@@ -186,7 +188,8 @@ class LiftLive:
     @property
     def lift(self) -> Lift:
         """What makes the parcels."""
-        return Lift(Operator(self.grouping, applied(self.transforms, self.schema.empty_table()).schema), len(self.ids))
+        operator = Operator(self.grouping, applied(self.transforms, self.schema.empty_table()).schema)
+        return Lift(operator, len(self.ids), self.timed)
 
     def sent(
         self, lift: Lift, rows: pa.Table, at: int | np.ndarray, marks: pa.Table
