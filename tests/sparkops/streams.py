@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 import uncombine as uc
 from uncombine.panes.parcels import AT
@@ -18,11 +24,13 @@ from uncombine.sparkops.flow import Flow, Settings, flow_of
 from uncombine.sparkops.processor import CLOCKS, COUNTS, ShardProcessor
 from uncombine.sparkops.routes import live_lifts
 from uncombine.sparkops.sources import Source
+from uncombine.sparkops.sql_types import spark_schema
 from uncombine.sparkops.streaming import ShowPanes, Streaming
-from uncombine.windows import timestamp, timestamps
+from uncombine.windows import timestamp
+from uncombine.windows.times import times_of
 
 START = 1_453_291_200_000_000  # noon of 2016-01-20
-LONG_AGO = 1 - 2**63
+LONG_AGO, END = 1 - 2**63, 253_402_300_799_999_999
 NOW, MARK, ORIGIN = "proc", "mark", "origin"
 """The columns of a micro-batch with its processing time, a punctuation, and the source whose punctuation it is."""
 
@@ -77,7 +85,7 @@ def punctuated(script: Sequence[Any], schema: pa.Schema) -> list[pa.Table]:
     out = []
     for entry in script:
         if isinstance(entry, uc.Elements) and len(entry.rows):
-            rows = entry.rows if isinstance(entry.rows, pa.Table) else pa.Table.from_pylist(entry.rows, schema)
+            rows = entry.rows if isinstance(entry.rows, pa.Table) else _table(entry.rows, schema)
             columns = {name: rows[name] for name in rows.column_names}
             now = entry.at
         else:
@@ -85,13 +93,14 @@ def punctuated(script: Sequence[Any], schema: pa.Schema) -> list[pa.Table]:
             now = entry.t if isinstance(entry, uc.Clock) else entry.at
         mark, origin = None, None
         if isinstance(entry, uc.Watermark):
-            mark, origin = 2**63 - 1 if entry.t is None else timestamp(entry.t), entry.source
+            mark = END if entry.t is None else min(timestamp(entry.t), END)
+            origin = entry.source
         elif None in columns.values():
             mark, origin = LONG_AGO, first
         size = next((len(c) for c in columns.values() if c is not None), 1)
         told = {
-            NOW: pa.repeat(timestamps([now])[0], size),
-            MARK: pa.nulls(size, pa.timestamp("us", "UTC")) if mark is None else timestamps([mark]),
+            NOW: pa.array([now] * size, pa.timestamp("us", "UTC")),
+            MARK: pa.array([mark] * size, pa.timestamp("us", "UTC")),
             ORIGIN: pa.array([origin] * size, pa.string()),
         }
         arrays = [columns.get(f.name, told.get(f.name)) for f in whole]
@@ -99,6 +108,15 @@ def punctuated(script: Sequence[Any], schema: pa.Schema) -> list[pa.Table]:
             pa.table([pa.nulls(size, f.type) if a is None else a for a, f in zip(arrays, whole, strict=True)], whole)
         )
     return out
+
+
+def _table(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Rows whose times may be written as people write them."""
+    columns = []
+    for f in schema:
+        values = [row.get(f.name) for row in rows]
+        columns.append(times_of(values) if pa.types.is_timestamp(f.type) else pa.array(values, f.type))
+    return pa.table(columns, schema=schema)
 
 
 class Value:
@@ -297,3 +315,38 @@ def results(panes: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
     left = flat.group_by(names).aggregate([("diff", "sum")])
     left = left.filter(pc.not_equal(left["diff_sum"], 0))
     return sorted(left.to_pylist(), key=repr)
+
+
+def written(batches: Sequence[pa.Table], folder: Path) -> Path:
+    """Batches as Parquet files that Spark's file source takes one by one, in their order."""
+    folder.mkdir(parents=True)
+    for i, batch in enumerate(batches):
+        path = folder / f"{i:05d}.parquet"
+        pq.write_table(batch, path)
+        os.utime(path, (1_000_000_000 + i, 1_000_000_000 + i))
+    return folder
+
+
+def read_stream(spark: SparkSession, folder: Path, schema: pa.Schema) -> DataFrame:
+    """A stream over such files, one to a micro-batch."""
+    reader = spark.readStream.schema(spark_schema(schema)).option("maxFilesPerTrigger", 1)
+    return reader.option("latestFirst", "false").parquet(str(folder))
+
+
+def started(df: DataFrame, folder: Path) -> StreamingQuery:
+    """A query that takes what is there and ends, its panes in Parquet files."""
+    writer = df.writeStream.format("parquet").option("path", str(folder / "panes"))
+    return writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+
+
+def panes_by_batch(folder: Path) -> list[pa.Table]:
+    """What the file sink of a query holds, batch by batch, as its log has it."""
+    log = folder / "panes" / "_spark_metadata"
+    out: dict[int, list[pa.Table]] = {}
+    compacted = [int(path.name.removesuffix(".compact")) for path in log.glob("*.compact")]
+    assert not compacted
+    for path in log.iterdir():
+        if path.name.isdigit():
+            names = [json.loads(line)["path"] for line in path.read_text().splitlines()[1:]]
+            out[int(path.name)] = [pq.read_table(name.removeprefix("file://")) for name in names]
+    return [pa.concat_tables(out[batch]) for batch in sorted(out)]
