@@ -74,7 +74,8 @@ MARKS = tuple(
 def retraction() -> None:
     """A retraction: a row of weight -1."""
     _say("Scores by user, several combiners in one pass:")
-    results: dict[str, Any] = {"n": Count(), "total": Sum("score", exact=True), "plain": Sum("score"), "best": Max("score")}
+    results: dict[str, Any] = {"n": Count(), "total": Sum("score", exact=True), "plain": Sum("score")}
+    results["best"] = Max("score")
     _table(grouped(SCORES, by="user", **results))
     _say("The 1e100 was a mistake. It comes again with weight -1, and is gone:")
     rows = pa.concat_tables([SCORES, SCORES.slice(2, 1)]).append_column("diff", pa.array([1] * 5 + [-1]))
@@ -191,7 +192,7 @@ def _table(table: pa.Table) -> None:
 
 
 def _lines(rows: Sequence[dict[str, Any]]) -> None:
-    names = list(max(rows, key=lambda row: len(row)))
+    names = sorted((list(row) for row in rows), key=len)[-1]
     cells = [names, *([str(row.get(name, "")) for name in names] for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
     for row in cells:
