@@ -6,10 +6,10 @@ ORACLE := out/oracle
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo test lint types format bench bench-spark bench-stream soak oracle docs clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream soak oracle docs clean
 
 help:
-	@echo "make demo | test | lint | types | format | bench | bench-spark | bench-stream | soak | oracle | docs | clean"
+	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | soak | oracle | docs | clean"
 
 .venv: $(READY)
 
@@ -22,6 +22,9 @@ $(READY): pyproject.toml
 
 demo: .venv
 	$(BIN)/python -m uncombine.demo
+
+notebooks: .venv
+	$(BIN)/python notebooks/run.py
 
 test: lint types
 	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" > /dev/null || \
