@@ -83,6 +83,7 @@ def incorporate(
     placed = place(op, live, cells)
     late = None
     expired = horizon(op, placed.end) <= before
+    expired[placed.of_live] = False  # held under a longer lateness, with which the state was written
     if expired.any():
         gone = expired[placed.of_cells]
         late, cells = cells.take(gone), cells.take(~gone)

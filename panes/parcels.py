@@ -141,10 +141,14 @@ class Lift:
 
     def hashes(self, keys: Sequence[pa.Array], start: np.ndarray | None, count: int | None = None) -> np.ndarray:
         """A hash of what must stay together."""
-        window = self.operator.grouping.window
         rows = len(start) if count is None and start is not None else int(count or 0)
-        together = window.merging or isinstance(window, Sliding) or self.as_rows or self.timed
-        return key_hashes(keys, rows, None if together else start)
+        return key_hashes(keys, rows, None if self.whole_keys else start)
+
+    @property
+    def whole_keys(self) -> bool:
+        """Whether all windows of a key are in one shard."""
+        window = self.operator.grouping.window
+        return window.merging or isinstance(window, Sliding) or self.as_rows or self.timed
 
     def _shard(self, hashes: np.ndarray) -> np.ndarray:
         mixed = (hashes * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)

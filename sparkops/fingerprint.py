@@ -16,14 +16,19 @@ _KEPT = ("window", "trigger", "mode", "only_updated", "diff", "granularity", "ti
 """Options that decide what the state looks like or means; all others may change between two runs."""
 
 
-def fingerprint(grouping: Grouping, schema: pa.Schema, stage: int, stages: int, shards: int) -> Fingerprint:
-    """A pipeline as far as its state depends on it, as JSON can hold it."""
-    types = {name: str(schema.field(name).type) for name in grouping.by}
+def fingerprint(
+    grouping: Grouping, schema: pa.Schema, stage: int, stages: int, shards: int, whole_keys: bool
+) -> Fingerprint:
+    """A pipeline as far as its state depends on it, as JSON can hold it.
+
+    Keys and combiners are lists, since their columns of the state go by their places.
+    """
     return {
         "stage": f"{stage} of {stages}",
         "shards": shards,
-        "by": types,
-        "combiners": {name: _stable(combiner) for name, combiner in grouping.combiners.items()},
+        "whole_keys": whole_keys,
+        "by": [[name, str(schema.field(name).type)] for name in grouping.by],
+        "combiners": [[name, _stable(combiner)] for name, combiner in grouping.combiners.items()],
         **{name: _stable(getattr(grouping, name)) for name in _KEPT},
     }
 
@@ -46,18 +51,31 @@ def differences(stored: Fingerprint, now: Fingerprint) -> str | None:
 
 
 def _told(name: str, stored: Any, now: Any) -> str:
-    if name == "combiners" and isinstance(stored, dict):
-        added = [f"{key}={now[key]}" for key in now if key not in stored]
-        removed = [f"{key}={stored[key]}" for key in stored if key not in now]
-        other = [f"{key}={stored[key]} is now {now[key]}" for key in now if key in stored and stored[key] != now[key]]
-        said = []
-        if added:
-            said.append(f"{', '.join(added)} was added, and the state knows nothing of it for rows that were seen")
-        if removed:
-            said.append(f"{', '.join(removed)} was removed")
-        return "; ".join([*said, *other]) or "the combiners stand in another order"
-    if name == "shards":
-        return f"it had {stored} shards and has {now} (spark.sql.shuffle.partitions or shards=)"
-    if name == "by":
-        return f"it was by {stored} and is by {now}"
-    return f"{name} was {stored} and is {now}"
+    match name:
+        case "combiners":
+            return _combiners(dict(stored), dict(now))
+        case "shards":
+            return f"it had {stored} shards and has {now} (spark.sql.shuffle.partitions or shards=)"
+        case "whole_keys":
+            held = {True: "all windows of a key in one shard", False: "each window of a key in a shard of its own"}
+            return f"it kept {held[stored]} and keeps {held[now]} (late='emit' or processing_time=)"
+        case "by":
+            return f"it was by {_keys(stored)} and is by {_keys(now)}"
+        case _:
+            return f"{name} was {stored} and is {now}"
+
+
+def _combiners(stored: Mapping[str, str], now: Mapping[str, str]) -> str:
+    added = [f"{key}={now[key]}" for key in now if key not in stored]
+    removed = [f"{key}={stored[key]}" for key in stored if key not in now]
+    said = []
+    if added:
+        said.append(f"{', '.join(added)} was added, and the state knows nothing of it for rows that were seen")
+    if removed:
+        said.append(f"{', '.join(removed)} was removed")
+    said += [f"{key}={stored[key]} is now {now[key]}" for key in now if stored.get(key, now[key]) != now[key]]
+    return "; ".join(said) or f"the combiners stood in the order {list(stored)} and stand in {list(now)}"
+
+
+def _keys(by: Any) -> str:
+    return "(" + ", ".join(f"{name}: {kind}" for name, kind in by) + ")"

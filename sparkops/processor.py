@@ -127,7 +127,9 @@ class ShardProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        parcels = [Parcel.unpack(payload) for frame in rows for payload in frame["payload"]]
+        # They come in any order, and another one when a batch is repeated: its own bytes tell a parcel's place.
+        packed = sorted(bytes(payload) for frame in rows for payload in frame["payload"])
+        parcels = [Parcel.unpack(payload) for payload in packed]
         yield from self._batch(int(key[0]), parcels, timerValues.getCurrentProcessingTimeInMs())
 
     def handleExpiredTimer(  # noqa: N802

@@ -67,7 +67,7 @@ class Streaming(Route):
                 schema,
                 () if i == 0 else tuple(source_names(self.ids)),
                 idle if i == 0 else None,
-                fingerprint(lift.grouping, schema, i + 1, len(lifts), len(self.ids)),
+                fingerprint(lift.grouping, schema, i + 1, len(lifts), len(self.ids), lift.lift.whole_keys),
                 then,
                 schema if lift.grouping.late == "emit" else None,
             )

@@ -71,7 +71,7 @@ def timed(script: Sequence[Any], start: int = START) -> list[Any]:
             case uc.Elements(rows):
                 out.append(uc.Elements(rows, at=now))
             case uc.Watermark(t, source):
-                out.append(uc.Watermark(t, source, at=now))
+                out.append(uc.Watermark(END if t is None else min(timestamp(t), END), source, at=now))
             case _:
                 out.append(uc.Clock(now))
     return out
@@ -93,8 +93,7 @@ def punctuated(script: Sequence[Any], schema: pa.Schema) -> list[pa.Table]:
             now = entry.t if isinstance(entry, uc.Clock) else entry.at
         mark, origin = None, None
         if isinstance(entry, uc.Watermark):
-            mark = END if entry.t is None else min(timestamp(entry.t), END)
-            origin = entry.source
+            mark, origin = entry.t, entry.source
         elif None in columns.values():
             mark, origin = LONG_AGO, first
         size = next((len(c) for c in columns.values() if c is not None), 1)
@@ -210,14 +209,27 @@ class Engine:
         """What the store holds now."""
         return {key: handle.copy() for key, handle in self.store.items()}
 
-    def batch(self, rows: pa.Table | None, now: int | None = None) -> tuple[pa.Table, list[dict[str, int]]]:
-        """The panes of one micro-batch, and what each stage counted; `now` is the batch's time in milliseconds."""
-        packed = [] if rows is None else list(self._lifted(rows, now))
+    def batch(
+        self, rows: pa.Table | list[pa.Table] | None, now: int | None = None
+    ) -> tuple[pa.Table, list[dict[str, int]]]:
+        """The panes of one micro-batch, and what each stage counted.
+
+        Rows may be those of several tasks; `now` is the batch's time in milliseconds.
+        """
+        tasks = [] if rows is None else self._cut(rows) if isinstance(rows, pa.Table) else rows
+        packed = [sent for task in tasks for sent in self._lifted(task, now)]
         counted = []
         for stage in range(len(self.tasks)):
             packed, numbers = self._stage(stage, packed, now)
             counted.append(numbers)
         return self._shown(packed), counted
+
+    def _cut(self, rows: pa.Table) -> list[pa.Table]:
+        one_by_one = self.flow.stages[0].grouping.granularity == "record"
+        if self.random is None or one_by_one or rows.num_rows < 2 or self.random.random() < 0.5:
+            return [rows]
+        cut = self.random.randrange(1, rows.num_rows)
+        return [rows.slice(0, cut), rows.slice(cut)]
 
     def _lifted(self, rows: pa.Table, now: int | None) -> Iterator[tuple[int, bytes]]:
         at = self.flow.settings.processing_time
@@ -226,14 +238,8 @@ class Engine:
             times = pa.repeat(pa.scalar(now * 1000), rows.num_rows)
         else:
             times = rows[at].cast(pa.int64())
-        tables = [rows.select(self.schema.names).append_column(AT, times)]
-        one_by_one = self.flow.stages[0].grouping.granularity == "record"
-        if self.random is not None and not one_by_one and rows.num_rows > 1 and self.random.random() < 0.5:
-            cut = self.random.randrange(1, rows.num_rows)
-            tables = [tables[0].slice(0, cut), tables[0].slice(cut)]
-        for table in tables:
-            for batch in self.lifts[0]([table]):
-                yield from zip(batch["shard"].to_pylist(), batch["payload"].to_pylist(), strict=True)
+        for batch in self.lifts[0]([rows.select(self.schema.names).append_column(AT, times)]):
+            yield from zip(batch["shard"].to_pylist(), batch["payload"].to_pylist(), strict=True)
 
     def _stage(
         self, stage: int, packed: list[tuple[int, bytes]], now: int | None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -9,11 +12,12 @@ import pyarrow.compute as pc
 import pytest
 from reference.compare import SCHEMA, combiners
 from reference.transcripts import transcript
-from streams import MARK, NOW, ORIGIN, Engine, in_order, play, punctuated, punctuated_schema, rows_flow, timed
+from streams import MARK, NOW, ORIGIN, START, Engine, in_order, play, punctuated, punctuated_schema, rows_flow, timed
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
 
+SECOND = 1_000_000
 MARKED = uc.Punctuated(MARK, source=ORIGIN)
 
 
@@ -52,9 +56,13 @@ def forgetful(engine: Engine, batch: int) -> None:
         engine.restart()
 
 
-def agree(seed: int) -> bool:
-    """Whether the seed is of a grouping that a stream can have; both ways to run it give the same then."""
-    script, options = scripted(seed)
+def in_one_step(panes: pa.Table) -> pa.Table:
+    at = panes.column_names.index("step")
+    return panes.set_column(at, "step", pa.array([0] * panes.num_rows, pa.int64()))
+
+
+def prepared(script: list[Any], options: dict[str, Any]) -> tuple[Any, pa.Table] | None:
+    """A streaming flow and the panes of the local runner; None if a stream cannot have such a grouping."""
     try:
         # Which rows are behind the output watermark, and so count for no timestamp, is for each shard to say.
         shards = 1 if options["timestamp"] in ("earliest", "latest") else 3
@@ -62,8 +70,17 @@ def agree(seed: int) -> bool:
     except InvalidArgument as refused:
         if "can never fire on Global()" not in str(refused):
             raise
+        return None
+    return flow, locally(script, options)
+
+
+def agree(seed: int) -> bool:
+    """Whether the seed is of a grouping that a stream can have; both ways to run it give the same then."""
+    script, options = scripted(seed)
+    both = prepared(script, options)
+    if both is None:
         return False
-    want = locally(script, options)
+    flow, want = both
     got = play(flow, punctuated(script, SCHEMA), seed=seed, meddle=forgetful)
     late = pc.equal(got["diff"], 0)
     assert in_order(got.filter(pc.invert(late))) == in_order(want)
@@ -74,6 +91,31 @@ def agree(seed: int) -> bool:
     else:
         assert not pc.any(late).as_py()
     return True
+
+
+def test_batches_of_several_instants_give_the_panes_of_the_local_runner() -> None:
+    """Rows and cells of a window go to one shard, whatever each task could combine."""
+    played = 0
+    for seed in range(40):
+        script, options = scripted(seed)
+        # Entries of one instant would be one bundle if they were in one batch.
+        apart = [
+            replace(entry, at=START + 10 * i * SECOND)
+            for i, entry in enumerate(script)
+            if not isinstance(entry, uc.Clock)
+        ]
+        both = prepared(apart, options)
+        if both is None:
+            continue
+        flow, want = both
+        batches = punctuated(apart, SCHEMA)
+        cuts = sorted(random.Random(seed).choices(range(len(batches) + 1), k=3))
+        joined = [pa.concat_tables(batches[a:b]) for a, b in pairwise([0, *cuts, len(batches)]) if a < b]
+        got = play(flow, joined, seed=seed, meddle=forgetful)
+        panes = got.filter(pc.not_equal(got["diff"], 0))
+        assert in_order(in_one_step(panes)) == in_order(in_one_step(want))
+        played += 1
+    assert played > 30
 
 
 def test_random_scripts_give_the_panes_of_the_local_runner_through_restarts() -> None:
