@@ -73,10 +73,7 @@ def kill_all(session: int) -> None:
 
 def run(files: Path, out: Path, result: Path, kill_at: tuple[int, str] | None, delay: float = 0.0) -> bool:
     """The application, killed when it has come to that moment; whether it was."""
-    root = Path(uc.__file__).resolve().parent
-    env = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(APP.parent), str(root.parent), os.environ.get("PYTHONPATH", "")])
-    }
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(APP.parent), os.environ.get("PYTHONPATH", "")])}
     with open(out / "said", "ab") as said:
         command = [sys.executable, str(APP), str(files), str(out), str(result)]
         app = subprocess.Popen(command, env=env, stdout=said, stderr=said, cwd=out, start_new_session=True)
