@@ -15,6 +15,7 @@ from .accumulated import accumulate, extract_accumulated, merge_accumulated, unc
 from .accumulators import add_udf, extract_udf, merge_udf, uncombine_udf
 from .files import files
 from .flow import Flow, flow
+from .perkey import combine_per_key
 from .progress import Progress, StageProgress, progress, watch
 from .session import session
 from .udfs import as_arrow_udf, as_pandas_udf, register
@@ -27,6 +28,7 @@ __all__ = [
     "add_udf",
     "as_arrow_udf",
     "as_pandas_udf",
+    "combine_per_key",
     "extract_accumulated",
     "extract_udf",
     "files",
