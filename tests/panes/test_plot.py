@@ -41,3 +41,33 @@ def test_one_key_of_several_can_be_drawn() -> None:
     assert sorted(texts) == ["7", "7"]
     with pytest.raises(InvalidArgument, match="results are"):
         uc.plot.panes(result, script, value="totals")
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda c: c.name)
+def test_panes_as_spark_gives_them_look_the_same(case: Case) -> None:
+    """They have no step, and know nothing of the script."""
+    from matplotlib import pyplot
+
+    drawn = []
+    for result in (case.run(), case.run().drop_columns(["step"]).replace_schema_metadata()):
+        figure = uc.plot.panes(result, case.script, time="event_time", value="sum")
+        drawn.append(sorted((text.get_text(), tuple(text.xy)) for text in figure.axes[0].texts))
+        pyplot.close(figure)
+    assert drawn[0] == drawn[1]
+
+
+def test_what_is_taken_back_at_one_moment_is_written_side_by_side() -> None:
+    from matplotlib import pyplot
+
+    script: list[Any] = [
+        uc.Elements([{"ts": 0, "x": 5}], at=1_000_000),
+        uc.Elements([{"ts": 1, "x": 7}], at=60_000_000),
+        uc.Watermark(600_000_000),
+    ]
+    trigger = uc.AfterWatermark(early=uc.Repeatedly(uc.AfterCount(1)))
+    options: dict[str, Any] = {"trigger": trigger, "allow_finish": True, "mode": "retracting"}
+    result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"), **options)
+    figure = uc.plot.panes(result, script)
+    taken = [text.xy for text in figure.axes[0].texts if text.get_text().startswith("−")]
+    assert len(taken) == len(set(taken)) == 2
+    pyplot.close(figure)
