@@ -43,7 +43,7 @@ def entries(case: Case) -> list[Any]:
 def flow(case: Case, df: DataFrame) -> Any:
     options = dict(case.options)
     by, time = options.pop("by"), options.pop("time")
-    windowed = uc.flow(df, time, MARKED, processing_time=NOW, shards=1).window(**case.options)
+    windowed = uc.flow(df, time, MARKED, processing_time=NOW, shards=1).window(**options)
     return windowed.combine(by=by, sum=uc.Sum("value"))
 
 
