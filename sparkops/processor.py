@@ -87,6 +87,8 @@ class ShardTask:
     sources: tuple[str, ...]
     idle_after: int | None
     fingerprint: Fingerprint
+    strategy: str
+    """What tells of the watermark: under another one the sources have other names."""
     then: LiftLive | None = None
     late: pa.Schema | None = None
 
@@ -183,7 +185,7 @@ class ShardProcessor(StatefulProcessor):
         marks = running.marks
         sources = [[name, time, heard] for name, (time, heard) in marks.sources.items()]
         known = {"sources": sources, "least": marks.least, "now": marks.now}
-        return json.dumps({"made_by": self.task.fingerprint, "marks": known, "timer": timer}).encode()
+        return json.dumps({"made_by": self.task.fingerprint, "marks": known, "timer": timer, "strategy": self.task.strategy}).encode()
 
     def _told(self, manifest: bytes) -> Mapping[str, Any]:
         """What was stored beside the state, if it is of this pipeline."""
@@ -194,7 +196,9 @@ class ShardProcessor(StatefulProcessor):
 
     def _restored(self, loaded: Loaded, told: Mapping[str, Any]) -> tuple[Running, int | None]:
         marks = told["marks"]
-        sources = {name: (time, heard) for name, time, heard in marks["sources"]}
+        sources = {}
+        if told["strategy"] == self.task.strategy:
+            sources = {name: (time, heard) for name, time, heard in marks["sources"]}
         watermarks = Watermarks(sources, self.task.idle_after, marks["least"], marks["now"])
         return Running(self.operator, loaded.state, watermarks), told["timer"]
 

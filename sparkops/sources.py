@@ -80,7 +80,7 @@ class DataFrameSource(Source):
         return self.df.select(*chosen).mapInArrow(lift, schema)
 
     def describe(self) -> str:
-        return "a DataFrame, whose rows cross from the JVM to Python through Arrow"
+        return "a DataFrame"
 
 
 def processing_time(at: str) -> Column:

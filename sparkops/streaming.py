@@ -68,6 +68,7 @@ class Streaming(Route):
                 () if i == 0 else tuple(source_names(self.ids)),
                 idle if i == 0 else None,
                 fingerprint(lift.grouping, schema, i + 1, len(lifts), len(self.ids), lift.lift.whole_keys),
+                repr(strategy) if i == 0 else "the stage before",
                 then,
                 schema if lift.grouping.late == "emit" else None,
             )

@@ -102,6 +102,13 @@ def test_what_does_not_touch_the_state_may_change(changes: dict[str, Any]) -> No
     assert [(row["n"], row["total"]) for row in early] == [(2, 2)], "one row from before the restart and one from after"
 
 
+def test_another_strategy_waits_for_its_own_sources_only() -> None:
+    engine = Engine(flow(watermark=uc.PerSource("k", "1 second")), restored=stored())
+    _, before = engine.batch(rows(3), now=START // 1000)
+    _, after = engine.batch(rows(300), now=START // 1000)
+    assert max(count["watermark"] for count in after) > max(count["watermark"] for count in before)
+
+
 def test_a_longer_lateness_keeps_windows_that_are_there() -> None:
     engine = Engine(flow(allowed_lateness="5 minutes"), restored=stored())
     engine.batch(rows(200), now=START // 1000)
