@@ -185,7 +185,8 @@ class ShardProcessor(StatefulProcessor):
         marks = running.marks
         sources = [[name, time, heard] for name, (time, heard) in marks.sources.items()]
         known = {"sources": sources, "least": marks.least, "now": marks.now}
-        return json.dumps({"made_by": self.task.fingerprint, "marks": known, "timer": timer, "strategy": self.task.strategy}).encode()
+        made = {"made_by": self.task.fingerprint, "strategy": self.task.strategy}
+        return json.dumps({**made, "marks": known, "timer": timer}).encode()
 
     def _told(self, manifest: bytes) -> Mapping[str, Any]:
         """What was stored beside the state, if it is of this pipeline."""
