@@ -1,0 +1,75 @@
+"""Replays of history: the panes that a stream has given, whatever tasks and shards the rows are cut into."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from bounded import bounded_flow, cut
+from reference.compare import SCHEMA, combiners
+from streams import MARK, NOW, ORIGIN, punctuated
+from test_streaming import locally, scripted
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument
+
+MARKED = uc.Punctuated(MARK, source=ORIGIN)
+
+
+def apart(script: list[Any]) -> list[Any]:
+    """The entries each at an instant of its own, one microsecond behind the other where they were at the same."""
+    out: list[Any] = []
+    now = 0
+    for entry in script:
+        now = max(now + 1, entry.t if isinstance(entry, uc.Clock) else entry.at)
+        out.append(uc.Clock(now) if isinstance(entry, uc.Clock) else replace(entry, at=now))
+    return out
+
+
+def plain(panes: pa.Table) -> list[str]:
+    """Panes without an order."""
+    extra = [name for name in ("step", "late") if name in panes.column_names]
+    return sorted(map(repr, panes.drop_columns(extra).to_pylist()))
+
+
+def agree(seed: int) -> bool:
+    """Whether the seed is of a grouping that a replay can have; both ways to run it give the same then."""
+    entries, options = scripted(seed)
+    script = apart(entries)
+    given = dict(options)
+    diff, by = given.pop("diff"), given.pop("by")
+    given["allowed_lateness"] = f"{options['allowed_lateness']} microseconds"
+    parts = cut(pa.concat_tables(punctuated(script, SCHEMA)), 1 + seed % 4, seed)
+    if options["granularity"] == "record":  # rows one by one are in the order of their task
+        parts = [pa.concat_tables(punctuated(script, SCHEMA))]
+    # Which rows are behind the output watermark, and so count for no timestamp, is for each shard to say.
+    shards = 1 if options["timestamp"] in ("earliest", "latest") else 3
+    flow = bounded_flow(parts, "ts", MARKED, seed, shards=shards, diff=diff, processing_time=NOW, replay=True)
+    try:
+        flow = flow.window(**given).combine(by=by, **combiners(options))
+    except InvalidArgument as refused:
+        if "can never fire on Global()" not in str(refused):
+            raise
+        return False
+    want = locally(script, options)
+    got = flow.df.toArrow()
+    late = pc.equal(got["diff"], 0)
+    assert plain(got.filter(pc.invert(late))) == plain(want)
+    if options["late"] == "emit":
+        rows = [{name: row[name] for name in SCHEMA.names} for row in got.filter(late)["late"].to_pylist()]
+        known = uc.local.late_rows(want)
+        assert sorted(map(repr, rows)) == sorted(map(repr, [] if known is None else known.to_pylist()))
+    return True
+
+
+def test_random_scripts_give_the_panes_of_the_local_runner() -> None:
+    assert sum(agree(seed) for seed in range(200)) > 150
+
+
+@pytest.mark.soak
+def test_many_random_scripts_give_the_panes_of_the_local_runner() -> None:
+    for seed in range(200, 5_000):
+        agree(seed)
