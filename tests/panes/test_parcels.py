@@ -1,13 +1,18 @@
-"""Where rows go: one window of a key always to one shard."""
+"""Where rows go, and that any cut into tasks and shards gives what one operator gives."""
 
 from __future__ import annotations
+
+import random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from finals import COMBINERS, POLICIES, WINDOWS, found, oracle, rows
 
 import uncombine as uc
-from uncombine.panes.parcels import Lift
+from uncombine.panes.final import Final
+from uncombine.panes.parcels import Lift, Parcel
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
 
@@ -24,3 +29,59 @@ def test_rows_of_one_time_and_of_several_go_to_the_same_shard(window: uc.Window,
         one, several = lift(rows, 5), lift(rows, np.array([5, 6]))
         assert [parcel.kind for _, parcel in one + several] == ["cells", "rows"]
         assert [shard for shard, _ in one] == [shard for shard, _ in several]
+
+
+def pieces(table: pa.Table, r: random.Random) -> list[pa.Table]:
+    """Any cut of the rows in any order; some pieces are empty."""
+    places = list(range(table.num_rows))
+    r.shuffle(places)
+    shuffled = table.take(pa.array(places, pa.int64()))
+    ends = sorted(r.choices(range(table.num_rows + 1), k=r.randrange(4)))
+    return [shuffled.slice(a, b - a) for a, b in zip([0, *ends], [*ends, table.num_rows], strict=True)]
+
+
+def final_panes(table: pa.Table, grouping: uc.Grouping, shards: int, r: random.Random) -> pa.Table:
+    """The panes of all shards, each merged of the parcels of every piece, which come in any order."""
+    final = Final(grouping, table.schema)
+    lift = final.lift(shards)
+    sent: dict[int, list[Parcel]] = {}
+    for piece in pieces(table, r):
+        for shard, parcel in lift(piece):
+            sent.setdefault(shard, []).append(Parcel.unpack(parcel.pack()))
+    out = [final.operator.output_schema.empty_table()]
+    for parcels in sent.values():
+        r.shuffle(parcels)
+        out.append(final.whole(final.panes_of_rows(parcels) if final.as_rows else final.lean(final.merged(parcels))))
+    return pa.concat_tables(out)
+
+
+def locally(table: pa.Table, options: dict[str, Any]) -> pa.Table:
+    script = [uc.Elements(table), uc.Watermark(None)]
+    return uc.local.run(script, mode="retracting", schema=table.schema, **COMBINERS, **options)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("changelog", [False, True], ids=["rows", "changelog"])
+def test_final_panes_of_any_cut(window: uc.Window, policy: str, changelog: bool) -> None:
+    for seed, (count, by) in enumerate([(0, ("k",)), (1, ()), (30, ("k", "j")), (150, ("k",))]):
+        r = random.Random(seed)
+        table = rows(count, seed, changelog)
+        options = {"window": window, "by": by, "timestamp": policy, "diff": "d" if changelog else None}
+        panes = final_panes(table, uc.Grouping(COMBINERS, mode="retracting", **options), r.choice([1, 2, 5]), r)
+        assert found(panes, by) == found(locally(table, options), by)
+        if not (changelog and policy in ("earliest", "latest")):  # of all rows seen, also those taken back
+            assert found(panes, by) == oracle(table, window, by, policy)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+def test_final_panes_of_weights_that_do_not_add_up(window: uc.Window) -> None:
+    """Rows are taken back that never came: what one operator makes of it, all cuts make of it."""
+    for seed in range(3):
+        r = random.Random(seed)
+        table = rows(60, seed)
+        weights = pa.array([r.choice([1, 1, -1, 2, -2, 0]) for _ in range(60)], pa.int64())
+        table = table.set_column(table.schema.get_field_index("d"), "d", weights)
+        options = {"window": window, "by": ("k",), "diff": "d"}
+        panes = final_panes(table, uc.Grouping(COMBINERS, mode="retracting", **options), 3, r)
+        assert found(panes, ("k",)) == found(locally(table, options), ("k",))
