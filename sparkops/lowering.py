@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ..combiners import BoolAnd, BoolOr, Combiner, Count, Max, Min, Sum
 from ..combiners.expressions import Expr
 from ..windows import Fixed, Global, Sliding
+from ..windows.times import FIRST, LAST
 from .sources import DataFrameSource, column
 from .sql_types import spark_type
 
@@ -46,20 +47,21 @@ class Lowered:
         source = flow.source
         assert isinstance(source, DataFrameSource)
         keys = [column(name).alias(name) for name in grouping.by]
-        rows = source.df.where(column(grouping.time).isNotNull())
+        # Null is between nothing, and so is what the tasks take for a bad row: a time that no calendar of ours has.
+        rows = source.df.where(column(grouping.time).between(_instant(FIRST), _instant(LAST)))
         window = _window(grouping.window, column(grouping.time))
         if window is None:
             grouped = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in self.columns.items()))
             if not keys:
                 grouped = grouped.where(F.col(_PRESENT) > 0)
             window = F.lit(None).cast("struct<start: timestamp, end: timestamp>")
-            end: Column = F.lit("9999-12-31 23:59:59.999999").cast("timestamp")
+            at: Column = _instant(LAST)
         else:
             named = {name: column.alias(name) for name, column in self.columns.items()}
             grouped = rows.groupBy(*keys, window.alias("window")).agg(*named.values())
-            window = F.struct(F.col("window.start"), F.col("window.end"))
-            end = F.timestamp_micros(F.unix_micros(F.col("window.end")) - 1)
-        at = end if grouping.timestamp == "end_of_window" else F.col("window.start")
+            start, last = F.col("window.start"), F.timestamp_micros(F.unix_micros(F.col("window.end")) - 1)
+            window = F.struct(_shown(start).alias("start"), _shown(F.col("window.end")).alias("end"))
+            at = _shown(last if grouping.timestamp == "end_of_window" else start)
         return grouped.select(
             *(column(name) for name in grouping.by),
             window.alias("window"),
@@ -128,6 +130,15 @@ def _window(window: object, time: Column) -> Column | None:
             return F.window(time, _micros(window.size), _micros(window.period), startTime=start)
         case _:
             return None
+
+
+def _instant(micros: int) -> Column:
+    return F.timestamp_micros(F.lit(micros))
+
+
+def _shown(time: Column) -> Column:
+    """The time as results have it: the first or last instant that can be shown stands for what is beyond."""
+    return F.least(F.greatest(time, _instant(FIRST)), _instant(LAST))
 
 
 def _micros(length: int) -> str:

@@ -18,7 +18,7 @@ from ..triggers import AfterBytes, OnPunctuation, UserTrigger, walk
 from ..windows import Inherit
 from .flow import Flow
 from .lowering import Lowered, lowered
-from .sources import wire_map
+from .sources import column, wire_map
 from .sql_types import spark_schema, spark_type
 from .tasks import LATE, LiftFinal, LiftLive, MergeFinal, Play, Through, source_names
 from .transforms import applied
@@ -155,7 +155,7 @@ class FinalPanes(Route):
         if flow.transforms:
             return packed
         diff = F.lit(1).cast("bigint").alias("diff")
-        return packed.select(*packed.columns, diff, final_pane().alias("pane"), *no_late_rows(flow))
+        return packed.select(*map(column, packed.columns), diff, final_pane().alias("pane"), *no_late_rows(flow))
 
     def _output(self, stage: int) -> StructType:
         if self.flow.transforms:
