@@ -70,7 +70,8 @@ class DataFrameSource(Source):
         # Spark finds no columns with a dot in their name on the way to Python, so they go there by number.
         chosen = [column(field.name).alias(f"c{i}") for i, field in enumerate(fields)]
         if at is not None:
-            chosen.append(processing_time(at).alias(AT))
+            local = bool(at) and known.field(at).type.tz is None
+            chosen.append(processing_time(at, local).alias(AT))
             fields.append(pa.field(AT, pa.int64()))
         types = pa.schema(fields)
 
@@ -83,10 +84,17 @@ class DataFrameSource(Source):
         return "a DataFrame"
 
 
-def processing_time(at: str) -> Column:
-    """Microseconds of a column (where it is null, of the batch), or of the batch, the same when it is repeated."""
+def processing_time(at: str, local: bool = False) -> Column:
+    """Microseconds of a column (where it is null, of the batch), or of the batch, the same when it is repeated.
+
+    A `local` time names no zone, and is taken as UTC like every such time, whatever the session's zone is.
+    """
     batch = F.unix_micros(F.current_timestamp())
-    return F.coalesce(F.unix_micros(column(at).cast("timestamp")), batch) if at else batch
+    time = column(at) if at else F.lit(None)
+    if local:
+        parts = [part(time) for part in (F.year, F.month, F.dayofmonth, F.hour, F.minute)]
+        time = F.make_timestamp(*parts, F.extract(F.lit("SECOND"), time), F.lit("UTC"))
+    return F.coalesce(F.unix_micros(time), batch) if at else batch
 
 
 def column(name: str) -> Column:

@@ -57,6 +57,8 @@ def truth(predicate: Predicate, table: pa.Table) -> np.ndarray:
         answer = answer.combine_chunks()
     if not isinstance(answer, pa.Array):
         answer = pa.array(answer)
+    if pa.types.is_null(answer.type):  # an empty list knows no type
+        answer = answer.cast(pa.bool_())
     if not pa.types.is_boolean(answer.type) or len(answer) != table.num_rows:
         raise TypeMismatch(f"the predicate {predicate!r} must give one boolean a row, and it gave {answer.type}")
     return np.asarray(answer.fill_null(False))
