@@ -81,6 +81,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def require_column(name: str, known: Iterable[str], what: str) -> None:
     """Raise `UnknownColumn` unless `name` is among `known`; `what` says who asks for it."""
     known = list(known)
+    if not isinstance(name, str):
+        raise InvalidArgument(f"{what} takes the name of a column, not {name!r}")
     if name not in known:
         raise UnknownColumn(
             f"{what} needs column {name!r}, which the input does not have: {nearest(name, known)}", name

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from ..combiners import Capability, Combiner, Plan
+from ..combiners.aggregate import weights_of
 from ..errors import InvalidArgument, NotRetractable, TypeMismatch, nearest, require_column
 from ..triggers import AfterWatermark, Repeatedly, Trigger, check_inputs, check_trigger
 from ..windows import Inherit, Span, Window, policy, span
@@ -95,6 +96,8 @@ class Grouping:
         trigger = Repeatedly(AfterWatermark()) if self.trigger is None else self.trigger
         if not isinstance(trigger, Trigger):
             raise InvalidArgument(f"trigger= takes a trigger such as AfterWatermark(), not {trigger!r}")
+        if not isinstance(self.by, str | Iterable):
+            raise InvalidArgument(f"by= takes the name of a column or several, not {self.by!r}")
         keys = (self.by,) if isinstance(self.by, str) else tuple(self.by)
         changes = {"trigger": trigger, "by": keys, "allowed_lateness": span(self.allowed_lateness)}
         changes["max_future"] = span(self.max_future)
@@ -152,6 +155,8 @@ class Grouping:
         for name in (*self.by, *([] if self.diff is None else [self.diff])):
             require_column(name, schema.names, "the grouping")
         require_column(self.time, schema.names, "time=")
+        if self.diff is not None:
+            weights_of(schema.empty_table(), self.diff)
         kind = schema.field(self.time).type
         if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
             raise TypeMismatch(

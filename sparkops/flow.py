@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from ..combiners import Combiner
 from ..combiners.expressions import Expr
-from ..errors import InvalidArgument, require_column, require_options
+from ..errors import InvalidArgument, TypeMismatch, require_column, require_options
 from ..panes import Grouping, Operator
 from ..panes.strategies import IngressTime, Strategy, strategy_of
 from ..triggers import Trigger, uses_processing_time
 from ..windows import Window
 from .sources import DataFrameSource, Source, check_processing_time
 from .tasks import LATE, late_type
-from .transforms import Map, Select, Transform, Where, WithColumns, applied, predicate_of
+from .transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,6 +90,8 @@ def flow(
     +----+-------------------+-----+
     <BLANKLINE>
     """
+    if not hasattr(df, "isStreaming"):
+        raise TypeMismatch(f"flow() takes a DataFrame of Spark's, not {type(df).__name__}: see spark.createDataFrame")
     settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards)
     return flow_of(DataFrameSource(df), settings)
 
@@ -139,7 +141,7 @@ def flow_of(source: Source, settings: Settings) -> Flow:
         raise InvalidArgument("watermark=IngressTime() is of a stream: give replay=True and processing_time=, or time=")
     if settings.close_at_end and not replay:
         raise InvalidArgument("close_at_end=True belongs to replay=True: any other bounded flow is closed at its end")
-    if shards is not None and (not isinstance(shards, int) or shards < 1):
+    if shards is not None and (not isinstance(shards, int) or isinstance(shards, bool) or shards < 1):
         raise InvalidArgument(f"shards= takes a whole number from 1 on, not {shards!r}")
     if ingress and time not in schema.names:
         schema = schema.append(pa.field(time, pa.timestamp("us", "UTC")))
@@ -186,6 +188,8 @@ class Flow:
 
         It is called with tables of any size, once without rows to learn the columns of its result.
         """
+        if not callable(function):
+            raise InvalidArgument(f"map() takes a function of an Arrow table, not {function!r}")
         return self._then(Map(function))
 
     def where(self, predicate: Expr | Callable[[pa.Table], Any]) -> Flow:
@@ -198,10 +202,10 @@ class Flow:
 
     def with_columns(self, **columns: Expr | Callable[[pa.Table], Any]) -> Flow:
         """More columns, or others in their place, each an expression or a function of an Arrow table."""
-        return self._then(WithColumns(columns))
+        return self._then(WithColumns({n: function_of(value, f"with_columns({n}=)") for n, value in columns.items()}))
 
     def _then(self, transform: Transform) -> Flow:
-        changed = replace(self, transforms=(*self.transforms, transform))
+        changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema)))
         if not changed.schema.names:
             raise InvalidArgument(f"nothing is left of the columns after {transform!r}")
         return changed
@@ -267,6 +271,10 @@ class Windowed:
             options["mode"] = "accumulating" if options.get("diff") is None else "retracting"
         bounded = not flow.source.streaming and not (settings.replay and not settings.close_at_end)
         grouping = Grouping(combiners=combiners, by=by, bounded=bounded, **options)
+        if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
+            raise InvalidArgument(
+                f"{LATE!r} is the column of late rows under late='emit': name the key or result otherwise"
+            )
         Operator(grouping, flow.schema)
         if streamed and settings.processing_time is None and uses_processing_time(grouping.asked) and settings.replay:
             raise InvalidArgument("a trigger with processing time needs processing_time= in a replay")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..combiners.expressions import Expr
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..panes.parcels import parts
 from ..triggers import truth
+from .sql_types import arrow_type, spark_type
 
 
 @dataclass(frozen=True)
@@ -33,22 +35,42 @@ class Transform(ABC):
         """The same with one more column that goes along with its rows."""
         return self.apply(table)
 
+    def settled(self, schema: pa.Schema) -> Transform:
+        """The step over rows of this schema, its result of the same types whatever rows come."""
+        return self
+
 
 @dataclass(frozen=True)
 class Map(Transform):
     """A function of the user's."""
 
     function: Callable[[pa.Table], Any]
+    kinds: pa.Schema | None = None
+    """The columns of its result; what comes of pandas has other types where there are nulls, or no rows."""
 
     def apply(self, table: pa.Table) -> pa.Table:
         result = self.function(table)
         try:
-            return as_table(result)
+            given = as_table(result)
         except TypeMismatch:
             raise TypeMismatch(
                 f"map() takes a function from Arrow table to Arrow table or pandas DataFrame, "
                 f"and {_name(self.function)} gave {type(result).__name__}"
             ) from None
+        if self.kinds is None or given.schema.equals(self.kinds):
+            return given
+        who = f"map() with {_name(self.function)}"
+        if given.column_names != self.kinds.names:
+            raise TypeMismatch(
+                f"{who} gave columns {given.column_names}, and {self.kinds.names} when there were no rows"
+            )
+        columns = [_typed(given[field.name], field, who) for field in self.kinds]
+        return pa.Table.from_arrays(columns, schema=self.kinds)
+
+    def settled(self, schema: pa.Schema) -> Map:
+        given = self.apply(schema.empty_table()).schema
+        fields = [_known(field, schema, f"map() with {_name(self.function)}") for field in given]
+        return Map(self.function, pa.schema(fields))
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
         return None
@@ -86,6 +108,8 @@ class Select(Transform):
     def apply(self, table: pa.Table) -> pa.Table:
         for name in self.names:
             require_column(name, table.column_names, "select()")
+            if self.names.count(name) > 1:
+                raise InvalidArgument(f"select() names column {name!r} twice: leave one of them out")
         return table.select(list(self.names))
 
     def carrying(self, table: pa.Table, column: str) -> pa.Table:
@@ -100,6 +124,8 @@ class WithColumns(Transform):
     """More columns, or others in their place, each worked out of those before."""
 
     columns: Mapping[str, Expr | Callable[[pa.Table], Any]]
+    kinds: pa.Schema | None = None
+    """The columns that functions give."""
 
     def apply(self, table: pa.Table) -> pa.Table:
         out = table
@@ -109,11 +135,21 @@ class WithColumns(Transform):
                 column = pa.repeat(column, table.num_rows)
             elif not isinstance(column, pa.Array | pa.ChunkedArray):
                 column = pa.array(column)
+            if len(column) != table.num_rows:
+                raise TypeMismatch(f"with_columns({name}=) gave {len(column)} values for {table.num_rows} rows")
+            if self.kinds is not None and name in self.kinds.names:
+                column = _typed(column, self.kinds.field(name), f"with_columns({name}=)")
             if name in out.column_names:
                 out = out.set_column(out.column_names.index(name), name, column)
             else:
                 out = out.append_column(name, column)
         return out
+
+    def settled(self, schema: pa.Schema) -> WithColumns:
+        given = self.apply(schema.empty_table()).schema
+        made = [name for name, value in self.columns.items() if not isinstance(value, Expr)]
+        fields = [_known(given.field(name), pa.schema([]), f"with_columns({name}=)") for name in made]
+        return WithColumns(self.columns, pa.schema(fields))
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
         expressions = [value for value in self.columns.values() if isinstance(value, Expr)]
@@ -137,6 +173,39 @@ def predicate_of(value: object) -> Expr | Callable[[pa.Table], Any]:
         f"where() takes an expression of uc.col or a function of an Arrow table, not {type(value).__name__}: "
         "filter a DataFrame by its own columns before it becomes a flow"
     )
+
+
+def function_of(value: object, who: str) -> Expr | Callable[[pa.Table], Any]:
+    """A function of a table, or an expression, as `who` takes it."""
+    if isinstance(value, Expr) or callable(value):
+        return value
+    raise InvalidArgument(f"{who} takes an expression of uc.col or a function of an Arrow table, not {value!r}")
+
+
+def _known(field: pa.Field, before: pa.Schema, who: str) -> pa.Field:
+    """The column in a type that Spark has; in that of the one of its name before where it shows none of its own."""
+    if not pa.types.is_null(field.type):
+        with suppress(TypeMismatch):  # what nobody hands to Spark may have any type
+            return field.with_type(arrow_type(spark_type(field.type, field.name), field.name))
+        return field
+    if field.name in before.names:
+        return before.field(field.name)
+    raise TypeMismatch(
+        f"{who} gave column {field.name!r} without a type when there were no rows: give an Arrow or NumPy array, "
+        "or a pandas column of a dtype such as 'string'"
+    )
+
+
+def _typed(column: pa.Array | pa.ChunkedArray, field: pa.Field, who: str) -> pa.Array | pa.ChunkedArray:
+    """The column in the type that it had when there were no rows."""
+    if column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise TypeMismatch(
+            f"{who} gave column {field.name!r} as {column.type}, and as {field.type} when there were no rows: {error}"
+        ) from None
 
 
 def _name(function: object) -> str:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from test_lowering import in_utc, zone
 
 import uncombine as uc
+from uncombine.errors import TypeMismatch
 from uncombine.sparkops.sql_types import spark_schema
 
 
@@ -103,3 +104,134 @@ def test_local_processing_times_are_utc(spark: SparkSession) -> None:
         made = flow.window(uc.Global(), uc.Repeatedly(uc.AfterCount(1)), "discarding").combine(x=uc.Sum("x"))
         panes = made.df.select("x", F.unix_micros("pane.processing_time").alias("at")).toArrow().sort_by("x")
     assert panes["at"].to_pylist() == times.cast(pa.int64()).to_pylist()
+
+
+KNOWN = pa.schema(
+    {
+        "ts": pa.timestamp("us", "UTC"),
+        "user": pa.string(),
+        "score": pa.int64(),
+        "share": pa.float64(),
+        "proc": pa.timestamp("us", "UTC"),
+    }
+)
+PLAYED: dict[str, Any] = {"watermark": "1 day", "processing_time": "proc", "replay": True}
+FIXED = uc.Fixed("1 minute")
+
+
+def rows_flow(time: Any = "ts", **settings: Any) -> Any:
+    return bounded_flow([KNOWN.empty_table()], time, **settings)
+
+
+def grouped(windowed: Any = None, **combiners: Any) -> Any:
+    return (windowed or rows_flow().window(FIXED)).combine(**(combiners or {"n": uc.Count()}))
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda: rows_flow("tss"), "time= needs column 'tss', .* did you mean 'ts'"),
+        (lambda: rows_flow(None), "time= takes the name of a column, not None"),
+        (lambda: grouped(rows_flow("user").window(FIXED)), "'user' is string: cast it to timestamp"),
+        (lambda: rows_flow(watermark="10 parsecs"), "unknown unit 'parsecs'"),
+        (lambda: rows_flow(watermark=5), "takes a strategy such as"),
+        (lambda: rows_flow(watermark=uc.PerSource("usr")), "did you mean 'user'"),
+        (lambda: rows_flow(watermark=uc.Punctuated("score")), "'score' is int64: cast it"),
+        (lambda: rows_flow(watermark=uc.IngressTime()), "is of a stream: give replay=True"),
+        (lambda: rows_flow(replay=True, watermark="1 day"), "needs processing_time="),
+        (lambda: rows_flow(replay=True, processing_time="proc"), "needs watermark="),
+        (lambda: rows_flow(**PLAYED | {"processing_time": "prok"}), "did you mean 'proc'"),
+        (lambda: rows_flow(**PLAYED | {"processing_time": "user"}), "'user' is string: cast it"),
+        (lambda: rows_flow(close_at_end=True), "belongs to replay=True"),
+        (lambda: rows_flow(diff="weight"), "diff= needs column 'weight'"),
+        (lambda: rows_flow(diff=5), "diff= takes the name of a column, not 5"),
+        (lambda: grouped(rows_flow(diff="share").window(FIXED)), "int64 column of weights, and 'share' is double"),
+        (lambda: rows_flow(shards=0), "shards= takes a whole number"),
+        (lambda: rows_flow(shards=True), "shards= takes a whole number"),
+        (lambda: grouped(rows_flow().window("1 minute")), "takes a window such as"),
+        (lambda: rows_flow().window(FIXED, triger=uc.Always()), "did you mean 'trigger'"),
+        (lambda: grouped(rows_flow().window(FIXED, mode="acumulating")), "did you mean 'accumulating'"),
+        (lambda: grouped(by="usr", n=uc.Count()), "did you mean 'user'"),
+        (lambda: grouped(by=5, n=uc.Count()), "by= takes the name of a column or several, not 5"),
+        (lambda: rows_flow().window(FIXED).combine(by="user"), "at least one combiner"),
+        (lambda: grouped(n=5), "n= takes a combiner"),
+        (lambda: grouped(n=uc.Sum("scor")), "did you mean 'score'"),
+        (lambda: grouped(n=uc.Sum("user")), "takes numbers, and 'user' is string"),
+        (lambda: grouped(pane=uc.Count()), "'pane' is a column of every result"),
+        (lambda: grouped(rows_flow().window(uc.Inherit())), "needs column 'window'"),
+        (lambda: grouped(rows_flow(**PLAYED).window(FIXED, uc.AfterCount(1))), r"use Repeatedly\(AfterCount\(1\)\)"),
+        (lambda: grouped(rows_flow(**PLAYED).window(uc.Global())), "can never fire on Global"),
+        (lambda: grouped(rows_flow(**PLAYED).window(FIXED, late="emit"), late=uc.Count()), "'late' is the column"),
+        (lambda: grouped(grouped(rows_flow().window(FIXED, late="emit")).window(FIXED)), "use it in the last stage"),
+        (lambda: grouped(grouped().window(FIXED), s=uc.Sum("score")), "'score', .* known are 'window', 'n'"),
+        (lambda: rows_flow().select("usr"), "did you mean 'user'"),
+        (lambda: rows_flow().select("user", "user"), "twice"),
+        (lambda: rows_flow().select(), "nothing is left"),
+        (lambda: rows_flow().where("score > 1"), r"takes an expression of uc\.col"),
+        (lambda: rows_flow().where(uc.col("scor") > 1), "did you mean 'score'"),
+        (lambda: rows_flow().where(uc.col("score")), "one boolean a row"),
+        (lambda: rows_flow().with_columns(y=uc.col("scor")), "did you mean 'score'"),
+        (lambda: rows_flow().with_columns(y=5), r"with_columns\(y=\) takes an expression .* not 5"),
+        (lambda: rows_flow().with_columns(y=lambda t: [1, 2]), "2 values for 0 rows"),
+        (lambda: rows_flow().with_columns(y=lambda t: [1] * t.num_rows), "without a type when there were no rows"),
+        (lambda: rows_flow().map(5), "takes a function of an Arrow table, not 5"),
+        (lambda: rows_flow().map(lambda t: 5), "from Arrow table to Arrow table or pandas DataFrame, .* gave int"),
+        (lambda: uc.flow(KNOWN.empty_table()), "takes a DataFrame of Spark's, not Table"),
+    ],
+)
+def test_what_is_wrong_is_told_when_it_is_built(made: Any, says: str) -> None:
+    with pytest.raises(uc.UncombineError, match=says) as told:
+        made()
+    assert "\n" not in str(told.value)
+
+
+def test_a_list_of_answers_is_a_predicate() -> None:
+    table = rows(40, 1)
+    flow = bounded_flow(cut(table, 3, 1), "ts").where(lambda t: [x == 3 for x in t["x"].to_pylist()])
+    panes = flow.window(uc.Global()).combine(**COMBINERS).map(same).df.toArrow()
+    assert found(panes, ()) == oracle(table.filter(pc.equal(table["x"], 3)), uc.Global(), ())
+
+
+def through_pandas(table: pa.Table) -> Any:
+    """Text columns have no type in pandas where there are no rows, and whole numbers another where some are missing."""
+    df = table.to_pandas()
+    return df.assign(name="user " + df["j"].astype("string[pyarrow]"), at=df["ts"].astype("datetime64[ns, UTC]"))
+
+
+def test_columns_of_pandas_keep_their_types() -> None:
+    table = rows(80, 2)
+    flow = bounded_flow(cut(table, 3, 2), "ts").map(through_pandas)
+    assert flow.schema.field("j").type == pa.string()
+    assert flow.schema.field("name").type == pa.string()
+    assert flow.schema.field("at").type == pa.timestamp("us", "UTC")
+    panes = flow.window(FIXED).combine(by=("j",), **COMBINERS).map(lambda t: t.to_pandas()).df.toArrow()
+    assert found(panes, ("j",)) == oracle(table, FIXED, ("j",))
+
+
+def test_other_types_than_were_told_are_refused() -> None:
+    flow = bounded_flow([rows(5, 1)], "ts")
+    for function, says in (
+        (
+            lambda t: t.select(["ts"]) if t.num_rows else t,
+            r"map\(\) with <lambda> gave columns \['ts'\], and \['ts', 'k'",
+        ),
+        (lambda t: t.set_column(3, "x", [["a"] * t.num_rows]) if t.num_rows else t, "'x' as string, and as int64"),
+    ):
+        with pytest.raises(TypeMismatch, match=says):
+            flow.map(function).df.toArrow()
+    flow = flow.with_columns(y=lambda t: pa.array([0.5] * t.num_rows) if t.num_rows else pa.array([], pa.int64()))
+    with pytest.raises(TypeMismatch, match=r"with_columns\(y=\) gave column 'y' as double, and as int64"):
+        flow.df.toArrow()
+
+
+def test_rows_of_no_stage_on_spark(spark: SparkSession) -> None:
+    """Pandas on the way, and expressions; whatever Arrow types come of it, Spark gets its own."""
+    table = rows(50, 3).drop_columns(["window"])
+    df = spark.createDataFrame(table).repartition(3)
+    flow = uc.flow(df).where(uc.col("x") > 2).map(lambda t: t.to_pandas().astype({"j": "string[pyarrow]"}))
+    got = flow.with_columns(twice=uc.col("x") * 2).select("twice", "x", "j", "ts").df
+    assert got.schema["j"].dataType.simpleString() == "string"
+    want = table.filter(pc.greater(table["x"], 2))
+    expected = [(2 * row["x"], row["x"], row["j"], row["ts"]) for row in want.to_pylist()]
+    given = [tuple(row.values()) for row in got.toArrow().to_pylist()]
+    assert sorted(map(repr, given)) == sorted(map(repr, expected))
