@@ -42,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_RootIsADirectory())
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Of several processes only one runs what needs Spark, so that one session is started."""
     from xdist.scheduler import LoadScopeScheduling

@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 import uncombine as uc
 from uncombine.panes.parcels import AT
-from uncombine.sparkops import processor
+from uncombine.sparkops import processor, streaming
 from uncombine.sparkops.flow import Flow, Settings, flow_of
 from uncombine.sparkops.processor import CLOCKS, COUNTS, ShardProcessor
 from uncombine.sparkops.routes import live_lifts
@@ -343,6 +346,44 @@ def started(df: DataFrame, folder: Path) -> StreamingQuery:
     """A query that takes what is there and ends, its panes in Parquet files."""
     writer = df.writeStream.format("parquet").option("path", str(folder / "panes"))
     return writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+
+
+def together(
+    spark: SparkSession,
+    flows: dict[str, tuple[list[pa.Table], Callable[[DataFrame], Flow]]],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> dict[str, pa.Table]:
+    """The panes of several flows of one query, each with the batch it came from, of which one takes a file of each.
+
+    A query costs much more than a flow.
+    """
+    frames, schemas = [], {}
+    for name, (batches, build) in flows.items():
+        df = read_stream(spark, written(batches, folder / name), batches[0].schema)
+        flow = build(df)
+        schemas[name] = flow.schema
+        monkeypatch.setattr(streaming, "OBSERVED", name)  # each flow of a query needs a name of its own
+        frames.append(flow.df.withColumn("flow", F.lit(name)))
+    out: dict[str, list[pa.Table]] = {name: [flow.empty_table()] for name, flow in schemas.items()}
+    steps: dict[str, list[int]] = {name: [] for name in schemas}
+
+    def kept(df: DataFrame, batch: int) -> None:
+        panes = df.toArrow()
+        for name, schema in schemas.items():
+            own = panes.filter(pc.equal(panes["flow"], name)).select(schema.names)
+            out[name].append(own.cast(schema))
+            steps[name] += [batch] * own.num_rows
+
+    every = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    try:
+        writer = every.writeStream.foreachBatch(kept).option("checkpointLocation", str(folder / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+    return {name: pa.concat_tables(out[name]).append_column("step", pa.array(steps[name], pa.int64())) for name in out}
 
 
 def panes_by_batch(folder: Path) -> list[pa.Table]:

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 from reference.compare import SCHEMA, combiners
 from reference.transcripts import transcript
-from streams import MARK, NOW, ORIGIN, START, Engine, in_order, play, punctuated, punctuated_schema, rows_flow, timed
+from streams import (
+    MARK,
+    NOW,
+    ORIGIN,
+    START,
+    Engine,
+    in_order,
+    play,
+    punctuated,
+    punctuated_schema,
+    rows_flow,
+    timed,
+    together,
+)
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
@@ -120,6 +136,45 @@ def test_batches_of_several_instants_give_the_panes_of_the_local_runner() -> Non
 
 def test_random_scripts_give_the_panes_of_the_local_runner_through_restarts() -> None:
     assert sum(agree(seed) for seed in range(60)) > 45
+
+
+def through_spark(
+    seeds: range, wanted: int, spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some scripts, a micro-batch to an entry, as flows of one query."""
+    flows, want = {}, {}
+    for seed in seeds:
+        script, options = scripted(seed)
+        both = prepared(script, options)
+        if both is None or len(flows) == wanted:
+            continue
+        name = f"seed {seed}"
+        flows[name] = punctuated(script, SCHEMA), partial(streamed, options)
+        want[name] = both[1]
+    assert len(flows) == wanted
+    got = together(spark, flows, folder, monkeypatch)
+    for name, panes in got.items():
+        assert in_order(panes.filter(pc.not_equal(panes["diff"], 0))) == in_order(want[name]), name
+
+
+def streamed(options: dict[str, Any], df: DataFrame) -> Any:
+    given = dict(options)
+    diff, by = given.pop("diff"), given.pop("by")
+    given["allowed_lateness"] = f"{options['allowed_lateness']} microseconds"
+    flow = uc.flow(df, "ts", MARKED, diff=diff, processing_time=NOW, shards=1)
+    return flow.window(**given).combine(by=by, **combiners(options))
+
+
+def test_random_scripts_through_a_query(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    through_spark(range(100), 4, spark, tmp_path, monkeypatch)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(1_000, 2_000, 100))
+def test_more_random_scripts_through_queries(
+    first: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through_spark(range(first, first + 100), 10, spark, tmp_path, monkeypatch)
 
 
 @pytest.mark.soak

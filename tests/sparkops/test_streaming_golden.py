@@ -5,21 +5,19 @@ All cases are flows of one query, since a query costs much more than a flow: eac
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from golden.cases import Case, cases, seen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from streams import MARK, NOW, ORIGIN, in_order, punctuated, punctuated_schema, read_stream, timed, written
+from streams import MARK, NOW, ORIGIN, in_order, punctuated, timed, together
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.sparkops import streaming
 from uncombine.windows import timestamp
 
 SCHEMA = pa.schema({"value": pa.int64(), "event_time": pa.timestamp("us", "UTC")})
@@ -49,27 +47,8 @@ def flow(case: Case, df: DataFrame) -> Any:
 
 def run(spark: SparkSession, chosen: list[Case], folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, pa.Table]:
     """The panes of some cases, each with the batch it came from."""
-    out: list[pa.Table] = []
-    frames = []
-    for case in chosen:
-        batches = punctuated(entries(case), SCHEMA)
-        df = read_stream(spark, written(batches, folder / case.name), punctuated_schema(SCHEMA))
-        monkeypatch.setattr(streaming, "OBSERVED", case.name)  # each flow of a query needs a name of its own
-        frames.append(flow(case, df).df.withColumn("case", F.lit(case.name)))
-
-    def kept(df: DataFrame, batch: int) -> None:
-        panes = df.toArrow()
-        out.append(panes.append_column("step", pa.array([batch] * panes.num_rows, pa.int64())))
-
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    try:
-        every = reduce(DataFrame.unionByName, frames)
-        writer = every.writeStream.foreachBatch(kept).option("checkpointLocation", str(folder / "checkpoint"))
-        writer.trigger(availableNow=True).start().awaitTermination()
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", "2")
-    panes = pa.concat_tables(out)
-    return {case.name: panes.filter(pc.equal(panes["case"], case.name)).drop_columns(["case"]) for case in chosen}
+    flows = {case.name: (punctuated(entries(case), SCHEMA), partial(flow, case)) for case in chosen}
+    return together(spark, flows, folder, monkeypatch)
 
 
 def check(case: Case, got: pa.Table) -> None:

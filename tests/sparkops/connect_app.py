@@ -1,0 +1,40 @@
+"""An application of its own that knows Spark only through a Connect server, which it starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+import uncombine as uc
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_TESTING"] = "1"  # only then does a client find a server whose port is any that is free
+    builder = SparkSession.builder.remote("local[2]").config("spark.connect.grpc.binding.port", "0")
+    spark = builder.config("spark.driver.memory", "700m").config("spark.log.level", "ERROR").getOrCreate()
+    assert "connect" in type(spark).__module__
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    df = spark.read.parquet(str(folder / "rows.parquet"))
+    results = {"n": uc.Count(), "mid": uc.Median("x")}
+    sessions = uc.flow(df).window(uc.Sessions("1 minute")).combine(by="k", **results)
+    played = uc.flow(df, watermark="1 minute", processing_time="at", replay=True, close_at_end=True)
+    flows = {
+        "final": sessions.window(uc.Fixed("1 hour")).combine(sessions=uc.Count(), rows=uc.Sum("n")),
+        "lowered": uc.flow(df).window(uc.Fixed("1 hour")).combine(by="k", n=uc.Count(), hi=uc.Max("x")),
+        "files": uc.files(spark, str(folder / "rows.parquet")).window(uc.Fixed("1 hour")).combine(by="k", **results),
+        "replay": played.where(uc.col("x") > 1).window(uc.Fixed("1 minute"), mode="retracting").combine(**results),
+    }
+    for name, flow in flows.items():
+        pq.write_table(flow.df.toArrow(), folder / f"{name}.parquet")
+    pq.write_table(uc.sparkops.combine_per_key(df, "k", **results).toArrow(), folder / "key.parquet")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

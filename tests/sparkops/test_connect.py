@@ -1,0 +1,64 @@
+"""Everything through a Spark Connect server, where there is no JVM to reach into."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from bounded import bounded_flow, cut
+from test_faults import rows, same
+
+import uncombine as uc
+
+ROOT = Path(__file__).resolve().parents[2]
+CLASSIC = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "sparkContext", "_jc", "rdd"}
+"""What only a session that lives beside its JVM has."""
+
+
+def plain(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
+
+
+def test_flows_through_a_connect_server(tmp_path: Path) -> None:
+    table = rows()
+    pq.write_table(table, tmp_path / "rows.parquet")
+    command = [sys.executable, str(Path(__file__).with_name("connect_app.py")), str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    results: dict[str, Any] = {"n": uc.Count(), "mid": uc.Median("x")}
+    parts = cut(table, 3, 1)
+    flow, fixed = bounded_flow(parts, "ts"), uc.Fixed("1 hour")
+    sessions = flow.window(uc.Sessions("1 minute")).combine(by="k", **results)
+    played = bounded_flow(parts, "ts", "1 minute", processing_time="at", replay=True, close_at_end=True)
+    want = {
+        "final": sessions.window(fixed).combine(sessions=uc.Count(), rows=uc.Sum("n")).map(same),
+        "lowered": flow.window(fixed).combine(by="k", n=uc.Count(), hi=uc.Max("x")).map(same),
+        "files": flow.window(fixed).combine(by="k", **results).map(same),
+        "replay": played.where(uc.col("x") > 1).window(uc.Fixed("1 minute"), mode="retracting").combine(**results),
+    }
+    for name, expected in want.items():
+        assert plain(pq.read_table(tmp_path / f"{name}.parquet")) == plain(expected.df.toArrow())
+    by_key = pq.read_table(tmp_path / "key.parquet")
+    assert plain(by_key) == plain(uc.aggregate(table, by="k", **results))
+    assert pc.sum(by_key["n"]).as_py() == table.num_rows
+
+
+def reached_into(source: str) -> set[str]:
+    """The names of a module that belong to a session beside its JVM."""
+    return {node.attr for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)} & CLASSIC
+
+
+@pytest.mark.parametrize("module", sorted((ROOT / "sparkops").glob("*.py")), ids=lambda path: path.name)
+def test_nothing_reaches_into_the_jvm(module: Path) -> None:
+    assert reached_into(module.read_text()) == set()
+
+
+def test_reaching_into_the_jvm_is_seen() -> None:
+    assert reached_into("df.sparkSession._jvm.org\nspark.sparkContext.parallelize([])") == {"_jvm", "sparkContext"}
