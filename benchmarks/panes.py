@@ -12,6 +12,7 @@ from harness import Row, pair
 
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
+from uncombine.panes.memory import keep_memory
 
 ROWS = 1_000_000
 KEYS = 100_000
@@ -21,6 +22,7 @@ STAMP = pa.timestamp("us", "UTC")
 
 def rows() -> Iterator[Row]:
     """All rows of the table."""
+    keep_memory()  # as Spark's workers do, where steps run
     table, few = _rows(KEYS), _rows(1_000)
     bare = "uc.aggregate by key"
     yield pair("Fixed, 1 minute", _first_step(table, uc.Fixed("1 minute")), _aggregate(table), bare, 2.5)

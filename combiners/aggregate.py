@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from .combiner import Combiner
-from .groups import Groups, group_rows, normal_keys
+from .groups import Groups, group_rows
+from .keycodes import normal_keys
 from .plan import Plan
 from .segments import sum_weights
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import TypeMismatch
+from .keycodes import KeyCodes, key_codes
 
 
 class Groups:
@@ -23,13 +23,48 @@ class Groups:
     (array([1, 0, 2]), array([1, 2]))
     """
 
-    __slots__ = ("_order", "_sizes", "codes", "count")
+    __slots__ = ("_codes", "_order", "_sizes", "count")
 
     def __init__(self, codes: np.ndarray, count: int) -> None:
-        self.codes = codes
+        self._codes: np.ndarray | None = codes
         self.count = count
         self._order: np.ndarray | None = None
         self._sizes: np.ndarray | None = None
+
+    @classmethod
+    def of_runs(cls, order: np.ndarray, sizes: np.ndarray, stable: bool = True) -> Groups:
+        """Rows in an order in which those of a group stand together, one group after the other, none empty.
+
+        It is `stable` if the rows of a group stand in it as they came.
+
+        >>> import numpy as np
+        >>> Groups.of_runs(np.array([1, 0, 2]), np.array([1, 2])).codes
+        array([1, 0, 1])
+        """
+        groups = cls.__new__(cls)
+        groups._codes, groups._order, groups._sizes, groups.count = None, order, sizes, len(sizes)
+        if not stable:
+            groups._codes, groups._order = groups.codes, None
+        return groups
+
+    @property
+    def in_runs(self) -> bool:
+        """Whether only the order of the rows is known so far, and no group is empty."""
+        return self._codes is None
+
+    def run(self, values: np.ndarray) -> np.ndarray:
+        """The values of the rows in their order by group."""
+        return values.take(self.order, mode="clip")
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The group of each row."""
+        if self._codes is None:
+            assert self._order is not None
+            assert self._sizes is not None
+            self._codes = np.empty(len(self._order), np.int64)
+            self._codes[self._order] = np.repeat(np.arange(self.count), self._sizes)
+        return self._codes
 
     @classmethod
     def repeated(cls, count: int, times: int) -> Groups:
@@ -42,7 +77,9 @@ class Groups:
         return cls(np.zeros(rows, np.int64), 1)
 
     def __len__(self) -> int:
-        return len(self.codes)
+        rows = self._order if self._codes is None else self._codes
+        assert rows is not None
+        return len(rows)
 
     def take(self, rows: np.ndarray) -> Groups:
         """The same groups over fewer rows (places or a mask)."""
@@ -94,91 +131,33 @@ def _argsort(digits: np.ndarray) -> np.ndarray:
 def group_rows(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, np.ndarray]:
     """The groups of rows that agree in all key columns, and the first row of each group.
 
-    Null is a key of its own; NaN equals NaN and -0.0 equals 0.0, as in Spark. Groups are numbered by first appearance.
+    Groups are numbered by first appearance.
     """
-    composite, size = np.zeros(rows, np.int64), 1
-    for codes, card in (part for column in columns for part in _codes(column)):
-        if size == 1:
-            composite, size = codes, card
-            continue
-        if size * card >= 2**62:
-            composite, size = _renumbered(composite, size)
-            if size * card >= 2**62:
-                codes, card = _renumbered(codes, card)
-        composite, size = composite * card + codes, size * card
-    return _number(composite, size)
+    return _number(key_codes(columns, rows))
 
 
-def normal_keys(column: pa.Array) -> pa.Array:
-    """A key column in the form that its groups stand for: -0.0 as 0.0, dictionaries decoded."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_floating(column.type):
-        return pc.add(column, pa.scalar(0.0, column.type))
-    return column
+def keyed_groups(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, list[pa.Array]]:
+    """The same groups in whatever order is the cheapest, which depends on nothing but the columns, and their keys."""
+    keys = key_codes(columns, rows)
+    if keys.sparse:
+        keys = keys.dense()
+    codes, sizes = keys.codes, np.bincount(keys.codes, minlength=keys.size)
+    present = np.arange(keys.size)
+    if not sizes.all():
+        present = np.flatnonzero(sizes)
+        number = np.zeros(keys.size, np.int64)
+        number[present] = np.arange(len(present))
+        codes, sizes = number.take(codes, mode="clip"), sizes[present]
+    groups = Groups(codes, len(sizes))
+    groups._sizes = sizes
+    return groups, keys.decode(present)
 
 
-def _codes(column: pa.Array) -> list[tuple[np.ndarray, int]]:
-    """One or more code columns (codes, number of codes) that are equal exactly where the keys are equal."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _codes(column.dictionary_decode())
-    if pa.types.is_null(kind):
-        return [(np.zeros(len(column), np.int64), 1)]
-    if pa.types.is_struct(kind):
-        parts = [part for child in column.flatten() for part in _codes(child)]
-        if column.null_count:
-            parts.append((np.asarray(column.is_valid()).astype(np.int64), 2))
-        return parts or [(np.zeros(len(column), np.int64), 1)]
-    if pa.types.is_nested(kind):
-        raise TypeMismatch(f"a column of type {kind} cannot be a key: group by its parts")
-    if pa.types.is_floating(kind):
-        floats = np.asarray(column.fill_null(0.0).to_numpy(zero_copy_only=False), dtype=np.float64) + 0.0
-        floats[np.isnan(floats)] = np.nan
-        bits = pa.array(floats.view(np.int64), mask=_nulls(column))
-        return _codes(bits)
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.int8())
-    elif pa.types.is_temporal(kind):
-        column = column.view(pa.int64() if kind.bit_width == 64 else pa.int32())
-    if pa.types.is_integer(column.type) and column.type != pa.uint64():
-        narrow = _narrow(column)
-        if narrow is not None:
-            return [narrow]
-    encoded = column.dictionary_encode(null_encoding="encode")
-    return [(np.asarray(encoded.indices).astype(np.int64), max(len(encoded.dictionary), 1))]
-
-
-def _nulls(column: pa.Array) -> np.ndarray | None:
-    return np.asarray(column.is_null()) if column.null_count else None
-
-
-def _narrow(column: pa.Array) -> tuple[np.ndarray, int] | None:
-    """Codes by subtraction for integers that lie close together; None where they do not."""
-    if len(column) == column.null_count:
-        return np.zeros(len(column), np.int64), 1
-    bounds = pc.min_max(column)
-    low, high = bounds["min"].as_py(), bounds["max"].as_py()
-    span = high - low + 1
-    if span > max(8 * len(column), 1024):
-        return None
-    nulls = _nulls(column)
-    values = np.asarray((column.fill_null(low) if nulls is not None else column).to_numpy(zero_copy_only=False))
-    codes = values.astype(np.int64, copy=False)
-    if low or nulls is not None:
-        codes = codes - low
-    if nulls is None:
-        return codes, span
-    codes[nulls] = span
-    return codes, span + 1
-
-
-def _number(codes: np.ndarray, size: int) -> tuple[Groups, np.ndarray]:
+def _number(keys: KeyCodes) -> tuple[Groups, np.ndarray]:
     """Renumber codes by first appearance; also the first row of each."""
-    rows = len(codes)
-    if size > max(8 * rows, 1024):
-        encoded = pa.array(codes).dictionary_encode()
-        codes, size = np.asarray(encoded.indices).astype(np.int64), len(encoded.dictionary)
+    if keys.sparse:
+        keys = keys.dense()
+    codes, size, rows = keys.codes, keys.size, len(keys.codes)
     first_row = np.full(size, rows)
     sizes: np.ndarray | None = None
     if size > rows // 16:
@@ -196,11 +175,6 @@ def _number(codes: np.ndarray, size: int) -> tuple[Groups, np.ndarray]:
     if sizes is not None:
         groups._sizes = sizes[by_number]
     return groups, first
-
-
-def _renumbered(codes: np.ndarray, size: int) -> tuple[np.ndarray, int]:
-    groups, _ = _number(codes, size)
-    return groups.codes, groups.count
 
 
 def _find_first(first_row: np.ndarray, codes: np.ndarray, present: int) -> None:

@@ -40,6 +40,10 @@ def sum_weights(groups: Groups, weights: np.ndarray | None) -> np.ndarray:
 
 def sum_int64(groups: Groups, values: np.ndarray) -> np.ndarray:
     """int64 sums that wrap on overflow."""
+    if groups.in_runs:
+        # Running sums may wrap: their differences are right all the same.
+        running = np.cumsum(groups.run(values.astype(np.int64, copy=False)))
+        return np.diff(running.take(groups.starts + groups.sizes - 1), prepend=0)
     total = np.zeros(groups.count, np.int64)
     # numpy is slow at this where it has to convert.
     np.add.at(total, groups.codes, values.astype(np.int64, copy=False))
@@ -115,6 +119,8 @@ def _add_lanes(lanes: Lanes, others: Lanes) -> Lanes:
 
 def extreme(groups: Groups, values: np.ndarray, start: int | float, better: np.ufunc) -> np.ndarray:
     """The least or greatest value of each group (`better` is np.minimum or np.maximum), `start` where it is empty."""
+    if groups.in_runs:
+        return better.reduceat(groups.run(values), groups.starts)
     result = np.full(groups.count, start, values.dtype)
     at: Callable[..., None] = better.at
     at(result, groups.codes, values)

@@ -30,7 +30,7 @@ from .incorporate import (
     horizon,
     place,
 )
-from .live import MAX_TIME, MIN_TIME, Live, Shape, regroup
+from .live import EXTENT, Live, Shape, regroup
 from .store import NEVER, Store, lookup
 
 if TYPE_CHECKING:
@@ -181,13 +181,14 @@ class Atoms:
         op, count = self.op, len(fresh) + len(emptied)
         at = pa.array(emptied)
         keys = [pa.concat_arrays([new, old.take(at)]) for new, old in zip(fresh.keys, live.keys, strict=True)]
-        out = op.shape.fresh(count, keys)
-        for name in NUMBERS:
-            out.num[name] = np.concatenate([getattr(fresh, name), live.num[name][emptied]])
-        op.root.begin(out.num, np.ones(count, np.bool_), moment_of(out))
         # An emptied window has no rows, so that none of those that it had can hold the output watermark.
-        for name, nothing in (("weight", 0), ("earliest", MAX_TIME), ("latest", MIN_TIME)):
-            out.num[name][len(fresh) :] = nothing
+        none_left = {"weight": 0, **{name: nothing for name, (_, nothing) in EXTENT.items()}}
+        given = {}
+        for name in NUMBERS:
+            left = np.full(len(emptied), none_left[name]) if name in none_left else live.num[name][emptied]
+            given[name] = np.concatenate([getattr(fresh, name), left])
+        out = op.shape.fresh(count, keys, given=given)
+        op.root.begin(out.num, np.ones(count, np.bool_), moment_of(out))
         zero = op.plan.zero(len(emptied))
         out.acc = tuple(pa.concat_arrays([new, nothing]) for new, nothing in zip(fresh.acc, zero, strict=True))
         old = np.concatenate([pairs[0], emptied])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +12,16 @@ from ..combiners import Plan
 from ..combiners.aggregate import flat, weights_of
 from ..combiners.algebra import Weights
 from ..combiners.columns import Column
-from ..combiners.groups import Groups, group_rows, normal_keys
+from ..combiners.groups import Groups, keyed_groups
 from ..combiners.hashing import hash_rows
+from ..combiners.keycodes import normal_keys
 from ..combiners.segments import extreme, sum_int64, sum_weights
 from ..combiners.sorting import argsort_in_groups
 from ..triggers.program import Fact
-from ..windows import Inherit, Merged, Sliding, Window, time_column
+from ..windows import Assigned, Inherit, Sliding, Window, time_column, union_runs
 from .cells import Cells
 from .grouping import Grouping
-from .live import MAX_TIME, MIN_TIME
+from .live import EXTENT, MAX_TIME, MIN_TIME
 from .slices import windows_from_slices
 
 
@@ -81,57 +82,81 @@ def cells_of(
     Sliding windows are combined by slice first, so that rows are not multiplied, and stay so with `slices`.
     """
     window = grouping.window
-    row, start, end = _assign(window, rows)
+    assigned = _assign(window, rows)
+    row = assigned.row
     unassigned = len(rows) - len(np.unique(row)) if row is not None else 0
     keys = rows.keys if row is None else [k.take(pa.array(row)) for k in rows.keys]
-    if window.merging and merge:
-        merged, first = merge_in_order(window, group_rows(keys, len(start))[0], start, end)
-        groups = Groups(merged.window_id, len(merged.start))
-        start, end = merged.start, merged.end
-    else:
-        bounds = [pa.array(start), pa.array(end)] if not window.end_follows_start else [pa.array(start)]
-        groups, first = group_rows([*keys, *bounds], len(start))
-        start, end = start[first], end[first]
-    cells = _combine(plan, facts, rows, row, groups, first, start, end, output_watermark, grouping.timestamp)
+    merging = window.merging and merge
+    grouped = merge_in_order(window, keys, assigned) if merging else by_key_and_window(keys, assigned)
+    cells = _combine(plan, facts, rows, row, grouped, output_watermark, grouping.timestamp)
     cells.unassigned = unassigned
     return windows_from_slices(window, plan, cells) if isinstance(window, Sliding) and not slices else cells
 
 
-def merge_in_order(window: Window, keys: Groups, start: np.ndarray, end: np.ndarray) -> tuple[Merged, np.ndarray]:
-    """Windows of each key merged, and a row of each; sorted here first, key by key, faster than all at once."""
-    if bool(np.all(start[1:] >= start[:-1])):
-        # Rows that came in order of time only have to be put by key.
-        order = keys.order
-        begin = start[order]
+@dataclass
+class Grouped:
+    """Rows by (key, window)."""
+
+    groups: Groups
+    keys: list[pa.Array]
+    start: np.ndarray
+    end: np.ndarray
+
+
+def by_key_and_window(keys: Sequence[pa.Array], assigned: Assigned) -> Grouped:
+    """Windows of each key, which have nothing to do with each other."""
+    # Rows come more or less in the order of time: with windows before keys, what is close is close in memory too.
+    if assigned.number is not None:
+        groups, (number, *found) = keyed_groups([pa.array(assigned.number), *keys], len(assigned.number))
+        start, end = assigned.bounds_of(np.asarray(number))
     else:
-        order, begin = argsort_in_groups(keys, start)
-    merged = window.merge(np.repeat(np.arange(keys.count), keys.sizes), begin, end[order])
-    window_id = np.empty(len(order), np.int64)
-    window_id[order] = merged.window_id
-    some_row = np.empty(len(merged.start), np.int64)
-    some_row[merged.window_id] = order
-    return replace(merged, window_id=window_id), some_row
+        bounds = [pa.array(assigned.start), pa.array(assigned.end)]
+        groups, (first, last, *found) = keyed_groups([*bounds, *keys], len(assigned.start))
+        start, end = np.asarray(first), np.asarray(last)
+    return Grouped(groups, found, start, end)
+
+
+def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned) -> Grouped:
+    """Windows of each key merged; sorted here first, key by key, faster than all at once."""
+    starts = assigned.start if assigned.number is None else assigned.number
+    by_key, found = keyed_groups(keys, len(starts))
+    in_time = bool(np.all(starts[1:] >= starts[:-1]))
+    # Rows that came in order of time only have to be put by key.
+    order = by_key.order if in_time else argsort_in_groups(by_key, starts)[0]
+    start, end = assigned.bounds(order)
+    if window.merges_by_overlap:
+        heads, reach = union_runs(by_key.starts, start, end)
+        groups = Groups.of_runs(order, np.diff(heads, append=len(order)), stable=in_time)
+        new_key = np.zeros(len(order), np.bool_)
+        new_key[by_key.starts] = True
+        code, start, end = np.cumsum(new_key[heads]) - 1, start[heads], reach
+    else:
+        merged = window.merge(np.repeat(np.arange(by_key.count), by_key.sizes), start, end)
+        codes = np.empty(len(order), np.int64)
+        codes[order] = merged.window_id
+        groups = Groups(codes, len(merged.start))
+        code, start, end = merged.code, merged.start, merged.end
+    return Grouped(groups, [key.take(pa.array(code)) for key in found], start, end)
 
 
 def key_hashes(keys: Sequence[pa.Array], count: int, start: np.ndarray | None = None) -> np.ndarray:
     """A hash of the key (and of the window's start, where windows do not merge) to find windows by."""
     hashes = hash_rows([Column(key) for key in keys]) if keys else np.zeros(count, np.uint64)
     if start is not None:
-        mixed = start.astype(np.int64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        hashes = hashes ^ (mixed ^ (mixed >> np.uint64(29)))
+        mixed = start.astype(np.int64, copy=False).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+        mixed ^= hashes
+        return mixed
     return hashes
 
 
-def _assign(window: Window, rows: Rows) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+def _assign(window: Window, rows: Rows) -> Assigned:
     if isinstance(window, Inherit):
-        assigned = window.assign_column(flat(rows.table["window"]))
-        return assigned.row, assigned.start, assigned.end
+        return window.assign_column(flat(rows.table["window"]))
     if isinstance(window, Sliding):
-        assigned = window.slices.assign(rows.times, None)
-    else:
-        hashed = hash_rows([Column(k) for k in rows.keys]) if window.needs_key_hash and rows.keys else None
-        assigned = window.assign(rows.times, hashed)
-    return assigned.row, assigned.start, assigned.end
+        return window.slices.assign(rows.times, None)
+    hashed = hash_rows([Column(k) for k in rows.keys]) if window.needs_key_hash and rows.keys else None
+    return window.assign(rows.times, hashed)
 
 
 def _combine(
@@ -139,30 +164,23 @@ def _combine(
     facts: Sequence[Fact],
     rows: Rows,
     row: np.ndarray | None,
-    groups: Groups,
-    first: np.ndarray,
-    start: np.ndarray,
-    end: np.ndarray,
+    grouped: Grouped,
     output_watermark: int,
     policy: str,
 ) -> Cells:
-    table, times, weights = rows.table, rows.times, rows.weights
-    keys = rows.keys
+    table, times, weights, groups = rows.table, rows.times, rows.weights, grouped.groups
     if row is not None:
         table, times = table.take(pa.array(row)), times[row]
         weights = None if weights is None else weights[row]
-        first_rows = row[first]
-    else:
-        first_rows = first
-    earliest, latest = np.full(groups.count, MAX_TIME), np.full(groups.count, MIN_TIME)
-    if policy in ("earliest", "latest"):
+    earliest, latest = (np.broadcast_to(nothing, groups.count) for _, nothing in EXTENT.values())
+    if policy in EXTENT:
         ahead = times >= output_watermark
         timed, shown = groups.take(ahead), times[ahead]
         earliest, latest = extreme(timed, shown, MAX_TIME, np.minimum), extreme(timed, shown, MIN_TIME, np.maximum)
     return Cells(
-        [k.take(pa.array(first_rows)) for k in keys],
-        start,
-        end,
+        grouped.keys,
+        grouped.start,
+        grouped.end,
         plan.add(groups, table, weights),
         groups.sizes,
         sum_weights(groups, weights),

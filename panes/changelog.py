@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..combiners.groups import group_rows, normal_keys
+from ..combiners.groups import group_rows
+from ..combiners.keycodes import normal_keys
 from ..errors import InvalidArgument, TypeMismatch, require_column
 
 _FLINK = {"+I": 1, "+U": 1, "-U": -1, "-D": -1}

@@ -15,7 +15,7 @@ from ..combiners.groups import Groups, stable_order
 from ..combiners.ordering import order_keys
 from ..windows import result_times, timestamps
 from .grouping import Grouping
-from .live import MAX_TIME, Live, list_sizes, listed, owners
+from .live import EXTENT, MAX_TIME, Live, extent, list_sizes, listed, owners
 
 TIMINGS = ("EARLY", "ON_TIME", "LATE")
 
@@ -141,14 +141,11 @@ class Emitter:
         return pa.StructArray.from_arrays(fields, fields=list(self.schema.field("window").type), mask=mask)
 
     def _records(self, live: Live, fired: np.ndarray, timing: np.ndarray, firing: Firing) -> pa.Array:
-        num = {
-            name: live.num[name][fired] for name in ("start", "end", "earliest", "latest", "index", "nonspeculative")
-        }
+        num = {name: live.num[name][fired] for name in ("start", "end", "index", "nonspeculative")}
+        extents = [values[fired] for values in extent(live.num)]
         at = pa.array(fired)
         values = self.plan.extract(tuple(a.take(at) for a in live.acc))
-        event_time = result_times(
-            self.grouping.timestamp, num["start"], num["end"], num["earliest"], num["latest"], firing.watermark
-        )
+        event_time = result_times(self.grouping.timestamp, num["start"], num["end"], *extents, firing.watermark)
         count = len(fired)
         percent = pa.nulls(count, pa.float64())
         if firing.percent is not None:
@@ -246,8 +243,9 @@ class Emitter:
         places[gone] = len(live)
         at = pa.array(places)
         live.acc = tuple(pa.concat_arrays([a, z]).take(at) for a, z in zip(live.acc, zero, strict=True))
-        live.num["earliest"][gone] = MAX_TIME
-        live.num["latest"][gone] = -MAX_TIME
+        for name, (_, nothing) in EXTENT.items():
+            if name in live.num:
+                live.num[name][gone] = nothing
         if live.owed is not None:
             # What comes next shows other rows, so that even an equal value is news.
             sizes = list_sizes(live.owed)

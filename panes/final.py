@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.aggregate import flat
-from ..combiners.groups import normal_keys
+from ..combiners.keycodes import normal_keys
 from ..windows import result_times, timestamps
 from .cells import Cells
 from .emit import PANE

@@ -12,10 +12,11 @@ import pyarrow as pa
 from ..combiners.groups import Groups, group_rows
 from ..combiners.segments import sum_int64
 from ..triggers.program import Moment
+from ..windows.grid import later
 from .bundle import Rows
 from .cells import Cells, Pairs
 from .emit import sort_windows
-from .live import BASE, MAX_TIME, Live, listed, owners, regroup
+from .live import BASE, EXTENT, Live, listed, owners, regroup
 
 if TYPE_CHECKING:
     from .atoms import Atoms
@@ -120,7 +121,7 @@ def incorporate(
 def horizon(op: Operator, end: np.ndarray) -> np.ndarray:
     """When windows expire."""
     lateness = int(op.grouping.allowed_lateness)
-    return np.where(end > MAX_TIME - lateness, MAX_TIME, end + lateness)
+    return later(end, lateness) if lateness else end
 
 
 def facts_by_window(groups: Groups, cells: Cells) -> dict[str, np.ndarray]:
@@ -166,8 +167,7 @@ def carry_over(
 ) -> Live:
     """The windows that come out, with everything of their sources but the contents: identity, trigger, debts."""
     count, into = len(placed), placed.of_live
-    out = op.shape.fresh(count, keys)
-    out.num["start"], out.num["end"] = placed.start, placed.end
+    out = op.shape.fresh(count, keys, given={"start": placed.start, "end": placed.end})
     op.root.begin(out.num, np.ones(count, np.bool_), moment_of(out))
     if len(live) == 0:
         out.num["born_late"] = before >= placed.end
@@ -194,18 +194,18 @@ def carry_over(
 def _add_contents(op: Operator, out: Live, live: Live, cells: Cells, placed: Placement) -> None:
     count = len(placed)
     if len(live) == 0 and len(cells) == count:
-        for name in ("weight", "earliest", "latest"):
-            out.num[name] = getattr(cells, name).copy()
+        out.num.update((name, getattr(cells, name)) for name in ("weight", *EXTENT) if name in out.num)
         out.acc = cells.acc
         return
     np.add.at(out.num["weight"], placed.of_live, live.num["weight"])
     np.add.at(out.num["weight"], placed.of_cells, cells.weight)
-    for source, into in (
-        (live.num, placed.of_live),
-        ({"earliest": cells.earliest, "latest": cells.latest}, placed.of_cells),
-    ):
-        np.minimum.at(out.num["earliest"], into, source["earliest"])
-        np.maximum.at(out.num["latest"], into, source["latest"])
+    if "earliest" in out.num:
+        for into, earliest, latest in (
+            (placed.of_live, live.num["earliest"], live.num["latest"]),
+            (placed.of_cells, cells.earliest, cells.latest),
+        ):
+            np.minimum.at(out.num["earliest"], into, earliest)
+            np.maximum.at(out.num["latest"], into, latest)
     groups = Groups(np.concatenate([placed.of_live, placed.of_cells]), count)
     both = tuple(pa.concat_arrays([a, b]) for a, b in zip(live.acc, cells.acc, strict=True))
     out.acc = op.plan.merge(groups, both)

@@ -23,11 +23,24 @@ BASE: dict[str, tuple[type, object]] = {
     "nonspeculative": (np.int64, 0),
     "born_late": (np.bool_, False),
     "on_time_given": (np.bool_, False),
-    "earliest": (np.int64, MAX_TIME),
-    "latest": (np.int64, MIN_TIME),
 }
 """Columns of every window beside those of its trigger: weight is the sum of the diffs of its rows, fresh is whether
-something came since the last pane, earliest and latest are of the rows to be shown that were not behind."""
+something came since the last pane."""
+
+EXTENT: dict[str, tuple[type, int]] = {"earliest": (np.int64, MAX_TIME), "latest": (np.int64, MIN_TIME)}
+"""Columns of windows whose results carry one of the two: the bounds of the rows to be shown that were not behind."""
+
+
+def extent(num: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Those columns, or what stands for them where there are none."""
+    count = len(num["end"])
+    return [num.get(name, np.broadcast_to(nothing, count)) for name, (_, nothing) in EXTENT.items()]
+
+
+def filled(count: int, kind: object, value: object) -> np.ndarray:
+    """A column of one value; of zeros, which are not written before they are needed, for less."""
+    nothing = isinstance(value, int) and not value
+    return np.zeros(count, kind) if nothing else np.full(count, value, kind)  # type: ignore[call-overload, no-any-return]
 
 
 @dataclass
@@ -76,9 +89,19 @@ class Shape:
         """The schema of a stored table."""
         return self.fresh(0, [pa.array([], t) for t in self.key_types]).table().schema
 
-    def fresh(self, count: int, keys: list[pa.Array], acc: Accumulators | None = None) -> Live:
-        """Windows that nothing has happened to; without `acc`, there must be none of them."""
-        num = {name: np.full(count, initial, kind) for name, (kind, initial) in self.numbers.items()}
+    def fresh(
+        self,
+        count: int,
+        keys: list[pa.Array],
+        acc: Accumulators | None = None,
+        given: Mapping[str, np.ndarray] | None = None,
+    ) -> Live:
+        """Windows that nothing has happened to, with some columns given; without `acc`, there must be none of them."""
+        given = given or {}
+        num = {
+            name: given[name] if name in given else filled(count, kind, initial)
+            for name, (kind, initial) in self.numbers.items()
+        }
         if acc is None:
             acc = tuple(pa.array([], f.type) for f in self.acc_fields)
         return Live(keys, num, acc, self.owing_nothing(count))

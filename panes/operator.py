@@ -22,17 +22,17 @@ from ..combiners.ordering import order_keys
 from ..errors import TypeMismatch
 from ..triggers import compile_trigger, percentiles, truth
 from ..triggers.leaf_nodes import PercentileNode
-from ..triggers.program import Moment, State
+from ..triggers.program import Deadlines, Moment, State, sooner, where
 from ..windows import holds as timestamp_holds
 from .atoms import Atoms, atom_schema
 from .bundle import Rows, cells_of, good_rows, key_hashes
-from .cells import Cells
+from .cells import NUMBERS, Cells
 from .emit import Emitter, Firing
 from .grouping import Grouping
-from .incorporate import Incorporated, incorporate
-from .live import BASE, MAX_TIME, MIN_TIME, Live, Shape
+from .incorporate import Incorporated, horizon, incorporate
+from .live import BASE, EXTENT, MAX_TIME, MIN_TIME, Live, Shape, extent
 from .state import Counts, OperatorState, Stepped
-from .store import NEVER, Store, lookup
+from .store import Store, lookup
 
 
 class Operator:
@@ -57,7 +57,8 @@ class Operator:
         self.facts = tuple({fact.name: fact for fact in self.root.facts()}.values())
         self.emitter = Emitter(grouping, self.plan, schema)
         self.output_schema = self.emitter.schema
-        numbers: dict[str, tuple[object, object]] = {**BASE, **self.root.columns()}
+        extents = EXTENT if grouping.timestamp in EXTENT else {}
+        numbers: dict[str, tuple[object, object]] = {**BASE, **extents, **self.root.columns()}
         key_types = [f.type for f in self.emitter.key_fields]
         self.shape = Shape(key_types, numbers, self.plan.fields, self.emitter.owed_type)
         self.splits = grouping.changelog and grouping.window.merging
@@ -166,8 +167,9 @@ class _Step:
         if len(self.live) == 0:
             return
         m = self._moment("processing", self.before)
-        due = self.root.deadline(self.live.num, "processing", m) <= self.now
-        self._evaluate(m, due)
+        deadline = self._deadline("processing", m)
+        if not isinstance(deadline, int):
+            self._evaluate(m, deadline <= self.now)
 
     def _take_in(self, rows: Rows, whole: Cells | None) -> None:
         if whole is not None and (len(rows) or len(whole) or whole.unassigned):
@@ -211,9 +213,8 @@ class _Step:
         if self.grouping.late == "emit":
             self.late.append(rows.table.take(pa.array(np.unique(late.of_row()[0]))))
         elif self.grouping.late == "duplicate":
-            live = self.op.shape.fresh(len(late), late.keys, late.acc)
-            live.num.update(start=late.start, end=late.end, weight=late.weight.copy())
-            live.num.update(earliest=late.earliest, latest=late.latest)
+            numbers = {name: getattr(late, name) for name in NUMBERS}
+            live = self.op.shape.fresh(len(late), late.keys, late.acc, numbers)
             live.num["fresh"][:] = True
             live.num["born_late"][:] = True
             every = np.ones(len(late), np.bool_)
@@ -229,7 +230,7 @@ class _Step:
     def _close(self) -> None:
         if len(self.live) == 0 or self.each_batch:
             return
-        expired = self._expiry() <= self.after
+        expired = horizon(self.op, self.live.num["end"]) <= self.after
         if not expired.any():
             return
         if self.grouping.closing != "never":
@@ -266,26 +267,23 @@ class _Step:
     def _wake(self) -> dict[str, np.ndarray]:
         num = self.live.num
         m = self._moment("watermark", self.after, new=True)
-        expiry = self._expiry()
         done = self.root.done(num)
-        event = np.where(done, NEVER, self.root.deadline(num, "event", m))
-        processing = np.where(done, NEVER, self.root.deadline(num, "processing", m))
         closes = {"always": True, "non_empty": num["fresh"], "never": False}[self.grouping.closing]
         to_come = ~(num["on_time_given"] | num["born_late"] | (done & ~np.asarray(closes, np.bool_)))
-        hold = timestamp_holds(self.grouping.timestamp, num["start"], num["end"], num["earliest"], num["latest"])
-        wake = {
-            "event": np.minimum(event, expiry),
-            "processing": processing,
-            "hold": np.where(to_come, hold, NEVER),
+        hold = timestamp_holds(self.grouping.timestamp, num["start"], num["end"], *extent(num))
+        wake: dict[str, Deadlines] = {
+            "event": sooner(self._deadline("event", m), horizon(self.op, num["end"])),
+            "processing": self._deadline("processing", m),
+            "hold": where(to_come, hold),
         }
         if self.op.percents:
-            wake["percentile"] = np.where(done, NEVER, self.root.deadline(num, "percentile", m))
-        return wake
+            wake["percentile"] = self._deadline("percentile", m)
+        return {name: np.broadcast_to(deadline, len(done)) for name, deadline in wake.items()}
 
-    def _expiry(self) -> np.ndarray:
-        end = self.live.num["end"]
-        lateness = int(self.grouping.allowed_lateness)
-        return np.where(end > MAX_TIME - lateness, MAX_TIME, end + lateness)
+    def _deadline(self, domain: str, m: Moment) -> Deadlines:
+        """When each window must be asked by a clock, at the latest."""
+        num = self.live.num
+        return where(~self.root.done(num), self.root.deadline(num, domain, m))
 
     def _moment_of(self, live: Live) -> Moment:
         return self._moment("rows", self.before, live=live)
@@ -327,7 +325,7 @@ class _Step:
         if self.grouping.closing != "always":
             last |= root.done(state)
             if m.phase == "watermark" and not self.each_batch:
-                last |= self._expiry() <= self.after
+                last |= horizon(self.op, live.num["end"]) <= self.after
         firing = Firing(fired, m.phase, m.watermark, self.now, last, m.requests["percent"])
         self.out += self.op.emitter.panes(live, firing, self._cleared(m))
 

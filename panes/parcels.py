@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.aggregate import flat
-from ..combiners.groups import Groups, group_rows, normal_keys, stable_order
+from ..combiners.groups import keyed_groups, stable_order
+from ..combiners.keycodes import normal_keys
 from ..triggers import UserTrigger, walk
-from ..windows import Sliding
+from ..windows import Assigned, Sliding
 from .bundle import cells_of, good_rows, key_hashes, merge_in_order
 from .cells import Cells
 from .grouping import Grouping
@@ -216,11 +217,11 @@ def together(op: Operator, cells: Cells) -> Cells:
     if len(cells) == 0:
         return cells
     if window.merging:
-        merged, _ = merge_in_order(window, group_rows(cells.keys, len(cells))[0], cells.start, cells.end)
-        one = cells.summed(op.plan, Groups(merged.window_id, len(merged.start)))
+        merged = merge_in_order(window, cells.keys, Assigned(None, cells.start, cells.end))
+        one = cells.summed(op.plan, merged.groups)
         return replace(one, start=merged.start, end=merged.end)
     bounds = [cells.start] if window.end_follows_start else [cells.start, cells.end]
-    groups, _ = group_rows([*cells.keys, *map(pa.array, bounds)], len(cells))
+    groups, _ = keyed_groups([*map(pa.array, bounds), *cells.keys], len(cells))
     return cells if groups.count == len(cells) else cells.summed(op.plan, groups)
 
 

@@ -12,7 +12,8 @@ from pyspark.sql.types import StructField, StructType
 
 from ..combiners import Combiner
 from ..combiners.aggregate import weights_of
-from ..combiners.groups import Groups, group_rows, normal_keys
+from ..combiners.groups import Groups, group_rows
+from ..combiners.keycodes import normal_keys
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from .maker import KEY, Maker, maker_of
 from .sql_types import arrow_type, bind, conform

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ..combiners.aggregate import flat
 from ..combiners.expressions import Expr
 from ..errors import InvalidArgument
+from ..panes.memory import keep_memory
 from ..panes.parcels import AT
 from ..panes.strategies import Strategy
 from ..windows import time_column
@@ -174,6 +175,7 @@ class ReadFiles:
     at: str | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_memory()
         skipped: list[str] = []
 
         def bad(path: str, reason: str) -> None:

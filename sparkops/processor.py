@@ -19,6 +19,7 @@ from ..panes.chunkcache import ChunkCache
 from ..panes.chunklog import Loaded, load, save
 from ..panes.live import MAX_TIME
 from ..panes.manifest import bytes_of, extra_of
+from ..panes.memory import keep_memory
 from ..panes.parcels import Parcel
 from ..panes.running import Played, Running
 from .fingerprint import Fingerprint, differences
@@ -119,6 +120,7 @@ class ShardProcessor(StatefulProcessor):
         self._operator: Operator | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        keep_memory()
         self.handle = handle
         self.manifest = handle.getValueState("manifest", "value binary")
         self.log = MapLog(handle.getMapState("chunks", "id bigint", "value binary"))

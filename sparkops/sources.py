@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..errors import TypeMismatch
+from ..panes.memory import keep_memory
 from ..panes.parcels import AT
 from .sql_types import arrow_type
 from .tasks import fitted
@@ -76,6 +77,7 @@ class DataFrameSource(Source):
         types = pa.schema(fields)
 
         def lift(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            keep_memory()
             return task(fitted(batch, types) for batch in batches)
 
         return self.df.select(*chosen).mapInArrow(lift, schema)
@@ -113,6 +115,7 @@ def wire_map(df: DataFrame, task: Callable[[Iterable[pa.RecordBatch]], Iterator[
     """The task over the packed rows of each partition."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_memory()
         return task(batches)
 
     return df.mapInArrow(run, schema)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .leaf_nodes import fire_repeated, settle_repeated
-from .program import NEVER, Mask, Moment, Node, State, any_into, least_into
+from .program import NEVER, Deadlines, Mask, Moment, Node, State, any_into, least_into, sooner, where
 
 _INT = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
@@ -77,12 +77,12 @@ class AllOfNode(_Together):
         for i in range(len(self.children)):
             any_into(s, out, f"{self.path}.ready{i}", into, take)
 
-    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
+    def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
         # A child that is ready waits for the others, not for the clock.
-        least = np.full(len(self.done(s)), NEVER)
+        least: Deadlines = NEVER
         for i, child in enumerate(self.children):
             waits = ~(child.done(s) | self.col(s, f"ready{i}"))
-            np.minimum(least, np.where(waits, child.deadline(s, domain, m), NEVER), out=least)
+            least = sooner(least, where(waits, child.deadline(s, domain, m)))
         return least
 
 
@@ -135,11 +135,11 @@ class SequenceOfNode(Node):
             here = take & (s[name] == i) & (out[name][into] == i)
             child.merge(s, out, into, here, m)
 
-    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
+    def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
         phase = self.col(s, "phase")
-        least = np.full(len(phase), NEVER)
+        least: Deadlines = NEVER
         for i, child in enumerate(self.children):
-            least = np.where(phase == i, child.deadline(s, domain, m), least)
+            least = sooner(least, where((phase == i) & ~child.done(s), child.deadline(s, domain, m)))
         return least
 
 

@@ -7,7 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from .program import NEVER, Fact, Leaf, Mask, Moment, Node, State, any_into, least_into, sum_into
+from .program import (
+    NEVER,
+    Deadlines,
+    Fact,
+    Leaf,
+    Mask,
+    Moment,
+    Node,
+    State,
+    any_into,
+    least_into,
+    sooner,
+    sum_into,
+    where,
+)
 
 _INT = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
@@ -63,10 +77,8 @@ class TimerNode(Leaf):
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         least_into(s, out, f"{self.path}.deadline", into, take)
 
-    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
-        if domain != self.domain:
-            return np.full(len(self.done(s)), NEVER)
-        return np.where(self.done(s), NEVER, self.col(s, "deadline"))
+    def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
+        return self.col(s, "deadline") if domain == self.domain else NEVER
 
 
 class AlwaysNode(Node):
@@ -146,10 +158,8 @@ class PercentileNode(Leaf):
         merged[into[take]] = True
         self.done(out)[merged & ahead] = False
 
-    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
-        if domain != "percentile":
-            return np.full(len(self.done(s)), NEVER)
-        return np.where(self.col(s, "armed") & ~self.done(s), m.end, NEVER)
+    def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
+        return where(self.col(s, "armed"), m.end) if domain == "percentile" else NEVER
 
 
 class WatermarkNode(Node):
@@ -215,16 +225,16 @@ class WatermarkNode(Node):
         self.col(out, "on_time")[again] = False
         self.done(out)[again] = False
 
-    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
+    def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
         on_time = self.col(s, "on_time")
-        least = np.full(len(on_time), NEVER)
+        least: Deadlines = NEVER
         if domain == "event":
-            least = np.where(on_time | ~self.col(s, "armed"), NEVER, m.end)
+            least = where(self.col(s, "armed") & ~on_time, m.end)
         if self.early is not None:
-            least = np.minimum(least, np.where(on_time, NEVER, self.early.deadline(s, domain, m)))
+            least = sooner(least, where(~(on_time | self.early.done(s)), self.early.deadline(s, domain, m)))
         if self.late is not None:
-            least = np.minimum(least, np.where(on_time, self.late.deadline(s, domain, m), NEVER))
-        return np.where(self.done(s), NEVER, least)
+            least = sooner(least, where(on_time & ~self.late.done(s), self.late.deadline(s, domain, m)))
+        return least
 
 
 def fire_repeated(node: Node, s: State, mask: Mask, m: Moment) -> None:

@@ -29,6 +29,23 @@ Mask: TypeAlias = np.ndarray
 NEVER = 2**63 - 1
 """The deadline of a timer that is not set."""
 
+Deadlines: TypeAlias = np.ndarray | int
+"""An instant for each window, or NEVER for all of them."""
+
+
+def where(mask: Mask, deadlines: Deadlines) -> Deadlines:
+    """These deadlines in `mask`, and none elsewhere."""
+    return deadlines if isinstance(deadlines, int) or mask.all() else np.where(mask, deadlines, NEVER)
+
+
+def sooner(a: Deadlines, b: Deadlines) -> Deadlines:
+    """The earlier of two deadlines of each window."""
+    if isinstance(a, int) or a is b:
+        return b
+    if isinstance(b, int):
+        return a
+    return np.minimum(a, b)
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -151,11 +168,11 @@ class Node(ABC):
         """Join this node's own columns; most nodes have none."""
         return
 
-    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
-        """The next instant of the domain's clock at which the node must be asked; NEVER where there is none."""
-        least = np.full(len(self.done(s)), NEVER)
+    def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
+        """The next instant of the domain's clock at which the node must be asked, where it is not done."""
+        least: Deadlines = NEVER
         for child in self.children:
-            np.minimum(least, np.where(child.done(s), NEVER, child.deadline(s, domain, m)), out=least)
+            least = sooner(least, where(~child.done(s), child.deadline(s, domain, m)))
         return least
 
     def facts(self) -> Iterator[Fact]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .program import NEVER, Mask, Moment, Node, State
+from .program import NEVER, Deadlines, Mask, Moment, Node, State
 from .user import TriggerContext, UserTrigger
 
 _OBJECT = np.dtype(object)
@@ -77,10 +77,8 @@ class UserNode(Node):
             self.trigger.on_merge(contexts, ctx)
             self._keep(out, window, ctx)
 
-    def deadline(self, s: State, domain: str, m: Moment) -> np.ndarray:
-        if domain not in ("event", "processing"):
-            return np.full(len(self.done(s)), NEVER)
-        return np.where(self.done(s), NEVER, self.col(s, domain))
+    def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
+        return self.col(s, domain) if domain in ("event", "processing") else NEVER
 
     def _context(self, s: State, window: int, m: Moment, start: bool = True) -> TriggerContext:
         text = self.col(s, "memo")[window]

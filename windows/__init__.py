@@ -7,6 +7,7 @@ from .global_window import Global
 from .inherit import Inherit
 from .merging import Merged as Merged
 from .merging import union_intervals as union_intervals
+from .merging import union_runs as union_runs
 from .policies import POLICIES as POLICIES
 from .policies import holds as holds
 from .policies import policy as policy

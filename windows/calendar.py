@@ -55,7 +55,7 @@ class Calendar(Window):
         starts = [unit_starts(self.unit, self.tz, weekday, int(year)) for year in _years(times)]
         bounds = np.concatenate([[MIN_TIME], *starts, [MAX_TIME]])
         place = np.searchsorted(bounds, times, side="right")
-        return Assigned(None, bounds[place - 1], bounds[place])
+        return Assigned.numbered(place, lambda number: (bounds[number - 1], bounds[number]))
 
 
 @lru_cache(maxsize=2048)

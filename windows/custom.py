@@ -60,6 +60,11 @@ class Custom(Window):
         return self.merge_windows is not None
 
     @property
+    def merges_by_overlap(self) -> bool:
+        """Whether that was asked for; otherwise a function of the user's says what becomes one."""
+        return self.merge_windows == "overlap"
+
+    @property
     def end_follows_start(self) -> bool:
         """The user's functions promise nothing of the kind."""
         return False

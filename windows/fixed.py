@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from .grid import earlier, later, since_grid
+from .grid import earlier, grid_bounds, grid_numbers, later, since_grid
 from .spans import NOTHING, Length, Span, positive, span
 from .window import Assigned, Window, settle
 
@@ -46,10 +47,10 @@ class Fixed(Window):
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
         """One window for each row; without hashes (of rows without a key) no phase."""
         size = int(self.size)
-        origin: int | np.ndarray = int(self.offset) % size
-        if self.per_key_phase and key_hash is not None:
-            phase = (key_hash % np.uint64(size)).view(np.int64)
-            # Both are below the size, and the sum of the two may not fit into 64 bits.
-            origin = np.where(phase >= size - origin, phase - (size - origin), phase + origin)
-        since = since_grid(times, size, origin)
+        origin = int(self.offset) % size
+        if not self.per_key_phase or key_hash is None:
+            return Assigned.numbered(grid_numbers(times, size, origin), partial(grid_bounds, step=size, origin=origin))
+        phase = (key_hash % np.uint64(size)).view(np.int64)
+        # Both are below the size, and the sum of the two may not fit into 64 bits.
+        since = since_grid(times, size, np.where(phase >= size - origin, phase - (size - origin), phase + origin))
         return Assigned(None, earlier(times, since), later(times, size - since))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .times import MAX_TIME, MIN_TIME
-from .window import Assigned, Window
+from .window import Assigned, Bounds, Window
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,4 +21,8 @@ class Global(Window):
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
         """The one window, for each row."""
-        return Assigned(None, np.full(len(times), MIN_TIME), np.full(len(times), MAX_TIME))
+
+        def bounds(number: np.ndarray) -> Bounds:
+            return np.full(len(number), MIN_TIME), np.full(len(number), MAX_TIME)
+
+        return Assigned.numbered(np.zeros(len(times), np.int64), bounds)

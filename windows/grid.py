@@ -7,6 +7,40 @@ import numpy as np
 from .times import MAX_TIME, MIN_TIME
 
 
+def grid_numbers(times: np.ndarray, step: int, origin: int) -> np.ndarray:
+    """The k of the last instant `origin + k * step` that is not after each time; the origin is in [0, step).
+
+    >>> import numpy as np
+    >>> from uncombine.windows.grid import grid_numbers
+    >>> grid_numbers(np.array([-1, 0, 9, 10]), 10, 0).tolist()
+    [-1, 0, 0, 1]
+    """
+    number: np.ndarray = times // step
+    if origin:
+        number -= times - number * step < origin
+    return number
+
+
+def grid_bounds(number: np.ndarray, step: int, origin: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the steps of these numbers start and end, no further than the ends of time.
+
+    >>> import numpy as np
+    >>> from uncombine.windows.grid import grid_bounds
+    >>> [bound.tolist() for bound in grid_bounds(np.array([-1, 1]), 10, 5)]
+    [[-5, 15], [5, 25]]
+    """
+    start = number * step + origin
+    end = start + step
+    if len(number):
+        # Only the outermost steps in which there are times can reach beyond the ends, and there they wrap around.
+        first, last = int(number.min()), int(number.max())
+        if first * step + origin < MIN_TIME:
+            start[number == first] = MIN_TIME
+        if (last + 1) * step + origin > MAX_TIME:
+            end[number == last] = MAX_TIME
+    return start, end
+
+
 def since_grid(times: np.ndarray, step: int, origin: int | np.ndarray) -> np.ndarray:
     """How long ago, at each time, the last instant `origin + k * step` was (k any integer).
 

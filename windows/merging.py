@@ -33,16 +33,32 @@ def union_intervals(codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Me
     order = _by_code_and_start(codes, start)
     if order is not None:
         codes, start, end = codes[order], start[order], end[order]
-    other_code = codes[1:] != codes[:-1]
-    reach = _running_end(other_code, end)
-    heads = np.concatenate([[0], np.flatnonzero(other_code | (start[1:] >= reach[:-1])) + 1])
-    tails = np.append(heads[1:], len(codes)) - 1
-    number = np.repeat(np.arange(len(heads)), tails - heads + 1)
+    runs = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1])
+    heads, reach = union_runs(runs, start, end)
+    number = np.repeat(np.arange(len(heads)), np.diff(heads, append=len(codes)))
     if order is not None:
         window_id = np.empty(len(number), np.int64)
         window_id[order] = number
         number = window_id
-    return Merged(number, codes[heads], start[heads], reach[tails])
+    return Merged(number, codes[heads], start[heads], reach)
+
+
+def union_runs(runs: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for intervals that stand by code and start, with a run for each code: heads and ends of the hulls.
+
+    >>> import numpy as np
+    >>> from uncombine.windows import union_runs
+    >>> union_runs(np.array([0, 2]), np.array([0, 5, 15]), np.array([10, 15, 20]))
+    (array([0, 2]), array([15, 20]))
+    """
+    if len(start) == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    reach = _running_end(runs, end)
+    fresh = np.empty(len(start), np.bool_)
+    np.greater_equal(start[1:], reach[:-1], out=fresh[1:])
+    fresh[runs] = True
+    heads = np.flatnonzero(fresh)
+    return heads, reach[np.append(heads[1:], len(start)) - 1]
 
 
 def _by_code_and_start(codes: np.ndarray, start: np.ndarray) -> np.ndarray | None:
@@ -84,13 +100,16 @@ def _by_code(codes: np.ndarray) -> np.ndarray:
     return order
 
 
-def _running_end(other_code: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """For each interval, the furthest end so far among those of its code; codes change after `other_code`."""
-    if not bool(((end[1:] < end[:-1]) & ~other_code).any()):
+def _running_end(runs: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """For each interval, the furthest end so far among those of its run."""
+    shorter = np.zeros(len(end), np.bool_)
+    np.less(end[1:], end[:-1], out=shorter[1:])
+    shorter[runs] = False
+    if not shorter.any():
         return end
     low = int(end.min())
     width = int(end.max()) - low + 1
-    number = np.cumsum(np.concatenate([[False], other_code]))
+    number = np.repeat(np.arange(len(runs)), np.diff(runs, append=len(end)))
     if (int(number[-1]) + 1) * width < 2**63:
         # Each code in a range of its own above that of the one before, so that one running maximum serves
         # all.

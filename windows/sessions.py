@@ -43,4 +43,5 @@ class Sessions(Window):
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
         """The window that each row opens."""
-        return Assigned(None, times, later(times, int(self.gap)))
+        gap = int(self.gap)
+        return Assigned.numbered(times, lambda number: (number, later(number, gap)))

@@ -3,20 +3,58 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
+from typing import TypeAlias
 
 import numpy as np
 
 from .merging import Merged, union_intervals
 
+Bounds: TypeAlias = tuple[np.ndarray, np.ndarray]
 
-@dataclass(frozen=True, eq=False)
+
 class Assigned:
     """Windows of rows: row `row[i]` is in [start[i], end[i]). Without `row`, each row has one, in order."""
 
-    row: np.ndarray | None
-    start: np.ndarray
-    end: np.ndarray
+    row: np.ndarray | None = None
+    number: np.ndarray | None = None
+    """Where windows are numbered in the order of time, the number of each: cheaper to work with than bounds are."""
+    bounds_of: Callable[[np.ndarray], Bounds]
+    """The bounds of windows of these numbers."""
+
+    def __init__(self, row: np.ndarray | None, start: np.ndarray, end: np.ndarray) -> None:
+        self.row = row
+        self._bounds: Bounds | None = (start, end)
+
+    @classmethod
+    def numbered(cls, number: np.ndarray, bounds_of: Callable[[np.ndarray], Bounds]) -> Assigned:
+        """One window for each row; its bounds are worked out from its number when somebody asks."""
+        self = cls.__new__(cls)
+        self.number, self.bounds_of, self._bounds = number, bounds_of, None
+        return self
+
+    @property
+    def start(self) -> np.ndarray:
+        """Where each window starts."""
+        return self._all()[0]
+
+    @property
+    def end(self) -> np.ndarray:
+        """Where each window ends; it is not in it."""
+        return self._all()[1]
+
+    def bounds(self, places: np.ndarray) -> Bounds:
+        """Start and end of some of the windows."""
+        if self.number is not None:
+            return self.bounds_of(self.number.take(places, mode="clip"))
+        return self.start.take(places, mode="clip"), self.end.take(places, mode="clip")
+
+    def _all(self) -> Bounds:
+        if self._bounds is None:
+            assert self.number is not None
+            self._bounds = self.bounds_of(self.number)
+        return self._bounds
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,6 +80,11 @@ class Window(ABC):
     def end_follows_start(self) -> bool:
         """Whether two windows of a key with the same start have the same end."""
         return True
+
+    @property
+    def merges_by_overlap(self) -> bool:
+        """Whether windows that merge become the hulls of those that overlap."""
+        return self.merging
 
     @abstractmethod
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners.groups import Groups, group_rows, normal_keys, stable_order
+from uncombine.combiners.groups import Groups, group_rows, keyed_groups, stable_order
+from uncombine.combiners.keycodes import normal_keys
+from uncombine.combiners.segments import extreme, sum_int64
 from uncombine.errors import TypeMismatch
 
 FLOATS = st.sampled_from([0.0, -0.0, 1.5, -1.5, math.nan, math.inf, -math.inf, 5e-324])
@@ -53,12 +55,27 @@ def test_rows_are_grouped_as_python_groups_them(names: tuple[str, ...], data: st
     assert groups.codes.tolist() == codes
     assert groups.count == len(expected)
     assert first.tolist() == [codes.index(code) for code in range(len(expected))]
+    same, keys = keyed_groups(columns, len(rows))
+    assert sorted(map(tuple, _members(same))) == sorted(map(tuple, _members(groups)))
+    assert same.sizes.tolist() == np.bincount(same.codes, minlength=same.count).tolist()
+    assert [key.type for key in keys] == [column.type for column in columns]
+    told = list(zip(*(key.to_pylist() for key in keys), strict=True))
+    came = zip(*(column.to_pylist() for column in columns), strict=True)
+    for code, row in zip(same.codes.tolist(), came, strict=True):
+        assert tuple(map(plain, told[code])) == tuple(map(plain, row))
+
+
+def _members(groups: Groups) -> list[list[int]]:
+    return [np.flatnonzero(groups.codes == code).tolist() for code in range(groups.count)]
 
 
 def test_many_wide_keys_do_not_overflow_their_composite() -> None:
     rng = np.random.default_rng(1)
     columns = [rng.integers(0, 2**62, 200) // 2**61 * 2**61 + rng.integers(0, 3, 200) for _ in range(9)]
     groups, _ = group_rows([pa.array(c) for c in columns], 200)
+    again, keys_again = keyed_groups([pa.array(c) for c in columns], 200)
+    for column, found in zip(columns, keys_again, strict=True):
+        assert np.asarray(found)[again.codes].tolist() == column.tolist()
     keys = list(zip(*(c.tolist() for c in columns), strict=True))
     assert groups.count == len(set(keys))
     assert all(
@@ -70,6 +87,9 @@ def test_struct_keys_are_their_fields_and_their_null() -> None:
     kind = pa.struct([("start", pa.int64()), ("end", pa.int64())])
     column = pa.array([{"start": 1, "end": 2}, None, {"start": 1, "end": 2}, {"start": None, "end": 2}, None], kind)
     assert group_rows([column], 5)[0].codes.tolist() == [0, 1, 0, 2, 1]
+    groups, (key,) = keyed_groups([column], 5)
+    assert key.take(pa.array(groups.codes)) == column
+    assert keyed_groups([pa.array([{}, None], pa.struct([]))], 2)[1][0].to_pylist() in ([{}, None], [None, {}])
 
 
 def test_dictionaries_group_as_their_values() -> None:
@@ -93,3 +113,19 @@ def test_sizes_starts_and_order_belong_together() -> None:
     assert groups.sizes.tolist() == [1, 0, 3, 0]
     assert groups.starts.tolist() == [0, 1, 1, 4]
     assert groups.order.tolist() == [1, 0, 2, 3]
+
+
+@given(st.lists(st.integers(0, 5), max_size=20), st.booleans())
+def test_groups_of_runs_are_those_of_their_codes(given_codes: list[int], stable: bool) -> None:
+    codes = np.unique(np.array(given_codes, np.int64), return_inverse=True)[1].astype(np.int64)
+    plain_groups = Groups(codes, int(codes.max(initial=-1)) + 1)
+    order = plain_groups.order if stable else np.lexsort((-np.arange(len(codes)), codes))
+    values = np.arange(len(codes)) * 2**61
+    for use in (lambda g: g.codes, lambda g: g.order, lambda g: sum_int64(g, values), lambda g: least(g, values)):
+        runs = Groups.of_runs(order, plain_groups.sizes, stable)
+        assert use(runs).tolist() == use(plain_groups).tolist()
+        assert len(runs) == len(codes)
+
+
+def least(groups: Groups, values: np.ndarray) -> np.ndarray:
+    return extreme(groups, values, 2**63 - 1, np.minimum)
