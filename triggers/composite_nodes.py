@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .leaf_nodes import fire_repeated, settle_repeated
-from .program import NEVER, Deadlines, Mask, Moment, Node, State, any_into, least_into, sooner, where
+from .program import NEVER, Deadlines, Mask, Moment, Node, State, any_into, least_into, mark, sooner, where
 
 _INT = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
@@ -27,7 +27,7 @@ class _Together(Node):
         ended = asked.copy()
         for child in self.children:
             ended &= child.done(s)
-        self.done(s)[ended] = True
+        mark(self.done(s), ended)
 
 
 class FirstOfNode(_Together):
@@ -42,7 +42,7 @@ class FirstOfNode(_Together):
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
         for child in self.children:
             fired = _fire_those_that_would(child, s, mask, m)
-            self.done(s)[fired & child.done(s)] = True
+            mark(self.done(s), fired & child.done(s))
 
 
 class AllOfNode(_Together):
@@ -54,7 +54,7 @@ class AllOfNode(_Together):
     def observe(self, s: State, active: Mask, m: Moment) -> None:
         super().observe(s, active, m)
         for i, child in enumerate(self.children):
-            self.col(s, f"ready{i}")[active & child.would_fire(s, m)] = True
+            mark(self.col(s, f"ready{i}"), active & child.would_fire(s, m))
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         would = ~self.done(s)
@@ -69,9 +69,9 @@ class AllOfNode(_Together):
         finished = mask.copy()
         for i, child in enumerate(self.children):
             child.fire(s, mask & self.col(s, f"ready{i}") & ~child.done(s), m)
-            self.col(s, f"ready{i}")[mask] = False
+            mark(self.col(s, f"ready{i}"), mask, False)
             finished &= child.done(s)
-        self.done(s)[finished] = True
+        mark(self.done(s), finished)
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         for i in range(len(self.children)):
@@ -115,14 +115,14 @@ class SequenceOfNode(Node):
             here = mask & (phase == i)
             child.fire(s, here, m)
             self.col(s, "phase")[here & child.done(s)] += 1
-        self.done(s)[self.col(s, "phase") == len(self.children)] = True
+        mark(self.done(s), self.col(s, "phase") == len(self.children))
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
         super().settle(s, asked, m)
         phase = self.col(s, "phase").copy()
         for i, child in enumerate(self.children):
             self.col(s, "phase")[asked & (phase == i) & child.done(s)] += 1
-        self.done(s)[self.col(s, "phase") == len(self.children)] = True
+        mark(self.done(s), self.col(s, "phase") == len(self.children))
 
     def merge(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         name = f"{self.path}.phase"
@@ -130,7 +130,7 @@ class SequenceOfNode(Node):
         touched[into[take]] = True
         out[name][touched] = len(self.children)
         least_into(s, out, name, into, take)
-        self.done(out)[touched & (out[name] == len(self.children))] = True
+        mark(self.done(out), touched & (out[name] == len(self.children)))
         for i, child in enumerate(self.children):
             here = take & (s[name] == i) & (out[name][into] == i)
             child.merge(s, out, into, here, m)
@@ -167,7 +167,7 @@ class RepeatUntilNode(Node):
         child, until = self.children
         ended = _fire_those_that_would(until, s, mask, m)
         fire_repeated(child, s, mask & child.would_fire(s, m), m)
-        self.done(s)[ended] = True
+        mark(self.done(s), ended)
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
         child, until = self.children
@@ -193,7 +193,7 @@ class RepeatCountNode(Node):
         fire_repeated(self.children[0], s, mask, m)
         fired = self.col(s, "fired")
         fired[mask] += 1
-        self.done(s)[mask & (fired >= self.n)] = True
+        mark(self.done(s), mask & (fired >= self.n))
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
         settle_repeated(self.children[0], s, asked, m)

@@ -18,6 +18,7 @@ from .program import (
     State,
     any_into,
     least_into,
+    mark,
     sooner,
     sum_into,
     where,
@@ -42,7 +43,8 @@ class TallyNode(Leaf):
             yield self.given
 
     def on_rows(self, s: State, active: Mask, m: Moment) -> None:
-        self.col(s, "tally")[active] += m.facts[self.fact][active]
+        tally = self.col(s, "tally")
+        np.add(tally, m.facts[self.fact], out=tally, where=active)
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         return ~self.done(s) & (self.col(s, "tally") >= self.n)
@@ -63,7 +65,7 @@ class TimerNode(Leaf):
 
     def on_rows(self, s: State, active: Mask, m: Moment) -> None:
         deadline = self.col(s, "deadline")
-        deadline[active & m.got & (deadline == NEVER)] = self._instant(m.clock(self.domain))
+        mark(deadline, active & m.got & (deadline == NEVER), self._instant(m.clock(self.domain)))
 
     def _instant(self, clock: int) -> int:
         if self.period:
@@ -141,7 +143,7 @@ class PercentileNode(Leaf):
 
     def begin(self, s: State, mask: Mask, m: Moment) -> None:
         # Even where it is not active: a sequence may come to it when the percentile is already there.
-        self.col(s, "armed")[mask] = (m.percentile(self.percent) < m.end)[mask]
+        mark(self.col(s, "armed"), mask, m.percentile(self.percent) < m.end)
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         return ~self.done(s) & self.col(s, "armed") & (m.percentile(self.percent) >= m.end)
@@ -156,7 +158,7 @@ class PercentileNode(Leaf):
         ahead = m.percentile(self.percent) < m.end
         merged = np.zeros(len(ahead), np.bool_)
         merged[into[take]] = True
-        self.done(out)[merged & ahead] = False
+        mark(self.done(out), merged & ahead, False)
 
     def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
         return where(self.col(s, "armed"), m.end) if domain == "percentile" else NEVER
@@ -175,11 +177,11 @@ class WatermarkNode(Node):
     def begin(self, s: State, mask: Mask, m: Moment) -> None:
         super().begin(s, mask, m)
         # What starts anew after the end waits for rows: else it would fire in every step, with or without news.
-        self.col(s, "armed")[mask] = ~m.passed[mask]
+        mark(self.col(s, "armed"), mask, ~m.passed)
 
     def on_rows(self, s: State, active: Mask, m: Moment) -> None:
         on_time = self.col(s, "on_time")
-        self.col(s, "armed")[active & ~on_time] = True
+        mark(self.col(s, "armed"), active & ~on_time)
         if self.early is not None:
             self.early.on_rows(s, active & ~on_time, m)
         if self.late is not None:
@@ -208,9 +210,9 @@ class WatermarkNode(Node):
             fire_repeated(self.early, s, mask & ~on_time & ~m.passed, m)
         if self.late is not None:
             fire_repeated(self.late, s, mask & on_time, m)
-        self.col(s, "on_time")[passing] = True
+        mark(self.col(s, "on_time"), passing)
         if self.late is None:
-            self.done(s)[passing] = True
+            mark(self.done(s), passing)
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
         for child in self.children:
@@ -222,8 +224,8 @@ class WatermarkNode(Node):
         merged = np.zeros(len(m.end), np.bool_)
         merged[into[take]] = True
         again = merged & ~m.passed
-        self.col(out, "on_time")[again] = False
-        self.done(out)[again] = False
+        mark(self.col(out, "on_time"), again, False)
+        mark(self.done(out), again, False)
 
     def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
         on_time = self.col(s, "on_time")

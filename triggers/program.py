@@ -184,7 +184,12 @@ class Leaf(Node):
     """A node without children that finishes when it fires."""
 
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
-        self.done(s)[mask] = True
+        mark(self.done(s), mask)
+
+
+def mark(column: np.ndarray, mask: Mask, value: np.ndarray | int = True) -> None:
+    """Set a column to a value, one for all or one for each window, where the mask is true."""
+    np.copyto(column, value, where=mask)
 
 
 def initial_state(node: Node, count: int) -> State:
