@@ -14,7 +14,7 @@ from ..combiners.algebra import Weights
 from ..combiners.columns import Column
 from ..combiners.groups import Groups, keyed_groups
 from ..combiners.hashing import hash_rows
-from ..combiners.keycodes import normal_keys
+from ..combiners.keycodes import key_codes, normal_keys
 from ..combiners.segments import extreme, sum_int64, sum_weights
 from ..combiners.sorting import argsort_in_groups
 from ..triggers.program import Fact
@@ -119,24 +119,30 @@ def by_key_and_window(keys: Sequence[pa.Array], assigned: Assigned) -> Grouped:
 def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned) -> Grouped:
     """Windows of each key merged; sorted here first, key by key, faster than all at once."""
     starts = assigned.start if assigned.number is None else assigned.number
-    by_key, found = keyed_groups(keys, len(starts))
+    known = key_codes(keys, len(starts))
+    if known.sparse:
+        known = known.dense()
+    by_key = Groups(known.codes, known.size)
+    present = np.flatnonzero(by_key.sizes)
+    sizes = by_key.sizes[present]
+    first_of_key = np.cumsum(sizes) - sizes
     in_time = bool(np.all(starts[1:] >= starts[:-1]))
     # Rows that came in order of time only have to be put by key.
     order = by_key.order if in_time else argsort_in_groups(by_key, starts)[0]
     start, end = assigned.bounds(order)
     if window.merges_by_overlap:
-        heads, reach = union_runs(by_key.starts, start, end)
+        heads, reach = union_runs(first_of_key, start, end)
         groups = Groups.of_runs(order, np.diff(heads, append=len(order)), stable=in_time)
         new_key = np.zeros(len(order), np.bool_)
-        new_key[by_key.starts] = True
+        new_key[first_of_key] = True
         code, start, end = np.cumsum(new_key[heads]) - 1, start[heads], reach
     else:
-        merged = window.merge(np.repeat(np.arange(by_key.count), by_key.sizes), start, end)
+        merged = window.merge(np.repeat(np.arange(len(present)), sizes), start, end)
         codes = np.empty(len(order), np.int64)
         codes[order] = merged.window_id
         groups = Groups(codes, len(merged.start))
         code, start, end = merged.code, merged.start, merged.end
-    return Grouped(groups, [key.take(pa.array(code)) for key in found], start, end)
+    return Grouped(groups, known.decode(present[code]), start, end)
 
 
 def key_hashes(keys: Sequence[pa.Array], count: int, start: np.ndarray | None = None) -> np.ndarray:

@@ -35,6 +35,9 @@ A row of two nulls is of no source and tells only how late it is."""
 
 _ABOUT = b"uncombine.parcel"
 
+_PACKING = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None)
+"""Much of what counts and weighs is small or the same: what is left out need not go through the shuffle."""
+
 
 @dataclass(frozen=True)
 class Parcel:
@@ -65,14 +68,14 @@ class Parcel:
         about["spent"] = self.spent
         table = self.table.replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
+        with pa.ipc.new_stream(sink, table.schema, options=_PACKING) as writer:
             writer.write_table(table)
         packed: bytes = sink.getvalue().to_pybytes()
         return packed
 
     @classmethod
     def unpack(cls, packed: bytes | pa.Buffer) -> Parcel:
-        """A parcel out of its message, without copying its columns."""
+        """A parcel out of its message."""
         table = pa.ipc.open_stream(pa.py_buffer(packed)).read_all()
         about = json.loads(table.schema.metadata[_ABOUT])
         about["spent"] = tuple(about["spent"])

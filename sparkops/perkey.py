@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from ..combiners import Combiner
 from ..errors import InvalidArgument
 from ..windows import Global
-from .flow import Flow, flow
-from .sources import column
+from .flow import Flow, Settings, flow_of
+from .sources import DataFrameSource, column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,4 +70,5 @@ def per_key(
     if df.isStreaming:
         raise InvalidArgument("combine_per_key takes a bounded DataFrame: a streaming one becomes a flow with uc.flow")
     timed = df.withColumn(_TIME, F.timestamp_micros(F.lit(0)))
-    return flow(timed, _TIME, diff=diff, shards=shards).window(Global()).combine(by, **combiners)
+    source = DataFrameSource(timed, _TIME)
+    return flow_of(source, Settings(_TIME, diff=diff, shards=shards)).window(Global()).combine(by, **combiners)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -48,6 +49,8 @@ class DataFrameSource(Source):
     """Any DataFrame; rows cross from the JVM to Python."""
 
     df: DataFrame
+    instant: str | None = None
+    """A column in which all rows have the first instant of 1970, which is not sent where other columns are."""
 
     @property
     def spark(self) -> SparkSession:
@@ -68,6 +71,9 @@ class DataFrameSource(Source):
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any) -> DataFrame:
         known = self.schema
         fields = [known.field(name) for name in columns if name in known.names]
+        instant = next((field for field in fields if field.name == self.instant and len(fields) > 1), None)
+        if instant is not None:
+            fields.remove(instant)
         # Spark finds no columns with a dot in their name on the way to Python, so they go there by number.
         chosen = [column(field.name).alias(f"c{i}") for i, field in enumerate(fields)]
         if at is not None:
@@ -78,12 +84,19 @@ class DataFrameSource(Source):
 
         def lift(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             keep_memory()
-            return task(fitted(batch, types) for batch in batches)
+            tables = (fitted(batch, types) for batch in batches)
+            if instant is None:
+                return task(tables)
+            return task(table.append_column(instant, _instants(table.num_rows, instant.type)) for table in tables)
 
         return self.df.select(*chosen).mapInArrow(lift, schema)
 
     def describe(self) -> str:
         return "a DataFrame"
+
+
+def _instants(count: int, kind: pa.DataType) -> pa.Array:
+    return pa.array(np.zeros(count, np.int64)).view(kind)
 
 
 def processing_time(at: str, local: bool = False) -> Column:
