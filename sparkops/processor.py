@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from ..errors import StateMismatch
 from ..panes import Grouping, Operator, OperatorState, Watermarks
@@ -55,7 +56,11 @@ went: reading rows and combining them in the lifting tasks, loading the state, t
 
 CLOCKS = ("watermark", "output_watermark", "processing_time")
 
-OUT_DDL = ", ".join([WIRE_DDL, *(f"{name} bigint" for name in (*COUNTS, *CLOCKS))])
+OUT_DDL = f"{WIRE_DDL}, numbers array<bigint>"
+"""Packed rows, and one row for each shard with its counts and clocks, in their order: one column crosses for less."""
+
+_BYTES = StructType([StructField("value", BinaryType())])
+_ID = StructType([StructField("id", LongType())])
 
 _CACHE = ChunkCache.shared()
 """One for the process, so that a worker that goes on where it stopped reads nothing; its files are the host's."""
@@ -122,8 +127,8 @@ class ShardProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         keep_memory()
         self.handle = handle
-        self.manifest = handle.getValueState("manifest", "value binary")
-        self.log = MapLog(handle.getMapState("chunks", "id bigint", "value binary"))
+        self.manifest = handle.getValueState("manifest", _BYTES)
+        self.log = MapLog(handle.getMapState("chunks", _ID, _BYTES))
 
     def handleInputRows(  # noqa: N802
         self,
@@ -262,6 +267,6 @@ def frame(rows: Iterable[tuple[int, int, bytes]], about: Mapping[str, int]) -> p
         "lo": np.array([*los, 0], np.int32),
         "payload": pd.Series([*payloads, None], dtype=object),
     }
-    for name in (*COUNTS, *CLOCKS):
-        out[name] = pd.array([*([None] * count), max(min(about[name], MAX_TIME), -MAX_TIME)], dtype="Int64")
+    numbers = [max(min(about[name], MAX_TIME), -MAX_TIME) for name in (*COUNTS, *CLOCKS)]
+    out["numbers"] = pd.Series([*([None] * count), numbers], dtype=object)
     return pd.DataFrame(out)

@@ -100,5 +100,6 @@ class Streaming(Route):
 
 def numbers() -> list[Column]:
     """What a stage counts, over its shards."""
-    sums = [F.sum(name).alias(name) for name in COUNTS]
-    return [*sums, *(F.min(name).alias(name) for name in CLOCKS)]
+    part = {name: F.col("numbers")[i] for i, name in enumerate((*COUNTS, *CLOCKS))}
+    sums = [F.sum(part[name]).alias(name) for name in COUNTS]
+    return [*sums, *(F.min(part[name]).alias(name) for name in CLOCKS)]

@@ -11,6 +11,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -289,7 +290,9 @@ def _told(frames: list[pd.DataFrame]) -> tuple[list[tuple[int, bytes]], dict[str
         return [], {}
     whole = pd.concat(frames)
     sent = whole[whole["payload"].notna()]
-    numbers = {name: int(whole[name].sum()) for name in COUNTS} | {name: int(whole[name].min()) for name in CLOCKS}
+    told = np.array(whole["numbers"].dropna().to_list())
+    numbers = dict(zip(COUNTS, told.sum(axis=0).tolist(), strict=False))
+    numbers |= zip(CLOCKS, told[:, len(COUNTS) :].min(axis=0).tolist(), strict=True)
     return list(zip(sent["shard"].tolist(), sent["payload"].tolist(), strict=True)), numbers
 
 
