@@ -142,10 +142,12 @@ class Emitter:
 
     def _records(self, live: Live, fired: np.ndarray, timing: np.ndarray, firing: Firing) -> pa.Array:
         num = {name: live.num[name][fired] for name in ("start", "end", "index", "nonspeculative")}
-        extents = [values[fired] for values in extent(live.num)]
+        earliest, latest = extent(live.num)
         at = pa.array(fired)
         values = self.plan.extract(tuple(a.take(at) for a in live.acc))
-        event_time = result_times(self.grouping.timestamp, num["start"], num["end"], *extents, firing.watermark)
+        event_time = result_times(
+            self.grouping.timestamp, num["start"], num["end"], earliest[fired], latest[fired], firing.watermark
+        )
         count = len(fired)
         percent = pa.nulls(count, pa.float64())
         if firing.percent is not None:

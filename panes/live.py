@@ -31,16 +31,16 @@ EXTENT: dict[str, tuple[type, int]] = {"earliest": (np.int64, MAX_TIME), "latest
 """Columns of windows whose results carry one of the two: the bounds of the rows to be shown that were not behind."""
 
 
-def extent(num: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Those columns, or what stands for them where there are none."""
-    count = len(num["end"])
-    return [num.get(name, np.broadcast_to(nothing, count)) for name, (_, nothing) in EXTENT.items()]
+def extent(num: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Those two columns, or what stands for them where there are none."""
+    nowhere = {name: np.broadcast_to(nothing, len(num["end"])) for name, (_, nothing) in EXTENT.items()}
+    return num.get("earliest", nowhere["earliest"]), num.get("latest", nowhere["latest"])
 
 
 def filled(count: int, kind: object, value: object) -> np.ndarray:
     """A column of one value; of zeros, which are not written before they are needed, for less."""
     nothing = isinstance(value, int) and not value
-    return np.zeros(count, kind) if nothing else np.full(count, value, kind)  # type: ignore[call-overload, no-any-return]
+    return np.zeros(count, kind) if nothing else np.full(count, value, kind)  # type: ignore[call-overload]
 
 
 @dataclass

@@ -85,3 +85,11 @@ def test_final_panes_of_weights_that_do_not_add_up(window: uc.Window) -> None:
         options = {"window": window, "by": ("k",), "diff": "d"}
         panes = final_panes(table, uc.Grouping(COMBINERS, mode="retracting", **options), 3, r)
         assert found(panes, ("k",)) == found(locally(table, options), ("k",))
+
+
+def test_a_parcel_is_small_where_its_columns_say_little() -> None:
+    table = pa.table({"count": np.ones(100_000, np.int64), "time": np.repeat(np.arange(100), 1_000)})
+    parcel = Parcel("cells", table, at=7, bad=2, lo=5, spent=(3, 4))
+    packed = parcel.pack()
+    assert len(packed) < table.nbytes / 20
+    assert Parcel.unpack(packed) == parcel
