@@ -6,6 +6,7 @@ any Python worker held, the windows held, the bytes of the chunk log, and the si
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -18,17 +19,26 @@ from uncombine.sparkops.progress import progress_of
 
 
 def workers() -> list[int]:
-    """The resident bytes of every Python process of Spark's."""
-    found = []
+    """The resident bytes of every Python process below this one."""
+    parents, sizes = {}, {}
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
-            command = (status.parent / "cmdline").read_bytes()
-            lines = status.read_text().splitlines()
+            about = dict(line.split(":", 1) for line in status.read_text().splitlines())
+            python = b"pyspark.daemon" in (status.parent / "cmdline").read_bytes()
         except OSError:
             continue
-        if b"pyspark" in command and b"daemon" in command:
-            found += [1024 * int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
-    return found
+        pid = int(about["Pid"])
+        parents[pid] = int(about["PPid"])
+        if python and "VmRSS" in about:
+            sizes[pid] = 1024 * int(about["VmRSS"].split()[0])
+    return [size for pid, size in sizes.items() if below(pid, parents)]
+
+
+def below(pid: int, parents: dict[int, int]) -> bool:
+    """Whether a process is a descendant of this one."""
+    while pid in parents and pid != os.getpid():
+        pid = parents[pid]
+    return pid == os.getpid()
 
 
 def main(batches: int = 200, rows: int = 100_000) -> None:

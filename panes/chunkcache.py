@@ -51,6 +51,11 @@ class ChunkCache:
         """How many bytes of the process the chunks take."""
         return self._heap
 
+    @property
+    def mapped_bytes(self) -> int:
+        """How many bytes of files the chunks lie on."""
+        return self._mapped
+
     def chunk(self, name: str, stamp: str) -> Chunk | None:
         """The chunk with just the rows alive that were when it was kept under this stamp."""
         held = self._held.get(name)
@@ -103,6 +108,12 @@ class ChunkCache:
         self._drop(name)
         if self.files is not None:
             self.files.forget(name)
+
+    def tidy(self) -> None:
+        """Let go of chunks whose files are gone: another process of the host has written others in their place."""
+        if self.files is not None:
+            for name in [name for name, held in self._held.items() if held.mapped and not self.files.has(name)]:
+                self._drop(name)
 
     def _hold(self, name: str, held: _Held) -> None:
         self._drop(name)

@@ -98,6 +98,7 @@ def load(manifest: bytes | None, log: KeyValue, operator: Operator, cache: Chunk
     The operator must be of the same grouping as the one that made the state; only its columns are looked at here.
     """
     cache = ChunkCache(0) if cache is None else cache
+    cache.tidy()
     state = operator.initial()
     if manifest is None:
         return Loaded(state, cache=cache)

@@ -86,6 +86,10 @@ class FileCache:
             self._shrink()
         return body
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return self._ready() and self._path(name).exists()
+
     def forget(self, name: str) -> None:
         """Remove a file, if it is there and nobody keeps it."""
         if self._ready():

@@ -386,6 +386,20 @@ def test_chunks_stay_on_the_memory_of_their_files(tmp_path: Path) -> None:
     assert loaded.state.windows.chunks[0].table.nbytes > 5_000_000
 
 
+def test_what_another_process_has_replaced_is_not_held_on_to(tmp_path: Path) -> None:
+    """Spark gives a shard now to one worker, now to another."""
+    run = Run(OPERATORS["fixed"], tmp_path)
+    here, there = run.new_cache(), run.new_cache()
+    for i in range(40):
+        run.cache = (here, there)[i % 2]
+        run.step(many(np.arange(1_000), np.zeros(1_000, np.int64)), "on", numbered(f"b{i}x"), watermark=0)
+    run.cache = fresh = run.new_cache()
+    run.load()
+    for run.cache in (here, there):
+        run.load()
+        assert run.cache.mapped_bytes == fresh.mapped_bytes > 0
+
+
 @pytest.mark.parametrize("damage", ["cut", "longer", "empty", "a bit", "the end", "gone", "of another user"])
 def test_a_file_that_is_not_whole_is_no_file(damage: str, tmp_path: Path) -> None:
     files = FileCache(tmp_path / "cache")
