@@ -1,0 +1,134 @@
+"""Times the library's side of every row in two checkouts: `python benchmarks/before_after.py OTHER [suite ...]`.
+
+OTHER is another checkout with an environment of its own in `.venv`. Each checkout runs its own suites in a process of
+its own, and measures a row when it is told to, so that the two are timed A B A B ... in one run. The ratio is the
+median of the ratios of the pairs, this checkout to the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+RUNS = {"pair": (1, 9), "wall": (3, 5), "both": (0, 2)}
+"""Runs that do not count and runs that do, by the function that a suite measures with."""
+
+
+def main() -> None:
+    """Measure the suites named, or those without Spark."""
+    parser = argparse.ArgumentParser(description="Compare two checkouts, row by row.")
+    parser.add_argument("other", help="the folder of the other checkout")
+    parser.add_argument("suites", nargs="*", metavar="suite", help="as for run.py")
+    parser.add_argument("--only", default="", help="a regular expression that the name of a row must match")
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.serve:
+        serve(chosen.serve, chosen.suites[0], chosen.only)
+        return
+    for name in chosen.suites or ["combiners", "panes"]:
+        print(f"\n# {name}\n\n| what | this | other | ratio |\n|---|---:|---:|---:|", flush=True)
+        for row in compare(HERE.parent, Path(chosen.other).resolve(), name, chosen.only):
+            print(row, flush=True)
+
+
+def compare(this: Path, other: Path, suite: str, only: str) -> Iterator[str]:
+    """Lines of the table of a suite."""
+    with tempfile.TemporaryDirectory() as folder:
+        address = f"{folder}/socket"
+        with Listener(address) as listener:
+            ends = [_started(listener, address, checkout, suite, only) for checkout in (this, other)]
+            try:
+                yield from _lines(*(connection for _, connection in ends))
+            finally:
+                for process, connection in ends:
+                    connection.close()
+                    process.wait()
+
+
+def _started(
+    listener: Listener, address: str, checkout: Path, suite: str, only: str
+) -> tuple[subprocess.Popen[bytes], Connection]:
+    python = checkout / ".venv" / "bin" / "python"
+    command = [str(python), __file__, str(checkout), suite, "--only", only, "--serve", address]
+    process = subprocess.Popen(command, cwd=checkout, stdout=subprocess.DEVNULL)
+    return process, listener.accept()
+
+
+def _lines(this: Connection, other: Connection) -> Iterator[str]:
+    left, right = this.recv(), other.recv()
+    while left is not None and right is not None:
+        if left != right:  # a row that only this checkout has
+            this.send("next")
+            left = this.recv()
+            continue
+        what, kind = left
+        uncounted, counted = RUNS[kind]
+        pairs = [(_asked(this), _asked(other)) for _ in range(uncounted + counted)][uncounted:]
+        ratio = statistics.median(a / b for a, b in pairs)
+        ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
+        yield f"| {what} | {ours * 1e3:.1f} ms | {theirs * 1e3:.1f} ms | {ratio:.2f} |"
+        this.send("next")
+        other.send("next")
+        left, right = this.recv(), other.recv()
+
+
+def _asked(connection: Connection) -> float:
+    connection.send("run")
+    seconds: float = connection.recv()
+    return seconds
+
+
+def serve(address: str, suite: str, only: str) -> None:
+    """Run a suite of the checkout in which this process was started, measuring a row when told to."""
+    folder = Path.cwd() / "benchmarks"
+    sys.path.insert(0, str(folder))
+    harness = importlib.import_module("harness")
+    pinned = importlib.import_module("run").SUITES[suite]
+    with Client(address) as connection:
+
+        def row(what: str, kind: str, measure: Callable[[], float]) -> Any:
+            if re.search(only, what):
+                connection.send((what, kind))
+                while connection.recv() == "run":
+                    connection.send(measure())
+            return harness.Row(what, 1, 1, None, "")
+
+        clock = time.process_time if pinned else time.perf_counter
+        harness.pair = harness.wall = lambda what, ours, other, *rest, **options: row(
+            what, "pair" if pinned else "wall", lambda: _timed(ours, clock)
+        )
+        if pinned:
+            harness.one_thread()
+        harness.memory = lambda *given: 1
+        module = importlib.import_module(suite)
+        if suite == "streams":
+            count = module.BATCHES
+            module.both = lambda what, ours, other, against, most, batches=count: row(
+                what, "both", lambda: statistics.median(module.run(ours(), batches)[2:]) / 1e3
+            )
+        for _ in module.rows():
+            pass
+        connection.send(None)
+
+
+def _timed(call: Callable[[], Any], clock: Callable[[], float]) -> float:
+    gc.collect()
+    start = clock()
+    call()
+    return clock() - start
+
+
+if __name__ == "__main__":
+    main()
