@@ -1,7 +1,7 @@
 """Chunks that were read or written lately: in this process, and in files that all processes of a host share.
 
 A cache can miss and cannot be wrong: what it holds never changes, and goes by a name that is made anew for each attempt
-to write it.
+to write it. Chunks in this process lie on memory of its own, whatever becomes of the files (see `filecache`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from .chunkcodec import lay_out, mapped, size_of
-from .filecache import FileCache
+from .chunkcodec import laid_out, lay_out, size_of
+from .filecache import Body, FileCache
 from .store import Chunk
 
 
@@ -22,6 +22,8 @@ class _Held:
     stamp: str | None
     heap: int
     mapped: int
+    filed: bool
+    """Whether the host has a file of it."""
 
 
 class ChunkCache:
@@ -53,7 +55,7 @@ class ChunkCache:
 
     @property
     def mapped_bytes(self) -> int:
-        """How many bytes of files the chunks lie on."""
+        """How many bytes of files of its own without a name the chunks lie on."""
         return self._mapped
 
     def chunk(self, name: str, stamp: str) -> Chunk | None:
@@ -69,39 +71,41 @@ class ChunkCache:
         held = self._held.get(name)
         if held is not None:
             return held.chunk
-        buffer = None if self.files is None else self.files.get(name)
-        if buffer is None:
+        body = None if self.files is None else self.files.get(name)
+        if body is None:
             return None
-        chunk = mapped(buffer)
-        self._hold(name, _Held(chunk, None, len(chunk.alive), buffer.size))
+        chunk = laid_out(body.buffer)
+        self._hold(name, _held(chunk, body, filed=True))
         return chunk
 
     def add(self, name: str, chunk: Chunk) -> Chunk:
-        """Keep the rows of a new chunk, and give them on the memory of a file if they have got one."""
-        buffer = None if self.files is None else self.files.put(name, partial(lay_out, chunk))
-        if buffer is None:
-            self._hold(name, _Held(chunk, None, size_of(chunk), 0))
+        """Keep the rows of a new chunk, and give them on the memory on which they are kept."""
+        if self.files is None:
+            self._hold(name, _Held(chunk, None, size_of(chunk), 0, filed=False))
             return chunk
-        found = mapped(buffer)
+        body = self.files.written(partial(lay_out, chunk), size_of(chunk))
+        filed = self.files.put(name, body.buffer)
+        found = laid_out(body.buffer)
         chunk = replace(chunk, hashes=found.hashes, table=found.table, wake=found.wake, index=found.index)
-        self._hold(name, _Held(chunk, None, len(chunk.alive), buffer.size))
+        self._hold(name, _held(chunk, body, filed))
         return chunk
 
     def keep(self, name: str, stamp: str, chunk: Chunk) -> None:
         """From now on the rows alive of a chunk are these."""
         held = self._held.get(name)
-        heap, on_file = (size_of(chunk), 0) if held is None else (held.heap, held.mapped)
-        self._hold(name, _Held(chunk, stamp, heap, on_file))
+        if held is None:
+            held = _Held(chunk, stamp, size_of(chunk), 0, filed=False)
+        self._hold(name, replace(held, chunk=chunk, stamp=stamp))
 
     def small(self, name: str) -> bytes | None:
         """Bytes kept with `add_small`."""
-        buffer = None if self.files is None else self.files.get(name)
-        return None if buffer is None else buffer.to_pybytes()
+        body = None if self.files is None else self.files.get(name)
+        return None if body is None else body.buffer.to_pybytes()
 
     def add_small(self, name: str, value: bytes) -> None:
         """Keep a few bytes, in a file only."""
         if self.files is not None:
-            self.files.put(name, lambda file: file.write(value))
+            self.files.put(name, value)
 
     def forget(self, name: str) -> None:
         """Nobody will ask for this again."""
@@ -112,7 +116,7 @@ class ChunkCache:
     def tidy(self) -> None:
         """Let go of chunks whose files are gone: another process of the host has written others in their place."""
         if self.files is not None:
-            for name in [name for name, held in self._held.items() if held.mapped and not self.files.has(name)]:
+            for name in [name for name, held in self._held.items() if held.filed and not self.files.has(name)]:
                 self._drop(name)
 
     def _hold(self, name: str, held: _Held) -> None:
@@ -129,3 +133,10 @@ class ChunkCache:
         if held is not None:
             self._heap -= held.heap
             self._mapped -= held.mapped
+
+
+def _held(chunk: Chunk, body: Body, filed: bool) -> _Held:
+    beside = len(chunk.alive)
+    if body.on_file:
+        return _Held(chunk, None, beside, body.buffer.size, filed)
+    return _Held(chunk, None, beside + body.buffer.size, 0, filed)

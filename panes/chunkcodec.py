@@ -1,4 +1,4 @@
-"""Chunks and their deaths as bytes: small ones for a state store, and ones to be mapped into memory as they are.
+"""Chunks and their deaths as bytes: small ones for a state store, and ones to be used in memory as they are.
 
 A state store is slow, so that what goes there is compressed and leaves out what can be worked out again faster than it
 could be read: the hashes and their order. A local file is fast: what goes there has both, and nothing to unpack.
@@ -38,7 +38,7 @@ def unpack(value: bytes, hashes_of: Callable[[pa.Table], np.ndarray]) -> Chunk:
 
 
 def lay_out(chunk: Chunk, file: pa.NativeFile) -> None:
-    """Write the same with hashes and index, for a file that is mapped into memory."""
+    """Write the same with hashes and index, to be used as it is."""
     order, ordered = chunk.index.arrays()
     table = _with_wake(chunk)
     for name, values in ((_HASH, chunk.hashes), (_ORDER, order.astype(np.int32, copy=False)), (_SORTED, ordered)):
@@ -46,7 +46,7 @@ def lay_out(chunk: Chunk, file: pa.NativeFile) -> None:
     _write(table, file, pa.ipc.IpcWriteOptions())
 
 
-def mapped(buffer: pa.Buffer) -> Chunk:
+def laid_out(buffer: pa.Buffer) -> Chunk:
     """A chunk on the memory of `lay_out`, every row alive; nothing is copied."""
     table, extra = _split(_read(buffer))
     hashes, order, ordered = (extra.pop(name) for name in (_HASH, _ORDER, _SORTED))

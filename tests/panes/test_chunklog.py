@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -21,10 +19,10 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import StateMismatch
+from uncombine.panes import filecache
 from uncombine.panes.chunkcache import ChunkCache
 from uncombine.panes.chunkcodec import pack_places, unpack_places
 from uncombine.panes.chunklog import Loaded, load, save
-from uncombine.panes.filecache import FileCache
 from uncombine.panes.manifest import bytes_of, extra_of
 from uncombine.panes.store import Store
 
@@ -376,14 +374,55 @@ def test_the_least_used_chunks_are_forgotten_first() -> None:
     assert cache.held_bytes == 0
 
 
-def test_chunks_stay_on_the_memory_of_their_files(tmp_path: Path) -> None:
+def test_a_large_chunk_takes_no_heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filecache, "LARGE", 1_000_000)
     run = Run(OPERATORS["fixed"], tmp_path)
     run.step(many(np.arange(50_000), np.zeros(50_000, np.int64)), "on", numbered("a"), watermark=0)
+    assert run.cache.mapped_bytes > 5_000_000
     run.cache = run.new_cache()
     before = pa.total_allocated_bytes()
     loaded = run.load()
     assert pa.total_allocated_bytes() - before < 10_000
     assert loaded.state.windows.chunks[0].table.nbytes > 5_000_000
+    assert run.cache.held_bytes < 100_000
+
+
+def damaged(folder: Path, how: str) -> None:
+    """All files changed in place, as another process may do it that has them open or knows their names."""
+    for path in folder.iterdir():
+        size = path.stat().st_size
+        if how == "truncated":
+            os.truncate(path, 0)
+        else:
+            with open(path, "r+b") as file:
+                file.seek(size // 8)
+                file.write(b"\7" * (size * 3 // 4))
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["heap", "file"])
+@pytest.mark.parametrize("how", ["truncated", "overwritten"])
+def test_files_changed_in_place_change_nothing(
+    how: str, large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two batches, during one, and before another worker of the host reads them."""
+    monkeypatch.setattr(filecache, "LARGE", 1_000 if large else 1 << 40)
+    operator, count = OPERATORS["early, retracting"], 20_000
+    run, calm = Run(operator, tmp_path), Run(operator, Path("unused"))
+    calm.cache = ChunkCache(0)
+    for batch in range(6):
+        keys = np.arange(0, count, batch + 1)
+        rows, times = many(keys, np.full(len(keys), batch * SECOND)), {"watermark": batch * SECOND}
+        if batch == 4:
+            run.cache = run.new_cache()
+        loaded = run.load()
+        if batch % 2:
+            damaged(tmp_path / "host", how)
+        stepped = operator.step(loaded.state, rows, **times)
+        run.manifest = save(stepped.state, loaded, run.log)
+        if batch % 2 == 0:
+            damaged(tmp_path / "host", how)
+        assert stepped.panes.equals(calm.step(rows, "on", numbered(f"c{batch}x"), **times))
+        same_state(run.load().state, calm.load().state)
 
 
 def test_what_another_process_has_replaced_is_not_held_on_to(tmp_path: Path) -> None:
@@ -397,48 +436,7 @@ def test_what_another_process_has_replaced_is_not_held_on_to(tmp_path: Path) -> 
     run.load()
     for run.cache in (here, there):
         run.load()
-        assert run.cache.mapped_bytes == fresh.mapped_bytes > 0
-
-
-@pytest.mark.parametrize("damage", ["cut", "longer", "empty", "a bit", "the end", "gone", "of another user"])
-def test_a_file_that_is_not_whole_is_no_file(damage: str, tmp_path: Path) -> None:
-    files = FileCache(tmp_path / "cache")
-    files.put("name", lambda file: file.write(b"some bytes" * 100))
-    path = tmp_path / "cache" / "name"
-    whole = path.read_bytes()
-    found = files.get("name")
-    assert found is not None
-    assert found.to_pybytes() == b"some bytes" * 100
-    del found
-    if damage == "of another user":
-        (tmp_path / "cache").chmod(0o777)
-        files = FileCache(tmp_path / "cache")
-    elif damage == "gone":
-        path.unlink()
-    else:
-        broken = bytearray(whole)
-        broken[100 if damage == "a bit" else -1] ^= 1
-        path.write_bytes({"cut": whole[:-50], "longer": whole + b"x", "empty": b""}.get(damage, bytes(broken)))
-    assert files.get("name") is None
-    again = files.put("name", lambda file: file.write(b"more"))
-    assert (again is None) == (damage == "of another user")
-
-
-def test_files_are_private_and_the_oldest_go(tmp_path: Path) -> None:
-    files = FileCache(tmp_path / "deep" / "cache", limit=10_000)
-    for i in range(30):
-        files.put(f"n{i:02}", lambda file: file.write(b"x" * 1_000))
-        path = files.directory / f"n{i:02}"
-        # Their times may be the same on a coarse clock, which is not what is asked here.
-        os.utime(path, (1_000 + i, 1_000 + i))
-        if i == 3:
-            assert files.get("n00") is not None
-    left = sorted(path.name for path in files.directory.iterdir())
-    assert sum(path.stat().st_size for path in files.directory.iterdir()) <= 10_000
-    assert {"n00", "n28", "n29"} <= set(left)
-    assert files.directory.stat().st_mode & 0o777 == 0o700
-    files.forget("n29")
-    assert files.get("n29") is None
+        assert run.cache.held_bytes == fresh.held_bytes > 0
 
 
 def test_no_directory_is_no_error(tmp_path: Path) -> None:
@@ -447,30 +445,3 @@ def test_no_directory_is_no_error(tmp_path: Path) -> None:
     for _ in range(2):
         run.step(bundle([(1, "a", 1, 1)]), "on", numbered("a"), watermark=0)
     assert len(run.load().state.windows) == 1
-
-
-_WORKER = """
-import sys
-from uncombine.panes.filecache import FileCache
-files, found = FileCache(sys.argv[1], limit=40_000), 0
-for i in range(300):
-    name, body = f"n{i % 7}", bytes([i % 7]) * 4000
-    read = files.get(name)
-    assert read is None or read.to_pybytes() == body, name
-    found += read is not None
-    if read is None or i % 3 == 0:
-        files.put(name, lambda file: file.write(body))
-    if i % 11 == 0:
-        files.forget(name)
-print(found)
-"""
-
-
-def test_several_processes_share_the_files(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _WORKER, str(tmp_path / "cache")]
-    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
-    for worker in workers:
-        out, err = worker.communicate(timeout=120)
-        assert worker.returncode == 0, err.decode()
-        assert int(out) > 100
-    assert {path.name for path in (tmp_path / "cache").iterdir()} <= {f"n{i}" for i in range(7)}
