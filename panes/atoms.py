@@ -4,13 +4,16 @@ A row that is taken back may be the one that bridged two bursts. So for inputs t
 kept by (key, row's own window), here called atoms, and the merged windows of a key are worked out anew from its atoms
 whenever rows touch it. What an old window had emitted is owed by the first window that now stands in its place; its
 trigger's state goes to all of them. A window that lost all its rows stays, with nothing in it, as long as it owes.
+
+Rows touch a key: then all its windows and atoms are in hand. A clock touches a window: then the other windows of its
+key may be in the store, so the window goes through as it is, and of its key only the atoms that expire are in hand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +34,7 @@ from .incorporate import (
     place,
 )
 from .live import EXTENT, Live, Shape, regroup
-from .store import NEVER, Store, lookup
+from .store import NEVER, Store
 
 if TYPE_CHECKING:
     from .operator import Operator
@@ -46,44 +49,62 @@ def atom_schema(shape: Shape) -> pa.Schema:
 
 @dataclass
 class Atoms:
-    """The atoms of the keys that a step touches."""
+    """The atoms that a step has in hand."""
 
     op: Operator
     store: Store
     held: Cells
+    """All atoms of the keys that rows touch."""
+    due: Cells
+    """Of other keys, the atoms of windows that a clock has passed."""
 
     @classmethod
-    def take(cls, op: Operator, store: Store, live: Live, touched: np.ndarray) -> Atoms:
-        """Out of the store, for the keys of the bundle and of the windows in hand."""
-        hashes = np.union1d(touched, lookup(key_hashes(live.keys, len(live))))
-        table, left = store.take(hashes, {})
-        keys = [_flat(table, f"key.{i}") for i in range(len(op.shape.key_types))]
-        numbers: dict[str, Any] = {name: np.asarray(_flat(table, f"num.{name}")) for name in NUMBERS}
-        acc = tuple(_flat(table, f"acc.{i}") for i in range(len(op.shape.acc_fields)))
-        return cls(op, left, Cells(keys, acc=acc, count=np.zeros(table.num_rows, np.int64), **numbers))
+    def take(cls, op: Operator, store: Store, touched: np.ndarray, clocks: dict[str, int]) -> Atoms:
+        """Out of the store, by the hashes of the keys that rows touch and by clocks."""
+        held, store = store.take(touched, {})
+        due, store = store.take(np.empty(0, np.uint32), clocks)
+        return cls(op, store, _cells(held, op.shape), _cells(due, op.shape))
 
     def put(self, watermark: int) -> Store:
         """Back into the store, without the atoms of windows that have expired."""
-        held = self.held
+        held = self.held.joined(self.due)
         merged = self._merged(held)
-        held = held.take(horizon(self.op, merged.end)[merged.window_id] > watermark)
+        expiry = horizon(self.op, merged.end)[merged.window_id]
+        kept = expiry > watermark
+        held, expiry = held.take(kept), expiry[kept]
         columns = {f"key.{i}": key for i, key in enumerate(held.keys)}
         columns.update({f"num.{name}": pa.array(getattr(held, name)) for name in NUMBERS})
         columns.update({f"acc.{i}": a for i, a in enumerate(held.acc)})
-        wake = {name: np.full(len(held), NEVER) for name in ("event", "processing", "hold")}
+        never = np.full(len(held), NEVER)
+        wake = {"event": expiry, "processing": never, "hold": never}
         return self.store.put(key_hashes(held.keys, len(held)), pa.table(columns, schema=self.store.schema), wake)
 
     def incorporate(self, live: Live, cells: Cells, before: int, moment_of: Callable[[Live], Moment]) -> Incorporated:
-        """Cells go into the atoms, and the windows of the keys are worked out anew."""
-        op = self.op
+        """Cells go into the atoms, and the windows of their keys are worked out anew; other windows stay."""
         cells, late = self._horizon(cells, before)
         finished = 0
-        if op.root.done(live.num).any():
+        if self.op.root.done(live.num).any():
             done = self._finished(live, cells, before, moment_of)
             finished = int(cells.count[done].sum())
             cells = cells.take(~done)
         self.held = self._with(cells)
-        fresh = self._windows()
+        atoms, places = self.held, np.arange(len(live))
+        of_cells = _keys_of(cells, live.keys, atoms.keys, [len(live), len(atoms)])
+        others = places[~of_cells[0]]
+        if not of_cells[1].all():
+            atoms = atoms.take(of_cells[1])
+        mine = live.take(places[of_cells[0]]) if len(others) else live
+        taken = self._anew(mine, atoms, cells, before, moment_of)
+        taken.finished, taken.late = finished, late
+        taken.dropped = int(late.count.sum()) if late is not None else 0
+        return taken.beside(live.take(others), places[of_cells[0]], others) if len(others) else taken
+
+    def _anew(
+        self, live: Live, atoms: Cells, cells: Cells, before: int, moment_of: Callable[[Live], Moment]
+    ) -> Incorporated:
+        """What becomes of all windows of some keys, whose atoms these are."""
+        op = self.op
+        fresh = atoms.summed(op.plan, _numbered(self._merged(atoms).window_id), hull=True)
         keys = [pa.concat_arrays(list(columns)) for columns in zip(live.keys, fresh.keys, cells.keys, strict=True)]
         codes = group_rows(keys, len(live) + len(fresh) + len(cells))[0].codes
         old_code, new_code, cell_code = np.split(codes, np.cumsum([len(live), len(fresh)]))
@@ -107,12 +128,11 @@ class Atoms:
             at, window = _joined(cell, *told)
             return row[at], window
 
-        dropped = int(late.count.sum()) if late is not None else 0
         carried = (
             np.concatenate([pairs[0], emptied]),
             np.concatenate([pairs[1], len(fresh) + np.arange(len(emptied))]),
         )
-        return Incorporated(out, got, born, facts, carried, dropped, finished, late, eager_ghosts(op, out), rows_of)
+        return Incorporated(out, got, born, facts, carried, ghosts=eager_ghosts(op, out), rows_of=rows_of)
 
     def _told(
         self,
@@ -162,9 +182,6 @@ class Atoms:
         joined = both.summed(self.op.plan, groups)
         return joined.take((joined.weight != 0) | ~self.op.plan.is_zero(joined.acc))
 
-    def _windows(self) -> Cells:
-        return self.held.summed(self.op.plan, _numbered(self._merged(self.held).window_id), hull=True)
-
     def _merged(self, cells: Cells) -> Merged:
         codes = group_rows(cells.keys, len(cells))[0].codes
         return self.op.grouping.window.merge(codes, cells.start, cells.end)
@@ -210,6 +227,24 @@ class Atoms:
             _, first = np.unique(old, return_index=True)
             out.owed = regroup(live.owed.take(pa.array(old[first])), into[first], count)
         return out
+
+
+def _cells(table: pa.Table, shape: Shape) -> Cells:
+    """Atoms out of a stored table."""
+    keys = [_flat(table, f"key.{i}") for i in range(len(shape.key_types))]
+    start, end, *numbers = (np.asarray(_flat(table, f"num.{name}")) for name in NUMBERS)
+    acc = tuple(_flat(table, f"acc.{i}") for i in range(len(shape.acc_fields)))
+    return Cells(keys, start, end, acc, np.zeros(table.num_rows, np.int64), *numbers)
+
+
+def _keys_of(cells: Cells, live: list[pa.Array], atoms: list[pa.Array], counts: list[int]) -> list[np.ndarray]:
+    """Which windows and which atoms are of keys that have cells, by the keys of each and how many there are."""
+    keys = [pa.concat_arrays(list(columns)) for columns in zip(live, atoms, cells.keys, strict=True)]
+    codes = group_rows(keys, sum(counts) + len(cells))[0].codes
+    *others, wanted = np.split(codes, np.cumsum(counts))
+    present = np.zeros(int(codes.max(initial=-1)) + 1, np.bool_)
+    present[wanted] = True
+    return [present[code] for code in others]
 
 
 def _alike(live: Live, out: Live, old: np.ndarray, new: np.ndarray) -> np.ndarray:

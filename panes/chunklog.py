@@ -87,7 +87,7 @@ def save(
     """
     saving = _Saving(loaded, log, names)
     windows = [saving.chunk(chunk, _clocks(state)) for chunk in state.windows.chunks]
-    atoms = None if state.atoms is None else [saving.chunk(chunk, {}) for chunk in state.atoms.chunks]
+    atoms = None if state.atoms is None else [saving.chunk(chunk, _clocks(state)) for chunk in state.atoms.chunks]
     saving.remove_others([*windows, *(atoms or [])])
     return Manifest(state, names(), saving.next_id, windows, atoms, extra).written()
 
@@ -108,7 +108,7 @@ def load(manifest: bytes | None, log: KeyValue, operator: Operator, cache: Chunk
     windows = reading.store(state.windows, found.windows, _clocks(state))
     atoms = state.atoms
     if atoms is not None and found.atoms is not None:
-        atoms = reading.store(atoms, found.atoms, {})
+        atoms = reading.store(atoms, found.atoms, _clocks(state))
     state = replace(state, windows=windows, atoms=atoms)
     return Loaded(state, found.extra, found.token, reading.stored, found.next_id, cache)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +41,24 @@ class Incorporated:
     late: Cells | None = None
     ghosts: pa.Table | None = None
     rows_of: Callable[[], Pairs] | None = None
+
+    def beside(self, others: Live, places: np.ndarray, others_places: np.ndarray) -> Incorporated:
+        """The same with windows that nothing happened to, by the places at which both were in hand before."""
+        before, after = self.carried
+        count = len(others)
+        nothing = np.zeros(count, np.bool_)
+        zeros = np.zeros(count, np.int64)
+        return replace(
+            self,
+            live=self.live.joined(others),
+            got=np.concatenate([self.got, nothing]),
+            born=np.concatenate([self.born, nothing]),
+            facts={name: np.concatenate([values, zeros]) for name, values in self.facts.items()},
+            carried=(
+                np.concatenate([places[before], others_places]),
+                np.concatenate([after, len(self.live) + np.arange(count)]),
+            ),
+        )
 
     def arrivals(self, rows: Rows) -> Callable[[], dict[int, list[dict[str, Any]]]]:
         """The raw rows by window, made when a user's trigger asks."""

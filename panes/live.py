@@ -65,6 +65,18 @@ class Live:
             None if self.owed is None else self.owed.take(at),
         )
 
+    def joined(self, other: Live) -> Live:
+        """These windows and others after them."""
+        owed = None
+        if self.owed is not None and other.owed is not None:
+            owed = pa.concat_arrays([self.owed, other.owed])
+        return Live(
+            [pa.concat_arrays([a, b]) for a, b in zip(self.keys, other.keys, strict=True)],
+            {name: np.concatenate([values, other.num[name]]) for name, values in self.num.items()},
+            tuple(pa.concat_arrays([a, b]) for a, b in zip(self.acc, other.acc, strict=True)),
+            owed,
+        )
+
     def table(self) -> pa.Table:
         """As one table, to be stored."""
         columns = {f"key.{i}": key for i, key in enumerate(self.keys)}

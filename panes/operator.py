@@ -137,7 +137,8 @@ class _Step:
             self._begin_batch()
         self.atoms: Atoms | None = None
         if self.state.atoms is not None:
-            self.atoms = Atoms.take(self.op, self.state.atoms, self.live, touched)
+            passed = {} if self.each_batch else {"event": self.after}
+            self.atoms = Atoms.take(self.op, self.state.atoms, touched, passed)
         self._processing_timers()
         self._take_in(rows, whole)
         self._advance()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -740,6 +741,28 @@ def test_rule_40_late_retractions_split_sessions_that_were_on_time() -> None:
         (100, 160, 4, 1, "LATE"),
         (0, 60, 1, -1, "LATE"),
     ]
+
+
+@pytest.mark.parametrize("clock", ["watermark", "processing time"])
+def test_rule_40_a_clock_that_passes_one_session_of_a_key_leaves_the_others_alone(clock: str) -> None:
+    """The third bundle brings a row of b and moves a clock past the first of two sessions of a."""
+    schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.int64(), "d": pa.int64()})
+    early = {"watermark": None, "processing time": uc.AfterDelay("10 seconds")}[clock]
+    moves = {"watermark": [(1, 0), (1, 0), (12, 0), (60, 0)], "processing time": [(1, 0), (1, 8), (1, 12), (60, 40)]}
+    rows = [(0, 1, "a"), (20, 2, "a"), (21, 4, "b"), None]
+    options: dict[str, Any] = {"mode": "retracting", "diff": "d", "by": "k", "allowed_lateness": "1 hour"}
+    trigger = uc.AfterWatermark(early=early, late=uc.AfterCount(1))
+    op = Operator(Grouping({"sum": uc.Sum("x")}, uc.Sessions("10 seconds"), trigger, **options), schema)
+    state, held, net = op.initial(), [], Counter[Any]()
+    for row, (watermark, now) in zip(rows, moves[clock], strict=True):
+        bundle = [] if row is None else [{"ts": t(row[0]), "x": row[1], "k": row[2], "d": 1}]
+        stepped = op.step(state, pa.Table.from_pylist(bundle, schema), t(watermark), t(now))
+        state = stepped.state
+        held.append(len(state.windows))
+        for pane in stepped.panes.to_pylist():
+            net[pane["k"], pane["sum"]] += pane["diff"]
+    assert held == [1, 2, 3, 3]
+    assert net == {("a", 1): 1, ("a", 2): 1, ("b", 4): 1}
 
 
 @pytest.mark.parametrize(
