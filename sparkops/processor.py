@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from ..errors import StateMismatch
@@ -28,7 +28,9 @@ from .tasks import LiftLive, Passing, Stopwatch, shown
 from .wire import WIRE_DDL
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
+    from pyspark.sql.streaming import StatefulProcessorHandle
+
+    from .spark_private import ExpiredTimerInfo, TimerValues
 
 OUT_PANES = 262_144
 

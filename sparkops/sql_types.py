@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
 from ..combiners import Combiner
 from ..combiners.plan import Bound
 from ..errors import InvalidArgument, TypeMismatch, UnknownColumn
+from .spark_private import arrow_of, spark_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,7 +23,7 @@ AnySchema: TypeAlias = "DataFrame | StructType | pa.Schema | str"
 def spark_type(kind: pa.DataType, what: str) -> DataType:
     """Spark's type for an Arrow type; `what` is named in the error if there is none."""
     try:
-        return from_arrow_type(kind)
+        return spark_of(kind)
     except TypeError:
         raise TypeMismatch(f"{what} is {kind} in Arrow, and Spark has no such type: cast it") from None
 
@@ -31,7 +31,7 @@ def spark_type(kind: pa.DataType, what: str) -> DataType:
 def arrow_type(kind: DataType, what: str) -> pa.DataType:
     """The Arrow type in which Spark hands over a type, timestamps in UTC."""
     try:
-        return to_arrow_type(kind, timezone="UTC")
+        return arrow_of(kind)
     except TypeError:
         raise TypeMismatch(f"{what} is {kind.simpleString()}, which Spark cannot hand over as Arrow: cast it") from None
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 
 import uncombine as uc
 from uncombine.combiners.laws import subjects
 from uncombine.combiners.laws_cases import near
+from uncombine.sparkops.spark_private import spark_of
 
 KINDS: dict[str, pa.DataType] = {
     "long": pa.int64(),
@@ -53,7 +53,7 @@ _VALUES: dict[str, list[Any]] = {
 
 def frame(spark: Any, table: pa.Table) -> Any:
     """The rows as a DataFrame, in two partitions."""
-    return spark.createDataFrame(table, from_arrow_schema(table.schema)).repartition(2)
+    return spark.createDataFrame(table, spark_of(pa.struct(list(table.schema)))).repartition(2)
 
 
 def _forms() -> list[uc.Combiner]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from uncombine.panes.parcels import AT
 from uncombine.sparkops.flow import Flow, Settings, flow_of
 from uncombine.sparkops.sources import Source
+from uncombine.sparkops.spark_private import arrow_of
 from uncombine.sparkops.wire import WIRE, WIRE_DDL, murmur3
 
 Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -93,9 +94,7 @@ class Bounded(Source):
 
 def arrow_schema(schema: Any) -> pa.Schema:
     """The Arrow types of a Spark schema, as Spark has them."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(schema, timezone="UTC")
+    return pa.schema(list(arrow_of(schema)))
 
 
 def cut(table: pa.Table, parts: int, seed: int) -> list[pa.Table]:

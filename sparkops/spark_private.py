@@ -1,0 +1,46 @@
+"""The names of PySpark that are not public, each behind a function of ours that works with every version we allow.
+
+PySpark may change such a name in any version, so no other module imports one (`tests/house/test_imports.py`), and
+each function has a test (`tests/sparkops/test_spark_private.py`). Who adds one says here how the versions differ, and
+runs `make matrix`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.types import DataType
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo as ExpiredTimerInfo
+    from pyspark.sql.streaming.stateful_processor import TimerValues as TimerValues
+
+_UTC = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
+
+
+def arrow_of(kind: DataType) -> pa.DataType:
+    """The Arrow type in which Spark hands over a type; timestamps are in UTC. TypeError if there is none.
+
+    Since 4.2 `to_arrow_type` takes the time zone of timestamps and must be given one; 4.1 knows only UTC.
+
+    >>> from pyspark.sql.types import LongType, TimestampType
+    >>> arrow_of(LongType()), arrow_of(TimestampType())
+    (DataType(int64), TimestampType(timestamp[us, tz=UTC]))
+    """
+    return to_arrow_type(kind, **_UTC)
+
+
+def spark_of(kind: pa.DataType) -> DataType:
+    """Spark's type for an Arrow type; a timestamp without a time zone has none in Spark. TypeError if there is none.
+
+    In 4.1 `from_arrow_type` makes every timestamp one in the session's time zone unless told otherwise; since 4.2
+    it takes a timestamp as it is.
+
+    >>> import pyarrow as pa
+    >>> spark_of(pa.timestamp("us")), spark_of(pa.timestamp("us", "UTC"))
+    (TimestampNTZType(), TimestampType())
+    """
+    return from_arrow_type(kind, prefer_timestamp_ntz=True)

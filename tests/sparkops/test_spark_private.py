@@ -1,0 +1,49 @@
+"""The names of PySpark that are not public: what each does in the PySpark at hand."""
+
+from __future__ import annotations
+
+import importlib
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import ArrayType, CalendarIntervalType, StructType, TimestampNTZType, TimestampType
+
+from uncombine.sparkops.spark_private import arrow_of, spark_of
+
+DDL = (
+    "a boolean, b tinyint, c smallint, d int, e bigint, f float, g double, h decimal(20, 3), i string, j binary, "
+    "k date, l timestamp, m timestamp_ntz, n interval day to second, o array<timestamp>, "
+    "p map<string, timestamp_ntz>, q struct<x: timestamp, y: array<bigint>>"
+)
+UTC = pa.timestamp("us", "UTC")
+ARROW = [
+    pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.decimal128(20, 3),
+    pa.string(), pa.binary(), pa.date32(), UTC, pa.timestamp("us"), pa.duration("us"),
+    pa.list_(pa.field("element", UTC)), pa.map_(pa.string(), pa.timestamp("us")),
+    pa.struct([("x", UTC), ("y", pa.list_(pa.field("element", pa.int64())))]),
+]  # fmt: skip
+
+
+def test_every_type_there_and_back(spark: object) -> None:
+    kinds = [field.dataType for field in StructType.fromDDL(DDL)]
+    assert list(map(arrow_of, kinds)) == ARROW
+    assert [spark_of(kind) for kind in ARROW] == kinds
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_only_timestamps_with_a_time_zone_have_one_in_spark(unit: str) -> None:
+    assert spark_of(pa.timestamp(unit)) == TimestampNTZType()
+    assert spark_of(pa.timestamp(unit, "Asia/Tokyo")) == TimestampType()
+    assert spark_of(pa.list_(pa.timestamp(unit))) == ArrayType(TimestampNTZType())
+
+
+def test_a_type_that_the_other_has_not_is_a_type_error() -> None:
+    with pytest.raises(TypeError):
+        arrow_of(CalendarIntervalType())
+    with pytest.raises(TypeError):
+        spark_of(pa.uint64())
+
+
+def test_what_only_annotations_name_is_there() -> None:
+    module = importlib.import_module("pyspark.sql.streaming.stateful_processor")
+    assert {"ExpiredTimerInfo", "TimerValues"} <= set(vars(module))
