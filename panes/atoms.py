@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -232,9 +232,9 @@ class Atoms:
 def _cells(table: pa.Table, shape: Shape) -> Cells:
     """Atoms out of a stored table."""
     keys = [_flat(table, f"key.{i}") for i in range(len(shape.key_types))]
-    start, end, *numbers = (np.asarray(_flat(table, f"num.{name}")) for name in NUMBERS)
+    numbers: dict[str, Any] = {name: np.asarray(_flat(table, f"num.{name}")) for name in NUMBERS}
     acc = tuple(_flat(table, f"acc.{i}") for i in range(len(shape.acc_fields)))
-    return Cells(keys, start, end, acc, np.zeros(table.num_rows, np.int64), *numbers)
+    return Cells(keys, acc=acc, count=np.zeros(table.num_rows, np.int64), **numbers)
 
 
 def _keys_of(cells: Cells, live: list[pa.Array], atoms: list[pa.Array], counts: list[int]) -> list[np.ndarray]:

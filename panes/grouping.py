@@ -178,7 +178,17 @@ class Grouping:
             raise NotRetractable(
                 f"mode={self.mode!r} cannot tell that a window was emptied by retractions: use mode='retracting'"
             )
-        if self.mode in ("discarding", "discarding_by_default"):
+        if self.mode == "discarding_by_default":
+            raise NotRetractable(
+                f"mode={self.mode!r} lets a trigger show contents again, so that the panes of a changelog are no "
+                "differences: use mode='retracting'"
+            )
+        if self.mode == "discarding" and self.window.merging:
+            raise NotRetractable(
+                f"mode={self.mode!r} has no difference that shows how windows of {self.window!r} over a changelog "
+                "(diff=) fall apart: use mode='retracting'"
+            )
+        if self.mode == "discarding":
             for name, lowered in plan.lowered.items():
                 if lowered.capability is not Capability.GROUP or not all(p.fn.vector for p in lowered.parts):
                     raise NotRetractable(

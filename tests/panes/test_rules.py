@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NotRetractable
 from uncombine.panes import Grouping, Operator
+from uncombine.panes.grouping import MODES
 from uncombine.windows import MAX_TIME, MIN_TIME
 
 NOON = 1_714_564_800_000_000
@@ -717,6 +719,11 @@ def test_rule_39_a_changelog_needs_a_mode_that_can_tell() -> None:
         run(script, mode="discarding", diff="d", best=uc.Max("x"))
     with pytest.raises(NotRetractable, match="retractable=True"):
         run(script, mode="retracting", diff="d", best=uc.Max("x", retractable=False))
+    merging = [uc.Sessions("1 minute"), uc.Custom(assign=lambda ts: (None, ts, ts + 60), merge="overlap")]
+    for window, mode in itertools.product([*merging, uc.Fixed("1 minute")], MODES):
+        if mode != "retracting" and (mode != "discarding" or window in merging):
+            with pytest.raises(NotRetractable, match=f"mode='{mode}' .* use mode='retracting'"):
+                run(script, window, mode=mode, diff="d")
     differences = [add((0, 5, "a", 1)), add((0, 5, "a", -1), (1, 7, "a", 1))]
     assert shown(run(differences, trigger=REPEATED, mode="discarding", diff="d")) == [(0, 60, 5, 1), (0, 60, 2, 1)]
 
