@@ -17,7 +17,8 @@ from ..windows import Span, Window, span, timestamp
 from .grouping import Grouping
 from .live import MAX_TIME, MIN_TIME
 from .operator import Operator
-from .script import Clock, Elements, Entry, Watermark, check_script, instant, tables_of
+from .running import next_timer
+from .script import Clock, Elements, Entry, Watermark, check_script, instant, reports, tables_of
 from .state import Counts, OperatorState
 from .watermarks import Watermarks
 
@@ -157,8 +158,7 @@ class _Run:
         for step, (entry, table) in enumerate(zip(entries, tables, strict=True)):
             self._wait_until(self._clock_of(entry), step)
             rows = empty if table is None else table
-            if isinstance(entry, Watermark):
-                self._advance(entry)
+            self._report(entry)
             self._step(rows, step, batch=self.each_batch and isinstance(entry, Elements))
             self.output_watermarks.append(self.stages[-1][1].state.output_watermark)
         return self._result()
@@ -167,27 +167,25 @@ class _Run:
         match entry:
             case Clock(t):
                 return timestamp(t)
-            case Elements(_, at):
-                return instant(at, self.now)
-            case Watermark(_, _, at):
+            case Elements(at=at) | Watermark(at=at):
                 return instant(at, self.now)
 
     def _wait_until(self, now: int, step: int) -> None:
         """Let processing time run on to `now`, stopping at every timer on the way."""
         empty = self.stages[0][1].operator.schema.empty_table()
         while True:
-            timers = [running.state.windows.least("processing") for _, running in self.stages]
-            due = min(timers)
+            timers = [next_timer(running.state, running.watermarks) for _, running in self.stages]
+            due = min((timer for timer in timers if timer is not None), default=MAX_TIME)
             if due > now or due == MAX_TIME:
                 break
             self.now = max(self.now, due)
             self._step(empty, step, batch=False)
         self.now = max(self.now, now)
 
-    def _advance(self, entry: Watermark) -> None:
-        time = instant(entry.t, MAX_TIME)
+    def _report(self, entry: Entry) -> None:
         running = self.stages[0][1]
-        running.watermarks = running.watermarks.advanced(entry.source, time, self.now)
+        given = [(report.source, instant(report.t, MAX_TIME)) for report in reports(entry)]
+        running.watermarks = running.watermarks.told(given, self.now)
 
     def _step(self, rows: pa.Table, step: int, batch: bool) -> None:
         for i, (stage, running) in enumerate(self.stages):

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, require_column
 from .local import dropped_rows
-from .script import Clock, Elements, Entry, Watermark, check_script, tables_of
+from .script import Clock, Elements, Entry, Watermark, check_script, reports, tables_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,8 +149,9 @@ def _points(
     watermark: datetime | None = None
     points: list[_Point] = []
     for step, (entry, table) in enumerate(zip(entries, tables_of(entries, time), strict=True)):
-        if isinstance(entry, Watermark):
-            watermark = _moved(entry)
+        before = watermark
+        for report in reports(entry):
+            watermark = _moved(report)
         if table is None:
             continue
         label = datum or next(
@@ -166,7 +167,7 @@ def _points(
                 continue
             event = row[time] if row[time].tzinfo else row[time].replace(tzinfo=UTC)
             text = "" if label is None else str(row[label])
-            late = watermark is not None and event < watermark
+            late = before is not None and event < before
             points.append(_Point(event, clock[step], text, late, (step, place) in gone))
     return points
 
@@ -282,8 +283,8 @@ def _draw_watermark(axes: Any, entries: list[Entry], clock: list[datetime], span
     xs: list[datetime] = []
     ys: list[datetime] = []
     for entry, at in zip(entries, clock, strict=True):
-        if isinstance(entry, Watermark):
-            time = min(max(_moved(entry), span[0]), span[1])
+        for report in reports(entry):
+            time = min(max(_moved(report), span[0]), span[1])
             if xs:
                 xs.append(xs[-1])
                 ys.append(at)

@@ -72,15 +72,7 @@ class Running:
     @property
     def next_timer(self) -> int | None:
         """The next processing time at which something is due without new data; None if nothing is."""
-        due = [t for t in (self.state.windows.least("processing"), self._next_idle()) if t < MAX_TIME]
-        return min(due) if due else None
-
-    def _next_idle(self) -> int:
-        marks = self.marks
-        if marks.idle_after is None or len(marks.sources) < 2:
-            return MAX_TIME
-        idle = [heard + marks.idle_after for _, heard in marks.sources.values()]
-        return min((t for t in idle if t > marks.now), default=MAX_TIME)
+        return next_timer(self.state, self.marks)
 
     def _wait_until(self, now: int, out: list[Played]) -> Running:
         running = self
@@ -110,6 +102,12 @@ class Running:
         stepped = self.operator.step(self.state, bundle, marks.least, marks.now, percents)
         out.append(Played(marks.now, stepped))
         return replace(self, state=stepped.state)
+
+
+def next_timer(state: OperatorState, marks: Watermarks) -> int | None:
+    """The next processing time at which a window has a deadline or a source becomes idle; None if there is none."""
+    due = min(state.windows.least("processing"), marks.next_idle)
+    return due if due < MAX_TIME else None
 
 
 def _bundles(parcels: Sequence[Parcel]) -> dict[int, _Bundle]:

@@ -18,6 +18,9 @@ from ..windows.times import times_of
 class Elements:
     """Rows that arrive together; `at` is the processing time at which they do (None: it does not move).
 
+    `watermarks` are the watermark reports that come with them, in one bundle, as a micro-batch of a stream brings them:
+    the rows are judged by the watermark from before.
+
     >>> import uncombine as uc
     >>> uc.Elements([{"ts": "2016-01-20T12:00:26Z", "score": 5}], at="2016-01-20T12:05:19Z").at
     '2016-01-20T12:05:19Z'
@@ -25,6 +28,7 @@ class Elements:
 
     rows: Sequence[Mapping[str, Any]] | pa.Table
     at: datetime | str | int | None = None
+    watermarks: Sequence[Watermark] = ()
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,24 @@ def check_script(script: Sequence[Entry]) -> list[Entry]:
     for i, entry in enumerate(entries):
         if not isinstance(entry, Elements | Watermark | Clock):
             raise InvalidArgument(f"entry {i} of the script is {entry!r}: use Elements, Watermark or Clock")
+        if isinstance(entry, Elements):
+            for report in entry.watermarks:
+                if not isinstance(report, Watermark) or report.at is not None:
+                    raise InvalidArgument(
+                        f"watermarks= of entry {i} of the script has {report!r}: use Watermark(t, source) without at="
+                    )
     return entries
+
+
+def reports(entry: Entry) -> Sequence[Watermark]:
+    """The watermark reports of an entry."""
+    match entry:
+        case Watermark():
+            return [entry]
+        case Elements(watermarks=watermarks):
+            return watermarks
+        case _:
+            return []
 
 
 def tables_of(script: Sequence[Entry], time: str, schema: pa.Schema | None = None) -> list[pa.Table | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from .live import MIN_TIME
+from .live import MAX_TIME, MIN_TIME
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,14 @@ class Watermarks:
     def at(self, now: int) -> Watermarks:
         """Processing time went on, so that sources may have become idle."""
         return replace(self, now=max(now, self.now))._settled()
+
+    @property
+    def next_idle(self) -> int:
+        """The next instant at which a source becomes idle and others may go on without it; if none, the end of time."""
+        if self.idle_after is None or len(self.sources) < 2:
+            return MAX_TIME
+        idle = (heard + self.idle_after for _, heard in self.sources.values())
+        return min((t for t in idle if t > self.now), default=MAX_TIME)
 
     def percentile(self, percent: float) -> int:
         """The greatest T such that at least `percent` of the sources that are not idle have come to T."""

@@ -150,6 +150,19 @@ def test_rule_09_late_rows_can_be_had_or_given_a_window_of_their_own() -> None:
     assert uc.local.dropped(duplicated) == 1
 
 
+def test_rule_09_rows_are_judged_by_the_watermark_from_before_their_bundle() -> None:
+    together = uc.Elements(add((30, 2)).rows, watermarks=[mark(60)])
+    assert shown(run([add((0, 1)), together])) == [(0, 60, 3, 1)]
+    assert uc.local.dropped(run([add((0, 1)), mark(60), add((30, 2))])) == 1
+    reports = [mark(70, "one"), mark(30, "two")]
+    assert shown(run([uc.Elements(add((0, 1)).rows, watermarks=reports), mark(60, "two")], timestamp="watermark")) == [
+        (0, 60, 1, 1)
+    ]
+    for wrong in (t(60), uc.Watermark(t(60), at=t(1))):
+        with pytest.raises(InvalidArgument, match="watermarks= of entry 0"):
+            run([uc.Elements([], watermarks=[wrong])])
+
+
 def test_rule_10_the_watermark_is_the_least_of_the_sources_that_are_not_idle() -> None:
     script = [add((0, 1)), mark(70, "one"), mark(30, "two"), mark(60, "two")]
     one_known = run(script[:2])
@@ -159,6 +172,13 @@ def test_rule_10_the_watermark_is_the_least_of_the_sources_that_are_not_idle() -
     idle = [uc.Clock(t(0)), mark(1, "one"), mark(1, "two"), add((0, 1)), uc.Clock(t(20)), mark(70, "one")]
     assert shown(run(idle)) == []
     assert shown(run(idle, idle_after="20 seconds")) == [(0, 60, 1, 1)]
+
+
+def test_rule_10_the_watermark_moves_when_a_source_becomes_idle() -> None:
+    """One is idle from 20 on and two from 30 on; the next entry comes at 100."""
+    script = [uc.Clock(t(0)), mark(1, "one"), add((0, 1)), uc.Watermark(t(70), "two", at=t(10)), uc.Clock(t(100))]
+    rows = run(script, idle_after="20 seconds").to_pylist()
+    assert [(row["sum"], _seconds(row["pane"]["processing_time"]), row["step"]) for row in rows] == [(1, 20, 4)]
 
 
 def test_rule_10_percentiles_over_sources() -> None:

@@ -94,9 +94,9 @@ class Operator:
             key=lambda live: live.order,
         )
 
-    def next_timer(self) -> int | None:
-        """The next instant of processing time at which something is due."""
-        return min((at for live in self.lives() if (at := live.trigger.deadline()) is not None), default=None)
+    def next_timer(self) -> int:
+        """The next instant of processing time at which something is due; the end of time if nothing is."""
+        return min((at for live in self.lives() if (at := live.trigger.deadline()) is not None), default=MAX_TIME)
 
     # -- asking one window
 

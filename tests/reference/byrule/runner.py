@@ -79,12 +79,12 @@ def run(
         at = entry.t if kind == "Clock" else getattr(entry, "at", None)
         then = now if at is None else max(now, micros(at))
         # D3: on the way every timer is stopped at.
-        while (timer := operator.next_timer()) is not None and timer <= then and timer < MAX_TIME:
+        while (timer := min(operator.next_timer(), sources.next_idle())) <= then and timer < MAX_TIME:
             now = max(now, timer)
             step(place, [], now, False)
         now = then
-        if kind == "Watermark":
-            sources.move(entry.source, micros(entry.t), now)
+        for report in [entry] if kind == "Watermark" else getattr(entry, "watermarks", ()):
+            sources.move(report.source, micros(report.t), now)
         rows = rows_of(entry.rows) if kind == "Elements" else []
         step(place, rows, now, watermark == "each_batch" and kind == "Elements")
         result.output_watermarks.append(operator.output_watermark)
@@ -111,6 +111,14 @@ class Sources:
     def move(self, source: Any, time: int, now: int) -> None:
         self.times[source] = max(self.times.get(source, MIN_TIME), time)  # rule 7
         self.heard[source] = now
+
+    def next_idle(self) -> int:
+        """The next instant at which a source becomes idle while there are others."""
+        if self.idle_after is None or len(self.heard) < 2:
+            return MAX_TIME
+        return min(
+            (t + self.idle_after for t in self.heard.values() if t + self.idle_after > self.now), default=MAX_TIME
+        )
 
     def awake(self) -> list[int]:
         """The watermarks of sources that are not idle."""
