@@ -21,6 +21,7 @@ from .distinct import CountDistinct
 from .expressions import Expr, coalesce, col, when
 from .extremes import Max, Min
 from .fingerprint import Fingerprint
+from .from_columns import from_columns
 from .heavy_hitters import HeavyHitters
 from .histogram import Histogram
 from .mode import Mode
@@ -81,6 +82,7 @@ __all__ = [
     "aggregate",
     "coalesce",
     "col",
+    "from_columns",
     "from_scalar",
     "when",
 ]

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import NotRetractable
+from .alike import nothing
 from .columns import Column
 from .groups import Groups
 
@@ -76,6 +77,8 @@ class CombineFn(ABC):
     capability: Capability = Capability.GROUP
     vector: bool = True
     """Whether accumulators are numbers that add up entry by entry, so that a difference of two is a result too."""
+    remedy: str = "use its retractable form (retractable=True)"
+    """What to do where a MONOID is asked for a retraction."""
 
     @property
     @abstractmethod
@@ -92,9 +95,7 @@ class CombineFn(ABC):
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
         """The inverse of each accumulator: `a + negate(a) = 0`."""
-        raise NotRetractable(
-            f"{type(self).__name__} is a MONOID and cannot take anything back: use its retractable form"
-        )
+        raise NotRetractable(f"{type(self).__name__} is a MONOID combiner and has no retraction: {self.remedy}")
 
     def uncombine(self, accumulators: Accumulators, others: Accumulators) -> Accumulators:
         """`accumulators - others`, row by row."""
@@ -105,6 +106,10 @@ class CombineFn(ABC):
     def extract(self, accumulators: Accumulators) -> pa.Array:
         """The result of each accumulator, null where it holds nothing to tell."""
         raise NotImplementedError(f"{type(self).__name__} is a part of other combiners and has no result of its own")
+
+    def is_zero(self, accumulators: Accumulators) -> np.ndarray:
+        """Which accumulators of a GROUP are those of no rows: whose numbers are zero and whose lists are empty."""
+        return np.logical_and.reduce([nothing(column) for column in accumulators])
 
     @property
     def nullable(self) -> tuple[bool, ...]:

@@ -27,6 +27,9 @@ Input: TypeAlias = "str | Expr"
 Finish: TypeAlias = Callable[[Sequence[Accumulators]], pa.Array]
 """Makes the results from the accumulators of the parts, in the order of the parts."""
 
+Tolerance: TypeAlias = Callable[[Sequence[float], int], float]
+"""How far a result may lie from the exact one, from the magnitudes that came in and their count."""
+
 
 @dataclass(frozen=True)
 class Part:

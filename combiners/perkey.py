@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
+from .alike import alike
 from .columns import Column
 from .combiner import Combiner, Input, Lowered, Part, expression, input_type
 from .expressions import col
 from .groups import Groups
 from .ordering import order_keys, require_order
-from .plan import Plan
+from .plan import Plan, remedy_of
 from .segments import sum_int64, sum_weights
 from .sorting import argsort_in_groups
 from .zset import flat_lists
@@ -46,6 +46,10 @@ class PerKeyFn(CombineFn):
     @property
     def capability(self) -> Capability:  # type: ignore[override]
         return self.plan.capability
+
+    @property
+    def remedy(self) -> str:  # type: ignore[override]
+        return remedy_of(self.plan.parts)
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -87,7 +91,7 @@ class PerKeyFn(CombineFn):
             places = pa.array(empty)
             zero = self.plan.zero(1)
             same = [
-                _alike(column.take(places), z.take(pa.array(empty * 0))) for column, z in zip(inner, zero, strict=True)
+                alike(column.take(places), z.take(pa.array(empty * 0))) for column, z in zip(inner, zero, strict=True)
             ]
             kept = np.ones(len(rows), np.bool_)
             kept[empty[np.logical_and.reduce(same)]] = False
@@ -110,32 +114,6 @@ def _entries(groups: Groups, by: Column) -> tuple[Groups, pa.Array, np.ndarray]:
     number[order] = np.cumsum(fresh) - 1
     offsets = np.append(0, np.cumsum(np.bincount(codes[fresh], minlength=groups.count)))
     return Groups(number, int(offsets[-1])), keys.decode(ordered[fresh])[0], offsets
-
-
-def _alike(a: pa.Array, b: pa.Array) -> np.ndarray:
-    """Where two arrays of one type hold the same, nested or not; null is like null."""
-    kind = a.type
-    both = np.asarray(a.is_valid()) & np.asarray(b.is_valid())
-    neither = np.asarray(a.is_null()) & np.asarray(b.is_null())
-    if pa.types.is_struct(kind):
-        for left, right in zip(a.flatten(), b.flatten(), strict=True):
-            both &= _alike(left, right)
-    elif pa.types.is_list(kind) or pa.types.is_map(kind):
-        sizes = np.asarray(pc.list_value_length(a).fill_null(0)).astype(np.int64)
-        both &= sizes == np.asarray(pc.list_value_length(b).fill_null(0))
-        places = pa.array(np.flatnonzero(both))
-        flat = [_elements(lists.take(places)) for lists in (a, b)]
-        unlike = np.flatnonzero(both).repeat(sizes[both])[~_alike(*flat)]
-        both[unlike] = False
-    else:
-        both &= np.asarray(pc.equal(a, b).fill_null(False))
-    return both | neither
-
-
-def _elements(lists: pa.Array) -> pa.Array:
-    if pa.types.is_map(lists.type):
-        return pa.StructArray.from_arrays([lists.keys, lists.items], names=["key", "value"])
-    return lists.flatten()
 
 
 @dataclass(frozen=True, repr=False)

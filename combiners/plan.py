@@ -66,9 +66,7 @@ class Plan:
         """Raise `NotRetractable`, naming the combiner, unless all of them can take rows back."""
         for name, lowered in self.lowered.items():
             if lowered.capability is Capability.MONOID:
-                raise NotRetractable(
-                    f"{name}= is a MONOID combiner and {why}: use its retractable form (retractable=True)"
-                )
+                raise NotRetractable(f"{name}= is a MONOID combiner and {why}: {remedy_of(lowered.parts)}")
 
     def add(self, groups: Groups, table: pa.Table | pa.RecordBatch, weights: Weights = None) -> Accumulators:
         """The accumulators of a table's rows."""
@@ -94,8 +92,7 @@ class Plan:
         zero = np.ones(len(accumulators[0]) if accumulators else 0, np.bool_)
         for part in self.parts:
             if part.fn.capability is Capability.GROUP:
-                for column in accumulators[self._slices[part]]:
-                    zero &= _nothing(column)
+                zero &= part.fn.is_zero(accumulators[self._slices[part]])
         return zero
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
@@ -128,16 +125,9 @@ def _append_only(combiner: Combiner, schema: pa.Schema) -> Lowered:
     raise refused
 
 
-def _nothing(column: pa.Array) -> np.ndarray:
-    """Where an accumulator column holds a zero: the number, or the empty list."""
-    if pa.types.is_list(column.type) or pa.types.is_map(column.type):
-        return np.asarray(pc.equal(pc.list_value_length(column), 0))
-    if pa.types.is_struct(column.type):
-        fields = [_nothing(field) for field in column.flatten()]
-        return np.logical_and.reduce(fields) if fields else np.ones(len(column), np.bool_)
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return np.asarray(pc.equal(column, pa.scalar(0, column.type)))
-    return np.asarray(column.is_null())
+def remedy_of(parts: Sequence[Part]) -> str:
+    """What to do about the first part without a retraction."""
+    return next(part.fn.remedy for part in parts if part.fn.capability is Capability.MONOID)
 
 
 class _Source:

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from ..errors import InvalidArgument, NotRetractable, TypeMismatch
+from ..errors import InvalidArgument, NotRetractable, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
+from .alike import same_as_first
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .combiner import Combiner, Input, Lowered, Part, Tolerance, expression, input_type
 from .groups import Groups
 
 _CONTAINERS = (dict, list, tuple, set, frozenset)
+
+_LOOPED = 8
+"""A row of a weight up to this is added so often; a heavier one is added once, and its state doubled by merging."""
+
+
+class DoesNotFit(TypeMismatch, OutOfRange):
+    """A number that a user's function gave is too large for its declared type."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +41,10 @@ class ScalarFn(CombineFn):
     accumulator: pa.DataType
     output: pa.DataType
     capability: Capability
+    bound: Tolerance | None = None
     label = "scalar"
     vector = False
+    remedy = "give from_scalar uncombine="
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -43,13 +56,31 @@ class ScalarFn(CombineFn):
         counts = [1] * len(rows) if weights is None else weights.tolist()
         # A loop over rows: the user's function knows one value at a time.
         for (group, values), weight in zip(rows, counts, strict=True):
+            if weight > _LOOPED:
+                states[group] = self.merge_states(states[group], self._copies(values, weight))
+                continue
             for _ in range(weight):
                 states[group] = self.add_value(states[group], *values)
         # What is taken back comes second, so that what came with it is there to be taken from.
         for (group, values), weight in zip(rows, counts, strict=True):
+            if weight < -_LOOPED:
+                states[group] = self._take(states[group], self._copies(values, -weight))
+                continue
             for _ in range(-weight):
                 states[group] = self._take(states[group], self.add_value(self.create(), *values))
         return self._state(states, "add")
+
+    def _copies(self, values: Sequence[Any], weight: int) -> Any:
+        """The state of as many rows with these values, by doubling."""
+        whole, power = self.create(), self.add_value(self.create(), *values)
+        while weight:
+            # The user's function may change what it is given, so both its arguments are its own.
+            if weight & 1:
+                whole = self.merge_states(whole, deepcopy(power))
+            weight >>= 1
+            if weight:
+                power = self.merge_states(power, deepcopy(power))
+        return whole
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         states: list[Any] = [None] * groups.count
@@ -67,6 +98,10 @@ class ScalarFn(CombineFn):
         pairs = zip(self._states(accumulators), self._states(others), strict=True)
         return self._state([self._take(state, other) for state, other in pairs], "uncombine")
 
+    def is_zero(self, accumulators: Accumulators) -> np.ndarray:
+        """Which states are those of no rows, whatever that looks like."""
+        return same_as_first(accumulators, self.zero(1))
+
     def extract(self, accumulators: Accumulators) -> pa.Array:
         return self._column(
             [self.extract_value(s) for s in self._states(accumulators)], self.output, "extract", "output"
@@ -74,7 +109,7 @@ class ScalarFn(CombineFn):
 
     def _take(self, state: Any, other: Any) -> Any:
         if self.uncombine_states is None:
-            raise NotRetractable(f"{self.name} is a MONOID and cannot take anything back: give from_scalar uncombine=")
+            raise NotRetractable(f"{self.name} is a MONOID combiner and has no retraction: {self.remedy}")
         return self.uncombine_states(state, other)
 
     def _states(self, accumulators: Accumulators) -> Iterator[Any]:
@@ -86,11 +121,15 @@ class ScalarFn(CombineFn):
 
     def _column(self, values: list[Any], kind: pa.DataType, operation: str, declared: str) -> pa.Array:
         try:
-            return pa.array(values, kind, from_pandas=False)
+            column = pa.array(values, kind, from_pandas=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
             for value in values:
                 _require_fit(value, kind, f"{operation} of {self.name}", declared)
             raise
+        if any(_fraction(value, kind) for value in values):
+            for value in values:
+                _require_fit(value, kind, f"{operation} of {self.name}", declared)
+        return column
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,6 +142,9 @@ class ScalarCombiner(Combiner):
     @property
     def capability(self) -> Capability:
         return self.fn.capability
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        return 0.0 if self.fn.bound is None else self.fn.bound(magnitudes, count)
 
     def of(self, *inputs: Input) -> Combiner:
         if len(inputs) != len(self.inputs):
@@ -133,6 +175,7 @@ def from_scalar(
     accumulator: pa.DataType,
     output: pa.DataType,
     capability: Capability | None = None,
+    tolerance: Tolerance | None = None,
 ) -> Callable[..., ScalarCombiner]:
     """A factory of combiners from functions of one value at a time: easy to write, and slower than columns.
 
@@ -161,6 +204,9 @@ def from_scalar(
     capability
         What is promised: CANCELLATIVE if not given and there is an `uncombine`, else MONOID. Say GROUP if
         what is taken back may come first and a state never tells in which order things came.
+    tolerance
+        `tolerance(magnitudes, count)` is how far a result may lie from the exact one, as in `Combiner.tolerance`:
+        for states in floating point, whose sums depend on their order. None: results do not depend on it.
 
     Returns
     -------
@@ -178,8 +224,9 @@ def from_scalar(
     [{'sum': 'odd'}]
     """
     functions = {"create": create, "add": add, "merge": merge, "extract": extract, "uncombine": uncombine}
+    functions["tolerance"] = tolerance
     for role, function in functions.items():
-        if not callable(function) and not (role == "uncombine" and function is None):
+        if not callable(function) and not (role in ("uncombine", "tolerance") and function is None):
             raise InvalidArgument(f"{role}= of from_scalar takes a function, not {function!r}")
     for role, kind in {"accumulator": accumulator, "output": output}.items():
         if not isinstance(kind, pa.DataType):
@@ -196,7 +243,7 @@ def from_scalar(
         raise TypeMismatch(
             f"create of {name} gave {empty!r}, which {accumulator} gives back as {back!r}: use that form"
         )
-    fn = ScalarFn(name, create, add, merge, extract, uncombine, accumulator, output, capability)
+    fn = ScalarFn(name, create, add, merge, extract, uncombine, accumulator, output, capability, tolerance)
 
     def factory(*inputs: Input) -> ScalarCombiner:
         if not inputs:
@@ -212,8 +259,36 @@ def from_scalar(
 def _require_fit(value: Any, kind: pa.DataType, what: str, declared: str) -> Any:
     """Raise unless Arrow holds a value in a type; the value as Arrow gives it back."""
     try:
+        if _fraction(value, kind):
+            raise pa.ArrowInvalid("a fraction is no integer")
         return pa.array([value], kind, from_pandas=False)[0].as_py()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
-        raise TypeMismatch(
+        refused = DoesNotFit if _too_large(value, kind) else TypeMismatch
+        raise refused(
             f"{what} gave {value!r}, which does not fit its declared {declared} type {kind}: {error}"
         ) from None
+
+
+def _fraction(value: Any, kind: pa.DataType) -> bool:
+    """Whether a value, or one within it, is a float that Arrow would cut to an integer without an error."""
+    if isinstance(value, float):
+        return pa.types.is_integer(kind) and not value.is_integer()
+    if isinstance(value, dict) and pa.types.is_struct(kind):
+        return any(_fraction(value.get(field.name), field.type) for field in kind)
+    if isinstance(value, list | tuple) and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        return any(_fraction(item, kind.value_type) for item in value)
+    return False
+
+
+def _too_large(value: Any, kind: pa.DataType) -> bool:
+    """Whether a value, or one within it, is a number of the right sort and beyond the range of its type."""
+    if pa.types.is_struct(kind) and isinstance(value, dict):
+        return any(_too_large(value.get(field.name), field.type) for field in kind)
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and isinstance(value, list | tuple):
+        return any(_too_large(item, kind.value_type) for item in value)
+    if pa.types.is_integer(kind) and isinstance(value, int):
+        signed = pa.types.is_signed_integer(kind)
+        return not -(2 ** (kind.bit_width - 1)) * signed <= value < 2 ** (kind.bit_width - signed)
+    if pa.types.is_decimal(kind) and isinstance(value, Decimal) and value.is_finite():
+        return abs(value) >= Decimal(10) ** (kind.precision - kind.scale)
+    return False

@@ -16,7 +16,7 @@ from ..combiners import Capability, Combiner
 from ..combiners.algebra import Accumulators, Weights
 from ..combiners.columns import Column
 from ..combiners.groups import Groups
-from ..combiners.plan import Bound
+from ..combiners.plan import Bound, remedy_of
 from ..combiners.segments import sum_weights
 from ..errors import NotRetractable, StateMismatch
 from .sql_types import conform, input_fields, spark_struct
@@ -68,9 +68,8 @@ class Maker:
     def require_retractable(self, why: str) -> None:
         """Raise `NotRetractable` unless rows can be taken out of an accumulator again."""
         if self.bound.capability is Capability.MONOID:
-            raise NotRetractable(
-                f"{self.bound.combiner!r} is a MONOID combiner and {why}: use its retractable form (retractable=True)"
-            )
+            remedy = remedy_of(self.bound.plan.parts)
+            raise NotRetractable(f"{self.bound.combiner!r} is a MONOID combiner and {why}: {remedy}")
 
     def require_same(self, other: Maker, name: str) -> None:
         """Raise `StateMismatch` unless both keep the same accumulators."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import traceback
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
 import uncombine as uc
+from uncombine.combiners.groups import Groups
 from uncombine.combiners.laws import LawViolation, check_laws
 
 STATE = pa.struct([("sum", pa.int64()), ("n", pa.int64())])
@@ -98,9 +101,54 @@ def test_capabilities() -> None:
     assert Dot("x", "y").capability is uc.Capability.CANCELLATIVE
 
 
-def test_a_monoid_refuses_retractions() -> None:
-    with pytest.raises(uc.errors.NotRetractable):
-        uc.aggregate(pa.table({"x": ["a"], "w": [-1]}), diff="w", m=Longest("x"))
+@pytest.mark.parametrize("made", [Longest("x"), Longest("x").where(uc.col("x") != ""), uc.PerKey(Longest("x"), "x")])
+def test_a_monoid_refuses_retractions_and_names_the_way_out(made: uc.Combiner) -> None:
+    with pytest.raises(uc.errors.NotRetractable, match=r"m= is a MONOID combiner .*: give from_scalar uncombine="):
+        uc.aggregate(pa.table({"x": ["a"], "w": [-1]}), diff="w", m=made)
+    with pytest.raises(uc.errors.NotRetractable, match=r"Longest is a MONOID combiner .*: give from_scalar uncombine="):
+        Longest("x").lower(pa.schema({"x": pa.string()})).parts[0].fn.negate((pa.array(["a"]),))
+
+
+@pytest.mark.parametrize("weight", [9, 1_000, 2**31 + 5, -9, -(2**31) - 5])
+def test_a_heavy_row_takes_few_steps(weight: int) -> None:
+    steps = []
+
+    def put(held: list[int], more: list[int], sign: int = 1) -> list[int]:
+        """Changes what it is given, and would not end if both were the same object."""
+        steps.append(sign)
+        for i, value in enumerate(more):
+            held[i] += sign * value
+        return held
+
+    Pair = uc.from_scalar(
+        "Pair", create=lambda: [0, 0], add=lambda s, x: put(s, [x, 1]), merge=put,
+        uncombine=lambda s, t: put(s, t, -1), extract=lambda s: s, accumulator=pa.list_(pa.int64()),
+        output=pa.list_(pa.int64()), capability=uc.Capability.GROUP,
+    )  # fmt: skip
+    table = pa.table({"x": [7, 3], "w": [weight, 1]})
+    assert uc.aggregate(table, diff="w", p=Pair("x"))["p"].to_pylist() == [[7 * weight + 3, weight + 1]]
+    assert len(steps) < 80
+
+
+def test_a_state_of_zeros_is_not_nothing_where_nothing_looks_otherwise() -> None:
+    FromTen = uc.from_scalar(
+        "FromTen", create=lambda: 10, add=lambda s, x: s + x, merge=lambda s, t: s + t - 10,
+        uncombine=lambda s, t: s - t + 10, extract=lambda s: s - 10,
+        accumulator=pa.int64(), output=pa.int64(), capability=uc.Capability.GROUP,
+    )  # fmt: skip
+    plan = uc.Plan({"t": FromTen("x")}, pa.schema({"x": pa.int64()}))
+    state = plan.add(Groups(np.arange(3), 3), pa.table({"x": [-10, 0, 1]}))
+    assert plan.is_zero(state).tolist() == [False, True, False]
+
+
+def test_a_stated_tolerance() -> None:
+    near = uc.from_scalar(
+        "Near", create=lambda: 0.0, add=lambda s, x: s + x, merge=lambda s, t: s + t, extract=lambda s: s,
+        accumulator=pa.float64(), output=pa.float64(), tolerance=lambda m, n: n * 2**-53 * sum(m),
+    )  # fmt: skip
+    assert near("x").tolerance([1.0, 2.0], 2) == near("x").where(uc.col("x") > 0).tolerance([1.0, 2.0], 2) == 6 * 2**-53
+    assert MeanOf("x").tolerance([1.0], 1) == 0.0
+    check_laws(near("x"), values=pa.float64(), max_examples=40)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +197,7 @@ def scalar(**changes: Any) -> Any:
         ({"add": None}, "add= of from_scalar takes a function, not None"),
         ({"output": "int"}, "output= of from_scalar takes an Arrow type"),
         ({"capability": uc.Capability.GROUP}, "S declares GROUP and has no uncombine"),
+        ({"tolerance": 0.1}, "tolerance= of from_scalar takes a function, not 0.1"),
         ({"capability": "GROUP"}, "capability= of from_scalar takes a uc.Capability"),
     ],
 )
@@ -166,6 +215,10 @@ def test_what_is_wrong_is_said_when_it_is_made(changes: dict[str, Any], says: st
             {"accumulator": pa.int64()},
             "extract of S gave 200, which does not fit its declared output type int8",
         ),
+        (
+            {"accumulator": pa.int64(), "extract": lambda s: s / 2},
+            "extract of S gave 0.5, which does not fit its declared output type int8: a fraction",
+        ),
         ({"add": lambda s, x: "many"}, "add of S gave 'many', which does not fit"),
     ],
 )
@@ -173,6 +226,21 @@ def test_what_does_not_fit_is_said_in_one_sentence(changes: dict[str, Any], says
     with pytest.raises(uc.errors.TypeMismatch) as caught:
         uc.aggregate(pa.table({"k": ["a", "b"], "x": [1, 200]}), by="k", s=scalar(**changes)("x"))
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "too_large"),
+    [
+        (200, pa.int8(), True), (-1, pa.uint8(), True), (2**64, pa.uint64(), True), (1.5, pa.int8(), False),
+        ({"sum": 2**63, "n": 0}, STATE, True), ({"sum": "a", "n": 0}, STATE, False),
+        ([1, 300], pa.list_(pa.int8()), True), (Decimal("100.0"), pa.decimal128(3, 1), True),
+        (Decimal("1.25"), pa.decimal128(3, 1), False),
+    ],
+)  # fmt: skip
+def test_a_number_out_of_range_is_told_from_what_is_of_another_sort(value: Any, kind: Any, too_large: bool) -> None:
+    with pytest.raises(uc.errors.TypeMismatch, match="does not fit") as caught:
+        scalar(create=lambda: value, accumulator=kind)
+    assert isinstance(caught.value, uc.errors.OutOfRange) is too_large
 
 
 def test_it_needs_an_input() -> None:

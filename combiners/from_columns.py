@@ -1,0 +1,195 @@
+"""Combiners from a `CombineFn` of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InvalidArgument, TypeMismatch
+from .algebra import Accumulators, Capability, CombineFn, Weights
+from .alike import same_as_first
+from .columns import Column
+from .combiner import Combiner, Input, Lowered, Part, Tolerance, expression, input_type
+from .groups import Groups
+
+
+@dataclass(frozen=True)
+class CheckedFn(CombineFn):
+    """A user's `CombineFn` under its name; what it gives is checked against what it declares."""
+
+    name: str
+    fn: CombineFn
+    output: pa.DataType
+    bound: Tolerance | None = None
+    label = "columns"
+    remedy = "give its CombineFn a negate(), and a capability above MONOID"
+
+    @property
+    def capability(self) -> Capability:  # type: ignore[override]
+        return self.fn.capability
+
+    @property
+    def vector(self) -> bool:  # type: ignore[override]
+        # Only where the user says so: the default of CombineFn is for the library's own.
+        return any("vector" in vars(cls) for cls in type(self.fn).__mro__ if cls is not CombineFn) and self.fn.vector
+
+    @cached_property
+    def fields(self) -> tuple[pa.Field, ...]:
+        return tuple(self.fn.fields)
+
+    @property
+    def nullable(self) -> tuple[bool, ...]:
+        return self.fn.nullable
+
+    def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
+        return self._formed("add", self.fn.add(groups, *columns, weights=weights), groups.count)
+
+    def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        return self._formed("merge", self.fn.merge(groups, accumulators), groups.count)
+
+    def negate(self, accumulators: Accumulators) -> Accumulators:
+        return self._formed("negate", self.fn.negate(accumulators), len(accumulators[0]))
+
+    def uncombine(self, accumulators: Accumulators, others: Accumulators) -> Accumulators:
+        return self._formed("uncombine", self.fn.uncombine(accumulators, others), len(accumulators[0]))
+
+    def zero(self, count: int) -> Accumulators:
+        return self._formed("zero", self.fn.zero(count), count)
+
+    def is_zero(self, accumulators: Accumulators) -> np.ndarray:
+        """Which accumulators are those of no rows, whatever that looks like."""
+        return same_as_first(accumulators, self.zero(1))
+
+    def extract(self, accumulators: Accumulators) -> pa.Array:
+        return self._array("extract", self.fn.extract(accumulators), self.output, len(accumulators[0]))
+
+    def _formed(self, operation: str, given: object, count: int) -> Accumulators:
+        if not isinstance(given, tuple | list) or len(given) != len(self.fields):
+            raise TypeMismatch(
+                f"{operation} of {self.name} must give a tuple of {len(self.fields)} arrays, one for each field, "
+                f"and gave {_told(given)}"
+            )
+        return tuple(
+            self._array(operation, array, field.type, count, f" for its field {field.name!r}")
+            for array, field in zip(given, self.fields, strict=True)
+        )
+
+    def _array(self, operation: str, array: object, kind: pa.DataType, count: int, where: str = "") -> pa.Array:
+        if not isinstance(array, pa.Array) or array.type != kind or len(array) != count:
+            raise TypeMismatch(
+                f"{operation} of {self.name} must give {count} values of {kind} in an Arrow array{where}, "
+                f"and gave {_told(array)}"
+            )
+        return array
+
+
+def _told(given: object) -> str:
+    if isinstance(given, pa.Array):
+        return f"{len(given)} of {given.type}"
+    size = f" of {len(given)}" if isinstance(given, tuple | list) else ""
+    return f"a {type(given).__name__}{size}"
+
+
+@dataclass(frozen=True, repr=False)
+class ColumnsCombiner(Combiner):
+    """A combiner made by `from_columns`, over its columns."""
+
+    inputs: tuple[Input, ...]
+    fn: CheckedFn
+
+    @property
+    def capability(self) -> Capability:
+        return self.fn.capability
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        return 0.0 if self.fn.bound is None else self.fn.bound(magnitudes, count)
+
+    def of(self, *inputs: Input) -> Combiner:
+        if len(inputs) != len(self.inputs):
+            raise InvalidArgument(f"{self!r} takes {len(self.inputs)} inputs, and .of() was given {len(inputs)}")
+        return replace(self, inputs=inputs)
+
+    def lower(self, schema: pa.Schema) -> Lowered:
+        for given in self.inputs:
+            input_type(given, schema, self)
+
+        def finish(parts: Sequence[Accumulators]) -> pa.Array:
+            return self.fn.extract(parts[0])
+
+        return Lowered((Part(self.fn, tuple(map(expression, self.inputs))),), finish, self.fn.output)
+
+    def __repr__(self) -> str:
+        return f"{self.fn.name}({', '.join(map(repr, self.inputs))})"
+
+
+def from_columns(
+    name: str, fn: CombineFn, *, output: pa.DataType, tolerance: Tolerance | None = None
+) -> Callable[..., ColumnsCombiner]:
+    """A factory of combiners from a `CombineFn` of your own, which works on whole columns.
+
+    Law: whatever the operations keep; `uncombine.combiners.laws.check_laws` tells. Rows in which an input is
+    null are left out, unless `fn.nullable` asks for them. An operation that gives other arrays than its
+    `fields` and `output` declare raises `TypeMismatch`.
+
+    Parameters
+    ----------
+    name
+        What the combiner is called in reprs, errors and checkpoints.
+    fn
+        The operations and their capability. Spark workers get it by pickle.
+    output
+        The Arrow type of the results.
+    tolerance
+        `tolerance(magnitudes, count)` is how far a result may lie from the exact one, as in `Combiner.tolerance`.
+        None: `fn.tolerance` if there is one, else results do not depend on the order of the rows.
+
+    Returns
+    -------
+    Callable
+        `factory("x")`, or `factory("x", "y")` for an `add` of two columns, is a combiner.
+
+    Examples
+    --------
+    >>> import numpy as np, pyarrow as pa, uncombine as uc
+    >>> class XorFn(uc.CombineFn):
+    ...     capability = uc.Capability.MONOID
+    ...     fields = (pa.field("bits", pa.int64()),)
+    ...
+    ...     def add(self, groups, *columns, weights=None):
+    ...         odd = columns[0].values if weights is None else columns[0].values * (weights & 1)
+    ...         return self.merge(groups, (pa.array(odd),))
+    ...
+    ...     def merge(self, groups, accumulators):
+    ...         bits = np.zeros(groups.count, np.int64)
+    ...         np.bitwise_xor.at(bits, groups.codes, np.asarray(accumulators[0]))
+    ...         return (pa.array(bits),)
+    ...
+    ...     def extract(self, accumulators):
+    ...         return accumulators[0]
+    >>> Xor = uc.from_columns("Xor", XorFn(), output=pa.int64())
+    >>> uc.aggregate(pa.table({"k": ["a", "b", "a"], "x": [5, 7, 1]}), by="k", bits=Xor("x")).to_pylist()
+    [{'k': 'a', 'bits': 4}, {'k': 'b', 'bits': 7}]
+    """
+    if not isinstance(fn, CombineFn):
+        what = f"an instance, {fn.__name__}()" if isinstance(fn, type) else "a CombineFn"
+        raise InvalidArgument(f"from_columns takes {what}, not {fn!r}")
+    if not isinstance(output, pa.DataType):
+        raise InvalidArgument(f"output= of from_columns takes an Arrow type such as pa.int64(), not {output!r}")
+    bound = getattr(fn, "tolerance", None) if tolerance is None else tolerance
+    if bound is not None and not callable(bound):
+        raise InvalidArgument(f"tolerance= of from_columns takes a function, not {bound!r}")
+    if not fn.fields or not all(isinstance(field, pa.Field) for field in fn.fields):
+        raise InvalidArgument(f"{name} needs the Arrow fields of its accumulators in fields, not {fn.fields!r}")
+    checked = CheckedFn(name, fn, output, bound)
+
+    def factory(*inputs: Input) -> ColumnsCombiner:
+        for given in inputs:
+            expression(given)
+        return ColumnsCombiner(inputs, checked)
+
+    factory.__name__ = factory.__qualname__ = name
+    return factory
