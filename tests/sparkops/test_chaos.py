@@ -1,0 +1,105 @@
+"""Pipelines on a cluster where all goes wrong that can give the panes and the counts of an undisturbed run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from chaos import Cluster, disturbed, draw_batches, draw_flow
+from streams import Engine, Handle
+
+from uncombine.panes import chunkcache, chunklog, filecache
+from uncombine.sparkops import processor
+
+
+def told(got: Any, engine: Engine) -> tuple[list[str], list[Any], dict[Any, Any]]:
+    """The panes of a batch, what it counted, and what the store holds after it."""
+    panes, counts = got
+    numbers = [{name: n for name, n in stage.items() if not name.endswith("_us")} for stage in counts]
+    held = {key: (handle.states.get("chunks"), handle.timers) for key, handle in engine.snapshot().items()}
+    return sorted(map(repr, panes.to_pylist())), numbers, held
+
+
+def agree(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Whether a pipeline gives the same, disturbed or not: how many panes it has, and how many tasks crashed."""
+    r = random.Random(seed)
+    monkeypatch.setattr(processor, "_CACHE", processor._CACHE)
+    monkeypatch.setattr(chunklog, "uuid4", lambda: UUID(int=r.getrandbits(128)))
+    monkeypatch.setattr(filecache, "LARGE", r.choice([2_000, 1 << 30]))
+    flow = draw_flow(r)
+    batches = draw_batches(r, flow)
+    engine = Engine(flow)
+    calm = [told(engine.batch(batch.tasks, batch.now), engine) for batch in batches]
+
+    def seen(at: int, got: Any, cluster: Engine) -> None:
+        for found, want in zip(told(got, cluster), calm[at], strict=True):
+            assert found == want, f"batch {at} of {len(batches)}"
+
+    crashes = disturbed(flow, batches, seed, folder, seen)
+    return sum(len(panes) for panes, _, _ in calm), crashes
+
+
+def test_pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    panes, crashes = 0, 0
+    for seed in range(5):
+        more = agree(seed, tmp_path / str(seed), monkeypatch)
+        panes, crashes = panes + more[0], crashes + more[1]
+    assert panes > 100
+    assert crashes > 30
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(5, 105, 10))
+def test_a_hundred_pipelines(first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(first, first + 10):
+        agree(seed, tmp_path / str(seed), monkeypatch)
+
+
+def chunks_by_number(patch: pytest.MonkeyPatch) -> None:
+    """A file of a thrown-away attempt has the name of another attempt's."""
+    entry = chunklog.Entry
+    patch.setattr(chunklog, "Entry", lambda id, name, *rest: entry(id, str(id), *rest))
+
+
+def any_stamp(patch: pytest.MonkeyPatch) -> None:
+    """Rows that are dead in one attempt are dead in all."""
+    known = chunkcache.ChunkCache.chunk
+    patch.setattr(
+        chunkcache.ChunkCache,
+        "chunk",
+        lambda self, name, stamp: known(self, name, stamp) or self._held[name].chunk if name in self._held else None,
+    )
+
+
+def any_name(patch: pytest.MonkeyPatch) -> None:
+    """A file is taken for what it is called."""
+    trailer = filecache._trailer
+    patch.setattr(filecache, "_trailer", lambda name, size, check: trailer("", size, check))
+
+
+def no_check(patch: pytest.MonkeyPatch) -> None:
+    """A file is taken for whole."""
+    patch.setattr(filecache, "zlib", type("Zlib", (), {"crc32": staticmethod(lambda data, value=0: 0)}))
+
+
+def half_done(patch: pytest.MonkeyPatch) -> None:
+    """What a task did before it crashed stays done."""
+    patch.setattr(Cluster, "given", lambda self, stage, shard: self.store.setdefault((stage, shard), Handle()))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("broken", [chunks_by_number, any_stamp, any_name, no_check, half_done])
+def test_what_is_broken_is_found(
+    broken: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch)
+    for seed in range(20):
+        try:
+            agree(seed, tmp_path / str(seed), monkeypatch)
+        except Exception:  # a wrong result, or a state that cannot be read
+            return
+    pytest.fail("nobody noticed")
