@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,11 @@ import pyarrow as pa
 
 from ..errors import OutOfRange
 from .algebra import Accumulators, Capability
-from .combiner import Combiner, Finish, Input, Lowered, Part, input_type
+from .combiner import Combiner, Finish, Input, Lowered, Part, input_type, refuse
 from .counting import count_of
-from .exact import ExactSumFn
-from .moments import any_special
-from .numeric import as_float, number_input
+from .exact import Digits, ExactSumFn
+from .moments import any_special, spans
+from .numeric import ExactInput, as_float, exact_input, is_time, number_input
 from .product import log_bound, log_mean, log_parts
 from .rational import ExactSums
 from .summing import FloatSumFn, SpecialsFn, decimals, sum_of, with_specials
@@ -73,8 +75,9 @@ class WeightedMean(Combiner):
     up. CANCELLATIVE: the sums are plain ones, each within `n * 2**-53 * sum(|terms|)`; what that makes of the result
     depends on the sum of the weights, so `tolerance` promises nothing. With `exact=True` both sums are exact and the
     result is correctly rounded (GROUP). Weights may be negative or zero.
-    Null in either column: the row is ignored. NaN or an infinity in either gives NaN and can be taken back; no rows,
-    and weights whose sum is zero, give null.
+    Durations are summed exactly in any case, and their mean is a duration, rounded half up; durations as weights are
+    exact, too. Null in either column: the row is ignored. NaN or an infinity in either gives NaN (null for a duration)
+    and can be taken back; no rows, and weights whose sum is zero, give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"price": [10.0, 20.0, None], "amount": [3, 1, 5]})
@@ -94,15 +97,26 @@ class WeightedMean(Combiner):
         return 0.0 if self.exact else math.inf
 
     def lower(self, schema: pa.Schema) -> Lowered:
+        kinds = [input_type(given, schema, self) for given in (self.input, self.weight)]
+        if pa.types.is_timestamp(kinds[0]) or pa.types.is_timestamp(kinds[1]):
+            at = 0 if pa.types.is_timestamp(kinds[0]) else 1
+            raise refuse(self, (self.input, self.weight)[at], kinds[at], "numbers and durations")
+        # Times are integers so long that floats would not do: their sums are always exact.
+        if self.exact or any(map(is_time, kinds)):
+            return self._lower_exactly(*(exact_input(self, given, schema) for given in (self.input, self.weight)))
         value, weight = (number_input(self, given, schema) for given in (self.input, self.weight))
         count = count_of(value, weight)
-        if self.exact:
-            sums = (Part(ExactSumFn(2), (value, weight)), Part(ExactSumFn(), (weight, value)))
-            specials = (Part(SpecialsFn(), (value, weight)), Part(SpecialsFn(), (weight, value)))
-            return Lowered((count, *sums, *specials), _finish_weighted_exact, pa.float64())
         product = as_float(value, schema) * as_float(weight, schema)
         sums = (Part(FloatSumFn(), (product,)), Part(FloatSumFn(), (weight, value)))
         return Lowered((count, *sums, Part(SpecialsFn(), (product,))), _finish_weighted, pa.float64())
+
+    def _lower_exactly(self, value: ExactInput, weight: ExactInput) -> Lowered:
+        turns = ((value.expr, weight.expr), (weight.expr, value.expr))
+        sums = (Part(ExactSumFn(2), turns[0]), Part(ExactSumFn(), turns[1]))
+        parts = (count_of(*turns[0]), *sums, *(Part(SpecialsFn(), turn) for turn in turns))
+        if value.is_time:
+            return Lowered(parts, partial(_finish_weighted_span, self, value.kind), value.kind)
+        return Lowered(parts, partial(_finish_weighted_exact, value.unit), pa.float64())
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,11 +207,22 @@ def _finish_weighted(parts: Sequence[Accumulators]) -> pa.Array:
         return _weighted(floats(above[0]) / floats(below[0]), floats(below[0]) == 0, counts, any_special(specials))
 
 
-def _finish_weighted_exact(parts: Sequence[Accumulators]) -> pa.Array:
+def _finish_weighted_exact(unit: Fraction, parts: Sequence[Accumulators]) -> pa.Array:
     (counts,), above, below, *specials = parts
     special = any_special(*specials)
-    mean = ExactSums(int64s(counts), above, below).quotient(lambda ints, n, x, w: (x, w), ~special)
+    mean = ExactSums(int64s(counts), above, below).quotient(_ratio, ~special, unit)
     return _weighted(mean, np.isnan(mean), counts, special)
+
+
+def _finish_weighted_span(who: Combiner, kind: pa.DataType, parts: Sequence[Accumulators]) -> pa.Array:
+    (counts,), above, below, *specials = parts
+    missing = (int64s(counts) == 0) | (Digits.of(below).lengths == 0) | any_special(*specials)
+    sums = ExactSums(int64s(counts), above, below)
+    return spans(who, sums.whole(_ratio, ~missing), missing, kind)
+
+
+def _ratio(ints: Any, n: Any, above: Any, below: Any) -> tuple[Any, Any]:
+    return above, below
 
 
 def _weighted(mean: np.ndarray, weightless: np.ndarray, counts: pa.Array, special: np.ndarray) -> pa.Array:

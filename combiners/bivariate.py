@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from .algebra import Accumulators, Capability
-from .combiner import Combiner, Input, Lowered, Part
+from .combiner import Combiner, Input, Lowered, Part, input_type
 from .compensated import PowerSumFn, SquareSumsFn, pairs_of
 from .counting import count_of
 from .doubles import Doubles
 from .exact import ExactSumFn
 from .moments import any_special, divided, spread_bound, spread_of
-from .numeric import number_input
+from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .rational import ExactSums
 from .summing import SpecialsFn
 from .vectors import int64s
@@ -38,6 +40,17 @@ class _Spreads:
     both: Doubles
 
 
+class _Sums(ExactSums):
+    """Exact sums in the units of their columns."""
+
+    def __init__(
+        self, counts: np.ndarray, special: np.ndarray, unit_x: Fraction, unit_y: Fraction, sums: Sequence[Accumulators]
+    ) -> None:
+        super().__init__(counts, *sums)
+        self.special, self.unit_x, self.unit_y = special, unit_x, unit_y
+        self.wanted = (counts > 1) & ~special
+
+
 @dataclass(frozen=True, repr=False)
 class _Pairs(Combiner):
     x: Input
@@ -52,25 +65,35 @@ class _Pairs(Combiner):
         return 0.0 if self.exact else math.inf
 
     def lower(self, schema: pa.Schema) -> Lowered:
+        # Times are integers so long that floats would not do: their sums are always exact.
+        if self.exact or any(is_time(input_type(given, schema, self)) for given in (self.x, self.y)):
+            return self._lower_exactly(*(exact_input(self, given, schema) for given in (self.x, self.y)))
         x, y = (number_input(self, given, schema) for given in (self.x, self.y))
         count, turns = count_of(x, y), ((x, y), (y, x))
-        if self.exact:
-            specials = (Part(SpecialsFn(), turn) for turn in turns)
-            sums = (Part(ExactSumFn(), turn) for turn in turns)
-            squares = [Part(ExactSumFn(2), (first, first, second)) for first, second in turns] if self._squares else []
-            parts = (count, *specials, *sums, Part(ExactSumFn(2), (x, y)), *squares)
-            return Lowered(parts, self._finish_exactly, self._output)
         sums = (Part(SquareSumsFn(), turn) for turn in turns)
         return Lowered((count, *sums, Part(PowerSumFn((1, 1)), (x, y))), self._finish_fast, self._output)
 
+    def _lower_exactly(self, x: ExactInput, y: ExactInput) -> Lowered:
+        for given, read in ((self.x, x), (self.y, y)):
+            if self._in_units and read.is_time:
+                raise refuse_time(self, given, read.kind, self._in_units)
+        turns = ((x.expr, y.expr), (y.expr, x.expr))
+        specials = (Part(SpecialsFn(), turn) for turn in turns)
+        sums = (Part(ExactSumFn(), turn) for turn in turns)
+        squares = [Part(ExactSumFn(2), (first, first, second)) for first, second in turns] if self._squares else []
+        parts = (count_of(*turns[0]), *specials, *sums, Part(ExactSumFn(2), turns[0]), *squares)
+        return Lowered(parts, partial(self._finish_exactly, x.unit, y.unit), self._output)
+
     # Whether the exact form needs the sums of squares.
     _squares = True
+    # In words, the unit of a result that is none of a column's (empty: the result has no unit).
+    _in_units = ""
     _output = pa.float64()
 
-    def _finish_exactly(self, parts: Sequence[Accumulators]) -> pa.Array:
-        counts = int64s(parts[0][0])
+    def _finish_exactly(self, unit_x: Fraction, unit_y: Fraction, parts: Sequence[Accumulators]) -> pa.Array:
+        sums = _Sums(int64s(parts[0][0]), any_special(parts[1], parts[2]), unit_x, unit_y, parts[3:])
         with np.errstate(all="ignore"):
-            return self._exact(ExactSums(counts, *parts[3:]), counts, any_special(parts[1], parts[2]))
+            return self._exact(sums)
 
     def _finish_fast(self, parts: Sequence[Accumulators]) -> pa.Array:
         counts, outside = int64s(parts[0][0]), np.logical_or.reduce([int64s(part[-1]) > 0 for part in parts[1:]])
@@ -82,7 +105,7 @@ class _Pairs(Combiner):
             both = spread_of(counts, sum_x, sum_y, products, scale)
             return self._fast(_Spreads(counts, outside, sum_x, sum_y, x, y, both))
 
-    def _exact(self, sums: ExactSums, counts: np.ndarray, special: np.ndarray) -> pa.Array:
+    def _exact(self, sums: _Sums) -> pa.Array:
         raise NotImplementedError
 
     def _fast(self, spreads: _Spreads) -> pa.Array:
@@ -97,7 +120,8 @@ class Covariance(_Pairs):
     products, each of which adds up, `Covariance = (n Sxy - Sx Sy) / (n (n - 1))`. CANCELLATIVE: the sums are
     pairs of floats, and the covariance is within `tolerance(...)` of the exact one, besides the rounding of the
     result. Values above 2**440 in size count as infinite. With `exact=True` the result is the exact covariance of
-    what is left, correctly rounded; GROUP.
+    what is left, of any types of numbers, correctly rounded; GROUP. Timestamps and durations are refused: their
+    products have no type.
     Null in either column: the row is ignored. NaN and infinities give NaN and can be taken back; no rows, and one
     row in a sample, give null.
 
@@ -110,16 +134,17 @@ class Covariance(_Pairs):
     population: bool = field(default=False, kw_only=True)
 
     _squares = False
+    _in_units = "the product of a time and a number"
 
     def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
         return 0.0 if self.exact else spread_bound(magnitudes, count)
 
-    def _exact(self, sums: ExactSums, counts: np.ndarray, special: np.ndarray) -> pa.Array:
+    def _exact(self, sums: _Sums) -> pa.Array:
         def covariance(ints: Any, n: Any, x: Any, y: Any, products: Any) -> tuple[Any, Any]:
             return ints(n) * products - x * y, ints(n * (n if self.population else n - 1))
 
-        result = sums.quotient(covariance, (counts > 1) & ~special)
-        return self._known(np.where(counts == 1, 0.0, result), counts, special)
+        result = sums.quotient(covariance, sums.wanted, sums.unit_x * sums.unit_y)
+        return self._known(np.where(sums.counts == 1, 0.0, result), sums.counts, sums.special)
 
     def _fast(self, spreads: _Spreads) -> pa.Array:
         result = divided(spreads.both.nearest, spreads.counts, self.population)
@@ -136,8 +161,8 @@ class Correlation(_Pairs):
     Law: from the accumulators of `LinearRegression` and `Covariance`, each of which adds up, it is the covariance
     over the two standard deviations. CANCELLATIVE: the sums are pairs of floats; the result is off by as much as
     they are, over the two variances, so nothing is promised of values that nearly agree (`tolerance` is infinite).
-    Values above 2**440 in size count as infinite. With `exact=True` the sums are exact and the result is within one
-    unit in the last place; GROUP.
+    Values above 2**440 in size count as infinite. With `exact=True`, and of timestamps and durations in any case,
+    the sums are exact and the result is correctly rounded; GROUP.
     Null in either column: the row is ignored. NaN and infinities give NaN and can be taken back; no rows, one row,
     and a column whose values are all the same give null.
 
@@ -147,11 +172,9 @@ class Correlation(_Pairs):
     0.993399267799
     """
 
-    def _exact(self, sums: ExactSums, counts: np.ndarray, special: np.ndarray) -> pa.Array:
-        wanted = (counts > 1) & ~special
-        size = np.sqrt(sums.quotient(_determination, wanted))
-        slope = sums.quotient(_slope, wanted)
-        return self._known(np.copysign(size, slope), np.isnan(size), counts, special)
+    def _exact(self, sums: _Sums) -> pa.Array:
+        result = sums.over_root(_cosine, sums.wanted)
+        return self._known(result, np.isnan(result), sums.counts, sums.special)
 
     def _fast(self, spreads: _Spreads) -> pa.Array:
         x, y = spreads.x.nearest, spreads.y.nearest
@@ -171,7 +194,8 @@ class LinearRegression(_Pairs):
     `intercept = (Sy Sxx - Sx Sxy) / (n Sxx - Sx**2)`. CANCELLATIVE: the sums are pairs of floats; the results are
     off by as much as they are, over the variance of x, so nothing is promised of values that nearly agree
     (`tolerance` is infinite). Values above 2**440 in size count as infinite. With `exact=True` the sums are exact
-    and all three results are correctly rounded; GROUP.
+    and all three results are correctly rounded, for any types of numbers; GROUP. Timestamps and durations are
+    refused, as a slope per unit of time has no type: cast them.
     Null in either column: the row is ignored. NaN and infinities give NaN and can be taken back; with fewer than
     two different x there is no line, and the result is null; if all y are the same, r2 is 1, as in Spark.
 
@@ -181,13 +205,16 @@ class LinearRegression(_Pairs):
     [{'line': {'slope': 2.0, 'intercept': 1.0, 'r2': 1.0}}]
     """
 
+    _in_units = "a line with a slope per unit of time"
     _output = _LINE
 
-    def _exact(self, sums: ExactSums, counts: np.ndarray, special: np.ndarray) -> pa.Array:
-        wanted = (counts > 1) & ~special
-        slope, intercept, r2 = (sums.quotient(formula, wanted) for formula in (_slope, _intercept, _determination))
+    def _exact(self, sums: _Sums) -> pa.Array:
+        slope = sums.quotient(_slope, sums.wanted, sums.unit_y / sums.unit_x)
+        intercept = sums.quotient(_intercept, sums.wanted, sums.unit_y)
+        r2 = sums.quotient(_determination, sums.wanted)
         # Without a slope there is no spread of x; with one but no r2, none of y.
-        return self._known((slope, intercept, np.where(np.isnan(r2), 1.0, r2)), np.isnan(slope), counts, special)
+        columns = (slope, intercept, np.where(np.isnan(r2), 1.0, r2))
+        return self._known(columns, np.isnan(slope), sums.counts, sums.special)
 
     def _fast(self, spreads: _Spreads) -> pa.Array:
         slope = spreads.both / spreads.x
@@ -211,6 +238,10 @@ def _slope(ints: Any, n: Any, x: Any, y: Any, products: Any, squares: Any, other
 
 def _intercept(ints: Any, n: Any, x: Any, y: Any, products: Any, squares: Any, others: Any) -> tuple[Any, Any]:
     return y * squares - x * products, ints(n) * squares - x * x
+
+
+def _cosine(ints: Any, n: Any, x: Any, y: Any, products: Any, squares: Any, others: Any) -> tuple[Any, Any]:
+    return ints(n) * products - x * y, (ints(n) * squares - x * x) * (ints(n) * others - y * y)
 
 
 def _determination(ints: Any, n: Any, x: Any, y: Any, products: Any, squares: Any, others: Any) -> tuple[Any, Any]:

@@ -24,6 +24,7 @@ from .columns import Column
 from .doubles import two_product, two_sum
 from .groups import Groups
 from .narrow import BITS, sum_narrow
+from .pieces import exact_pieces, products
 from .vectors import int64s
 
 _HALF = np.int64(1) << (BITS - 1)
@@ -38,7 +39,8 @@ _UNITS = np.append(np.ldexp(1.0, np.arange(BITS * _LOWEST, 1024, BITS)), np.inf)
 class ExactSumFn(CombineFn):
     """Exact sums of the products of its first `arity` inputs (of one input as often, if it is alone).
 
-    Values that are not finite count as zero; further inputs only decide which rows count.
+    Values that are not finite count as zero, decimals as integers without their point, times in their units;
+    further inputs only decide which rows count.
     """
 
     arity: int = 1
@@ -49,9 +51,14 @@ class ExactSumFn(CombineFn):
         return (pa.field("low", pa.int16()), pa.field("digits", pa.list_(pa.int32())))
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
-        factors = [column.split_finite()[0] for column in columns[: self.arity]]
-        if len(factors) == 1:
-            factors *= self.arity
+        factors = [exact_pieces(column) for column in columns[: self.arity]]
+        sums = [self._add_products(groups, each, weights) for each in products(factors, self.arity)]
+        if len(sums) == 1:
+            return sums[0]
+        terms = tuple(pa.concat_arrays(parts) for parts in zip(*sums, strict=True))
+        return self.merge(Groups.repeated(groups.count, len(sums)), terms)
+
+    def _add_products(self, groups: Groups, factors: Sequence[np.ndarray], weights: Weights) -> Accumulators:
         if weights is None or bool(np.all(np.abs(weights) == 1)):
             blocks = sum_narrow(groups, factors, weights)
             if blocks is not None:

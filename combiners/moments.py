@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, OutOfRange
 from .algebra import Accumulators, Capability
 from .central import CentralMomentsFn
-from .combiner import Combiner, Input, Lowered, Part
+from .combiner import Combiner, Input, Lowered, Part, input_type
 from .compensated import LARGEST, PowerSumFn, SquareSumsFn, error_bound, pairs_of
 from .counting import count_of
 from .doubles import Doubles
 from .exact import ExactSumFn
-from .numeric import number_input
+from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .rational import ExactSums
 from .summing import SpecialsFn
 from .vectors import floats, int64s
@@ -51,18 +53,22 @@ class _Moments(Combiner):
         return self if self.exact else replace(self, retractable=False)
 
     def lower(self, schema: pa.Schema) -> Lowered:
-        expr = number_input(replace(self, retractable=True), self.input, schema)
+        who = replace(self, retractable=True)
         orders = range(3, self._order + 1)
-        if self.exact:
-            sums = [Part(ExactSumFn(order), (expr,)) for order in (1, 2, *orders)]
-            parts = (count_of(expr), Part(SpecialsFn(), (expr,)), *sums)
-            return Lowered(parts, self._finish_exact, pa.float64())
+        # Times are integers so long that floats would not do: their sums are always exact.
+        if self.exact or is_time(input_type(self.input, schema, who)):
+            given = exact_input(who, self.input, schema)
+            sums = [Part(ExactSumFn(order), (given.expr,)) for order in (1, 2, *orders)]
+            parts = (count_of(given.expr), Part(SpecialsFn(), (given.expr,)), *sums)
+            return self._exactly(parts, given)
+        expr = number_input(who, self.input, schema)
         if self.retractable:
             powers = [Part(PowerSumFn((order,)), (expr,)) for order in orders]
             return Lowered((count_of(expr), Part(SquareSumsFn(), (expr,)), *powers), self._finish_fast, pa.float64())
         return Lowered((Part(CentralMomentsFn(self._order), (expr,)),), self._finish_central, pa.float64())
 
-    def _finish_exact(self, parts: Sequence[Accumulators]) -> pa.Array:
+    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> Lowered:
+        """The exact form, for an input of this type."""
         raise NotImplementedError
 
     def _finish_fast(self, parts: Sequence[Accumulators]) -> pa.Array:
@@ -99,18 +105,36 @@ class _Spread(_Moments):
         with np.errstate(all="ignore"):
             return self._known(floats(parts[0][3]) / (n if self.population else n - 1.0), counts)
 
-    def _finish_exact(self, parts: Sequence[Accumulators]) -> pa.Array:
-        def variance(ints: Any, n: Any, x: Any, squares: Any) -> tuple[Any, Any]:
-            return ints(n) * squares - x * x, ints(n * (n if self.population else n - 1))
+    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> Lowered:
+        if not given.is_time:
+            return Lowered(parts, partial(self._finish_exact, given.unit**2), pa.float64())
+        if not self._root:
+            raise refuse_time(replace(self, retractable=True), self.input, given.kind, "the square of a time")
+        span = pa.duration(given.kind.unit)
+        return Lowered(parts, partial(self._finish_span, span), span)
 
+    def _finish_exact(self, unit: Fraction, parts: Sequence[Accumulators]) -> pa.Array:
         counts, special = int64s(parts[0][0]), any_special(parts[1])
-        result = ExactSums(counts, *parts[2:]).quotient(variance, (counts > 1) & ~special)
-        return self._known(np.where(special, np.nan, np.where(counts == 1, 0.0, result)), counts)
+        sums, wanted = ExactSums(counts, *parts[2:]), (counts > 1) & ~special
+        result = (sums.root if self._root else sums.quotient)(self._variance, wanted, unit)
+        result = np.where(special, np.nan, np.where(counts == 1, 0.0, np.fmax(result, 0.0)))
+        return pa.array(result, mask=self._unknown(counts), from_pandas=False)
+
+    def _finish_span(self, span: pa.DataType, parts: Sequence[Accumulators]) -> pa.Array:
+        counts = int64s(parts[0][0])
+        roots = ExactSums(counts, *parts[2:]).whole_root(self._variance, counts > 1)
+        return spans(self, roots, self._unknown(counts), span)
+
+    def _variance(self, ints: Any, n: Any, x: Any, squares: Any) -> tuple[Any, Any]:
+        return ints(n) * squares - x * x, ints(n * (n if self.population else n - 1))
+
+    def _unknown(self, counts: np.ndarray) -> np.ndarray:
+        return counts <= (0 if self.population else 1)
 
     def _known(self, variance: np.ndarray, counts: np.ndarray) -> pa.Array:
         result = np.maximum(variance, 0.0)
         result = np.sqrt(result) if self._root else result
-        return pa.array(result, mask=counts <= (0 if self.population else 1), from_pandas=False)
+        return pa.array(result, mask=self._unknown(counts), from_pandas=False)
 
 
 class Variance(_Spread):
@@ -119,9 +143,10 @@ class Variance(_Spread):
     Law: from the count n and the sums S1, S2 of the values and their squares, each of which adds up,
     `Variance = (n S2 - S1**2) / (n (n - 1))`. CANCELLATIVE: the sums are pairs of floats, and the variance is
     within `tolerance(...)` of the exact one, besides the rounding of the result; taking 1e9 back out of
-    {1e9, 1, 2, 3} leaves 1 to within 1e-4. Values above 2**440 in size count as infinite. With `exact=True` the
-    sums are exact, and the result is the exact variance of what is left, correctly rounded; GROUP. With
-    `retractable=False` the state is the count, the mean and the spread about it; MONOID.
+    {1e9, 1, 2, 3} leaves 1 to within 1e-4. Values above 2**440 in size count as infinite, and integers and
+    decimals are read as floats. With `exact=True` the sums are exact, and the result is the exact variance of what
+    is left, of any type of number, correctly rounded; GROUP. With `retractable=False` the state is the count, the
+    mean and the spread about it; MONOID. Timestamps and durations are refused: the square of a time has no type.
     Null is ignored; NaN and infinities give NaN and can be taken back; no values, and one value in a sample,
     give null.
 
@@ -135,7 +160,9 @@ class Variance(_Spread):
 class StdDev(_Spread):
     """The standard deviation, of a sample or, with `population=True`, of a population.
 
-    Law: `StdDev = sqrt(Variance)`; all else is as for `Variance`, with which it shares its accumulators.
+    Law: `StdDev = sqrt(Variance)`; all else is as for `Variance`, with which it shares its accumulators. With
+    `exact=True` it is the root of the exact variance, correctly rounded, also where the variance is no float. Of
+    timestamps and durations the sums are exact in any case, and it is a duration, rounded half up; GROUP.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [1, 3, 5, None]}), s=uc.StdDev("x")).to_pylist()
@@ -166,6 +193,9 @@ class _Shape(_Moments):
         with np.errstate(all="ignore"):
             spread, *higher = (floats(column) / counts for column in parts[0][3:])
             return self._known(self._shape(spread, *higher), counts, np.isnan(spread), spread == 0)
+
+    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> Lowered:
+        return Lowered(parts, self._finish_exact, pa.float64())
 
     def _finish_exact(self, parts: Sequence[Accumulators]) -> pa.Array:
         counts, special = int64s(parts[0][0]), any_special(parts[1])
@@ -198,8 +228,8 @@ class Skewness(_Shape):
     are those of `Variance`. CANCELLATIVE: the sums are pairs of floats, each within `error_bound(n, size, power)`
     of the exact one, and the result is off by as much as that is of the moments about the mean: `tolerance`
     promises nothing, since the values left may nearly agree. Values above 2**293 in size count as infinite. With
-    `exact=True` the sums are exact and the result is within one unit in the last place; GROUP. With
-    `retractable=False` the state is small and nothing can be taken back; MONOID.
+    `exact=True` the sums are exact and the result is correctly rounded; GROUP, and so it is of timestamps and
+    durations in any case. With `retractable=False` the state is small and nothing can be taken back; MONOID.
     Null is ignored; NaN and infinities give NaN and can be taken back; no values, and values that are all the
     same, give null.
 
@@ -218,15 +248,12 @@ class Skewness(_Shape):
         return central[0] / (spread * np.sqrt(spread))
 
     def _exact_shape(self, sums: ExactSums, wanted: np.ndarray) -> np.ndarray:
-        def central(ints: Any, n: Any, x: Any, squares: Any, cubes: Any) -> tuple[Any, Any]:
+        def shape(ints: Any, n: Any, x: Any, squares: Any, cubes: Any) -> tuple[Any, Any]:
+            spread = ints(n) * squares - x * x
             above = ints(n * n) * cubes - 3 * (ints(n) * x * squares) + 2 * (x * x * x)
-            return above, ints(n * n) * ints(n)
+            return above, spread * spread * spread
 
-        def squared(ints: Any, n: Any, x: Any, squares: Any, cubes: Any) -> tuple[Any, Any]:
-            above, spread = central(ints, n, x, squares, cubes)[0], ints(n) * squares - x * x
-            return above * above, spread * spread * spread
-
-        return np.copysign(np.sqrt(sums.quotient(squared, wanted)), sums.quotient(central, wanted))
+        return sums.over_root(shape, wanted)
 
 
 class Kurtosis(_Shape):
@@ -285,3 +312,11 @@ def divided(spread: np.ndarray, counts: np.ndarray, population: bool) -> np.ndar
 def any_special(*specials: Accumulators) -> np.ndarray:
     """Where NaN or an infinity is among the values."""
     return np.logical_or.reduce([int64s(column) > 0 for part in specials for column in part])
+
+
+def spans(who: Combiner, values: np.ndarray, missing: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Python integers as durations; raises where one does not fit."""
+    large = np.flatnonzero((abs(values) >= 2**63) & ~missing)
+    if len(large):
+        raise OutOfRange(f"{who!r} is {values[large[0]]}, outside {kind}: cast its input to a coarser unit")
+    return pa.array(np.where(missing, 0, values).astype(np.int64), mask=missing).cast(kind)

@@ -1,4 +1,4 @@
-"""Quotients of exact sums, rounded once.
+"""Quotients of exact sums and their square roots, rounded once.
 
 A formula in sums and counts is first worked out in pairs of floats with a bound on the error. Where the bound leaves no
 doubt how the quotient rounds, that is the result; only the groups in doubt (values that nearly cancel, ties) are worked
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -17,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from .algebra import Accumulators
-from .doubles import Doubles, two_sum
+from .doubles import Doubles, two_product, two_sum
 from .exact import Digits, exact_ints
 from .narrow import BITS
 from .segments import negate_lanes
 from .vectors import int64s
+from .wholes import Whole
 
 Formula: TypeAlias = Callable[..., tuple[Any, Any]]
 """A numerator and a denominator from the counts and the sums, made with +, - and *.
@@ -33,6 +35,12 @@ are not Python's), with the counts as plain integers, and with the sums.
 _EXACT_ZERO = -(1 << 30)
 _ROUNDING = 2.0**-99
 _BLOCK = 1 << 13
+_NO_HALVES = 2.0**51
+
+ONE = Fraction(1)
+
+_OnBalls: TypeAlias = "Callable[[Ball, Ball], tuple[np.ndarray, np.ndarray]]"
+_OnWholes: TypeAlias = "Callable[[Whole, Whole], np.ndarray]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +76,14 @@ class Ball:
         middle = Doubles(*two_sum(first, second)) + Doubles(*two_sum(third, fourth)) + fifth
         return cls.of(middle, np.abs(middle.high) * _ROUNDING, exponent)
 
+    @classmethod
+    def of_int(cls, value: int) -> Ball:
+        """One integer of any length, for all groups."""
+        up = max(abs(value).bit_length() - 106, 0)
+        high, low = (float(part) for part in divmod(value >> up, 1 << 53))
+        middle = Doubles(*two_sum(np.array([high * 2.0**53]), np.array([low])))
+        return cls.of(middle, np.abs(middle.high) * (_ROUNDING if up else 0.0), np.array([up]))
+
     def __neg__(self) -> Ball:
         return Ball(-self.middle, self.radius, self.exponent)
 
@@ -99,51 +115,45 @@ class Ball:
 
     def over(self, divisor: Ball) -> tuple[np.ndarray, np.ndarray]:
         """The quotients as floats, and where they are certainly the nearest ones."""
+        quotient, spread, known = self._over(divisor)
+        return _settled(quotient, spread, self.exponent - divisor.exponent, known)
+
+    def root_over(self, divisor: Ball) -> tuple[np.ndarray, np.ndarray]:
+        """The square roots of the quotients as floats, and where they are certainly the nearest ones."""
+        quotient, spread, known = self._over(divisor)
+        shift = self.exponent - divisor.exponent
+        odd = shift & 1
+        square, spread = Doubles(quotient.high * (1.0 + odd), quotient.low * (1.0 + odd)), spread * (1.0 + odd)
+        high = np.sqrt(square.high)
+        product, error = two_product(high, high)
+        low = ((square.high - product) - error + square.low) / (2.0 * high)
+        root = Doubles(*two_sum(high, low))
+        zero = (square.high == 0) & (spread == 0)
+        root = Doubles(np.where(zero, 0.0, root.high), np.where(zero, 0.0, root.low))
+        spread = np.where(zero, 0.0, spread / (2.0 * high) * 1.01 + _ROUNDING * high)
+        return _settled(root, spread, (shift - odd) >> 1, known & (zero | (square.high > 0)))
+
+    def over_root(self, divisor: Ball) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers over the square roots of the divisors, as floats, and where they are certainly the nearest."""
+        size, sure = (self * self).root_over(divisor)
+        return np.copysign(size, self.middle.high), sure
+
+    def _over(self, divisor: Ball) -> tuple[Doubles, np.ndarray, np.ndarray]:
+        """The quotients of the middles, how far off they may be, and where the divisor is known well enough."""
         quotient = self.middle / divisor.middle
         size = np.abs(divisor.middle.high)
         spread = (self.radius + np.abs(quotient.high) * (divisor.radius + _ROUNDING)) / size * 1.01
-        value, other = quotient.high + (quotient.low - spread), quotient.high + (quotient.low + spread)
-        shift = np.clip(self.exponent - divisor.exponent, -3000, 3000).astype(np.int32)
-        apart = (value != other) | (divisor.radius * 4 > size)
-        subnormal = (value != 0) & (np.abs(np.frexp(value)[1] + shift) > 1000)
-        return np.ldexp(value, shift) + 0.0, ~(apart | subnormal)
+        return quotient, spread, ~(divisor.radius * 4 > size)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Whole:
-    """Python integers in units of 2**scale."""
-
-    values: np.ndarray
-    scale: int
-
-    @classmethod
-    def of_ints(cls, values: np.ndarray) -> Whole:
-        """Plain integers."""
-        return cls(values, 0)
-
-    def __add__(self, other: Whole) -> Whole:
-        scale = min(self.scale, other.scale)
-        return Whole(self._at(scale) + other._at(scale), scale)
-
-    def __sub__(self, other: Whole) -> Whole:
-        scale = min(self.scale, other.scale)
-        return Whole(self._at(scale) - other._at(scale), scale)
-
-    def __mul__(self, other: Whole) -> Whole:
-        return Whole(self.values * other.values, self.scale + other.scale)
-
-    def __rmul__(self, factor: int) -> Whole:
-        return Whole(self.values * factor, self.scale)
-
-    def _at(self, scale: int) -> np.ndarray:
-        return self.values * (1 << (self.scale - scale))
-
-    def over(self, divisor: Whole) -> np.ndarray:
-        """The quotients, each the nearest float; NaN where the divisor is zero."""
-        shift = self.scale - divisor.scale
-        up, down = 1 << max(shift, 0), 1 << max(-shift, 0)
-        # Python's integers have no columnar form; only the groups in doubt come here.
-        return np.array([_nearest(a * up, b * down) for a, b in zip(self.values, divisor.values, strict=True)])
+def _settled(
+    number: Doubles, spread: np.ndarray, exponent: np.ndarray, known: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers times 2**exponent as floats, and where all that lies within the spread of a number rounds to the same."""
+    value, other = number.high + (number.low - spread), number.high + (number.low + spread)
+    shift = np.clip(exponent, -3000, 3000).astype(np.int32)
+    subnormal = (value != 0) & (np.abs(np.frexp(value)[1] + shift) > 1000)
+    return np.ldexp(value, shift) + 0.0, (value == other) & known & ~subnormal
 
 
 class ExactSums:
@@ -157,37 +167,77 @@ class ExactSums:
     def _digits(self) -> list[tuple[list[np.ndarray], np.ndarray]]:
         return [_top_digits(total) for total in self.sums]
 
-    def quotient(self, formula: Formula, wanted: np.ndarray) -> np.ndarray:
-        """The formula's value in each wanted group, correctly rounded; NaN where it divides by zero."""
+    def quotient(self, formula: Formula, wanted: np.ndarray, unit: Fraction = ONE) -> np.ndarray:
+        """The formula's value in each wanted group, times `unit`, correctly rounded; NaN where it divides by zero."""
+        result, doubt = self._near(formula, wanted, unit, Ball.over)
+        result[doubt] = Whole.over(*self._whole(formula, doubt, unit))
+        return result
+
+    def root(self, formula: Formula, wanted: np.ndarray, unit: Fraction = ONE) -> np.ndarray:
+        """The square root of the formula's value times `unit`, correctly rounded; NaN where there is none."""
+        result, doubt = self._near(formula, wanted, unit, Ball.root_over)
+        result[doubt] = Whole.root_over(*self._whole(formula, doubt, unit))
+        return result
+
+    def over_root(self, formula: Formula, wanted: np.ndarray) -> np.ndarray:
+        """The formula's numerator over the square root of its denominator, correctly rounded; NaN where it is zero."""
+        result, doubt = self._near(formula, wanted, ONE, Ball.over_root)
+        result[doubt] = Whole.over_root(*self._whole(formula, doubt, ONE))
+        return result
+
+    def whole(self, formula: Formula, wanted: np.ndarray) -> np.ndarray:
+        """The formula's value as a Python integer, halves away from zero; 0 where it divides by zero."""
+        return self._rounded(formula, wanted, Ball.over, Whole.whole)
+
+    def whole_root(self, formula: Formula, wanted: np.ndarray) -> np.ndarray:
+        """The square root of the formula's value as a Python integer, halves up; 0 where there is none."""
+        return self._rounded(formula, wanted, Ball.root_over, Whole.whole_root)
+
+    def _rounded(self, formula: Formula, wanted: np.ndarray, ball: _OnBalls, whole: _OnWholes) -> np.ndarray:
+        near, doubt = self._near(formula, wanted, ONE, ball)
+        # Next to a half, and where floats have no halves, the nearest float does not tell the nearest integer.
+        size = np.abs(near)
+        doubt |= wanted & ~((np.abs(size - np.floor(size) - 0.5) > 2.0 * np.spacing(size)) & (size < _NO_HALVES))
+        settled = wanted & ~doubt
+        result = np.zeros(len(near), dtype=object)
+        result[settled] = np.rint(near[settled]).astype(np.int64)
+        result[doubt] = whole(*self._whole(formula, doubt, ONE))
+        return result
+
+    def _near(
+        self, formula: Formula, wanted: np.ndarray, unit: Fraction, finish: _OnBalls
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The results of pairs of floats, and the wanted groups in which they leave a doubt."""
         result, sure = np.zeros(len(self.counts)), np.zeros(len(self.counts), np.bool_)
         for start in range(0, len(self.counts) if self.counts.max(initial=0) < 2**31 else 0, _BLOCK):
             part = slice(start, start + _BLOCK)
             with np.errstate(all="ignore"):
                 balls = [Ball.of_digits([d[part] for d in digits], at[part]) for digits, at in self._digits]
-                above, below = formula(Ball.of_ints, self.counts[part], *balls)
-                result[part], sure[part] = above.over(below)
-        doubt = np.flatnonzero(wanted & ~sure)
-        if len(doubt):
-            places = pa.array(doubt)
-            wholes = [_whole(tuple(column.take(places) for column in total)) for total in self.sums]
-            above, below = formula(Whole.of_ints, self.counts[doubt].astype(object), *wholes)
-            result[doubt] = above.over(below)
-        return result
+                above, below = _times(formula(Ball.of_ints, self.counts[part], *balls), unit, Ball.of_int)
+                result[part], sure[part] = finish(above, below)
+        return result, wanted & ~sure
+
+    def _whole(self, formula: Formula, chosen: np.ndarray, unit: Fraction) -> tuple[Whole, Whole]:
+        """The numerators and denominators of some groups in Python's integers."""
+        if not chosen.any():
+            return Whole.of_ints(np.empty(0, dtype=object)), Whole.of_ints(np.empty(0, dtype=object))
+        places = pa.array(np.flatnonzero(chosen))
+        wholes = [_whole(tuple(column.take(places) for column in total)) for total in self.sums]
+        return _times(formula(Whole.of_ints, self.counts[chosen].astype(object), *wholes), unit, Whole.of_int)
+
+
+def _times(quotient: tuple[Any, Any], unit: Fraction, of_int: Callable[[int], Any]) -> tuple[Any, Any]:
+    """A quotient times a unit."""
+    if unit == 1:
+        return quotient
+    above, below = quotient
+    return above * of_int(unit.numerator), below * of_int(unit.denominator)
 
 
 def _two_to(exponent: np.ndarray) -> np.ndarray:
     """Powers of two that are normal floats."""
     power: np.ndarray = ((exponent + 1023) << 52).view(np.float64)
     return power
-
-
-def _nearest(a: int, b: int) -> float:
-    if b == 0:
-        return float("nan")
-    try:
-        return a / b
-    except OverflowError:
-        return float("inf") if (a < 0) == (b < 0) else float("-inf")
 
 
 def _top_digits(total: Accumulators) -> tuple[list[np.ndarray], np.ndarray]:

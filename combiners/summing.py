@@ -68,7 +68,7 @@ class SpecialsFn(VectorFn):
         return tuple(pa.field(name, pa.int64()) for name in ("nan", "inf", "minus_inf"))
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
-        _, special = columns[0].split_finite()
+        special = columns[0].split_finite()[1] if pa.types.is_floating(columns[0].type) else None
         if special is None:
             return tuple(pa.array(np.zeros(groups.count, np.int64)) for _ in range(3))
         values = columns[0].values[special]
