@@ -57,7 +57,7 @@ class Rows:
 def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows:
     """The rows with a usable time; bad rows are counted."""
     times, valid = time_column(flat(table[grouping.time]))
-    if processing_time > MIN_TIME:
+    if processing_time > MIN_TIME and grouping.max_future is not None:
         valid = valid & (times <= min(processing_time + int(grouping.max_future), MAX_TIME))
     bad = len(valid) - int(np.count_nonzero(valid))
     places = np.arange(len(valid))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -60,7 +60,7 @@ class Grouping:
     allow_finish
         Accept a trigger that can finish and so lose later rows.
     max_future
-        How far ahead of processing time a row's time may lie; beyond it the row is a bad row.
+        How far ahead of processing time a row's time may lie; beyond it the row is a bad row. None: no matter how far.
     bounded
         Whether the input ends, so that the watermark reaches the end of time.
 
@@ -87,7 +87,7 @@ class Grouping:
     granularity: str = "bundle"
     timestamp: str = "end_of_window"
     allow_finish: bool = False
-    max_future: Span | Any = field(default_factory=lambda: span("1 day"))
+    max_future: Span | Any | None = field(default_factory=lambda: span("1 day"))
     bounded: bool = True
 
     def __post_init__(self) -> None:
@@ -99,8 +99,8 @@ class Grouping:
         if not isinstance(self.by, str | Iterable):
             raise InvalidArgument(f"by= takes the name of a column or several, not {self.by!r}")
         keys = (self.by,) if isinstance(self.by, str) else tuple(self.by)
-        changes = {"trigger": trigger, "by": keys, "allowed_lateness": span(self.allowed_lateness)}
-        changes["max_future"] = span(self.max_future)
+        changes: dict[str, Any] = {"trigger": trigger, "by": keys, "allowed_lateness": span(self.allowed_lateness)}
+        changes["max_future"] = None if self.max_future is None else span(self.max_future)
         changes["combiners"] = dict(self.combiners)
         for name, value in changes.items():
             object.__setattr__(self, name, value)
@@ -150,6 +150,10 @@ class Grouping:
         """Whether what was emitted must be remembered."""
         return self.retracting or self.only_updated
 
+    def with_mode(self, mode: str) -> Grouping:
+        """The same in another mode."""
+        return replace(self, mode=mode)
+
     def plan(self, schema: pa.Schema) -> Plan:
         """The combiners over this schema; raises if the input does not fit or cannot be taken back."""
         for name in (*self.by, *([] if self.diff is None else [self.diff])):
@@ -189,11 +193,13 @@ class Grouping:
                 "(diff=) fall apart: use mode='retracting'"
             )
         if self.mode == "discarding":
-            for name, lowered in plan.lowered.items():
-                if lowered.capability is not Capability.GROUP or not all(p.fn.vector for p in lowered.parts):
-                    raise NotRetractable(
-                        f"{name}= has no differences to show in mode={self.mode!r} on a changelog: use 'retracting'"
-                    )
+            self.check_differences(plan, f"in mode={self.mode!r} on a changelog")
+
+    def check_differences(self, plan: Plan, why: str) -> None:
+        """Raise for a combiner whose panes, each of its own rows, do not add up to the pane of all rows."""
+        for name, lowered in plan.lowered.items():
+            if lowered.capability is not Capability.GROUP or not all(p.fn.vector for p in lowered.parts):
+                raise NotRetractable(f"{name}= has no differences to show {why}: use mode='retracting'")
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

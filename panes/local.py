@@ -19,7 +19,8 @@ from .live import MAX_TIME, MIN_TIME
 from .operator import Operator
 from .running import next_timer
 from .script import Clock, Elements, Entry, Watermark, check_script, instant, reports, tables_of
-from .state import Counts, OperatorState
+from .stages import Asked, check_followed, settled
+from .state import OperatorState
 from .watermarks import Watermarks
 
 _COUNTS = b"uncombine.counts"
@@ -49,7 +50,7 @@ def run(
     window, time, **options
         As for `Grouping`: trigger=, mode=, by=, diff=, allowed_lateness=, on_time=, closing=, only_updated=,
         eager_retractions=, late=, granularity=, timestamp=, allow_finish=, max_future=. Every other name is a result,
-        and its value a combiner.
+        and its value a combiner. The mode is "accumulating" if not given, and "retracting" with diff=.
     watermark
         "each_batch": for each bundle the watermark runs from the beginning to the end of time.
     idle_after
@@ -79,6 +80,8 @@ def run(
 class Stage:
     """One grouping of a pipeline, with its options as for `run`; `then` is what to make of its panes for the next.
 
+    What is left open of it is settled by its place in the pipeline (see `pipeline`); `grouping` is the stage alone.
+
     >>> import uncombine as uc
     >>> Stage = uc.local.Stage
     >>> Stage(uc.Sessions("1 minute"), by="user", n=uc.Count()).grouping.by
@@ -89,7 +92,8 @@ class Stage:
         combiners = {name: value for name, value in options.items() if isinstance(value, Combiner)}
         settings = {name: value for name, value in options.items() if name not in combiners}
         require_options(settings, [*_OPTIONS, "time"], "a stage")
-        self.grouping = Grouping(combiners, window, **settings)
+        self.asked = Asked(combiners, window, settings)
+        self.grouping = settled([self.asked])[0]
         self.then = then
 
 
@@ -112,22 +116,24 @@ def pipeline(
 ) -> pa.Table:
     """The panes of the last of several stages, each grouping the panes of the one before.
 
-    A stage's panes go to the next as rows with their event time in `event_time` and their weight in `diff`, with the
-    output watermark of the stage behind them. `Stage(then=f)` puts the rows through a function of Arrow tables.
+    A stage's panes go to the next as rows, with the output watermark of the stage behind them. `Stage(then=f)` puts the
+    rows through a function of Arrow tables. What a stage leaves open is settled as in a flow on Spark: it reads the
+    time in `event_time` and, where the stage before it retracts, the weight in `diff`; its `allowed_lateness` is that
+    of the stage before; it retracts if a window of it can be shown more than once and another stage follows.
 
     >>> import uncombine as uc
     >>> script = [uc.Elements([{"ts": 0, "u": "a"}, {"ts": 1, "u": "a"}, {"ts": 2, "u": "b"}]), uc.Watermark(None)]
-    >>> per_user = uc.local.Stage(uc.Fixed("1 minute"), by="u", mode="retracting", n=uc.Count())
-    >>> options = {"time": "event_time", "diff": "diff", "mode": "retracting"}
-    >>> sizes = uc.local.Stage(uc.Fixed("1 minute"), **options, most=uc.Max("n"))
+    >>> per_user = uc.local.Stage(uc.Fixed("1 minute"), by="u", n=uc.Count())
+    >>> sizes = uc.local.Stage(uc.Fixed("1 minute"), most=uc.Max("n"))
     >>> uc.local.pipeline([per_user, sizes], script).select(["most", "diff"]).to_pylist()
     [{'most': 2, 'diff': 1}]
     """
     if watermark not in (None, "each_batch"):
         raise InvalidArgument(f"watermark= is {watermark!r}, and it must be None or 'each_batch'")
+    if not stages:
+        raise InvalidArgument("a pipeline needs at least one stage, such as Stage(Fixed('1 minute'), n=Count())")
     entries = check_script(script)
-    first = stages[0].grouping
-    tables = tables_of(entries, first.time, schema)
+    tables = tables_of(entries, stages[0].grouping.time, schema)
     known = schema or next((t.schema for t in tables if t is not None and t.num_columns), None)
     if known is None:
         raise UnknownColumn("the script has no rows to tell the columns from: give schema=")
@@ -140,16 +146,19 @@ class _Run:
     def __init__(self, stages: Sequence[Stage], schema: pa.Schema, each_batch: bool, idle_after: int | None) -> None:
         self.each_batch = each_batch
         self.stages: list[tuple[Stage, _Running]] = []
-        for stage in stages:
-            stage.grouping.check_trigger(each_batch)
-            operator = Operator(stage.grouping, schema)
-            percents = percentiles(stage.grouping.asked)
-            marks = Watermarks(idle_after=idle_after)
-            self.stages.append((stage, _Running(operator, operator.initial(), marks, percents)))
+        groupings = settled([stage.asked for stage in stages], each_batch=each_batch)
+        for stage, grouping in zip(stages, groupings, strict=True):
+            grouping.check_trigger(each_batch)
+            operator = Operator(grouping, schema)
+            if grouping is not groupings[-1]:
+                check_followed(grouping, schema, each_batch)
+            # The stage before a stage is its one source, which says how far it is in every step.
+            marks = Watermarks(idle_after=None if self.stages else idle_after)
+            self.stages.append((stage, _Running(operator, operator.initial(), marks, percentiles(grouping.asked))))
             schema = _passed_on(stage, operator.output_schema.empty_table()).schema
         self.now = MIN_TIME
         self.out: list[pa.Table] = []
-        self.late: list[pa.Table] = []
+        self.late: list[list[pa.Table]] = [[] for _ in stages]
         self.output_watermarks: list[int] = []
         self.dropped: list[tuple[int, int]] = []
 
@@ -195,8 +204,8 @@ class _Run:
                 running.state, rows, marks.least, self.now, marks.percentiles(running.percents), batch
             )
             running.state = stepped.state
+            self.late[i].append(stepped.late_rows)
             if i == 0:
-                self.late.append(stepped.late_rows)
                 self.dropped += [(step, int(place)) for place in stepped.dropped_places]
             if i + 1 < len(self.stages):
                 rows = _passed_on(stage, stepped.panes)
@@ -207,34 +216,36 @@ class _Run:
 
     def _result(self) -> pa.Table:
         schema = self.stages[-1][1].operator.output_schema.append(pa.field("step", pa.int64()))
-        counts = Counts()
-        for _, running in self.stages:
-            counts += running.state.counts
-        held = sum(len(running.state.windows) for _, running in self.stages)
-        late = pa.concat_tables([self.stages[0][1].operator.schema.empty_table(), *self.late])
+        states = [running.state for _, running in self.stages]
         metadata = {
             _DROPPED: json.dumps(self.dropped).encode(),
-            _COUNTS: json.dumps({**asdict(counts), "held": held}).encode(),
+            _COUNTS: json.dumps([{**asdict(state.counts), "held": len(state.windows)} for state in states]).encode(),
             _WATERMARKS: json.dumps(self.output_watermarks).encode(),
         }
-        if late.num_rows:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, late.schema) as writer:
-                writer.write_table(late)
-            metadata[b"uncombine.late_rows"] = sink.getvalue().to_pybytes()
+        for number, ((_, running), tables) in enumerate(zip(self.stages, self.late, strict=True), 1):
+            late = pa.concat_tables([running.operator.schema.empty_table(), *tables])
+            if late.num_rows:
+                sink = pa.BufferOutputStream()
+                with pa.ipc.new_stream(sink, late.schema) as writer:
+                    writer.write_table(late)
+                metadata[_late_of(number)] = sink.getvalue().to_pybytes()
         return pa.concat_tables([schema.empty_table(), *self.out]).replace_schema_metadata(metadata)
 
 
-def counts(result: pa.Table) -> dict[str, int]:
+def counts(result: pa.Table, stage: int | None = None) -> dict[str, int]:
     """How many rows gave no result, by the reason, and how many windows are held at the end.
+
+    Of one stage of a pipeline, counted from 1, or of all together.
 
     >>> import uncombine as uc
     >>> script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Watermark("1970-01-02")]
     >>> uc.local.counts(uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()))
     {'dropped': 0, 'finished': 0, 'unassigned': 0, 'bad': 0, 'held': 0}
     """
-    found: dict[str, int] = json.loads(_metadata(result)[_COUNTS])
-    return found
+    found: list[dict[str, int]] = json.loads(_metadata(result)[_COUNTS])
+    if stage is not None:
+        return found[_place(stage, len(found))]
+    return {name: sum(of_stage[name] for of_stage in found) for name in found[0]}
 
 
 def dropped(result: pa.Table) -> int:
@@ -271,8 +282,10 @@ def output_watermarks(result: pa.Table) -> list[int]:
     return found
 
 
-def late_rows(result: pa.Table) -> pa.Table | None:
-    """The rows beyond the horizon that `late="emit"` gave back, or None if there were none.
+def late_rows(result: pa.Table, stage: int = 1) -> pa.Table | None:
+    """The rows of a stage that came after their window's expiry and that `late="emit"` gave back, or None.
+
+    Stages are counted from 1; the rows of a later one are panes of the stage before it.
 
     >>> import uncombine as uc
     >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
@@ -280,8 +293,20 @@ def late_rows(result: pa.Table) -> pa.Table | None:
     >>> uc.local.late_rows(result)["x"].to_pylist()
     [1]
     """
-    stored = _metadata(result).get(b"uncombine.late_rows")
+    metadata = _metadata(result)
+    _place(stage, len(json.loads(metadata[_COUNTS])))
+    stored = metadata.get(_late_of(stage))
     return None if stored is None else pa.ipc.open_stream(stored).read_all()
+
+
+def _late_of(stage: int) -> bytes:
+    return f"uncombine.late_rows.{stage}".encode()
+
+
+def _place(stage: int, stages: int) -> int:
+    if isinstance(stage, bool) or not isinstance(stage, int) or not 1 <= stage <= stages:
+        raise InvalidArgument(f"stage= is {stage!r}, and the stages of this run are counted from 1 to {stages}")
+    return stage - 1
 
 
 def _metadata(result: pa.Table) -> dict[bytes, bytes]:

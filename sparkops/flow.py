@@ -13,6 +13,7 @@ from ..combiners import Combiner
 from ..combiners.expressions import Expr
 from ..errors import InvalidArgument, TypeMismatch, require_column, require_options
 from ..panes import Grouping, Operator
+from ..panes.stages import Asked, check_followed, settled
 from ..panes.strategies import IngressTime, Strategy, strategy_of
 from ..triggers import Trigger, uses_processing_time
 from ..windows import Window
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
 
-FAR = "200000 days"
-"""Panes of a later stage may well lie ahead of the clock: the end of a window is where it is."""
-
 
 @dataclass(frozen=True)
 class Stage:
@@ -35,6 +33,8 @@ class Stage:
 
     transforms: tuple[Transform, ...]
     grouping: Grouping
+    asked: Asked
+    """What the user said of the grouping; what is left open is settled anew when another grouping follows."""
 
 
 def flow(
@@ -180,6 +180,12 @@ class Flow:
                 schema = schema.append(pa.field(LATE, late_type(before)))
         return self._after(self.transforms, schema)
 
+    @property
+    def _input(self) -> pa.Schema:
+        """The columns that come to the last grouping."""
+        last = self.stages[-1]
+        return replace(self, stages=self.stages[:-1], transforms=last.transforms).schema
+
     def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
         return applied(transforms, schema.empty_table()).schema
 
@@ -217,11 +223,13 @@ class Flow:
 
         Options are those of `Grouping`: allowed_lateness=, on_time=, closing=, only_updated=, eager_retractions=,
         late=, granularity=, timestamp=, allow_finish=, max_future=. In a later stage event time is `event_time`, and
-        panes that are taken back are taken back there, unless time= and diff= say otherwise. The mode is "retracting"
-        if not given where the rows can be taken back, and else "accumulating".
+        what the stage before it retracts is retracted there too, unless time= and diff= name other columns; its
+        allowed_lateness is that of the stage before if not given. A mode that is not given is "retracting" where rows
+        can be retracted, or where another grouping follows and a window can be shown more than once; else it is
+        "accumulating".
         """
         require_options(options, OPTIONS, "window()")
-        return Windowed(self, {"window": window, "trigger": trigger, "mode": mode, **options})
+        return Windowed(self, window, {"trigger": trigger, "mode": mode, **options})
 
     @property
     def df(self) -> DataFrame:
@@ -248,6 +256,7 @@ class Windowed:
     """
 
     flow: Flow
+    window: Window
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def combine(self, by: str | Sequence[str] = (), **combiners: Combiner) -> Flow:
@@ -255,27 +264,19 @@ class Windowed:
         flow = self.flow
         settings = flow.settings
         streamed = flow.source.streaming or settings.replay
-        options = dict(self.options)
-        if flow.stages:
-            before = flow.stages[-1].grouping
-            if before.late == "emit":
-                raise InvalidArgument("late='emit' gives rows that nothing can be done with: use it in the last stage")
-            options.setdefault("time", "event_time")
-            options.setdefault("max_future", FAR)
-            if before.retracting or before.changelog:
-                options.setdefault("diff", "diff")
-        else:
-            options.setdefault("time", settings.time)
-            options.setdefault("diff", settings.diff)
-        if options["mode"] is None:
-            options["mode"] = "accumulating" if options.get("diff") is None else "retracting"
+        if flow.stages and flow.stages[-1].grouping.late == "emit":
+            raise InvalidArgument("late='emit' gives rows that nothing can be done with: use it in the last stage")
         bounded = not flow.source.streaming and not (settings.replay and not settings.close_at_end)
-        grouping = Grouping(combiners=combiners, by=by, bounded=bounded, **options)
+        asked = [*(stage.asked for stage in flow.stages), Asked(combiners, self.window, {"by": by, **self.options})]
+        *before, grouping = settled(asked, settings.time, settings.diff, bounded)
         if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
             raise InvalidArgument(
                 f"{LATE!r} is the column of late rows under late='emit': name the key or result otherwise"
             )
         Operator(grouping, flow.schema)
+        if before:
+            check_followed(before[-1], flow._input)
         if streamed and settings.processing_time is None and uses_processing_time(grouping.asked) and settings.replay:
             raise InvalidArgument("a trigger with processing time needs processing_time= in a replay")
-        return replace(flow, stages=(*flow.stages, Stage(flow.transforms, grouping)), transforms=())
+        stages = [replace(stage, grouping=settled) for stage, settled in zip(flow.stages, before, strict=True)]
+        return replace(flow, stages=(*stages, Stage(flow.transforms, grouping, asked[-1])), transforms=())

@@ -176,7 +176,8 @@ class LiftLive:
             if isinstance(strategy, IngressTime):
                 rows = with_time(rows, self.grouping.time, at)
             times, valid = time_column(flat(rows[self.time]))
-            valid &= times <= at + np.minimum(int(self.grouping.max_future), MAX_TIME - np.maximum(at, 0))
+            if (ahead := self.grouping.max_future) is not None:
+                valid &= times <= at + np.minimum(int(ahead), MAX_TIME - np.maximum(at, 0))
             marks = strategy.marks(rows, np.where(valid, times, MIN_TIME), at)
             if isinstance(strategy, Punctuated):  # a row that says nothing else is no row of the grouping's
                 said = np.asarray(rows[strategy.column].is_valid()) & np.asarray(rows[self.time].is_null())

@@ -2,6 +2,9 @@
 
 from .check import can_fire_on_global as can_fire_on_global
 from .check import check_trigger as check_trigger
+from .check import fires_ever as fires_ever
+from .check import fires_once as fires_once
+from .check import fires_only_at_the_end as fires_only_at_the_end
 from .check import may_finish as may_finish
 from .check import percentiles as percentiles
 from .check import uses_processing_time as uses_processing_time

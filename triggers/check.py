@@ -44,6 +44,24 @@ def fires_ever(trigger: Trigger) -> bool:
     return True
 
 
+def fires_once(trigger: Trigger) -> bool:
+    """Whether the trigger is surely finished once it has fired, in a window that does not merge."""
+    match trigger:
+        case Always() | UserTrigger():
+            return False
+        case AfterWatermark(early=early, late=late):
+            return late is None and (early is None or not fires_ever(early))
+        case FirstOf() | AllOf():
+            return all(fires_once(child) for child in trigger.children)
+        case SequenceOf():
+            return len(trigger.children) == 1 and fires_once(trigger.children[0])
+        case Repeatedly(child=child) | RepeatUntil(child=child):
+            return not fires_ever(child)
+        case RepeatCount(n=n):
+            return n == 1
+    return True
+
+
 def fires_only_at_the_end(trigger: Trigger) -> bool:
     """Whether nothing can make the trigger fire before the watermark passes the end of the window."""
     match trigger:

@@ -811,7 +811,26 @@ def test_rule_41_diffs_leave_the_accumulating_result(window: Any) -> None:
     assert {value: n for value, n in left.items() if n} == expected
 
 
+def test_rule_42_the_chain_settles_what_a_grouping_leaves_open() -> None:
+    script = [add((0, 1), (1, 2, "b")), mark(60), add((2, 4)), mark(10**6)]
+    options: dict[str, Any] = {"window": uc.Fixed("1 minute"), "trigger": REPEATED}
+    first = uc.local.Stage(**options, allowed_lateness="1 hour", by="k", sum=uc.Sum("x"))
+    result = uc.local.pipeline([first, uc.local.Stage(**options, sum=uc.Sum("sum"))], script)
+    assert sum(row[2] * row[3] for row in shown(result)) == shown(result)[-1][2] == 7
+
+
+def test_rule_43_panes_that_would_count_rows_twice_are_refused() -> None:
+    options: dict[str, Any] = {"window": uc.Fixed("1 minute"), "trigger": REPEATED, "allowed_lateness": "1 hour"}
+    second = uc.local.Stage(uc.Fixed("1 minute"), n=uc.Count())
+    first = uc.local.Stage(**options, mode="accumulating", n=uc.Count())
+    with pytest.raises(InvalidArgument, match="use mode='retracting'"):
+        uc.local.pipeline([first, second], [add((0, 1))])
+    first = uc.local.Stage(**options, mode="discarding", best=uc.Max("x"))
+    with pytest.raises(NotRetractable, match="best= has no differences to show"):
+        uc.local.pipeline([first, second], [add((0, 1))])
+
+
 def test_every_rule_has_a_test() -> None:
     named = {int(name.split("_")[2]) for name in globals() if name.startswith("test_rule_")}
-    assert named == set(range(1, 42))
+    assert named == set(range(1, 44))
     assert MIN_TIME < 0 < MAX_TIME

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from bounded import bounded_flow, cut
 from pyspark.sql import DataFrame, SparkSession
 from streams import (
     MARK,
@@ -28,7 +29,6 @@ from streams import (
 )
 
 import uncombine as uc
-from uncombine.sparkops.flow import FAR
 
 SECOND = 1_000_000
 MARKED = uc.Punctuated(MARK, source=ORIGIN)
@@ -109,10 +109,9 @@ def check(entries: list[Any], panes: pa.Table) -> None:
 
 
 def locally(entries: list[Any]) -> pa.Table:
-    again: dict[str, Any] = {"by": "long", "time": "event_time", "diff": "diff", "max_future": FAR}
     stages = [
         uc.local.Stage(uc.Sessions("20 seconds"), then=lengths, by="k", **FIRST, **SESSIONS),
-        uc.local.Stage(uc.Fixed("2 minutes"), **again, **SECOND_STAGE, **LENGTHS),
+        uc.local.Stage(uc.Fixed("2 minutes"), by="long", **SECOND_STAGE, **LENGTHS),
     ]
     return uc.local.pipeline(stages, entries, schema=SCHEMA)
 
@@ -140,3 +139,22 @@ def test_two_stages_in_a_query(spark: SparkSession, tmp_path: Path, monkeypatch:
 
 def streamed(df: DataFrame) -> Any:
     return flow(uc.flow(df, "ts", MARKED, processing_time=NOW, shards=1))
+
+
+@pytest.mark.parametrize("window", [uc.Global(), uc.Fixed("30 days"), uc.Calendar("month")], ids=repr)
+def test_panes_of_a_stage_may_lie_in_the_future(window: uc.Window) -> None:
+    def totals(source: Any, trigger: uc.Trigger | None = None) -> Any:
+        per_key = source.window(window, trigger).combine(by="k", total=uc.Sum("v"))
+        return per_key.window(uc.Fixed("60 days"), trigger).combine(total=uc.Sum("total"))
+
+    entries = script(3)
+    batches = punctuated(entries, SCHEMA)
+    rows = pa.concat_tables([entry.rows for entry in entries if isinstance(entry, uc.Elements)])
+    want = [{"total": pc.sum(rows["v"]).as_py(), "diff_sum": 1}]
+    batch = totals(bounded_flow(cut(rows, 3, 1), "ts")).map(lambda panes: panes).df.toArrow()
+    replayed: dict[str, Any] = {"processing_time": NOW, "replay": True, "close_at_end": True}
+    replay = totals(bounded_flow([pa.concat_tables(batches)], "ts", MARKED, **replayed)).df.toArrow()
+    each = uc.Repeatedly(uc.AfterCount(1))
+    stream = play(totals(rows_flow(punctuated_schema(SCHEMA), "ts", MARKED, processing_time=NOW), each), batches)
+    for panes in (batch, replay, stream):
+        assert [{name: row[name] for name in want[0]} for row in results(panes, ["total"])] == want

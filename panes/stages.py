@@ -1,0 +1,151 @@
+"""Groupings in a chain: what a user leaves open of one is settled here, by the groupings before and after it.
+
+Every way to run a chain asks this module, so that a stage means the same on a laptop, in a replay and in a stream.
+`tests/panes/test_stages.py` holds it to runs of the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ..combiners import Combiner
+from ..errors import InvalidArgument
+from ..triggers import UserTrigger, fires_ever, fires_once, fires_only_at_the_end, walk
+from ..windows import Global, Window, span
+from .grouping import Grouping
+
+EVENT_TIME, DIFF = "event_time", "diff"
+"""The columns of a stage's panes that the next stage reads."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A grouping as a user asked for it; options that are not named are open.
+
+    >>> import uncombine as uc
+    >>> from uncombine.panes.stages import Asked, settled
+    >>> per_user = Asked({"n": uc.Count()}, uc.Fixed("1 minute"), {"by": "user", "allowed_lateness": "1 hour"})
+    >>> sizes = Asked({"users": uc.Count()}, uc.Fixed("1 minute"), {"by": "n"})
+    >>> [(stage.time, stage.diff, stage.mode) for stage in settled([per_user, sizes])]
+    [('ts', None, 'retracting'), ('event_time', 'diff', 'retracting')]
+    """
+
+    combiners: Mapping[str, Combiner]
+    window: Window
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        by = self.options.get("by", ())
+        if isinstance(by, Iterable) and not isinstance(by, str):  # it is read each time that the chain is settled
+            object.__setattr__(self, "options", {**self.options, "by": tuple(by)})
+
+
+def settled(
+    asked: Sequence[Asked], time: str = "ts", diff: str | None = None, bounded: bool = True, each_batch: bool = False
+) -> list[Grouping]:
+    """The groupings of a whole chain; `time` and `diff` are columns of the source."""
+    out: list[Grouping] = []
+    for i, stage in enumerate(asked):
+        options = {"bounded": bounded, **stage.options}
+        if i == 0:
+            options.setdefault("time", time)
+            options.setdefault("diff", diff)
+        else:
+            _from_the_stage_before(options, out[-1], i + 1)
+        alone = Grouping(stage.combiners, stage.window, **{**options, "mode": options.get("mode") or _alone(options)})
+        if i + 1 < len(asked):
+            alone = _followed(alone, i + 1, options.get("mode") is None, each_batch)
+        out.append(alone)
+    return out
+
+
+def shows_again(grouping: Grouping, each_batch: bool = False) -> bool:
+    """Whether what one pane has shown can be part of another: the window fires again, or merges after it fired.
+
+    False only where that is sure, whatever rows come: nothing can fire before the window expires, or what fires is
+    then finished. `each_batch` is for a watermark that runs to the end of time in each bundle.
+
+    >>> import uncombine as uc
+    >>> from uncombine.panes.stages import shows_again
+    >>> shows_again(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute")))
+    False
+    >>> shows_again(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), allowed_lateness="1 hour"))
+    True
+    """
+    trigger, window = grouping.asked, grouping.window
+    if not fires_ever(trigger):
+        return False
+    if grouping.closing == "always":
+        return True
+    # All of time has no rows after its end, so that no lateness keeps its window.
+    leaves_at_its_end = not each_batch and (grouping.allowed_lateness == 0 or isinstance(window, Global))
+    if leaves_at_its_end and fires_only_at_the_end(trigger):
+        return False
+    return window.merging or not fires_once(trigger)
+
+
+def carries_retractions(grouping: Grouping) -> bool:
+    """Whether the panes of a grouping are a changelog for the next: they are retracted, or change what was shown."""
+    return grouping.retracting or grouping.changelog
+
+
+def check_followed(grouping: Grouping, schema: pa.Schema, each_batch: bool = False) -> None:
+    """Raise if the panes of a grouping over such rows, shown more than once, are not what a next grouping adds up."""
+    if grouping.mode.startswith("discarding") and shows_again(grouping, each_batch):
+        why = f"in mode={grouping.mode!r}, of which the next grouping would count the same rows again"
+        grouping.check_differences(grouping.plan(schema), why)
+
+
+def _alone(options: Mapping[str, Any]) -> str:
+    return "accumulating" if options.get("diff") is None else "retracting"
+
+
+def _from_the_stage_before(options: dict[str, Any], before: Grouping, number: int) -> None:
+    options.setdefault("time", EVENT_TIME)
+    if options.get("max_future") is not None:
+        raise InvalidArgument(
+            f"max_future= of stage {number} guards nothing, since its rows are panes, which may lie in the future: "
+            "give it to the first grouping"
+        )
+    options["max_future"] = None
+    if carries_retractions(before):
+        options.setdefault("diff", DIFF)
+    if options.get("diff") is None and before.retracting:
+        raise InvalidArgument(
+            f"diff=None of stage {number} would count what the stage before it retracts: leave diff= out, "
+            f"or name the column that has the weights"
+        )
+    options.setdefault("allowed_lateness", before.allowed_lateness)
+    own, given = span(options["allowed_lateness"]), span(before.allowed_lateness)
+    if own < given and carries_retractions(before):
+        raise InvalidArgument(
+            f"allowed_lateness={own!r} of stage {number} is less than the {given!r} of the stage before it, whose "
+            "retractions would then come too late: leave it out, or give at least as much"
+        )
+
+
+def _followed(grouping: Grouping, number: int, open_mode: bool, each_batch: bool) -> Grouping:
+    """The grouping with another behind it."""
+    again = shows_again(grouping, each_batch)
+    if open_mode:
+        return grouping.with_mode("retracting") if again else grouping
+    if not again or grouping.retracting:
+        return grouping
+    if grouping.mode.startswith("accumulating"):
+        raise InvalidArgument(
+            f"mode={grouping.mode!r} of stage {number} can show a window more than once, and the next grouping would "
+            "count it each time: use mode='retracting', or leave mode= out"
+        )
+    if grouping.mode == "discarding_by_default" and any(isinstance(t, UserTrigger) for t in walk(grouping.asked)):
+        raise InvalidArgument(
+            f"mode='discarding_by_default' of stage {number} lets its trigger show rows again, and the next grouping "
+            "would count them each time: use mode='discarding' or mode='retracting'"
+        )
+    return grouping
+
+
+__all__ = ["DIFF", "EVENT_TIME", "Asked", "carries_retractions", "check_followed", "settled", "shows_again"]
