@@ -108,7 +108,7 @@ class Atoms:
         keys = [pa.concat_arrays(list(columns)) for columns in zip(live.keys, fresh.keys, cells.keys, strict=True)]
         codes = group_rows(keys, len(live) + len(fresh) + len(cells))[0].codes
         old_code, new_code, cell_code = np.split(codes, np.cumsum([len(live), len(fresh)]))
-        pairs = _overlaps(old_code, live.num["start"], live.num["end"], new_code, fresh.start, fresh.end)
+        pairs = _going_on(live, fresh, old_code, new_code)
         emptied = np.setdiff1d(np.arange(len(live)), pairs[0])
         out = self._carry_over(live, fresh, pairs, emptied, before, moment_of)
         code = np.concatenate([new_code, old_code[emptied]])
@@ -245,6 +245,22 @@ def _keys_of(cells: Cells, live: list[pa.Array], atoms: list[pa.Array], counts: 
     present = np.zeros(int(codes.max(initial=-1)) + 1, np.bool_)
     present[wanted] = True
     return [present[code] for code in others]
+
+
+def _going_on(live: Live, fresh: Cells, old_code: np.ndarray, new_code: np.ndarray) -> Pairs:
+    """Pairs (old window, new window) of which the second goes on from the first.
+
+    A window that is there again goes on from itself alone; one that ended goes on in the new ones that it overlaps.
+    """
+    start, end = live.num["start"], live.num["end"]
+    old, new = _overlaps(old_code, start, end, new_code, fresh.start, fresh.end)
+    same = (start[old] == fresh.start[new]) & (end[old] == fresh.end[new])
+    if same.all():
+        return old, new
+    stays, known = np.zeros(len(live), np.bool_), np.zeros(len(fresh), np.bool_)
+    stays[old[same]], known[new[same]] = True, True
+    kept = same | ~(stays[old] | known[new])
+    return old[kept], new[kept]
 
 
 def _alike(live: Live, out: Live, old: np.ndarray, new: np.ndarray) -> np.ndarray:

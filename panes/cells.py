@@ -98,4 +98,5 @@ class Cells:
             {name: sum_int64(groups, values) for name, values in self.facts.items()},
             of_row,
             self.unassigned,
+            self.bad,
         )

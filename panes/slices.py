@@ -41,7 +41,7 @@ def windows_from_slices(window: Sliding, plan: Plan, slices: Cells) -> Cells:
     whole.keys, codes = [k.take(pa.array(first[np.asarray(whole.keys[0])])) for k in slices.keys], whole.keys[0]
     whole.end = whole.start + size
     homeless = (slices.start - offset) % period >= size
-    whole.unassigned = slices.unassigned + int(slices.count[homeless].sum())
+    whole.unassigned, whole.bad = slices.unassigned + int(slices.count[homeless].sum()), slices.bad
 
     def of_row() -> Pairs:
         row, slice_ = slices.of_row()

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import traceback
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ import pyarrow as pa
 import uncombine as uc
 from reference.byrule.runner import Result, run
 from reference.byrule.transcripts import NOON, SCHEMA, shrink, transcripts
+from reference.shards import Outcome, at_once, in_parcels
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 PANE = (
@@ -52,17 +56,63 @@ def highest(rows: Weighted) -> int | None:
     return max((x for x, weight in weights.items() if weight > 0), default=None)
 
 
-def by_operator(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+def combiners_of(options: dict[str, Any]) -> dict[str, Any]:
     combiners: dict[str, Any] = {"n": uc.Count(), "total": uc.Sum("x")}
     if not (options["diff"] and options["mode"] == "discarding"):
         combiners["hi"] = uc.Max("x")
+    return combiners
+
+
+def by_operator(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Through the local runner."""
     tables = [
-        uc.Elements(pa.Table.from_pylist([dict(row) for row in entry.rows], SCHEMA), entry.at)
+        replace(entry, rows=pa.Table.from_pylist([dict(row) for row in entry.rows], SCHEMA))
         if isinstance(entry, uc.Elements)
         else entry
         for entry in script
     ]
-    table = uc.local.run(tables, **options, schema=SCHEMA, **combiners)
+    table = uc.local.run(tables, **options, schema=SCHEMA, **combiners_of(options))
+    counts = uc.local.counts(table)
+    late = uc.local.late_rows(table)
+    return {
+        "rows": _rows(table),
+        **{name: counts[name] for name in ("dropped", "finished", "unassigned", "bad", "held")},
+        "dropped_rows": sorted(uc.local.dropped_rows(table)),
+        "late": 0 if late is None else late.num_rows,
+        "output_watermarks": uc.local.output_watermarks(table),
+    }
+
+
+def by_steps(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """A step for each entry, with no stops on the way."""
+    return _found(at_once(script, SCHEMA, options, combiners_of(options)))
+
+
+def by_shard(script: list[Any], options: dict[str, Any], seed: int, shards: int = 1) -> dict[str, Any]:
+    """Through the loop of a shard, or of several, of which the order of panes in an entry is not known."""
+    found = _found(in_parcels(script, SCHEMA, options, combiners_of(options), random.Random(seed), shards))
+    if shards > 1:
+        del found["output_watermarks"]
+        found["rows"] = in_any_order(found["rows"])
+    return found
+
+
+def in_any_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["step"], repr(sorted(row.items()))))
+
+
+def _found(outcome: Outcome) -> dict[str, Any]:
+    counts = asdict(outcome.counts)
+    return {
+        "rows": _rows(outcome.table),
+        **{name: counts[name] for name in ("dropped", "finished", "unassigned", "bad")},
+        "held": outcome.held,
+        "late": sum(late.num_rows for late in outcome.late),
+        "output_watermarks": outcome.output_watermarks,
+    }
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
     plain = table
     for at, field in enumerate(plain.schema):
         plain = plain.set_column(at, field.name, plain[field.name].cast(_without_times(field.type)))
@@ -71,15 +121,7 @@ def by_operator(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
         window = row["window"]
         pane = {name: row["pane"][name] for name in PANE}
         rows.append({**row, "window": None if window is None else (window["start"], window["end"]), "pane": pane})
-    counts = uc.local.counts(table)
-    late = uc.local.late_rows(table)
-    return {
-        "rows": rows,
-        **{name: counts[name] for name in ("dropped", "finished", "unassigned", "bad", "held")},
-        "dropped_rows": sorted(uc.local.dropped_rows(table)),
-        "late": 0 if late is None else late.num_rows,
-        "output_watermarks": uc.local.output_watermarks(table),
-    }
+    return rows
 
 
 def _without_times(kind: pa.DataType) -> pa.DataType:
@@ -90,12 +132,12 @@ def _without_times(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def by_rule(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+def by_rule(script: list[Any], options: dict[str, Any], waits: bool = True) -> dict[str, Any]:
     aggregates = {"n": count, "total": total, "hi": highest}
     if options["diff"] and options["mode"] == "discarding":
         del aggregates["hi"]
     default = uc.Repeatedly(uc.AfterWatermark())
-    result: Result = run(script, aggregates=aggregates, default_trigger=default, **options)
+    result: Result = run(script, aggregates=aggregates, default_trigger=default, waits=waits, **options)
     return {
         "rows": [_shown(row) for row in result.rows],
         "dropped": result.dropped,
@@ -126,17 +168,42 @@ def _clip(time: int) -> int:
     return max(FIRST, min(time, LAST))
 
 
-def difference(script: list[Any], options: dict[str, Any]) -> str | None:
-    """What the two say otherwise of a transcript, or None."""
+WAYS = ("local", "steps", "shard", "shards")
+"""How scripts run: by the local runner, in steps with no stop on the way, through a shard's own loop, or several."""
+
+
+def ways_of(options: dict[str, Any], seed: int) -> tuple[str, ...]:
+    """Two of those that there are for such options, all of them in turn."""
+    # Shards know no watermark of a batch; and which rows are behind the output watermark, and so count for no
+    # timestamp, is for each shard to say.
+    others = WAYS[1:2] if options["watermark"] is not None else WAYS[1:]
+    if options["timestamp"] in ("earliest", "latest"):
+        others = others[:2]
+    return WAYS[0], others[seed % len(others)]
+
+
+def difference(script: list[Any], options: dict[str, Any], way: str = "local", seed: int = 0) -> str | None:
+    """What the rules and the operator, run in some way, say otherwise of a transcript, or None."""
     try:
-        theirs = by_operator(script, options)
+        match way:
+            case "local":
+                theirs = by_operator(script, options)
+            case "steps":
+                theirs = by_steps(script, options)
+            case _:
+                theirs = by_shard(script, options, seed, 1 if way == "shard" else 3)
     except Exception:
         return "the operator fails:\n" + traceback.format_exc(limit=-4)
-    ours = by_rule(script, options)
+    ours = by_rule(script, options, waits=way != "steps")
+    ours = {name: value for name, value in ours.items() if name in theirs}
+    if way == "shards":
+        ours["rows"] = in_any_order(ours["rows"])
     for at, (one, other) in enumerate(zip(theirs["rows"], ours["rows"], strict=False)):
         if one != other:
             return f"row {at}\n  operator {short(one)}\n  by rule  {short(other)}"
     for name, value in ours.items():
+        if name == "output_watermarks" and way != "local":  # of entries in one micro-batch only the last is known
+            value = {step: value[step] for step in theirs[name]}
         if theirs[name] != value:
             if name == "rows":
                 longer = max(theirs["rows"], value, key=len)
@@ -145,6 +212,15 @@ def difference(script: list[Any], options: dict[str, Any]) -> str | None:
                 return f"more rows from {who}: " + "\n   ".join(map(short, rest))
             return f"{name}: operator {theirs[name]}, by rule {value}"
     return None
+
+
+def disagreements(first: int, last: int) -> Iterator[tuple[int, str, list[Any], dict[str, Any], str]]:
+    """Seeds whose transcripts run otherwise than the rules say."""
+    for seed in range(first, last):
+        script, options = transcripts(seed)
+        for way in ways_of(options, seed):
+            if (found := difference(script, options, way, seed)) is not None:
+                yield seed, way, script, options, found
 
 
 def kind_of(found: str | None) -> str | None:
@@ -178,27 +254,29 @@ def told(script: list[Any], options: dict[str, Any]) -> str:
     lines = [f"{name}={value!r}" for name, value in options.items()]
     for at, entry in enumerate(script):
         match entry:
-            case uc.Elements(rows, when):
-                lines.append(f"{at} elements [{' '.join(map(brief, rows))}] at {t(when)}")
-            case uc.Watermark(time, source):
-                lines.append(f"{at} watermark {t(time)} of {source}")
+            case uc.Elements(rows, when, reports):
+                told = " ".join(f"watermark {t(report.t)} of {report.source}" for report in reports)
+                lines.append(f"{at} elements [{' '.join(map(brief, rows))}] at {t(when)} {told}")
+            case uc.Watermark(time, source, when):
+                lines.append(f"{at} watermark {t(time)} of {source} at {t(when)}")
             case _:
                 lines.append(f"{at} clock {t(entry.t)}")
     return "\n".join(lines)
 
 
 def main(first: int, last: int, most: int = 5) -> None:
-    bad: list[int] = []
-    for seed in range(first, last):
-        script, options = transcripts(seed)
-        found = difference(script, options)
-        if found is None:
-            continue
-        bad.append(seed)
+    bad: list[tuple[int, str]] = []
+    for seed, way, script, options, found in disagreements(first, last):
+        bad.append((seed, way))
         if len(bad) <= most:
             kind = kind_of(found)
-            small = shrink(script, lambda s, o=options, k=kind: bool(s) and kind_of(difference(s, o)) == k)
-            print(f"--- seed {seed}\n{told(small, options)}\n{difference(small, options)}", flush=True)
+            small = shrink(
+                script,
+                lambda s, o=options, k=kind, w=way, i=seed: bool(s) and kind_of(difference(s, o, w, i)) == k,
+            )
+            print(
+                f"--- seed {seed}, {way}\n{told(small, options)}\n{difference(small, options, way, seed)}", flush=True
+            )
     print(f"{len(bad)} of {last - first} disagree: {bad}")
 
 

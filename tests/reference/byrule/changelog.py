@@ -1,9 +1,9 @@
-"""Sessions over a changelog, which can fall apart (rule 40)."""
+"""Sessions and other windows that merge over a changelog, which can fall apart (rule 40)."""
 
 from __future__ import annotations
 
 from .options import Datum, Key, Live, Options
-from .windows import Window, components, hull, merges
+from .windows import Window, assign, components, hull, merges
 
 
 def applies(options: Options) -> bool:
@@ -26,25 +26,37 @@ def _bare(datum: Datum) -> list[tuple[str, object]]:
     return sorted((name, value) for name, value in datum.row.items() if name != "d")
 
 
+def opened(options: Options, datum: Datum) -> Window:
+    """The window that a row opens."""
+    (window,) = assign(options.window, datum.t, datum.row)
+    return window
+
+
 def sessions(options: Options, data: list[Datum]) -> list[Window]:
-    """The sessions of the times that have rows: those whose diffs do not add up to zero."""
-    counts: dict[int, int] = {}
+    """The windows of those that rows open: those whose diffs do not add up to zero, merged."""
+    counts: dict[Window, int] = {}
     for datum in data:
-        counts[datum.t] = counts.get(datum.t, 0) + datum.weight
-    there = [(t, t + int(options.window.gap)) for t, count in counts.items() if count]
+        window = opened(options, datum)
+        counts[window] = counts.get(window, 0) + datum.weight
+    there = [window for window, count in counts.items() if count]
     return [hull(group) for group in components(options.window, there)]
+
+
+def inside(part: Window, whole: Window) -> bool:
+    return whole[0] <= part[0] and part[1] <= whole[1]
 
 
 class Reshuffle:
     """The windows of one key before and after rows came to it (D16)."""
 
     def __init__(self, options: Options, key: Key, old: dict[Window, Live], data: list[Datum]) -> None:
-        self.old, self.gap = old, int(options.window.gap)
+        self.old = old
         self.new = sessions(options, data)
         ended = [window for window in old if window not in self.new]
         # An ended session goes on in all new ones that share an instant with it. With none, it stays, empty, as long
         # as it owes something.
-        self.parts = {window: [part for part in self.new if _meet(window, part)] for window in ended}
+        fresh = [window for window in self.new if window not in old]
+        self.parts = {window: [part for part in fresh if _meet(window, part)] for window in ended}
         self.empty = [window for window in ended if not self.parts[window]]
 
     def sources(self, window: Window) -> list[Live]:
@@ -61,11 +73,13 @@ class Reshuffle:
             row for ended, parts in self.parts.items() if parts and parts[0] == window for row in self.old[ended].debts
         ]
 
-    def told(self, t: int) -> list[Window]:
-        """The windows that hear of a row of this time: those that share an instant with the one that it opened, and
-        what became of the one that it was in."""
-        near = [window for window in [*self.new, *self.empty] if _meet((t, t + self.gap), window)]
-        return near + [part for ended, parts in self.parts.items() if ended[0] <= t < ended[1] for part in parts]
+    def told(self, opened: Window) -> list[Window]:
+        """The windows that hear of a row that opened this one: those that share an instant with it, and what became of
+        the one that the row was in."""
+        near = [window for window in [*self.new, *self.empty] if _meet(opened, window)]
+        return near + [
+            part for ended, parts in self.parts.items() if ended[0] <= opened[0] < ended[1] for part in parts
+        ]
 
 
 def _meet(a: Window, b: Window) -> bool:

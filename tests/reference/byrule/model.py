@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from . import changelog
@@ -268,8 +269,8 @@ class Operator:
             lives[window] = live
         got: list[tuple[Live, list[Datum]]] = []
         for window, live in lives.items():
-            heard = [datum for datum in came if window in change.told(datum.t)]
-            live.contents = [datum for datum in data if window[0] <= datum.t < window[1]]
+            heard = [datum for datum in came if window in change.told(changelog.opened(self.options, datum))]
+            live.contents = [d for d in data if changelog.inside(changelog.opened(self.options, d), window)]
             live.news = live.news or bool(heard) or window not in old
             if heard:
                 got.append((live, heard))
@@ -307,12 +308,13 @@ class Operator:
                 if not self.windows[live.key]:
                     del self.windows[live.key]
         for key, data in list(self.changelog.items()):
-            self.changelog[key] = [datum for datum in data if self.may_be_shown(key, datum.t)]
+            opened = partial(changelog.opened, self.options)
+            self.changelog[key] = [datum for datum in data if self.may_be_shown(key, opened(datum))]
             if not self.changelog[key]:
                 del self.changelog[key]
         return out
 
-    def may_be_shown(self, key: Key, t: int) -> bool:
-        """Whether a row of this time is in a window, or could still be (rule 9)."""
-        inside = any(start <= t < end for start, end in self.windows.get(key, {}))
-        return inside or plus(t, int(self.options.window.gap) + self.options.allowed_lateness) > self.watermark
+    def may_be_shown(self, key: Key, opened: Window) -> bool:
+        """Whether a row that opened this window is in one that is there, or could still be (rule 9)."""
+        there = any(changelog.inside(opened, window) for window in self.windows.get(key, {}))
+        return there or plus(opened[1], self.options.allowed_lateness) > self.watermark

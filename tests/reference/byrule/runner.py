@@ -47,11 +47,13 @@ def run(
     watermark: str | None = None,
     idle_after: Any = None,
     default_trigger: Any = None,
+    waits: bool = True,
     **options: Any,
 ) -> Result:
     """The output of a script; an aggregate is a function of a list of rows with their weights.
 
-    `default_trigger` is what stands for no trigger, Repeatedly(AfterWatermark()) (rule 17).
+    `default_trigger` is what stands for no trigger, Repeatedly(AfterWatermark()) (rule 17). Without `waits` the clock
+    jumps from entry to entry, with no stop at timers on the way.
     """
     operator = Operator(
         Options(
@@ -79,7 +81,7 @@ def run(
         at = entry.t if kind == "Clock" else getattr(entry, "at", None)
         then = now if at is None else max(now, micros(at))
         # D3: on the way every timer is stopped at.
-        while (timer := min(operator.next_timer(), sources.next_idle())) <= then and timer < MAX_TIME:
+        while waits and (timer := min(operator.next_timer(), sources.next_idle())) <= then and timer < MAX_TIME:
             now = max(now, timer)
             step(place, [], now, False)
         now = then
@@ -107,6 +109,7 @@ class Sources:
         self.heard: dict[Any, int] = {}
         self.now = MIN_TIME
         self.reached = MIN_TIME
+        self.seen: list[list[int]] = []
 
     def move(self, source: Any, time: int, now: int) -> None:
         self.times[source] = max(self.times.get(source, MIN_TIME), time)  # rule 7
@@ -134,11 +137,12 @@ class Sources:
         return self.reached
 
     def frozen(self) -> Callable[[float], int]:
-        """Percentile p now: the largest T such that at least p % of the sources have a watermark >= T."""
-        awake, reached = self.awake(), self.reached
+        """Percentile p now: the largest T such that at least p % of the sources have a watermark >= T, or have had."""
+        self.seen.append(self.awake())
+        seen, reached = list(self.seen), self.reached
 
         def percentile(percent: float) -> int:
-            enough = [t for t in awake if 100 * sum(other >= t for other in awake) >= percent * len(awake)]
+            enough = [t for awake in seen for t in awake if 100 * sum(u >= t for u in awake) >= percent * len(awake)]
             return max([*enough, reached])
 
         return percentile

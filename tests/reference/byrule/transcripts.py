@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -146,12 +146,13 @@ def is_merging(window: Any) -> bool:
 
 
 def draw_options(r: random.Random) -> dict[str, Any]:
-    window = draw_window(r)
+    splits = r.random() < 0.3  # several sessions of several keys, held for long, over a changelog
+    window = uc.Sessions(r.choice(["10 seconds", "20 seconds", "30 seconds"])) if splits else draw_window(r)
     trigger = None if r.random() < 0.1 else draw_trigger(r, 3)
     if trigger is not None and r.random() < 0.5:
         trigger = uc.Repeatedly(trigger)
     merging = is_merging(window)
-    changelog = r.random() < 0.3 and (not merging or isinstance(window, uc.Sessions))
+    changelog = splits or r.random() < 0.3
     modes = [
         "discarding",
         "accumulating",
@@ -161,13 +162,16 @@ def draw_options(r: random.Random) -> dict[str, Any]:
         "accumulating_by_default",
     ]
     if changelog:  # rule 39
-        modes = ["retracting"] if isinstance(window, uc.Sessions) else ["retracting", "retracting", "discarding"]
-    lateness = r.choice([0, 0, 10, 60, 300])
+        modes = ["retracting"] if merging else ["retracting", "retracting", "discarding"]
+    lateness = r.choice([60, 300] if splits else [0, 0, 10, 60, 300])
+    times = ["end_of_window", "end_of_window", "start_of_window", "watermark"]
+    if not (changelog and isinstance(window, uc.Custom)):  # they keep no times of rows apart
+        times += ["earliest", "latest"]
     options = {
         "window": window,
         "trigger": trigger,
         "mode": r.choice(modes),
-        "by": r.choice([[], ["k"], ["k"], ["k", "j"]]),
+        "by": ["k"] if splits else r.choice([[], ["k"], ["k"], ["k", "j"]]),
         "diff": "d" if changelog else None,
         "allowed_lateness": f"{lateness} seconds",
         "on_time": r.choice(["always", "non_empty"]),
@@ -176,9 +180,9 @@ def draw_options(r: random.Random) -> dict[str, Any]:
         "eager_retractions": r.random() < 0.3,
         "late": r.choice(["drop", "emit", "duplicate"]),
         "granularity": r.choice(["bundle", "bundle", "record"]),
-        "timestamp": r.choice(["end_of_window", "end_of_window", "start_of_window", "earliest", "latest", "watermark"]),
+        "timestamp": r.choice(times),
         "idle_after": r.choice([None, None, None, "30 seconds"]),
-        "watermark": "each_batch" if r.random() < 0.08 else None,
+        "watermark": "each_batch" if r.random() < 0.08 and not splits else None,
         "allow_finish": False,
     }
     try:
@@ -194,12 +198,14 @@ def draw_script(r: random.Random, options: dict[str, Any]) -> list[Any]:
     changelog, each_batch = options["diff"] is not None, options["watermark"] == "each_batch"
     sources = r.choice([[None], [None], ["a", "b"], ["a", "b", "c"]])
     clock, place = 0, r.choice([0, 30, 60])
-    # Few keys and many times near each other, so that windows are bridged.
+    # Few keys and many times near each other, so that windows are bridged; bundles of one key each, so that a clock
+    # moves past one of the windows of another.
     crowded = is_merging(options["window"]) and r.random() < 0.7
+    keys, alone = r.choice(["a", "aab", "ab"]), r.random() < 0.7
     known: list[dict[str, Any]] = []
     script: list[Any] = []
 
-    def row() -> dict[str, Any]:
+    def row(key: str) -> dict[str, Any]:
         if changelog and known and r.random() < 0.4:
             return {**known.pop(r.randrange(len(known))), "d": -1}
         t = place + r.choice([0, 0, 1, 5, 10, 15, 20, 30, 59, 60, 61, -10, -30, -60, -120])
@@ -207,7 +213,7 @@ def draw_script(r: random.Random, options: dict[str, Any]) -> list[Any]:
             t = r.randrange(0, 150, 5)
         one = {
             "ts": NOON + t * SECOND + r.choice([0, 0, 0, -1]),
-            "k": r.choice(["a", "a", "b", None]) if not crowded else "a",
+            "k": r.choice(["a", "a", "b", None]) if not crowded else key,
             "j": r.randrange(2) if not crowded else 0,
             "x": r.choice([None, *range(-2, 9)]),
             "d": 1,
@@ -218,23 +224,39 @@ def draw_script(r: random.Random, options: dict[str, Any]) -> list[Any]:
             known.append(one)
         return one
 
-    for _ in range(r.randint(2, 12)):
+    def report() -> uc.Watermark:
+        mark = place + r.choice([0, 0, 20, 60, 61, 180, -60])
+        if crowded:
+            mark = min(r.randrange(0, 170, 5), r.randrange(0, 170, 5))
+        return uc.Watermark(NOON + mark * SECOND, r.choice(sources))
+
+    for _ in range(r.randint(2, 20 if crowded else 12)):
         kind = r.random()
         if kind < 0.55 or (each_batch and kind < 0.8):
             place = max(0, place + r.choice([0, 10, 20, 45, 90, -20]))
             clock += r.choice([0, 1, 10, 30])
             at = NOON + clock * SECOND if r.random() < 0.6 else None
-            script.append(uc.Elements([row() for _ in range(r.choice([0, 1, 1, 1, 2, 3, 4, 7]))], at))
+            only = r.choice(keys)
+            rows = [row(only if alone else r.choice(keys)) for _ in range(r.choice([0, 1, 1, 1, 2, 3, 4, 7]))]
+            reports = [] if each_batch else [report() for _ in range(r.choice([0, 0, 1, 2]))]
+            script.append(uc.Elements(rows, at, reports))
         elif kind < 0.85:
             if not each_batch:
-                mark = place + r.choice([0, 0, 20, 60, 61, 180, -60])
-                script.append(uc.Watermark(NOON + mark * SECOND, r.choice(sources)))
+                at = NOON + clock * SECOND if r.random() < 0.2 else None
+                script.append(replace(report(), at=at))
         else:
             clock += r.choice([1, 5, 10, 60, 600])
             script.append(uc.Clock(NOON + clock * SECOND))
     if not each_batch and r.random() < 0.5:
         script += [uc.Watermark(r.choice([NOON + 500 * SECOND, None]), source) for source in sources]
     return script
+
+
+def sources_of(script: list[Any]) -> set[str | None]:
+    """The sources that a script has watermark reports of."""
+    marks = [entry for entry in script if isinstance(entry, uc.Watermark)]
+    together = [report for entry in script if isinstance(entry, uc.Elements) for report in entry.watermarks]
+    return {report.source for report in [*marks, *together]}
 
 
 def shrink(script: list[Any], fails: Callable[[list[Any]], bool]) -> list[Any]:
@@ -247,7 +269,9 @@ def shrink(script: list[Any], fails: Callable[[list[Any]], bool]) -> list[Any]:
             tries = [[*script[:at], *script[at + 1 :]]]
             if isinstance(entry, uc.Elements):
                 rows = list(entry.rows)
-                fewer = [uc.Elements([*rows[:i], *rows[i + 1 :]], entry.at) for i in range(len(rows))]
+                fewer = [replace(entry, rows=[*rows[:i], *rows[i + 1 :]]) for i in range(len(rows))]
+                if entry.watermarks:
+                    fewer.append(replace(entry, watermarks=entry.watermarks[1:]))
                 tries += [[*script[:at], one, *script[at + 1 :]] for one in fewer]
             found = next((one for one in tries if fails(one)), None)
             if found is not None:

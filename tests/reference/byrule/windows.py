@@ -52,7 +52,7 @@ def components(window: Any, windows: Sequence[Window]) -> list[list[Window]]:
     """rule 5: the windows of one key, in the groups that become one."""
     ordered = sorted(set(windows))
     merge = getattr(window, "merge_windows", "overlap")
-    if callable(merge):
+    if callable(merge) and ordered:
         numbers = merge(np.zeros(len(ordered), int), *(np.array(bound) for bound in zip(*ordered, strict=True)))
         by_number: dict[int, list[Window]] = {}
         for number, one in zip(numbers, ordered, strict=True):

@@ -1,0 +1,172 @@
+"""Scripts through the operator as a worker runs it: parcels to shards, and steps with everything at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import uncombine as uc
+from uncombine.panes import Counts, Grouping, Operator, Stepped, Watermarks
+from uncombine.panes.live import MAX_TIME, MIN_TIME
+from uncombine.panes.parcels import MARKS, Lift, Parcel
+from uncombine.panes.running import Running
+from uncombine.windows import span, timestamp
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """An entry of a script: the rows, the watermark reports and the processing time that come together."""
+
+    at: int
+    rows: pa.Table
+    reports: list[tuple[str | None, int]]
+    is_elements: bool
+
+
+@dataclass
+class Outcome:
+    """What a script gives, as `uc.local.run` does, for each shard."""
+
+    schema: pa.Schema
+    panes: list[pa.Table] = field(default_factory=list)
+    late: list[pa.Table] = field(default_factory=list)
+    counts: Counts = field(default_factory=Counts)
+    held: int = 0
+    atoms: int = 0
+    output_watermarks: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def table(self) -> pa.Table:
+        """The panes, with the entry of the script that each came from in `step`."""
+        return pa.concat_tables([self.schema.append(pa.field("step", pa.int64())).empty_table(), *self.panes])
+
+    def add(self, step: int, stepped: Stepped) -> None:
+        self.panes.append(stepped.panes.append_column("step", pa.array([step] * stepped.panes.num_rows, pa.int64())))
+        self.late.append(stepped.late_rows)
+        self.output_watermarks[step] = stepped.output_watermark
+
+    def end(self, states: Iterable[Any]) -> Outcome:
+        for state in states:
+            self.counts += state.counts
+            self.held += len(state.windows)
+            self.atoms += len(state.atoms or ())
+        return self
+
+
+def bundles(script: Sequence[Any], schema: pa.Schema) -> list[Bundle]:
+    """The entries of a script with the processing time that it has come to."""
+    now, out = MIN_TIME, []
+    for entry in script:
+        told = entry.t if isinstance(entry, uc.Clock) else entry.at
+        now = now if told is None else max(now, timestamp(told))
+        elements = isinstance(entry, uc.Elements)
+        rows = entry.rows if elements else []
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows], schema)
+        given = entry.watermarks if elements else [entry] if isinstance(entry, uc.Watermark) else []
+        reports = [(report.source, MAX_TIME if report.t is None else timestamp(report.t)) for report in given]
+        out.append(Bundle(now, table, reports, elements))
+    return out
+
+
+def grouping_of(options: dict[str, Any], combiners: dict[str, Any]) -> tuple[Grouping, int | None]:
+    """The grouping of the options of `uc.local.run`, and after how long a source is idle."""
+    given = {name: value for name, value in options.items() if name not in ("watermark", "idle_after")}
+    idle = options.get("idle_after")
+    return Grouping(combiners, **given), None if idle is None else int(span(idle))
+
+
+def at_once(script: Sequence[Any], schema: pa.Schema, options: dict[str, Any], combiners: dict[str, Any]) -> Outcome:
+    """A step for each entry, whose clock jumps with nothing on the way."""
+    grouping, idle = grouping_of(options, combiners)
+    operator = Operator(grouping, schema)
+    state, marks, out = operator.initial(), Watermarks(idle_after=idle), Outcome(operator.output_schema)
+    for step, bundle in enumerate(bundles(script, schema)):
+        marks = marks.told(bundle.reports, bundle.at)
+        percents = marks.percentiles(operator.percents)
+        each_batch = options.get("watermark") == "each_batch" and bundle.is_elements
+        stepped = operator.step(state, bundle.rows, marks.least, bundle.at, percents, each_batch)
+        state = stepped.state
+        out.add(step, stepped)
+    return out.end([state])
+
+
+def in_parcels(
+    script: Sequence[Any],
+    schema: pa.Schema,
+    options: dict[str, Any],
+    combiners: dict[str, Any],
+    r: random.Random,
+    shards: int = 1,
+) -> Outcome:
+    """The loop of a shard: entries in micro-batches of any size, rows cut into any tasks, timers on the way."""
+    grouping, idle = grouping_of(options, combiners)
+    operator = Operator(grouping, schema)
+    out, given = Outcome(operator.output_schema), bundles(script, schema)
+    lift = Lift(operator, shards, timed=True)
+    running = [Running.start(operator, idle_after=idle) for _ in range(shards)]
+    for first, last in _batches(given, r):
+        parts: list[list[Parcel]] = [[_reports(given[first:last])] for _ in running]
+        for shard, parcel in _lifted(lift, given[first:last], r):
+            parts[shard].append(Parcel.unpack(parcel.pack()))
+        early = _between(given, first, r)
+        for shard, parcels in enumerate(parts):
+            if not one_by_one(grouping):
+                r.shuffle(parcels)
+            played = []
+            if early is not None:
+                running[shard], played = running[shard].play([], until=early)
+            running[shard], more = running[shard].play(parcels)
+            for instant in [*played, *more]:
+                step = next(i for i in range(first, last) if given[i].at >= instant.at)
+                out.add(step, instant.stepped)
+    return out.end(shard.state for shard in running)
+
+
+def one_by_one(grouping: Grouping) -> bool:
+    """Whether the order of the rows of an instant tells, so that they come from one task."""
+    return grouping.granularity == "record"
+
+
+def _batches(given: Sequence[Bundle], r: random.Random) -> Iterable[tuple[int, int]]:
+    """Entries of different instants may come in one micro-batch; those of one instant would be one bundle."""
+    first = 0
+    while first < len(given):
+        last = first + 1
+        while last < len(given) and given[last].at > given[last - 1].at and r.random() < 0.4:
+            last += 1
+        yield first, last
+        first = last
+
+
+def _between(given: Sequence[Bundle], first: int, r: random.Random) -> int | None:
+    """Some instant after the last batch and before this one, at which a batch without data looks for timers."""
+    if first == 0 or given[first - 1].at == MIN_TIME or given[first].at - given[first - 1].at < 2 or r.random() < 0.6:
+        return None
+    return r.randrange(given[first - 1].at + 1, given[first].at)
+
+
+def _reports(given: Sequence[Bundle]) -> Parcel:
+    """What is said of watermarks, and of the clock: a row of two nulls is of no source."""
+    rows: list[tuple[str | None, int | None, int]] = []
+    for bundle in given:
+        rows += [(source, time, bundle.at) for source, time in bundle.reports]
+        rows.append((None, None, bundle.at))
+    columns = zip(*rows, strict=True)
+    return Parcel("marks", pa.table([pa.array(c, f.type) for c, f in zip(columns, MARKS, strict=True)], schema=MARKS))
+
+
+def _lifted(lift: Lift, given: Sequence[Bundle], r: random.Random) -> Iterable[tuple[int, Parcel]]:
+    """Rows from one task, which may see several instants at once, or from a task or two for each instant."""
+    if r.random() < 0.5:
+        rows = pa.concat_tables([bundle.rows for bundle in given])
+        yield from lift(rows, np.repeat([bundle.at for bundle in given], [bundle.rows.num_rows for bundle in given]))
+        return
+    for bundle in given:
+        cut = 0 if one_by_one(lift.operator.grouping) else r.randrange(bundle.rows.num_rows + 1)
+        for part in (bundle.rows.slice(0, cut), bundle.rows.slice(cut)):
+            yield from lift(part, bundle.at)
