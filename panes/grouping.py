@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..combiners import Capability, Combiner, Plan
 from ..combiners.aggregate import weights_of
 from ..errors import InvalidArgument, NotRetractable, TypeMismatch, nearest, require_column
-from ..triggers import AfterWatermark, Repeatedly, Trigger, check_inputs, check_trigger
+from ..triggers import AfterWatermark, Repeatedly, Trigger, UserTrigger, check_inputs, check_trigger, walk
 from ..windows import Inherit, Span, Window, policy, span
 
 MODES = ("discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting")
@@ -48,11 +48,12 @@ class Grouping:
     closing
         Whether an expiring window gives a pane: "non_empty" (if it holds what no pane has shown), "always", "never".
     only_updated
-        Leave out a pane with the same values as the last one of the same window.
+        Leave out a pane with the same values as the last one of the same window; not for mode="discarding".
     eager_retractions
         Take back the values of windows that stop to exist by a merge at once, not with the next pane.
     late
-        What becomes of rows beyond the horizon: "drop", "emit" (also returned) or "duplicate" (a window of their own).
+        What to do with rows whose window has expired: "drop", "emit" (also returned) or "duplicate" (a window of their
+        own, which nothing retracts: not for mode="retracting", nor with diff=).
     granularity
         "bundle": triggers are asked once a bundle; "record": once for each record of a key.
     timestamp
@@ -115,6 +116,7 @@ class Grouping:
         if not self.combiners:
             raise InvalidArgument("a grouping needs at least one combiner, such as n=Count()")
         self._check_names()
+        self._check_modes()
         self.check_trigger()
 
     def check_trigger(self, each_batch: bool = False) -> None:
@@ -122,12 +124,34 @@ class Grouping:
         check_trigger(self.asked, self.window, span(self.allowed_lateness), self.bounded, self.allow_finish, each_batch)
 
     def _check_names(self) -> None:
-        taken = [*self.by, *self.combiners]
-        for name in taken:
-            if name in RESERVED:
-                raise InvalidArgument(f"{name!r} is a column of every result: name the key or combiner otherwise")
-            if taken.count(name) > 1:
+        taken: dict[str, str] = {}
+        for name in (*self.by, *self.combiners):
+            plain = str(name).casefold()
+            if plain in RESERVED:
+                called = repr(name) if plain == name else f"{name!r} differs by case only from {plain!r}, which"
+                raise InvalidArgument(f"{called} is a column of every result: name the key or combiner otherwise")
+            if taken.get(plain, name) != name:
+                raise InvalidArgument(
+                    f"{taken[plain]!r} and {name!r} differ by case only, so that Spark takes them for one column: "
+                    "rename one of them"
+                )
+            if plain in taken:
                 raise InvalidArgument(f"{name!r} is used twice among the keys and combiners: rename one of them")
+            taken[plain] = name
+
+    def _check_modes(self) -> None:
+        if self.late == "duplicate" and (self.retracting or self.changelog):
+            what = "mode='retracting'" if self.retracting else "diff="
+            raise InvalidArgument(
+                f"late='duplicate' shows late rows as a window of their own that nothing retracts, so it does not go "
+                f"with {what}: use late='emit' or late='drop'"
+            )
+        asks = any(isinstance(part, UserTrigger) for part in walk(self.asked))
+        if self.only_updated and (self.mode == "discarding" or (self.mode == "discarding_by_default" and not asks)):
+            raise InvalidArgument(
+                f"only_updated=True leaves out panes that repeat the last one, and in mode={self.mode!r} each shows "
+                "rows of its own: leave only_updated= out"
+            )
 
     @property
     def asked(self) -> Trigger:
@@ -168,6 +192,12 @@ class Grouping:
             )
         if isinstance(self.window, Inherit):
             require_column("window", schema.names, "window=Inherit()")
+        for name in self.by:
+            if pa.types.is_nested(schema.field(name).type):
+                raise TypeMismatch(
+                    f"by= takes columns of single values, and {name!r} is {schema.field(name).type}: "
+                    "name a column with a part of it, or with its text"
+                )
         plan = Plan(self.combiners, schema, append_only=not self.changelog)
         if self.changelog:
             self._check_changelog(plan)

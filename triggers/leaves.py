@@ -49,8 +49,12 @@ class WatermarkPercentile(Trigger):
     percent: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.percent, bool) or not isinstance(self.percent, int | float) or not 0 < self.percent <= 100:
-            raise InvalidArgument(f"WatermarkPercentile takes a percentage above 0 and up to 100, not {self.percent!r}")
+        if isinstance(self.percent, float) and 0 < self.percent < 1:
+            raise InvalidArgument(
+                f"WatermarkPercentile takes a percentage: say {self.percent * 100:g} and not {self.percent!r}"
+            )
+        if isinstance(self.percent, bool) or not isinstance(self.percent, int | float) or not 1 <= self.percent <= 100:
+            raise InvalidArgument(f"WatermarkPercentile takes a percentage from 1 to 100, not {self.percent!r}")
 
 
 @dataclass(frozen=True, repr=False)

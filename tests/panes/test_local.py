@@ -57,3 +57,24 @@ def test_rows_are_made_to_fit_the_schema() -> None:
             uc.local.run([uc.Elements([{"ts": 0, "x": value}])], **options)
     with pytest.raises(UnknownColumn, match=r"entry 1 of the script has column 'xx'.*mean 'x'"):
         uc.local.run([uc.Elements([]), uc.Elements([{"ts": 0, "xx": 1}])], **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"by": "K", "k": uc.Count()}, "'K' and 'k' differ by case only"),
+        ({"by": ("K", "k"), "n": uc.Count()}, "'K' and 'k' differ by case only"),
+        ({"n": uc.Count(), "N": uc.Sum("n")}, "'n' and 'N' differ by case only"),
+        ({"by": ("k", "k"), "n": uc.Count()}, "'k' is used twice"),
+        ({"Pane": uc.Count()}, "'Pane' differs by case only from 'pane', which is a column of every result"),
+        ({"by": "x", "n": uc.Count()}, r"'x' is list<item: int8>: name a column"),
+        ({"by": "s", "n": uc.Count()}, r"'s' is struct<"),
+        ({"by": ("k", "m"), "n": uc.Count()}, r"'m' is map<"),
+    ],
+)
+def test_keys_and_names_that_spark_would_refuse_are_refused(options: dict[str, Any], says: str) -> None:
+    more = {"K": pa.string(), "s": pa.struct({"a": pa.int64()}), "m": pa.map_(pa.string(), pa.int64())}
+    schema = pa.schema([*SCHEMA, *more.items()])
+    with pytest.raises(UncombineError, match=says) as told:
+        uc.local.run([], schema=schema, window=uc.Fixed("1 minute"), **options)
+    assert "\n" not in str(told.value)

@@ -148,6 +148,9 @@ def test_rule_09_late_rows_can_be_had_or_given_a_window_of_their_own() -> None:
     duplicated = run(script, late="duplicate")
     assert shown(duplicated, "timing", "is_first", "is_last", "trigger")[1] == (0, 60, 2, 1, "LATE", True, True, "late")
     assert uc.local.dropped(duplicated) == 1
+    for wrong, named in (({"mode": "retracting"}, "mode='retracting'"), ({"mode": "discarding", "diff": "d"}, "diff=")):
+        with pytest.raises(InvalidArgument, match=f"late='duplicate' .* does not go with {named}"):
+            run(script, late="duplicate", **wrong)
 
 
 def test_rule_09_rows_are_judged_by_the_watermark_from_before_their_bundle() -> None:
@@ -620,13 +623,13 @@ def test_rule_34_only_updated_panes() -> None:
         assert [r[2] for r in shown(result)] == values
 
 
-def test_rule_34_equal_differences_are_news() -> None:
+@pytest.mark.parametrize("mode", ["discarding", "discarding_by_default"])
+def test_rule_34_differences_are_always_news(mode: str) -> None:
     script = [add((0, 5)), add((1, 5)), add((2, 0)), mark(60)]
-    result = run(script, trigger=REPEATED, mode="discarding", only_updated=True)
+    with pytest.raises(InvalidArgument, match=f"only_updated=True .* in mode='{mode}' each shows rows of its own"):
+        run(script, trigger=REPEATED, mode=mode, only_updated=True)
+    result = run(script, trigger=REPEATED, mode=mode)
     assert [r[2] for r in shown(result)] == [5, 5, 0, None]
-    changes = [add((0, 5)), add((1, 5)), add((1, 5, "a", -1)), add((1, 5, "a", -1))]
-    result = run(changes, trigger=REPEATED, mode="discarding", diff="d", only_updated=True)
-    assert [r[2] for r in shown(result)] == [5, 5, -5, -5]
 
 
 @pytest.mark.parametrize(

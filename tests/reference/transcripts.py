@@ -67,6 +67,10 @@ def _options(r: random.Random) -> dict[str, Any]:
         "timestamp": r.choice(["end_of_window", "end_of_window", "start_of_window", "earliest", "latest", "watermark"]),
         "allow_finish": False,
     }
+    if options["late"] == "duplicate" and (options["mode"] == "retracting" or changelog):
+        options["late"] = "emit"
+    if options["mode"].startswith("discarding"):
+        options["only_updated"] = False
     try:
         check_trigger(trigger or uc.Repeatedly(uc.AfterWatermark()), window, span(_text(lateness)), True, False)
     except InvalidArgument:

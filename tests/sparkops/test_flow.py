@@ -158,6 +158,7 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
         (lambda: grouped(n=uc.Sum("scor")), "did you mean 'score'"),
         (lambda: grouped(n=uc.Sum("user")), "takes numbers, and 'user' is string"),
         (lambda: grouped(pane=uc.Count()), "'pane' is a column of every result"),
+        (lambda: grouped(by="user", User=uc.Count()), "'user' and 'User' differ by case only"),
         (lambda: grouped(rows_flow().window(uc.Inherit())), "needs column 'window'"),
         (lambda: grouped(rows_flow(**PLAYED).window(FIXED, uc.AfterCount(1))), r"use Repeatedly\(AfterCount\(1\)\)"),
         (lambda: grouped(rows_flow(**PLAYED).window(uc.Global())), "can never fire on Global"),

@@ -89,7 +89,6 @@ def test_a_changed_pipeline_is_told_what_changed(name: str) -> None:
         {"allowed_lateness": "5 minutes"},
         {"on_time": "non_empty"},
         {"closing": "always"},
-        {"late": "duplicate"},
         {"eager_retractions": True},
         {"max_future": "2 days"},
     ],

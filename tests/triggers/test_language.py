@@ -79,8 +79,9 @@ def test_triggers_of_other_settings_are_not_equal() -> None:
         (lambda: uc.AfterCount(0), "from 1 on"),
         (lambda: uc.AfterCount(True), "from 1 on"),
         (lambda: uc.RepeatCount(uc.Always(), -1), "from 1 on"),
-        (lambda: uc.WatermarkPercentile(0), "above 0"),
-        (lambda: uc.WatermarkPercentile(101), "up to 100"),
+        (lambda: uc.WatermarkPercentile(0), "from 1 to 100"),
+        (lambda: uc.WatermarkPercentile(101), "from 1 to 100"),
+        (lambda: uc.WatermarkPercentile(0.9), "takes a percentage: say 90 and not 0.9"),
         (lambda: uc.AtPeriod("0 seconds"), "period"),
         (lambda: uc.AfterDelay("-1 seconds"), "delay"),
         (lambda: uc.AfterDelay(5), "5"),  # type: ignore[arg-type]

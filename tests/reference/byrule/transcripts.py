@@ -185,6 +185,10 @@ def draw_options(r: random.Random) -> dict[str, Any]:
         "watermark": "each_batch" if r.random() < 0.08 and not splits else None,
         "allow_finish": False,
     }
+    if options["late"] == "duplicate" and (options["mode"] == "retracting" or changelog):
+        options["late"] = "emit"
+    if options["mode"].startswith("discarding"):
+        options["only_updated"] = False
     try:
         asked, each_batch = trigger or uc.Repeatedly(uc.AfterWatermark()), options["watermark"] is not None
         check_trigger(asked, window, Span(lateness * SECOND), True, False, each_batch)
