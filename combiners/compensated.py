@@ -22,7 +22,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
 from .doubles import Doubles, two_product, two_sum
 from .groups import Groups
-from .segments import CHUNK, sum_floats, sum_int64
+from .segments import CHUNK, sum_counts, sum_floats, sum_weights
 from .vectors import floats, int64s
 
 LARGEST = 880
@@ -47,7 +47,7 @@ class PairSumsFn(CombineFn):
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         sums = [sum_pairs(groups, pair) for pair in pairs_of(accumulators)]
-        return _packed(sums, sum_int64(groups, int64s(accumulators[-1])))
+        return _packed(sums, sum_counts(groups, int64s(accumulators[-1])))
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
         return tuple(pa.array(0 - int64s(column)) for column in accumulators)
@@ -161,10 +161,9 @@ def _largest(values: np.ndarray) -> float:
 
 
 def _count(groups: Groups, chosen: np.ndarray | None, weights: Weights) -> np.ndarray:
-    total = np.zeros(groups.count, np.int64)
-    if chosen is not None:
-        np.add.at(total, groups.codes[chosen], 1 if weights is None else weights[chosen])
-    return total
+    if chosen is None:
+        return np.zeros(groups.count, np.int64)
+    return sum_weights(groups.take(chosen), None if weights is None else weights[chosen])
 
 
 def _packed(sums: Sequence[Doubles], outside: np.ndarray) -> Accumulators:

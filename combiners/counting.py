@@ -10,7 +10,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
 from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
 from .groups import Groups
-from .segments import sum_int64, sum_weights
+from .segments import sum_counts, sum_weights
 from .vectors import int64s
 
 
@@ -28,7 +28,7 @@ class CountFn(CombineFn):
         return (pa.array(sum_weights(groups, weights)),)
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
-        return (pa.array(sum_int64(groups, int64s(accumulators[0]))),)
+        return (pa.array(sum_counts(groups, int64s(accumulators[0]))),)
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
         return (pa.array(-int64s(accumulators[0])),)

@@ -22,9 +22,20 @@ ARROW_FAULTS = (
 """What Arrow raises when an operation does not fit its input."""
 
 
+_WIDE = pa.decimal128(20, 0)
+"""Holds every integer of 64 bits, signed or not."""
+
+
 def run(op: str, args: list[Any]) -> Any:
     """The operation over its evaluated arguments."""
     return _KERNELS[op](*args)
+
+
+def scalar_of(value: Any) -> pa.Scalar:
+    """A literal as an Arrow scalar; whole numbers from 2**63 on are uint64."""
+    if isinstance(value, int) and 2**63 <= value < 2**64:
+        return pa.scalar(value, pa.uint64())
+    return pa.scalar(value)
 
 
 def misfits(op: str, args: list[Any]) -> bool:
@@ -70,7 +81,42 @@ def _meet(*values: Any) -> list[Any]:
 
 
 def _meeting(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args: kernel(*_meet(*args))
+    return lambda *args: kernel(*_computed(*_meet(*args)))
+
+
+def _comparing(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def compare(a: Any, b: Any) -> Any:
+        a, b = _meet(a, b)
+        if _beyond_int64(a, b) is not None:
+            # In Arrow both would be int64, which such values are not.
+            a, b = (side.cast(_WIDE) if pa.types.is_integer(side.type) else side for side in (a, b))
+        return kernel(a, b)
+
+    return compare
+
+
+def _computed(*values: Any) -> tuple[Any, ...]:
+    """Integers that fit into the type in which they are computed."""
+    beyond = _beyond_int64(*values)
+    if beyond is not None:
+        raise pa.ArrowInvalid(
+            f"uint64 beside signed integers is computed as int64, and {beyond} is beyond it: "
+            "cast the uint64 to decimal128(20, 0)"
+        )
+    return values
+
+
+def _beyond_int64(*values: Any) -> int | None:
+    """A number of 2**63 or more that meets signed integers, None if there is none."""
+    kinds = [value.type for value in values]
+    if pa.uint64() not in kinds or not any(map(pa.types.is_signed_integer, kinds)):
+        return None
+    for value in values:
+        if value.type == pa.uint64():
+            most = value.as_py() if isinstance(value, pa.Scalar) else pc.max(value).as_py()
+            if most is not None and most >= 2**63:
+                return int(most)
+    return None
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -83,7 +129,7 @@ def _whole_division(operation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """Floor division or its remainder as Python has them: null for a divisor of zero."""
 
     def divide(a: Any, b: Any) -> Any:
-        a, b = _meet(a, b)
+        a, b = _computed(*_meet(a, b))
         kind = pc.add(a.slice(0, 0) if hasattr(a, "slice") else a, b.slice(0, 0) if hasattr(b, "slice") else b).type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             raise pa.ArrowTypeError(f"it takes integers and floats, not {kind}")
@@ -120,6 +166,10 @@ def _is_in(value: Any, values: tuple[Any, ...]) -> Any:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
         value = value.cast(kind)
+    if pa.types.is_integer(kind):
+        # A whole number that the type has no room for is none of its values.
+        least, most = np.iinfo(kind.to_pandas_dtype()).min, np.iinfo(kind.to_pandas_dtype()).max
+        values = tuple(v for v in values if not isinstance(v, int) or isinstance(v, bool) or least <= v <= most)
     known = pa.array(list(values), kind)
     if pa.types.is_floating(kind):
         # -0.0 + 0.0 is 0.0: both zeros are one value.
@@ -138,19 +188,19 @@ def _cast(value: Any, to: pa.DataType) -> Any:
 def _when(condition: Any, then: Any, otherwise: Any) -> Any:
     if not pa.types.is_boolean(condition.type):
         raise pa.ArrowTypeError(f"the condition must be boolean, not {condition.type}")
-    return pc.if_else(pc.coalesce(condition, pa.scalar(False)), *_meet(then, otherwise))
+    return pc.if_else(pc.coalesce(condition, pa.scalar(False)), *_computed(*_meet(then, otherwise)))
 
 
 _KERNELS: dict[str, Callable[..., Any]] = {
     "|": pc.or_kleene,
     "&": pc.and_kleene,
     "~": pc.invert,
-    "==": _meeting(pc.equal),
-    "!=": _meeting(pc.not_equal),
-    "<": _meeting(pc.less),
-    "<=": _meeting(pc.less_equal),
-    ">": _meeting(pc.greater),
-    ">=": _meeting(pc.greater_equal),
+    "==": _comparing(pc.equal),
+    "!=": _comparing(pc.not_equal),
+    "<": _comparing(pc.less),
+    "<=": _comparing(pc.less_equal),
+    ">": _comparing(pc.greater),
+    ">=": _comparing(pc.greater_equal),
     "+": _meeting(pc.add_checked),
     "-": _meeting(pc.subtract_checked),
     "*": _meeting(pc.multiply_checked),

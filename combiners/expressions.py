@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument, OutOfRange, TypeMismatch, UnknownColumn, nearest, require_column
-from .expression_kernels import ARROW_FAULTS, misfits, run
+from .expression_kernels import ARROW_FAULTS, misfits, run, scalar_of
 from .expression_text import literal_text, text_of
 
 
@@ -24,6 +24,8 @@ class Expr:
     Null stays null, and & | ~ know three values, as in SQL. `/` divides in float64, `//` and `%` round down as in
     Python; division by zero is null. Integers that do not fit are an error. Comparisons with NaN are false (!= is
     true), as in Python: ask `is_nan()`. Integers and decimals that meet floats are taken as the nearest float64.
+    uint64 that meets signed integers (as whole numbers below 2**63 are) is compared by value and computed as int64: a
+    value beyond that is an error that names the remedy.
 
     >>> from uncombine import col
     >>> (col("price") * 2 > 10) & ~col("done")
@@ -194,7 +196,7 @@ class Expr:
             require_column(self.args[0], table.schema.names, f"the expression {self!r}")
             return table.column(self.args[0])
         if self.op == "lit":
-            return pa.scalar(self.args[0])
+            return scalar_of(self.args[0])
         args = [a._compute(table, nulls) if isinstance(a, Expr) else a for a in self.args]
         if self.op == "field":
             self._require_field(args[0].type)
@@ -260,7 +262,7 @@ def _plain(value: Any) -> Any:
     """A value as plain Python has it; raises for what an Arrow column cannot hold."""
     try:
         hash(value)
-        scalar = pa.scalar(value)
+        scalar = scalar_of(value)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
         raise InvalidArgument(f"{value!r} is neither an expression nor a plain value") from None
     except OverflowError:

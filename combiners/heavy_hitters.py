@@ -25,7 +25,7 @@ from .combiner import Combiner, Input, Lowered, Part, expression, input_type, re
 from .groups import Groups
 from .hashing import hash_rows
 from .item_bits import bits_of, cut, from_bits, has_bits
-from .segments import sum_int64
+from .segments import sum_counts
 from .zset import Items, consolidate, flat_lists
 
 _ROOM = 1 << 22
@@ -96,7 +96,7 @@ class Cells:
             places = np.arange(int(sizes.sum())) - np.repeat(before, sizes)
             rows = np.repeat(numbers[mine] - first, sizes)
             sums = self.sums[places + np.repeat(starts[mine], sizes)]
-            matrix = sum_int64(Groups(rows * width + places, (last - first) * width), sums)
+            matrix = sum_counts(Groups(rows * width + places, (last - first) * width), sums)
             parts.append(Cells.trimmed(keys[first:last], matrix.reshape(-1, width)))
         return Cells.joined(parts)
 
@@ -180,7 +180,7 @@ class CellsFn(CombineFn):
         cells, count = self.cells(accumulators), len(accumulators[0])
         totals, owners = cells.totals, cells.keys // self.size
         top = cells.keys % self.size < self.width
-        whole = sum_int64(Groups(owners[top], count), totals[top])
+        whole = sum_counts(Groups(owners[top], count), totals[top])
         least = np.maximum(np.ceil(whole * share), 1.0)
         codes, values = self._read(cells, np.flatnonzero(totals >= least[owners]), owners)
         found = consolidate(Groups(codes, count), [Column(values)])
@@ -209,7 +209,7 @@ class CellsFn(CombineFn):
             chosen = np.arange(len(values)) if column == 0 else np.flatnonzero(bits[:, column - 1])
             if len(chosen):
                 cells = Groups(numbers[:, chosen].ravel(), len(keys))
-                matrix[:, column] = sum_int64(cells, np.tile(weights[chosen], self.rows))
+                matrix[:, column] = sum_counts(cells, np.tile(weights[chosen], self.rows))
         return Cells.trimmed(keys, matrix)
 
     def _read(self, cells: Cells, chosen: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, pa.Array]:

@@ -47,7 +47,8 @@ def exp2(whole: np.ndarray, part: Doubles) -> np.ndarray:
     v = y.high
     tail = v**4 * (1 / 24 + v * (1 / 120 + v * (1 / 720 + v * (1 / 5040 + v / 40320))))
     grown = y + square * np.array([0.5]) + cube / np.array([6.0]) + tail + 1.0
-    at = step.astype(np.int64) + _ROOTS // 2
+    # A part so large that a float has no room for its fraction comes with a power beyond floats.
+    at = np.clip(step.astype(np.int64) + _ROOTS // 2, 0, _ROOTS)
     power = Doubles(roots.high[at], roots.low[at]) * grown
     exponent = np.clip(whole + carry.astype(np.int64), -3000, 3000)
     with np.errstate(over="ignore", under="ignore"):

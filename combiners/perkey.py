@@ -19,7 +19,7 @@ from .expressions import col
 from .groups import Groups
 from .ordering import order_keys, require_order
 from .plan import Plan, remedy_of
-from .segments import sum_int64, sum_weights
+from .segments import sum_counts, sum_weights
 from .sorting import argsort_in_groups
 from .zset import flat_lists
 
@@ -73,7 +73,7 @@ class PerKeyFn(CombineFn):
         starts, keys, rows, inner = self.unpack(accumulators)
         codes = np.repeat(groups.codes, np.diff(starts))
         entries, keys, offsets = _entries(Groups(codes, groups.count), Column(keys))
-        return self._pack(offsets, keys, sum_int64(entries, rows), self.plan.merge(entries, inner))
+        return self._pack(offsets, keys, sum_counts(entries, rows), self.plan.merge(entries, inner))
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
         offsets, keys, rows, inner = self.unpack(accumulators)

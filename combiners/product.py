@@ -17,7 +17,7 @@ from .doubles import Doubles
 from .groups import Groups
 from .logs import exp2, log2
 from .numeric import number_input
-from .segments import sum_int64, sum_weights
+from .segments import sum_counts, sum_weights
 from .summing import SpecialsFn
 from .vectors import floats, int64s
 
@@ -52,11 +52,11 @@ class LogSumFn(CombineFn):
             some = log2(mantissas[part] * 2.0)
             logs.high[part], logs.low[part] = some.high, some.low
         whole = exponents.astype(np.int64) - 1
-        exponent = sum_int64(groups, whole if weights is None else whole * weights)
+        exponent = sum_counts(groups, whole, weights)
         return _packed([*counts, exponent], sum_pairs(groups, logs, weights))
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
-        counts = [sum_int64(groups, int64s(column)) for column in accumulators[:3]]
+        counts = [sum_counts(groups, int64s(column)) for column in accumulators[:3]]
         return _packed(counts, sum_pairs(groups, _pair(accumulators)))
 
     def negate(self, accumulators: Accumulators) -> Accumulators:

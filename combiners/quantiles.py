@@ -18,6 +18,8 @@ from .ordering import from_int64
 from .ranks import BagFn, Neighbours, Ranked, neighbours
 from .zset import ZSet
 
+_DAY = 86_400_000
+
 
 @dataclass(frozen=True, repr=False)
 class Median(Combiner):
@@ -158,7 +160,9 @@ def _between(pair: Neighbours) -> pa.Array:
         # The difference may be more than an int64 holds, and never more than a uint64.
         low, high = (numbers(side).astype(np.int64) for side in (pair.lower, pair.upper))
         apart = (high.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
-        found = from_int64(low + np.floor(apart * pair.part).astype(np.uint64).view(np.int64), kind)
+        between = low + np.floor(apart * pair.part).astype(np.uint64).view(np.int64)
+        # A date in milliseconds is a whole day all the same.
+        found = from_int64(between - between % _DAY if pa.types.is_date64(kind) else between, kind)
         return pc.if_else(pa.array(missing), pa.scalar(None, kind), found) if missing.any() else found
     a, b = (nearest_floats(side) for side in (pair.lower, pair.upper))
     with np.errstate(invalid="ignore", over="ignore"):

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ..errors import OutOfRange
 from .groups import Groups
 
 Lanes: TypeAlias = list[np.ndarray]
@@ -14,6 +15,9 @@ Lanes: TypeAlias = list[np.ndarray]
 
 CHUNK = 1 << 20
 """Rows for which float sums of 32-bit digits are exact."""
+
+MOST = 2**62
+"""Counts, and sums of weights, stay below this in size, so that twice one is still an int64."""
 
 _SMALL = 2.0**62
 _NEAR = 2.0**114
@@ -35,7 +39,30 @@ def sum_weights(groups: Groups, weights: np.ndarray | None) -> np.ndarray:
     """How many rows, with their weights, each group has, as int64."""
     if weights is None:
         return groups.sizes
-    return sum_int64(groups, weights)
+    return sum_counts(groups, weights)
+
+
+def sum_counts(groups: Groups, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Sums of counts, or of counts times weights, by group; raises where one reaches MOST."""
+    sums = sum_int64(groups, counts if weights is None else counts * weights)
+    if may_reach_most(counts, weights):
+        require_counts(sums, sum_floats(groups, counts.astype(np.float64), weights))
+    return sums
+
+
+def may_reach_most(counts: np.ndarray, weights: np.ndarray | None = None) -> bool:
+    """Whether a sum of some of these counts, or of counts times weights, may reach MOST."""
+    if len(counts) == 0:
+        return False
+    return _largest(counts) * len(counts) * (1.0 if weights is None else _largest(weights)) >= MOST
+
+
+def require_counts(sums: np.ndarray, near: np.ndarray) -> None:
+    """Raise if a sum of counts reaches MOST; float sums tell those that have wrapped."""
+    if bool(((sums >= MOST) | (sums <= -MOST) | (np.abs(near) >= 1.5 * MOST)).any()):
+        raise OutOfRange(
+            "the weights of the rows of a group sum to 2**62 or more in size: no count is kept beyond that"
+        )
 
 
 def sum_int64(groups: Groups, values: np.ndarray) -> np.ndarray:

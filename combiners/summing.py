@@ -14,9 +14,9 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
 from .combiner import Combiner, Finish, Input, Lowered, Part, expression, input_type, refuse
 from .counting import count_of
-from .exact import ExactSumFn, exact_sum
+from .exact import Digits, ExactSumFn, exact_sum
 from .groups import Groups
-from .segments import negate_lanes, sum_floats, sum_lanes
+from .segments import negate_lanes, sum_counts, sum_floats, sum_lanes
 from .vectors import VectorFn, floats, int64s, known
 
 
@@ -74,12 +74,11 @@ class SpecialsFn(VectorFn):
         values = columns[0].values[special]
         weighed = np.ones(len(values), np.int64) if weights is None else weights[special]
         codes = groups.codes[special]
-        out = []
-        for mask in (np.isnan(values), values == np.inf, values == -np.inf):
-            total = np.zeros(groups.count, np.int64)
-            np.add.at(total, codes[mask], weighed[mask])
-            out.append(pa.array(total))
-        return tuple(out)
+        masks = (np.isnan(values), values == np.inf, values == -np.inf)
+        return tuple(pa.array(sum_counts(Groups(codes[m], groups.count), weighed[m])) for m in masks)
+
+    def sum_ints(self, groups: Groups, values: np.ndarray) -> np.ndarray:
+        return sum_counts(groups, values)
 
 
 def with_specials(finite: np.ndarray, specials: Accumulators) -> np.ndarray:
@@ -100,10 +99,12 @@ class Sum(Combiner):
     Law: `Sum(a + b) = Sum(a) + Sum(b)`. Integers are summed in 128 bits and decimals in 192; a result outside its type
     raises when it is extracted. Durations sum to a duration. Floats are summed plainly (CANCELLATIVE: the error is at
     most `n * 2**-53 * sum(|x|)` over all that ever came), or, with `exact=True`, as a true group: the result is the
-    correctly rounded exact sum, whatever the order, the cut and the retractions (equal to `math.fsum`). Capability
-    GROUP on integers, decimals and with `exact=True`. Null is ignored; NaN and infinities act as in IEEE arithmetic
-    and can be taken back; no values give null
-    (but where as many came as were taken back, and not the same, an exact sum is their difference).
+    correctly rounded exact sum, whatever the order, the cut and the retractions (equal to `math.fsum`). A plain sum
+    of finite values that leaves the range of floats on the way (beyond 1.8e308) stays infinite or NaN, also when what
+    brought it there is taken back; an exact one comes back. Capability GROUP on integers, decimals and with
+    `exact=True`. Null is ignored; NaN and infinities act as in IEEE arithmetic and can be taken back; no values give
+    null. An accumulator into which as many values came as were taken back, but not the same ones, gives their
+    difference where the capability is GROUP, and null else.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1e100, 1.0, 1e100], "w": [1, 1, -1]})
@@ -153,7 +154,10 @@ def _finish_float(parts: Sequence[Accumulators]) -> pa.Array:
 
 def _finish_exact(parts: Sequence[Accumulators]) -> pa.Array:
     total, count, specials = parts
-    return known(with_specials(exact_sum(total), specials), count[0])
+    # As many rows as were taken back may have been others: what is left then is their difference.
+    nothing = (Digits.of(total).lengths == 0) & np.logical_and.reduce([int64s(a) <= 0 for a in specials])
+    sums = with_specials(exact_sum(total), specials)
+    return pa.array(sums, mask=nothing & (int64s(count[0]) == 0), from_pandas=False)
 
 
 def _finish_int(output: pa.DataType) -> Finish:

@@ -21,9 +21,15 @@ class VectorFn(CombineFn):
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         return tuple(
-            pa.array(sum_floats(groups, floats(a)) if pa.types.is_floating(a.type) else sum_int64(groups, int64s(a)))
+            pa.array(
+                sum_floats(groups, floats(a)) if pa.types.is_floating(a.type) else self.sum_ints(groups, int64s(a))
+            )
             for a in accumulators
         )
+
+    def sum_ints(self, groups: Groups, values: np.ndarray) -> np.ndarray:
+        """The sums of an int64 column, which wrap; what counts overrides this with `sum_counts`."""
+        return sum_int64(groups, values)
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
         return tuple(pa.array(0 - np.asarray(a)) for a in accumulators)

@@ -18,7 +18,7 @@ from .algebra import Accumulators, CombineFn, Weights
 from .columns import Column
 from .groups import Groups
 from .ordering import Keys, packed_keys
-from .segments import sum_int64
+from .segments import may_reach_most, require_counts, sum_counts
 from .sorting import argsort_in_groups, refine, run_starts, sort_in_groups
 
 
@@ -177,7 +177,7 @@ def _tabulated(groups: Groups, keys: Keys, weights: Weights) -> Items:
     cells += keys.keys
     cells -= keys.low
     size = groups.count * keys.span
-    table = np.bincount(cells, minlength=size) if weights is None else sum_int64(Groups(cells, size), weights)
+    table = np.bincount(cells, minlength=size) if weights is None else sum_counts(Groups(cells, size), weights)
     filled = np.flatnonzero(table)
     offsets = np.searchsorted(filled, np.arange(groups.count + 1) * keys.span)
     present = filled - np.repeat(np.arange(groups.count) * keys.span - keys.low, np.diff(offsets))
@@ -200,6 +200,8 @@ def _items(
         offsets = running(fresh)[offsets]
         ends = np.append(starts, len(fresh))
         weights = np.diff(ends if weighed is None else running(weighed)[ends])
+    if weighed is not None and may_reach_most(weighed):
+        require_counts(weights, np.add.reduceat(weighed.astype(np.float64), starts))
     kept = weights != 0
     if not kept.all():
         offsets = running(kept)[offsets]

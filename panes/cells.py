@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..combiners import Plan
 from ..combiners.algebra import Accumulators
 from ..combiners.groups import Groups
-from ..combiners.segments import extreme, sum_int64
+from ..combiners.segments import extreme, sum_counts, sum_int64
 from .live import MAX_TIME, MIN_TIME
 
 Pairs: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -92,7 +92,7 @@ class Cells:
             extreme(groups, self.end, MIN_TIME, np.maximum) if hull else self.end[first],
             plan.merge(groups, self.acc),
             sum_int64(groups, self.count),
-            sum_int64(groups, self.weight),
+            sum_counts(groups, self.weight),
             extreme(groups, self.earliest, MAX_TIME, np.minimum),
             extreme(groups, self.latest, MIN_TIME, np.maximum),
             {name: sum_int64(groups, values) for name, values in self.facts.items()},

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.groups import Groups, group_rows
-from ..combiners.segments import sum_int64
+from ..combiners.segments import sum_counts, sum_int64
 from ..triggers.program import Moment
 from ..windows.grid import later
 from .bundle import Rows
@@ -215,8 +215,6 @@ def _add_contents(op: Operator, out: Live, live: Live, cells: Cells, placed: Pla
         out.num.update((name, getattr(cells, name)) for name in ("weight", *EXTENT) if name in out.num)
         out.acc = cells.acc
         return
-    np.add.at(out.num["weight"], placed.of_live, live.num["weight"])
-    np.add.at(out.num["weight"], placed.of_cells, cells.weight)
     if "earliest" in out.num:
         for into, earliest, latest in (
             (placed.of_live, live.num["earliest"], live.num["latest"]),
@@ -225,6 +223,7 @@ def _add_contents(op: Operator, out: Live, live: Live, cells: Cells, placed: Pla
             np.minimum.at(out.num["earliest"], into, earliest)
             np.maximum.at(out.num["latest"], into, latest)
     groups = Groups(np.concatenate([placed.of_live, placed.of_cells]), count)
+    out.num["weight"] = sum_counts(groups, np.concatenate([live.num["weight"], cells.weight]))
     both = tuple(pa.concat_arrays([a, b]) for a, b in zip(live.acc, cells.acc, strict=True))
     out.acc = op.plan.merge(groups, both)
 

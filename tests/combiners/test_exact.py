@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -118,3 +120,23 @@ def test_specials_can_be_taken_back(special: float) -> None:
 def test_opposite_infinities_are_no_number() -> None:
     table = pa.table({"x": [math.inf, -math.inf]})
     assert math.isnan(uc.aggregate(table, s=uc.Sum("x"))["s"][0].as_py())
+
+
+SWAPPED = [
+    (pa.int64(), [5, 3], 2),
+    (pa.uint64(), [2**63 + 5, 3], 2**63 + 2),
+    (pa.decimal128(9, 2), [Decimal("5.50"), Decimal("3.25")], Decimal("2.25")),
+    (pa.duration("s"), [5, 3], dt.timedelta(seconds=2)),
+    (pa.float64(), [5.5, 3.25], 2.25),
+    (pa.float64(), [math.inf, 3.0], math.inf),
+    (pa.float64(), [5.5, 5.5], None),
+]
+
+
+@pytest.mark.parametrize(("kind", "values", "difference"), SWAPPED, ids=str)
+def test_as_many_values_taken_out_as_put_in_leave_their_difference(
+    kind: pa.DataType, values: list[object], difference: object
+) -> None:
+    fn = uc.Sum("x", exact=True).bind(pa.schema({"x": kind}))
+    state = fn.accumulate({"x": values}, [1, -1])
+    assert fn.result(state) == difference

@@ -237,7 +237,7 @@ def test_types_are_found_without_data() -> None:
     ("build", "words"),
     [
         (lambda: col("x") + 2**70, "64 bits"),
-        (lambda: col("x") == 2**63, "64 bits"),
+        (lambda: col("x") == 2**64, "64 bits"),
         (lambda: col("x").isin("ab"), "list of values"),
         (lambda: col("x").isin(7), r"write isin\(\[7\]\)"),
         (lambda: col("x").isin([[1]]), "neither an expression"),
@@ -261,3 +261,49 @@ def test_data_that_does_not_fit_is_out_of_range() -> None:
         assert wrong.type(TABLE.schema) == pa.int64()
         with pytest.raises(OutOfRange, match="failed on the data"):
             wrong.evaluate(TABLE)
+
+
+UNSIGNED = pa.array([2**63, 2**64 - 1, 5, 0, None, 2**63 - 1], pa.uint64())
+SIGNED = pa.array([-1, 2**63 - 1, 5, -(2**63), 1, 2**63 - 1], pa.int64())
+WORDS: dict[str, Any] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+def _fits_where_computed(result: int | None, a: int | None, b: int | None, sides: tuple[Any, Any]) -> bool:
+    """Whether a result and its operands are in the range of the type in which they are computed."""
+    signed = any(side.args == ("i",) if isinstance(side, Expr) else side < 2**63 for side in sides)
+    least, most = (-(2**63), 2**63 - 1) if signed else (0, 2**64 - 1)
+    return all(value is None or least <= value <= most for value in (result, a, b))
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("other", ["i", "u", "w", 0, 7, -3, 2**63, 2**64 - 1])
+def test_integers_of_64_bits_without_a_sign_are_right_or_an_error(word: str, other: Any) -> None:
+    table = pa.table({"u": UNSIGNED, "i": SIGNED, "w": UNSIGNED[::-1]})
+    for turned in (False, True):
+        sides = (col("u"), col(other) if isinstance(other, str) else other)
+        values = (table["u"].to_pylist(), table[other].to_pylist() if isinstance(other, str) else [other] * 6)
+        sides, values = (sides[::-1], values[::-1]) if turned else (sides, values)
+        expr = WORDS[word](*sides)
+        for row, (a, b) in enumerate(zip(*values, strict=True)):
+            nothing = a is None or b is None or (word in ("//", "%") and b == 0)
+            expected = None if nothing else WORDS[word](a, b)
+            if word in ("==", "!=", "<", "<=", ">", ">=") or _fits_where_computed(expected, a, b, sides):
+                assert expr.evaluate(table.slice(row, 1)).to_pylist() == [expected]
+            else:
+                with pytest.raises(OutOfRange, match=r"decimal128\(20, 0\)|overflow"):
+                    expr.evaluate(table.slice(row, 1))
+        if word in ("==", "!=", "<", "<=", ">", ">="):
+            assert expr.evaluate(table).null_count == sum(a is None or b is None for a, b in zip(*values, strict=True))
+
+
+def test_large_integers_in_lists_and_alternatives() -> None:
+    table = pa.table({"u": UNSIGNED, "i": SIGNED})
+    assert col("u").isin([2**63, -1, 5]).evaluate(table).to_pylist() == [True, False, True, False, False, False]
+    assert col("i").isin([2**63, -1, 5]).evaluate(table).to_pylist() == [True, False, True, False, False, False]
+    for expr in (coalesce(col("u"), col("i")), when(col("i") > 0, col("u"), col("i"))):
+        with pytest.raises(OutOfRange, match="cast the uint64"):
+            expr.evaluate(table)
+    assert repr(col("u") < 2**63) == "col('u') < 9223372036854775808"

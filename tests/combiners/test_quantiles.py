@@ -160,3 +160,15 @@ def test_quantiles_take_a_list(q: Any) -> None:
 def test_what_has_no_middle_is_refused(name: str) -> None:
     with pytest.raises(TypeMismatch, match="takes numbers or times, and 'x' is"):
         uc.Median("x").bind(pa.schema({"x": VALUES[name][0]}))
+
+
+@pytest.mark.parametrize("retractable", [True, False])
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64()], ids=str)
+def test_dates_are_whole_days(kind: pa.DataType, retractable: bool) -> None:
+    days = [dt.date(1969, 12, 30), dt.date(1969, 12, 31), dt.date(2024, 2, 29), dt.date(2024, 3, 1)]
+    table = pa.table({"x": pa.array(days).cast(kind)})
+    found = uc.aggregate(table, q=uc.Quantiles("x", [0.1, 0.9], retractable=retractable))
+    assert found["q"].to_pylist() == [[dt.date(1969, 12, 30), dt.date(2024, 2, 29)]]
+    flat = found["q"].combine_chunks().flatten()
+    units = flat.cast(pa.int64() if kind == pa.date64() else pa.int32()).to_pylist()
+    assert kind == pa.date32() or [unit % 86_400_000 for unit in units] == [0, 0]
