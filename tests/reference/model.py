@@ -12,6 +12,7 @@ import uncombine as uc
 from uncombine.triggers.language import walk
 
 from .composite_model import node
+from .split_model import Splitting
 from .state_model import FIRST_YEAR, LAST_YEAR, Key, Live, Options, Result, Row, Sources, Span, Value
 from .trigger_model import MAX_TIME, MIN_TIME, Now
 from .windows_model import united, windows_of
@@ -47,6 +48,8 @@ class _Model:
         self.output_watermarks: list[int] = []
         self.dropped = self.finished = self.unassigned = self.bad = 0
         self.step_number = 0
+        splits = self.o.diff is not None and isinstance(self.o.window, uc.Sessions)
+        self.splitting = Splitting(self.o) if splits else None
 
     # Entries of the script, and the deadlines on the way.
 
@@ -56,8 +59,8 @@ class _Model:
         to = entry[2] if kind == "elements" else entry[1] if kind == "clock" else None
         if to is not None:
             self.wait_until(to)
-        if kind == "watermark":
-            self.sources.move(entry[2], entry[1])
+        if kind != "clock":
+            self.sources.move([entry[1:]] if kind == "watermark" else entry[3])
         self.step(entry[1] if kind == "elements" else [])
         self.output_watermarks.append(self.output_watermark)
 
@@ -133,6 +136,8 @@ class _Model:
             if self.o.closing == "always" or (self.o.closing == "non_empty" and w.fresh):
                 self.emit(w, "expiry", is_last=True)
             del self.live[w.key, w.start, w.end]
+        if self.splitting is not None:
+            self.splitting.forget(self.live.values())
 
     def expired(self, end: int) -> bool:
         return self.watermark >= min(end + self.o.allowed_lateness, MAX_TIME)
@@ -161,6 +166,9 @@ class _Model:
         got: list[Live] = []
         for key, share in shares.items():
             held = [w for w in self.live.values() if w.key == key]
+            if self.splitting is not None:
+                got += self.rework(self.splitting, key, [row for _, row in share], held, late)
+                continue
             spans = [span for span, _ in share]
             if isinstance(self.o.window, uc.Sessions):
                 hulls = united(spans + [(w.start, w.end) for w in held])
@@ -197,11 +205,58 @@ class _Model:
                 self.duplicate(key, span, came)
         if self.o.eager_retractions and self.o.mode == "retracting":
             self.take_back(gone)
+            if self.splitting is not None:
+                self.take_back_of_others()
         for w in sorted(got, key=_place):
             w.trigger.rows(self.now(w, "rows"))
         for w in sorted(got, key=_place):
             self.ask(w, "rows")
             w.came = []
+
+    def rework(
+        self, splitting: Splitting, key: Key, rows: list[Row], held: list[Live], late: list[tuple[Key, Span, list[Row]]]
+    ) -> list[Live]:
+        """40: rows of one key taken in, and the windows that hear of them."""
+        kept: list[Row] = []
+        spans = [splitting.span(row) for row in rows]
+        for start, end in united(spans + [(w.start, w.end) for w in held if w.rows]):
+            came = [row for row in rows if start <= row[self.o.time] < end]
+            if came and self.expired(end):  # 9
+                self.dropped += len(came)
+                late.append((key, (start, end), came))
+            else:
+                kept += came
+        left: list[Row] = []
+        for start, end in united([splitting.span(row) for row in kept] + [(w.start, w.end) for w in held]):
+            came = [row for row in kept if start <= row[self.o.time] < end]
+            inside = [w for w in held if start <= w.start and w.end <= end]
+            if came and self.joined(key, start, end, inside).trigger.finished:  # 26
+                self.finished += len(came)
+            else:
+                left += came
+        if not left:
+            return []
+        splitting.add(key, left, self.output_watermark)
+        change = splitting.changed(key, held, self)
+        for w in held:
+            del self.live[w.key, w.start, w.end]
+        for w in [*change.windows, *change.emptied]:
+            self.live[w.key, w.start, w.end] = w
+            w.came = [row for row in left if change.told(w, splitting.span(row))]
+            w.fresh = w.fresh or bool(w.came)
+        return [w for w in [*change.windows, *change.emptied] if w.came]
+
+    def take_back_of_others(self) -> None:
+        """33: at once what windows owe that are not there any more."""
+        debts = [
+            (w, value)
+            for w in self.live.values()
+            for value in w.owed
+            if value.window != (w.start, w.end) and not w.trigger.finished
+        ]
+        for w, value in sorted(debts, key=lambda debt: (_sortable(debt[0].key), debt[1].window)):
+            w.owed.remove(value)
+            self.write(w, value, -1)
 
     def joined(self, key: Key, start: int, end: int, inside: list[Live]) -> Live:
         """6: the window that would hold these from now on."""

@@ -89,9 +89,12 @@ class Sources:
     at: dict[str | None, int] = field(default_factory=dict)
     least: int = MIN_TIME
 
-    def move(self, source: str | None, t: int) -> None:
-        self.at[source] = max(t, self.at.get(source, MIN_TIME))
-        self.least = max(self.least, min(self.at.values()))
+    def move(self, reports: Sequence[tuple[int, str | None]]) -> None:
+        """All reports of one bundle, which are heard at once."""
+        for t, source in reports:
+            self.at[source] = max(t, self.at.get(source, MIN_TIME))
+        if self.at:
+            self.least = max(self.least, min(self.at.values()))
 
     def percentile(self, percent: float) -> int:
         times = list(self.at.values())

@@ -43,11 +43,12 @@ def transcript(seed: int) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _options(r: random.Random) -> dict[str, Any]:
-    crowded = r.random() < 0.2
+    crowded = r.random() < 0.3
     window = uc.Sessions("10 seconds") if crowded else _window(r)
     trigger = None if r.random() < 0.1 else _root(r)
-    changelog = not isinstance(window, uc.Sessions) and r.random() < 0.25
-    modes = ["retracting", "retracting", "discarding"]
+    merging = isinstance(window, uc.Sessions)
+    changelog = r.random() < (0.5 if merging else 0.25)
+    modes = ["retracting", "retracting", *([] if changelog and merging else ["discarding"])]
     if not changelog:
         modes += ["accumulating", "accumulating_by_default", "discarding_by_default"]
     lateness = r.choice([0, 0, 5, 30, 120, 600]) * SECOND
@@ -152,26 +153,33 @@ def _script(r: random.Random, options: dict[str, Any]) -> list[Any]:
     clock, timed, event = 0, r.random() < 0.7, 0
     old: list[dict[str, Any]] = []
     script: list[Any] = []
-    crowded = options["window"] == uc.Sessions("10 seconds")
+    crowded, alone = options["window"] == uc.Sessions("10 seconds"), r.random() < 0.5
+
+    def report() -> tuple[int, str | None]:
+        source = r.choice(sources)
+        own = marks[source]
+        marks[source] = max(0, r.choice([event, event, event - 60, event + 60, own + 10, own + 30, HORIZON]))
+        return START + marks[source] * SECOND + r.choice([-1, 0, 0]), source
+
     for _ in range(r.randint(8, 25) if crowded else r.randint(3, 12)):
         chance = r.random()
         if chance < 0.55:
             event = max(0, event + r.choice([0, 5, 20, 60, 120, -30]))
             if crowded:
                 event = r.randrange(0, 60, 3)
-            rows = [_row(r, event, old, options) for _ in range(r.choice([0, 1, 1, 2, 3, 5, 8]))]
+            # Bundles of one key, so that a clock moves past one of several windows of another.
+            keys = [r.choice(["a", "b"])] if alone else ["a", "a", "b", None]
+            rows = [_row(r, event, old, options, keys) for _ in range(r.choice([0, 1, 1, 2, 3, 5, 8]))]
             clock += r.choice([0, 0, 1, 5, 30])
-            script.append(("elements", rows, START + clock * SECOND if timed and r.random() < 0.8 else None))
+            reports = [report() for _ in range(r.choice([0, 0, 1, 2]))]
+            script.append(("elements", rows, START + clock * SECOND if timed and r.random() < 0.8 else None, reports))
         elif chance < 0.85:
-            source = r.choice(sources)
-            own = marks[source]
-            marks[source] = max(0, r.choice([event, event, event - 60, event + 60, own + 10, own + 30, HORIZON]))
-            script.append(("watermark", START + marks[source] * SECOND + r.choice([-1, 0, 0]), source))
+            script.append(("watermark", *report()))
         else:
             clock += r.choice([1, 3, 10, 60, 600])
             script.append(("clock", START + clock * SECOND))
     if not any(entry[0] == "elements" and entry[1] for entry in script):
-        script.insert(0, ("elements", [_row(r, event, old, options)], None))
+        script.insert(0, ("elements", [_row(r, event, old, options, ["a", "b"])], None, []))
     if r.random() < 0.5:
         script += [("watermark", START + r.choice([700, 10**7]) * SECOND, source) for source in sources]
     if r.random() < 0.3:
@@ -179,7 +187,9 @@ def _script(r: random.Random, options: dict[str, Any]) -> list[Any]:
     return script
 
 
-def _row(r: random.Random, event: int, old: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, Any]:
+def _row(
+    r: random.Random, event: int, old: list[dict[str, Any]], options: dict[str, Any], keys: list[str | None]
+) -> dict[str, Any]:
     changelog = options["diff"] is not None
     if changelog and old and r.random() < 0.4:
         return old.pop(r.randrange(len(old))) | {"d": -1}
@@ -187,14 +197,15 @@ def _row(r: random.Random, event: int, old: list[dict[str, Any]], options: dict[
     t = event + r.choice([0, 0, 1, 5, 9, 10, 11, -1, *far])
     row: dict[str, Any] = {
         "ts": START + t * SECOND + r.choice([-1, 0, 0, 0, 1]),
-        "k": r.choice(["a", "a", "b", None]),
+        "k": r.choice(keys),
         "j": r.randrange(2),
         "x": r.choice([None, *range(-3, 10)]),
     }
     if r.random() < 0.03:
         row["ts"] = r.choice([None, START + 3 * 86_400 * SECOND])
     if changelog:
-        row["d"] = r.choice([1, 1, 1, 1, -1, 2])
+        # Sessions are those of times whose diffs do not add up to zero: nothing is taken back before it comes.
+        row["d"] = 1 if isinstance(options["window"], uc.Sessions) else r.choice([1, 1, 1, 1, -1, 2])
         old.append(row | {"d": 1})
     return row
 

@@ -6,7 +6,7 @@ import json
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 import uncombine as uc
 from uncombine.panes.parcels import AT
+from uncombine.panes.script import reports
 from uncombine.sparkops import processor, streaming
 from uncombine.sparkops.flow import Flow, Settings, flow_of
 from uncombine.sparkops.processor import CLOCKS, COUNTS, ShardProcessor
@@ -72,8 +73,8 @@ def timed(script: Sequence[Any], start: int = START) -> list[Any]:
         told = entry.t if isinstance(entry, uc.Clock) else entry.at
         now = now if told is None else max(now, timestamp(told))
         match entry:
-            case uc.Elements(rows):
-                out.append(uc.Elements(rows, at=now))
+            case uc.Elements():
+                out.append(replace(entry, at=now))
             case uc.Watermark(t, source):
                 out.append(uc.Watermark(END if t is None else min(timestamp(t), END), source, at=now))
             case _:
@@ -82,35 +83,31 @@ def timed(script: Sequence[Any], start: int = START) -> list[Any]:
 
 
 def punctuated(script: Sequence[Any], schema: pa.Schema) -> list[pa.Table]:
-    """The entries of a timed script as micro-batches: rows, or one row with nothing but a punctuation and its time."""
-    whole = punctuated_schema(schema)
+    """The entries of a timed script as micro-batches: rows, and a row with nothing else for each watermark report."""
     # A row that only moves the clock must be of somebody: of whoever speaks first, which tells nothing new.
-    first = next((entry.source for entry in script if isinstance(entry, uc.Watermark)), None)
+    first = next((report.source for entry in script for report in reports(entry)), None)
     out = []
     for entry in script:
+        now = entry.t if isinstance(entry, uc.Clock) else entry.at
+        parts = []
         if isinstance(entry, uc.Elements) and len(entry.rows):
             rows = entry.rows if isinstance(entry.rows, pa.Table) else _table(entry.rows, schema)
-            columns = {name: rows[name] for name in rows.column_names}
-            now = entry.at
-        else:
-            columns = dict.fromkeys(schema.names)
-            now = entry.t if isinstance(entry, uc.Clock) else entry.at
-        mark, origin = None, None
-        if isinstance(entry, uc.Watermark):
-            mark, origin = entry.t, entry.source
-        elif None in columns.values():
-            mark, origin = LONG_AGO, first
-        size = next((len(c) for c in columns.values() if c is not None), 1)
-        told = {
-            NOW: pa.array([now] * size, pa.timestamp("us", "UTC")),
-            MARK: pa.array([mark] * size, pa.timestamp("us", "UTC")),
-            ORIGIN: pa.array([origin] * size, pa.string()),
-        }
-        arrays = [columns.get(f.name, told.get(f.name)) for f in whole]
-        out.append(
-            pa.table([pa.nulls(size, f.type) if a is None else a for a, f in zip(arrays, whole, strict=True)], whole)
-        )
+            parts.append(_marked(rows, schema, now, None, None))
+        nothing = pa.table([pa.nulls(1, f.type) for f in schema], schema=schema)
+        for report in reports(entry):
+            mark = END if report.t is None else min(timestamp(report.t), END)
+            parts.append(_marked(nothing, schema, now, mark, report.source))
+        out.append(pa.concat_tables(parts or [_marked(nothing, schema, now, LONG_AGO, first)]))
     return out
+
+
+def _marked(rows: pa.Table, schema: pa.Schema, now: int, mark: int | None, source: str | None) -> pa.Table:
+    told = {NOW: now, MARK: mark, ORIGIN: source}
+    columns = [
+        pa.array([told[f.name]] * rows.num_rows, f.type) if f.name in told else rows[f.name]
+        for f in punctuated_schema(schema)
+    ]
+    return pa.table(columns, schema=punctuated_schema(schema))
 
 
 def _table(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:

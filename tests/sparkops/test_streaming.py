@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from reference.compare import SCHEMA, combiners
+from reference.compare import SCHEMA, combiners, entries_of
 from reference.transcripts import transcript
 from streams import (
     MARK,
@@ -48,17 +48,8 @@ def flow_of(options: dict[str, Any], shards: int, **settings: Any) -> Any:
 
 def scripted(seed: int) -> tuple[list[Any], dict[str, Any]]:
     """A random script whose entries all have a time, and the options of its grouping."""
-    entries: list[Any] = []
     script, options = transcript(seed)
-    for entry in script:
-        if entry[0] == "elements":
-            rows = [{name: row.get(name) for name in SCHEMA.names} for row in entry[1]]
-            entries.append(uc.Elements(pa.Table.from_pylist(rows, SCHEMA), at=entry[2]))
-        elif entry[0] == "watermark":
-            entries.append(uc.Watermark(entry[1], source=entry[2]))
-        else:
-            entries.append(uc.Clock(entry[1]))
-    return timed(entries), options
+    return timed(entries_of(script)), options
 
 
 def locally(script: list[Any], options: dict[str, Any]) -> pa.Table:
