@@ -13,6 +13,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
 from .groups import Groups
 from .ordering import from_numbers, packed_keys, plain_numbers
+from .segments import require_counts
 from .sorting import blocks, windows
 from .zset import Items, ZSet, consolidate
 
@@ -84,11 +85,13 @@ class Ranked:
             # Sums past int64 are rare and must not wrap, so they are left to Python's integers.
             ends = np.cumsum(weights if weights.sum(dtype=np.float64) < 2.0**62 else weights.astype(object))
             bounds = np.append(0, ends)[bounds]
+            require_counts(np.diff(bounds), np.diff(bounds).astype(np.float64))
         return cls(items, np.diff(bounds), bounds[:-1], ends)
 
     def places(self, ranks: np.ndarray) -> np.ndarray:
         """The item that holds the value of this rank, from 0, in each group; -1 where there are no values."""
-        wanted = self.before + ranks.astype(np.int64)
+        # A float of a count beyond 2**53 may be rounded up to the count itself, which is no rank.
+        wanted = self.before + np.minimum(ranks.astype(np.int64), self.counts - 1)
         places = wanted if self.ends is None else np.searchsorted(self.ends, wanted, side="right")
         return np.where(self.counts > 0, places, -1)
 

@@ -18,7 +18,7 @@ from multisets import NUMBERS, VALUES, check, few, rows
 
 import uncombine as uc
 from uncombine.combiners.groups import Groups
-from uncombine.errors import InvalidArgument, TypeMismatch
+from uncombine.errors import InvalidArgument, OutOfRange, TypeMismatch
 
 PARTS = [0.0, 0.1, 0.25, 0.5, 2 / 3, 1.0]
 
@@ -131,10 +131,17 @@ def test_rows_that_repeat_are_counted_at_once() -> None:
     ]
 
 
-def test_weights_whose_sum_is_past_int64() -> None:
+def test_groups_whose_weights_together_are_past_int64() -> None:
+    groups = {"k": [0, 0, 0, 1, 1, 2], "x": [1.0, 2.0, 3.0, 5.0, 7.0, 9.0]}
+    table = pa.table({**groups, "w": [1, 2**62 - 3, 1, 2**61 + 2**60, 2**60 - 1, 2**62 - 1]})
+    found = uc.aggregate(table, by="k", diff="w", q=uc.Quantiles("x", [0, 0.5, 1]))["q"].to_pylist()
+    assert found == [[1.0, 2.0, 3.0], [5.0, 5.0, 7.0], [9.0, 9.0, 9.0]]
+
+
+def test_a_group_whose_weights_are_past_what_is_counted_is_an_error() -> None:
     fn = uc.Median("x").bind(pa.schema({"x": pa.float64()}))
-    held = fn.accumulate({"x": [1.0, 2.0, 7.0, 8.0, 9.0]}, [2**62 - 1] * 5)
-    assert fn.result(held) == 7.0
+    with pytest.raises(OutOfRange, match=r"2\*\*62"):
+        fn.result(fn.accumulate({"x": [1.0, 2.0, 7.0]}, [2**61] * 3))
 
 
 def test_infinities_do_not_make_nan_of_what_is_between_equals() -> None:
