@@ -34,7 +34,7 @@ from .incorporate import (
     place,
 )
 from .live import EXTENT, Live, Shape, regroup
-from .store import NEVER, Store
+from .store import NEVER, Part, Store
 
 if TYPE_CHECKING:
     from .operator import Operator
@@ -59,10 +59,12 @@ class Atoms:
     """Of other keys, the atoms of windows that a clock has passed."""
 
     @classmethod
-    def take(cls, op: Operator, store: Store, touched: np.ndarray, clocks: dict[str, int]) -> Atoms:
-        """Out of the store, by the hashes of the keys that rows touch and by clocks."""
-        held, store = store.take(touched, {})
-        due, store = store.take(np.empty(0, np.uint32), clocks)
+    def take(
+        cls, op: Operator, store: Store, touched: np.ndarray, clocks: dict[str, int], part: Part | None = None
+    ) -> Atoms:
+        """Out of the store, by the hashes of the keys that rows touch and by clocks; of a part of all hashes."""
+        held, store = store.take(touched, {}, part)
+        due, store = store.take(np.empty(0, np.uint32), clocks, part)
         return cls(op, store, _cells(held, op.shape), _cells(due, op.shape))
 
     def put(self, watermark: int) -> Store:

@@ -15,6 +15,7 @@ from ..combiners.columns import Column
 from ..combiners.groups import Groups, keyed_groups
 from ..combiners.hashing import hash_rows
 from ..combiners.keycodes import key_codes, normal_keys
+from ..combiners.ordering import order_keys
 from ..combiners.segments import extreme, sum_int64, sum_weights
 from ..combiners.sorting import argsort_in_groups
 from ..triggers.program import Fact
@@ -66,6 +67,19 @@ def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows
     keys = [normal_keys(flat(table[name])) for name in grouping.by]
     weights = None if grouping.diff is None else weights_of(table, grouping.diff)
     return Rows(table, keys, times, weights, bad, places)
+
+
+def rounds(rows: Rows) -> list[Rows]:
+    """Rows by their rank within their key, in event time, then input order."""
+    codes = (
+        order_keys([Column(pa.array(hash_rows([Column(k) for k in rows.keys])))]).dense().keys
+        if rows.keys
+        else (np.zeros(len(rows), np.int64))
+    )
+    order = np.lexsort((np.arange(len(rows)), rows.times, codes))
+    groups = Groups(codes[order], int(codes.max()) + 1)
+    rank = np.arange(len(rows)) - np.repeat(groups.starts, groups.sizes)
+    return [rows.take(order[rank == r]) for r in range(int(rank.max()) + 1)]
 
 
 def cells_of(

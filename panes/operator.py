@@ -3,36 +3,36 @@
 A step takes a state, a bundle, the watermark after it and the processing time, and gives panes and a new state; it
 changes nothing that it was given. Its order is fixed: processing-time deadlines fire over what was there before; rows
 are assigned, merged, and dropped or taken in; the triggers of windows that got rows are asked once against the
-watermark from before; the watermark advances and what it passes fires; what expires closes and leaves.
+watermark from before; the watermark advances and what it passes fires; what expires closes and leaves. A step that
+concerns more bytes of windows than it can have in hand does all this for one part of the windows after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.columns import Column
-from ..combiners.groups import Groups
-from ..combiners.hashing import hash_rows
-from ..combiners.ordering import order_keys
 from ..errors import TypeMismatch
 from ..triggers import compile_trigger, percentiles, truth
 from ..triggers.leaf_nodes import PercentileNode
 from ..triggers.program import Deadlines, Moment, State, sooner, where
 from ..windows import holds as timestamp_holds
 from .atoms import Atoms, atom_schema
-from .bundle import Rows, cells_of, good_rows, key_hashes
+from .bundle import Rows, cells_of, good_rows, key_hashes, rounds
 from .cells import NUMBERS, Cells
 from .emit import Emitter, Firing
 from .grouping import Grouping
 from .incorporate import Incorporated, horizon, incorporate
 from .live import BASE, EXTENT, MAX_TIME, MIN_TIME, Live, Shape, extent
 from .state import Counts, OperatorState, Stepped
-from .store import Store, lookup
+from .store import Part, Store, lookup, upper_half
+
+IN_HAND = 512 << 20
+"""About how many bytes of windows a step has in hand at once, of the 2 GiB to which the offsets of texts go."""
 
 
 class Operator:
@@ -110,6 +110,9 @@ class _Step:
         known = {p: percentiles.get(p, self.after) for p in operator.percents}
         self.new_percentiles = {p: max(v, state.percentiles.get(p, MIN_TIME)) for p, v in known.items()}
         self.bundle = bundle
+        self.windows, self.atom_store = state.windows, state.atoms
+        self.passed: dict[str, int] = {} if each_batch else {"event": self.after}
+        """The clocks of the atoms."""
         self.out: list[pa.Table] = []
         self.late: list[pa.Table] = []
         self.dropped: list[np.ndarray] = [np.empty(0, np.int64)]
@@ -131,19 +134,39 @@ class _Step:
             clocks["event"] = self.after
             if self.new_percentiles:
                 clocks["percentile"] = max(self.after, *self.new_percentiles.values())
-        table, store = self.state.windows.take(touched, clocks)
+        for part in self._parts(touched, clocks):
+            self._part(part, rows, whole, touched, clocks)
+        return self._finish()
+
+    def _parts(self, touched: np.ndarray, clocks: dict[str, int]) -> list[Part | None]:
+        """One part, or more where what the step has in hand would be too large for arrays."""
+        weight = self.windows.weight(touched, clocks, IN_HAND)
+        if self.atom_store is not None:
+            weight = max(weight, self.atom_store.weight(touched, self.passed, IN_HAND))
+        if weight <= IN_HAND:
+            return [None]
+        count = -(-weight // IN_HAND)
+        return [Part(number, count) for number in range(count)]
+
+    def _part(
+        self, part: Part | None, rows: Rows, whole: Cells | None, touched: np.ndarray, clocks: dict[str, int]
+    ) -> None:
+        """The step for some of the windows, those of a key that may merge together."""
+        self.part = part
+        if part is not None:
+            touched = touched[part.has(touched)]
+        table, self.windows = self.windows.take(touched, clocks, part)
         self.live = self.op.shape.read(table)
         if self.each_batch:
             self._begin_batch()
         self.atoms: Atoms | None = None
-        if self.state.atoms is not None:
-            passed = {} if self.each_batch else {"event": self.after}
-            self.atoms = Atoms.take(self.op, self.state.atoms, touched, passed)
+        if self.atom_store is not None:
+            self.atoms = Atoms.take(self.op, self.atom_store, touched, self.passed, part)
         self._processing_timers()
         self._take_in(rows, whole)
         self._advance()
         self._close()
-        return self._finish(store)
+        self._put_back()
 
     def _touched(self, rows: Rows, whole: Cells | None) -> np.ndarray:
         """What to look up in the store for these rows."""
@@ -177,13 +200,16 @@ class _Step:
             self._round(rows, whole)
         if whole is not None or len(rows) == 0:
             return
-        for part in _rounds(rows):  # a round may depend on the one before it, so they cannot be done at once
+        for part in rounds(rows):  # a round may depend on the one before it, so they cannot be done at once
             self._round(part, None)
 
     def _round(self, rows: Rows, cells: Cells | None) -> None:
         if cells is None:
             cells = self._cells(rows)
-        self.counts += Counts(unassigned=cells.unassigned)
+        if self.part is None or self.part.number == 0:
+            self.counts += Counts(unassigned=cells.unassigned)
+        if self.part is not None:
+            cells = cells.take(self.part.has(upper_half(self._hashes(cells.keys, cells.start))))
         taken: Incorporated = incorporate(self.op, self.live, cells, self.before, self._moment_of, self.atoms)
         self.live = taken.live
         if self.each_batch:
@@ -210,9 +236,12 @@ class _Step:
         return cells_of(self.grouping, op.plan, op.facts, rows, self.state.output_watermark, merge=not op.splits)
 
     def _late(self, rows: Rows, late: Cells) -> None:
-        self.dropped.append(rows.places[np.unique(late.of_row()[0])])
+        row = np.unique(late.of_row()[0])
+        # A row of several windows may have been late in another part.
+        row = row[~np.isin(rows.places[row], np.concatenate(self.dropped))]
+        self.dropped.append(rows.places[row])
         if self.grouping.late == "emit":
-            self.late.append(rows.table.take(pa.array(np.unique(late.of_row()[0]))))
+            self.late.append(rows.table.take(pa.array(row)))
         elif self.grouping.late == "duplicate":
             numbers = {name: getattr(late, name) for name in NUMBERS}
             live = self.op.shape.fresh(len(late), late.keys, late.acc, numbers)
@@ -240,21 +269,26 @@ class _Step:
             self.out += self.op.emitter.panes(self.live, firing, np.zeros(len(self.live), np.bool_))
         self.live = self.live.take(np.flatnonzero(~expired))
 
-    def _finish(self, store: Store) -> Stepped:
+    def _hashes(self, keys: Sequence[pa.Array], start: np.ndarray) -> np.ndarray:
+        """What windows are found by."""
+        return key_hashes(keys, len(start), None if self.grouping.window.merging else start)
+
+    def _put_back(self) -> None:
         live = self.live
-        output_watermark = self.state.output_watermark
         if len(live):
-            hashes = key_hashes(live.keys, len(live), None if self.grouping.window.merging else live.num["start"])
-            store = store.put(hashes, live.table(), self._wake())
-        atoms = self.state.atoms
+            hashes = self._hashes(live.keys, live.num["start"])
+            self.windows = self.windows.put(hashes, live.table(), self._wake())
         if self.atoms is not None:
-            atoms = self.atoms.put(self.before if self.each_batch else self.after)
+            self.atom_store = self.atoms.put(self.before if self.each_batch else self.after)
+
+    def _finish(self) -> Stepped:
+        output_watermark = self.state.output_watermark
         if not self.each_batch:
-            output_watermark = max(output_watermark, store.least("hold", below=self.after))
+            output_watermark = max(output_watermark, self.windows.least("hold", below=self.after))
         state = replace(
             self.state,
-            windows=store,
-            atoms=atoms,
+            windows=self.windows,
+            atoms=self.atom_store,
             watermark=self.state.watermark if self.each_batch else self.after,
             output_watermark=output_watermark,
             processing_time=self.now,
@@ -352,16 +386,3 @@ class _Step:
         held = np.zeros(len(mask), np.bool_)
         held[places] = truth(predicate, table)
         return held
-
-
-def _rounds(rows: Rows) -> list[Rows]:
-    """Rows by their rank within their key, in event time, then input order."""
-    codes = (
-        order_keys([Column(pa.array(hash_rows([Column(k) for k in rows.keys])))]).dense().keys
-        if rows.keys
-        else (np.zeros(len(rows), np.int64))
-    )
-    order = np.lexsort((np.arange(len(rows)), rows.times, codes))
-    groups = Groups(codes[order], int(codes.max()) + 1)
-    rank = np.arange(len(rows)) - np.repeat(groups.starts, groups.sizes)
-    return [rows.take(order[rank == r]) for r in range(int(rank.max()) + 1)]

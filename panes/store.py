@@ -3,6 +3,9 @@
 A step takes out the windows that its rows, its watermark or its clock touch, and puts back what is left of them as one
 new chunk. Nothing else is copied: the cost of a step follows the windows it touches, not the windows held. Chunks of
 like size are joined as they pile up, and windows that were taken out fall away when their chunk is joined.
+
+Chunks have a bound in bytes: the offsets of the texts of one Arrow array end at 2 GiB, and a chunk is one value of a
+state store. Chunks that would exceed it together stay apart, and a table that exceeds it alone is cut.
 """
 
 from __future__ import annotations
@@ -17,6 +20,10 @@ from ..combiners.groups import stable_order
 NEVER = 2**63 - 1
 
 _FANOUT = 4
+
+CHUNK_BYTES = 256 << 20
+"""Chunks are joined up to so many bytes; as dead rows are weighed by the average, to twice as many at most. A row that
+is larger is a chunk of its own."""
 
 
 class Index:
@@ -69,6 +76,19 @@ def lookup(hashes: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class Part:
+    """One of several parts into which hashes are divided, by their upper halves."""
+
+    number: int
+    of: int
+
+    def has(self, upper: np.ndarray) -> np.ndarray:
+        """Which of these upper halves are in the part."""
+        inside: np.ndarray = upper % np.uint32(self.of) == self.number
+        return inside
+
+
+@dataclass(frozen=True)
 class Chunk:
     """Rows of a table, some of them dead, with what decides when to look at them."""
 
@@ -89,6 +109,15 @@ class Chunk:
         rows = len(hashes)
         least = {name: int(values.min()) if rows else NEVER for name, values in wake.items()}
         return cls(hashes, table, wake, np.ones(rows, np.bool_), rows, least, Index(hashes))
+
+    @property
+    def living_bytes(self) -> int:
+        """About how many bytes the living rows take, each taken for as large as the average."""
+        # Much faster than the exact number, and as good where it is small.
+        most = self.table.get_total_buffer_size()
+        if 8 * most > CHUNK_BYTES:
+            most = self.table.nbytes
+        return int(-(-most * self.count // max(len(self.alive), 1)))
 
     def places(self, touched: np.ndarray, clocks: dict[str, int]) -> np.ndarray:
         """The living rows whose hash may be in `touched` (sorted, unique) or whose clock has come."""
@@ -142,12 +171,26 @@ class Store:
                 found = min(found, chunk.least_alive(clock))
         return found
 
-    def take(self, touched: np.ndarray, clocks: dict[str, int]) -> tuple[pa.Table, Store]:
-        """The rows whose hash may be in `touched` (see `lookup`) or whose clock has come, and the store without."""
+    def weight(self, touched: np.ndarray, clocks: dict[str, int], below: int) -> int:
+        """About how many bytes `take` would give; 0 if all rows together are not more than `below`."""
+        if sum(chunk.living_bytes for chunk in self.chunks) <= below:
+            return 0
+        found = 0
+        for chunk in self.chunks:
+            found += chunk.living_bytes * len(chunk.places(touched, clocks)) // max(chunk.count, 1)
+        return found
+
+    def take(self, touched: np.ndarray, clocks: dict[str, int], part: Part | None = None) -> tuple[pa.Table, Store]:
+        """The rows whose hash may be in `touched` (see `lookup`) or whose clock has come, and the store without.
+
+        With a part, only rows of that part of all hashes.
+        """
         out: list[pa.Table] = []
         chunks: list[Chunk] = []
         for chunk in self.chunks:
             places = chunk.places(touched, clocks)
+            if part is not None:
+                places = places[part.has(upper_half(chunk.hashes[places]))]
             if len(places) == 0:
                 chunks.append(chunk)
                 continue
@@ -162,9 +205,15 @@ class Store:
         """The store with more rows; chunks are joined so that there are few, each row moving few times."""
         if table.num_rows == 0:
             return self
-        chunks = [*self.chunks, Chunk.of(hashes, table, wake)]
-        while len(chunks) > 1 and chunks[-2].count < _FANOUT * chunks[-1].count:
-            chunks[-2:] = [_join(chunks[-2], chunks[-1])]
+        chunks = list(self.chunks)
+        for first, stop in cuts(table, CHUNK_BYTES):
+            some = {name: values[first:stop] for name, values in wake.items()}
+            chunks.append(Chunk.of(hashes[first:stop], table.slice(first, stop - first), some))
+        at = len(chunks) - 1
+        while at > 0 and chunks[at - 1].count < _FANOUT * chunks[at].count:
+            if chunks[at - 1].living_bytes + chunks[at].living_bytes <= CHUNK_BYTES:
+                chunks[at - 1 : at + 1] = [_join(chunks[at - 1], chunks[at])]
+            at -= 1
         chunks = [_join(c) if 2 * c.count < len(c.alive) else c for c in chunks]
         return replace(self, chunks=tuple(chunks))
 
@@ -178,3 +227,18 @@ def _join(*chunks: Chunk) -> Chunk:
     wake = {name: np.concatenate([part[2][name] for part in parts]) for name in parts[0][2]}
     table = pa.concat_tables([part[1] for part in parts]).combine_chunks()
     return Chunk.of(np.concatenate([part[0] for part in parts]), table, wake)
+
+
+def cuts(table: pa.Table, most: int) -> list[tuple[int, int]]:
+    """Where to cut a table (first row, row after the last) so that no piece has more bytes, unless it is one row."""
+    out: list[tuple[int, int]] = []
+    todo = [(0, table.num_rows)]
+    small = table.get_total_buffer_size() <= most
+    while todo:
+        first, stop = todo.pop()
+        if small or stop - first < 2 or table.slice(first, stop - first).nbytes <= most:
+            out.append((first, stop))
+        else:
+            middle = (first + stop) // 2
+            todo += [(middle, stop), (first, middle)]
+    return out

@@ -23,6 +23,7 @@ from ..panes.manifest import bytes_of, extra_of
 from ..panes.memory import keep_memory
 from ..panes.parcels import Parcel
 from ..panes.running import Played, Running
+from ..panes.store import cuts
 from .fingerprint import Fingerprint, differences
 from .tasks import LiftLive, Passing, Stopwatch, shown
 from .wire import WIRE_DDL
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from .spark_private import ExpiredTimerInfo, TimerValues
 
 OUT_PANES = 262_144
+OUT_BYTES = 256 << 20
+"""How many panes, and bytes of them, go to Spark at once; a column of bytes that crosses ends at 2 GiB."""
 
 COUNTS = (
     "rows_in",
@@ -115,8 +118,10 @@ class ShardTask:
         if not tables:
             return
         panes = pa.concat_tables(tables)
-        for first in range(0, panes.num_rows, OUT_PANES):
-            yield shard, 0, Parcel("panes", panes.slice(first, OUT_PANES)).pack()
+        for start in range(0, panes.num_rows, OUT_PANES):
+            some = panes.slice(start, OUT_PANES)
+            for first, stop in cuts(some, OUT_BYTES):
+                yield shard, 0, Parcel("panes", some.slice(first, stop - first)).pack()
 
 
 class ShardProcessor(StatefulProcessor):
@@ -178,7 +183,7 @@ class ShardProcessor(StatefulProcessor):
         self.manifest.update((manifest,))
         about = counted(before, running, parcels, played)
         about |= {"state_bytes": bytes_of(manifest), "load_us": load_us, "step_us": step_us}
-        yield frame(task.out(shard, played), about | {"save_us": clock.lap()})
+        yield from frames(task.out(shard, played), about | {"save_us": clock.lap()})
 
     def _timer(self, old: int | None, next_timer: int | None) -> int | None:
         """Have Spark call when something is due, at the first millisecond at which it is."""
@@ -256,19 +261,27 @@ def counted(
     }
 
 
-def frame(rows: Iterable[tuple[int, int, bytes]], about: Mapping[str, int]) -> pd.DataFrame:
+def frames(rows: Iterable[tuple[int, int, bytes]], about: Mapping[str, int]) -> Iterator[pd.DataFrame]:
     """What goes back to Spark: the packed rows, and a row without a payload that has the numbers."""
-    shards, los, payloads = [], [], []
+    held: list[tuple[int, int, bytes | None]] = []
+    size = 0
     for shard, lo, payload in rows:
-        shards.append(shard)
-        los.append(lo)
-        payloads.append(payload)
-    count = len(shards)
-    out: dict[str, Any] = {
-        "shard": np.array([*shards, 0], np.int32),
-        "lo": np.array([*los, 0], np.int32),
-        "payload": pd.Series([*payloads, None], dtype=object),
-    }
+        if held and size + len(payload) > OUT_BYTES:
+            yield _frame(held, [None] * len(held))
+            held, size = [], 0
+        held.append((shard, lo, payload))
+        size += len(payload)
     numbers = [max(min(about[name], MAX_TIME), -MAX_TIME) for name in (*COUNTS, *CLOCKS)]
-    out["numbers"] = pd.Series([*([None] * count), numbers], dtype=object)
-    return pd.DataFrame(out)
+    yield _frame([*held, (0, 0, None)], [*([None] * len(held)), numbers])
+
+
+def _frame(rows: Sequence[tuple[int, int, bytes | None]], numbers: list[Any]) -> pd.DataFrame:
+    shards, los, payloads = zip(*rows, strict=True)
+    return pd.DataFrame(
+        {
+            "shard": np.array(shards, np.int32),
+            "lo": np.array(los, np.int32),
+            "payload": pd.Series(payloads, dtype=object),
+            "numbers": pd.Series(numbers, dtype=object),
+        }
+    )

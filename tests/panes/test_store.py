@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from uncombine.panes.store import NEVER, Store, lookup
+from uncombine.panes import store as store_module
+from uncombine.panes.store import NEVER, Part, Store, lookup, upper_half
 
 SCHEMA = pa.schema({"id": pa.int64(), "hash": pa.uint64(), "event": pa.int64()})
 
@@ -16,8 +17,10 @@ def put(store: Store, ids: np.ndarray, hashes: np.ndarray, event: np.ndarray) ->
     return store.put(hashes, table, {"event": event, "hold": event})
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_rows_come_out_by_hash_or_by_clock_and_no_others(seed: int) -> None:
+@pytest.mark.parametrize("most", [store_module.CHUNK_BYTES, 2_000, 300])
+@pytest.mark.parametrize("seed", range(7))
+def test_rows_come_out_by_hash_or_by_clock_and_no_others(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "CHUNK_BYTES", most)
     rng = np.random.default_rng(seed)
     store, held = Store(SCHEMA), {}
     next_id = 0
@@ -36,12 +39,24 @@ def test_rows_come_out_by_hash_or_by_clock_and_no_others(seed: int) -> None:
         else:
             wanted = rng.integers(0, 30, int(rng.integers(0, 6))).astype(np.uint64) << np.uint64(32)
             clock = int(rng.integers(0, 200))
-            taken, store = store.take(lookup(wanted), {"event": clock})
+            weight = store.weight(lookup(wanted), {"event": clock}, below=-1)
+            if rng.random() < 0.5:
+                taken, store = store.take(lookup(wanted), {"event": clock})
+            else:
+                tables = []
+                for part in (Part(number, 3) for number in range(3)):
+                    table, store = store.take(lookup(wanted), {"event": clock}, part)
+                    assert part.has(upper_half(table["hash"].to_numpy())).all()
+                    tables.append(table)
+                taken = pa.concat_tables(tables)
+            assert weight == taken.nbytes
             due = {i for i, (h, e) in held.items() if h in set(wanted.tolist()) or e <= clock}
             assert set(taken["id"].to_pylist()) == due
             assert taken.num_rows == len(due)
             held = {i: row for i, row in held.items() if i not in due}
         assert len(store) == len(held)
+        sizes = [chunk.table.nbytes for chunk in store.chunks]
+        assert all(size <= 2 * most or len(chunk.alive) == 1 for size, chunk in zip(sizes, store.chunks, strict=True))
         assert sorted(store.rows()["id"].to_pylist()) == sorted(held)
         assert store.least("event") == min((e for _, e in held.values()), default=NEVER)
         assert store.least("event", below=500) == min([500, *(e for _, e in held.values())])
@@ -59,3 +74,21 @@ def test_chunks_stay_few_and_dead_rows_go() -> None:
     assert len(store) == 200
     assert len(store.chunks) <= 6
     assert sum(len(chunk.alive) for chunk in store.chunks) <= 2 * len(store) + 10
+
+
+def test_chunks_have_a_bound_in_bytes_and_stay_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where each step takes out some of all chunks, so that there are many that are nearly empty."""
+    monkeypatch.setattr(store_module, "CHUNK_BYTES", 24_000)
+    store, rng = Store(SCHEMA), np.random.default_rng(1)
+    hashes = rng.integers(0, 2**63, 10_000).astype(np.uint64)
+    store = put(store, np.arange(10_000), hashes, np.zeros(10_000, np.int64))
+    assert len(store.chunks) == 16
+    most = 0
+    for _ in range(300):
+        wanted = rng.choice(hashes, 500, replace=False)
+        taken, store = store.take(lookup(wanted), {})
+        store = put(store, *(taken[name].to_numpy() for name in ("id", "hash", "event")))
+        most = max(most, len(store.chunks))
+        assert all(chunk.table.nbytes <= 48_000 for chunk in store.chunks)
+    assert sorted(store.rows()["id"].to_pylist()) == list(range(10_000))
+    assert most <= 2 * 240_000 // 24_000 + 6

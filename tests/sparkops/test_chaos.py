@@ -12,7 +12,7 @@ import pytest
 from chaos import Cluster, disturbed, draw_batches, draw_flow
 from streams import Engine, Handle
 
-from uncombine.panes import chunkcache, chunklog, filecache
+from uncombine.panes import chunkcache, chunklog, filecache, operator, store
 from uncombine.sparkops import processor
 
 
@@ -24,12 +24,20 @@ def told(got: Any, engine: Engine) -> tuple[list[str], list[Any], dict[Any, Any]
     return sorted(map(repr, panes.to_pylist())), numbers, held
 
 
+def bounded(monkeypatch: pytest.MonkeyPatch, chunk: int, in_hand: int) -> None:
+    """So many bytes to a chunk, and of windows in hand and panes on their way at once."""
+    monkeypatch.setattr(store, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(operator, "IN_HAND", in_hand)
+    monkeypatch.setattr(processor, "OUT_BYTES", in_hand)
+
+
 def agree(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     """Whether a pipeline gives the same, disturbed or not: how many panes it has, and how many tasks crashed."""
     r = random.Random(seed)
     monkeypatch.setattr(processor, "_CACHE", processor._CACHE)
     monkeypatch.setattr(chunklog, "uuid4", lambda: UUID(int=r.getrandbits(128)))
     monkeypatch.setattr(filecache, "LARGE", r.choice([2_000, 1 << 30]))
+    bounded(monkeypatch, *r.choice([(3_000, 3_000), (1 << 28, 1 << 29)]))
     flow = draw_flow(r)
     batches = draw_batches(r, flow)
     engine = Engine(flow)
@@ -50,6 +58,42 @@ def test_pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         panes, crashes = panes + more[0], crashes + more[1]
     assert panes > 100
     assert crashes > 30
+
+
+def in_parts(seed: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Whether steps give the same in parts, over many chunks; how many more chunks there are."""
+    r = random.Random(seed)
+    flow = draw_flow(r)
+    while any(stage.grouping.granularity == "record" for stage in flow.stages[1:]):
+        flow = draw_flow(r)  # such a stage would see the panes of a step in the order of their parts
+    batches, found = draw_batches(r, flow), []
+    chunks = 0
+    for bounds in ((1 << 28, 1 << 29), (r.choice([1, 2_000]), r.choice([1_000, 4_000]))):
+        bounded(monkeypatch, *bounds)
+        engine, out = Engine(flow), []
+        for batch in batches:
+            panes, counts = engine.batch(batch.tasks, batch.now)
+            rows = [{name: in_any_order(value) for name, value in row.items()} for row in panes.to_pylist()]
+            numbers = [{name: n for name, n in stage.items() if name in COUNTED} for stage in counts]
+            chunks += sum(stage["chunks"] for stage in counts if stage) * (1 if found else -1)
+            out.append((sorted(map(repr, rows)), numbers))
+        found.append(out)
+    assert found[0] == found[1]
+    return chunks
+
+
+COUNTED = {*processor.COUNTS, *processor.CLOCKS} - {"chunks", "state_bytes"}
+COUNTED = {name for name in COUNTED if not name.endswith("_us")}
+
+
+def in_any_order(value: Any) -> Any:
+    """Rows of one bundle come in the order of their parts into a list of a second stage."""
+    return sorted(value, key=repr) if isinstance(value, list) else value
+
+
+@pytest.mark.soak
+def test_many_steps_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sum(in_parts(seed, monkeypatch) for seed in range(300, 400)) > 1_000
 
 
 @pytest.mark.soak
