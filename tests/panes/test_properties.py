@@ -6,11 +6,14 @@ import random
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from reference.shards import in_parcels
 
 import uncombine as uc
+from uncombine.panes import atoms, operator
 
 MINUTE = 60_000_000
 WINDOWS: list[Any] = [
@@ -26,7 +29,9 @@ TRIGGERS: list[Any] = [
     uc.Repeatedly(uc.AfterCount(3)),
     uc.Repeatedly(uc.FirstOf(uc.AfterCount(4), uc.AfterWatermark())),
     uc.AfterWatermark(early=uc.Repeatedly(uc.AtPeriod("10 seconds", domain="event")), late=uc.AfterCount(2)),
+    uc.AfterWatermark(early=uc.AfterDelay("5 seconds"), late=uc.AfterCount(1)),
 ]
+SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.string(), "x": pa.int64(), "id": pa.int64(), "d": pa.int64()})
 COMBINERS = {"total": uc.Sum("x"), "best": uc.Max("x"), "middle": uc.Median("x")}
 
 
@@ -38,15 +43,30 @@ def data(rng: random.Random, count: int = 40) -> list[dict[str, Any]]:
 
 
 def cut(rng: random.Random, rows: list[dict[str, Any]], lag: int) -> list[Any]:
-    """The rows in some order and some bundles, with a watermark that runs `lag` behind the greatest time so far."""
+    """The rows in some order and some bundles, with a watermark that runs `lag` behind the greatest time so far.
+
+    Some bundles are of one key. Both clocks move with the rows of a bundle, or after them.
+    """
     script: list[Any] = []
-    top = 0
+    top, now = 0, 5 * MINUTE
     while rows:
-        size = rng.randint(1, 6)
-        part, rows = rows[:size], rows[size:]
-        top = max(top, *(row["ts"] for row in part))
-        script += [uc.Elements(part), uc.Watermark(max(0, top - lag))]
+        key, alone = rows[0]["k"], rng.random() < 0.5
+        part = [row for row in rows[:12] if not alone or row["k"] == key][: rng.randint(1, 6)]
+        rows = [row for row in rows if not any(row is other for other in part)]
+        top, now = max(top, *(row["ts"] for row in part)), now + rng.choice([0, 1, 5, 60]) * 1_000_000
+        mark = uc.Watermark(max(0, top - lag))
+        script += [uc.Elements(part, now, [mark])] if rng.random() < 0.5 else [uc.Elements(part, now), mark]
     return [*script, uc.Watermark(None)]
+
+
+def run(script: list[Any], seed: int, **options: Any) -> tuple[list[pa.Table], int]:
+    """The panes of the local runner, and those of shards as workers run them; and how many windows both still hold."""
+    given = {name: value for name, value in options.items() if not isinstance(value, uc.Combiner)}
+    combiners = {name: value for name, value in options.items() if name not in given}
+    local = uc.local.run(script, schema=SCHEMA, **options)
+    shards = in_parcels(script, SCHEMA, given, combiners, random.Random(seed), 1 + seed % 3)
+    assert uc.local.counts(local)["dropped"] == shards.counts.dropped == 0
+    return [local, shards.table], uc.local.counts(local)["held"] + shards.held + shards.atoms
 
 
 def left(result: pa.Table) -> Counter[Any]:
@@ -61,16 +81,15 @@ def left(result: pa.Table) -> Counter[Any]:
 @pytest.mark.parametrize("seed", range(30))
 def test_what_retractions_leave_is_the_result_over_all_rows(seed: int) -> None:
     rng = random.Random(seed)
-    window, trigger = WINDOWS[seed % 5], TRIGGERS[seed // 5 % 5]
+    window, trigger = WINDOWS[seed % 5], TRIGGERS[seed // 5 % 6]
     rows = data(rng)
     options: dict[str, Any] = {"window": window, "by": "k", **COMBINERS}
     final = uc.local.run([uc.Elements(rows), uc.Watermark(None)], **options)
     shuffled = rng.sample(rows, len(rows))
     retracting = {**options, "trigger": trigger, "mode": "retracting", "allowed_lateness": "1 hour"}
-    result = uc.local.run(cut(rng, shuffled, lag=MINUTE), **retracting)
-    assert left(result) == left(final)
-    assert uc.local.counts(result)["held"] == 0
-    assert uc.local.counts(result)["dropped"] == 0
+    results, held = run(cut(rng, shuffled, lag=MINUTE), seed, **retracting)
+    assert [left(result) for result in results] == [left(final)] * 2
+    assert held == 0
 
 
 def test_fixed_windows_against_pandas() -> None:
@@ -137,27 +156,47 @@ def test_a_second_stage_over_the_changes_is_the_second_stage_over_the_result(see
     assert remains(in_parts) == remains(at_once)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_sessions_over_a_changelog_end_as_over_the_rows_that_are_left(seed: int) -> None:
+def by_size(times: np.ndarray) -> tuple[None, np.ndarray, np.ndarray]:
+    """Windows that may share an instant without becoming one: a third of a minute and more, the odd seconds longer."""
+    start = times - times % 20_000_000
+    return None, start, start + 30_000_000 + times // 1_000_000 % 2 * 20_000_000
+
+
+def same_start(code: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Windows that begin together become one."""
+    return np.unique(np.stack([code, start]), axis=1, return_inverse=True)[1].ravel()
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("collisions", [False, True])
+def test_sessions_over_a_changelog_end_as_over_the_rows_that_are_left(
+    seed: int, collisions: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever clocks pass while rows of other keys come, and whether or not the hashes of keys are told apart."""
+    if collisions:
+        for module in (atoms, operator):
+            monkeypatch.setattr(module, "key_hashes", lambda keys, count, start=None: np.zeros(count, np.uint64))
     rng = random.Random(seed)
     rows = data(rng, 30)
     gone = {row["id"] for row in rng.sample(rows, 12)}
     changes = [{**row, "d": 1} for row in rows] + [{**row, "d": -1} for row in rows if row["id"] in gone]
     if seed % 3:
         rng.shuffle(changes)  # a retraction may come before what it takes back
-    options: dict[str, Any] = {"window": uc.Sessions("20 seconds"), "by": "k", **COMBINERS}
-    result = uc.local.run(
-        cut(rng, changes, lag=5 * MINUTE),
+    windows = [uc.Sessions("20 seconds"), uc.Sessions("3 seconds"), uc.Custom(by_size, same_start)]
+    options: dict[str, Any] = {"window": windows[seed % 3], "by": "k", **COMBINERS}
+    results, held = run(
+        cut(rng, changes, lag=rng.choice([30_000_000, MINUTE, 5 * MINUTE])),
+        seed,
         **options,
-        trigger=TRIGGERS[1 + seed % 2],
+        trigger=TRIGGERS[1 + seed % 5],
         mode="retracting",
         diff="d",
         allowed_lateness="1 hour",
     )
     kept = [{**row, "d": 1} for row in rows if row["id"] not in gone]
     final = uc.local.run([uc.Elements(kept), uc.Watermark(None)], **options)
-    assert left(result) == left(final)
-    assert uc.local.counts(result)["held"] == 0
+    assert [left(result) for result in results] == [left(final)] * 2
+    assert held == 0
 
 
 def test_discarded_panes_add_up_to_the_accumulated_one() -> None:
