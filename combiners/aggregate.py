@@ -32,9 +32,11 @@ def aggregate(
     table
         An Arrow table or record batch, or a pandas DataFrame (whose NaN means missing, as in pandas).
     by
-        The key columns. Null is a key of its own, NaN equals NaN. With none, all rows are one group.
+        The key columns. Null is a key of its own, NaN equals NaN. With none, all rows are one group, which has
+        a row in any case: that of no rows holds what the combiners make of nothing, 0 for counts, null for most.
     diff
-        An int64 column of weights: -1 takes a row back. A group whose weights sum to zero has no row.
+        An int64 column of weights: -1 takes a row back. A key whose weights sum to zero has no row; without keys the
+        row is then that of no rows.
     **combiners
         Name of each result column and what to compute.
 
@@ -59,17 +61,19 @@ def aggregate(
     weights = None if diff is None else weights_of(source, diff)
     plan = Plan(combiners, source.schema, append_only=diff is None)
     columns = [normal_keys(flat(source[name])) for name in keys]
-    if keys:
-        groups, first = group_rows(columns, source.num_rows)
-    else:
-        groups, first = Groups(np.zeros(source.num_rows, np.int64), min(1, source.num_rows)), np.zeros(1, np.int64)
+    if not keys:
+        if not combiners:
+            raise InvalidArgument("aggregate needs a key column or a combiner, such as n=Count()")
+        groups = Groups.single(source.num_rows)
+        added = plan.add(groups, source, weights)
+        nothing = bool(sum_weights(groups, weights)[0] == 0)
+        return pa.table(dict(zip(combiners, plan.extract(plan.zero(1) if nothing else added), strict=True)))
+    groups, first = group_rows(columns, source.num_rows)
     results = plan.extract(plan.add(groups, source, weights))
     out: dict[str, pa.Array] = {}
     for name, column in zip(keys, columns, strict=True):
         out[name] = column.take(pa.array(first))
     out.update(zip(combiners, results, strict=True))
-    if not out:
-        raise InvalidArgument("aggregate needs a key column or a combiner, such as n=Count()")
     result = pa.table(out)
     if weights is None:
         return result

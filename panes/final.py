@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..combiners.aggregate import flat
 from ..combiners.keycodes import normal_keys
-from ..windows import result_times, timestamps
+from ..windows import Global, result_times, timestamps
 from .cells import Cells
 from .emit import PANE
 from .grouping import Grouping
@@ -121,6 +121,26 @@ class Final:
         columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, fields, strict=True)]
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
+    @property
+    def always_one(self) -> bool:
+        """Whether the grouping gives a row of no rows, too: all of time, and no keys."""
+        return isinstance(self.grouping.window, Global) and not self.grouping.by
+
+    def nothing(self) -> pa.Table:
+        """What `lean` would give for no rows without keys: no window, no time, and the combiners' results of nothing.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> from uncombine.panes.final import Final
+        >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
+        >>> Final(uc.Grouping({"n": uc.Count(), "total": uc.Sum("x")}, uc.Global()), schema).nothing().to_pylist()
+        [{'window': None, 'n': 0, 'total': None, 'event_time': None}]
+        """
+        plan = self.operator.plan
+        results = dict(zip(plan.lowered, plan.extract(plan.zero(1)), strict=True))
+        fields = [field for field in self.operator.output_schema if field.name not in ("diff", "pane")]
+        columns = [results[f.name].cast(f.type) if f.name in results else pa.nulls(1, f.type) for f in fields]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
     def panes(self, cells: Cells) -> pa.Table:
         """The panes of cells."""
         return self.whole(self.lean(cells))
@@ -140,6 +160,11 @@ class Final:
         return op.step(op.initial(), rows, MAX_TIME).panes.drop_columns(["diff", "pane"])
 
 
+def nothing() -> bytes:
+    """The parcel that asks for the row of no rows, packed."""
+    return Parcel("nothing", pa.table({})).pack()
+
+
 class FinalLift(Lift):
     """Makes parcels of rows of which only the final panes are wanted."""
 
@@ -147,6 +172,11 @@ class FinalLift(Lift):
         super().__init__(final.operator, shards)
         self.final = final
         self.as_rows = final.as_rows
+
+    @property
+    def only_shard(self) -> int:
+        """The shard of the only window of all time without keys."""
+        return int(self.shard_of([], Global().assign(np.zeros(1, np.int64)).start)[0])
 
     def __call__(self, rows: pa.Table, at: int | np.ndarray = MIN_TIME) -> list[tuple[int, Parcel]]:
         if rows.num_rows == 0:

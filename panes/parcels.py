@@ -43,7 +43,8 @@ _PACKING = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz
 class Parcel:
     """Some of a bundle, for one shard.
 
-    `kind` is "cells", "rows", "marks" or "spent" (which says only that); cells came all at one processing time, `at`.
+    `kind` is "cells", "rows", "marks", "spent" (which says only that), or "nothing" (which says that a row is wanted
+    even of no rows); cells came all at one processing time, `at`.
     """
 
     kind: str

@@ -52,10 +52,9 @@ class Lowered:
         window = _window(grouping.window, column(grouping.time))
         if window is None:
             grouped = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in self.columns.items()))
-            if not keys:
-                grouped = grouped.where(F.col(_PRESENT) > 0)
             window = F.lit(None).cast("struct<start: timestamp, end: timestamp>")
-            at: Column = _instant(LAST)
+            # Without keys Spark gives a row also of no rows; it has no time.
+            at: Column = _instant(LAST) if keys else F.when(F.col(_PRESENT) > 0, _instant(LAST))
         else:
             named = {name: column.alias(name) for name, column in self.columns.items()}
             grouped = rows.groupBy(*keys, window.alias("window")).agg(*named.values())

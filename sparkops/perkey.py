@@ -37,9 +37,11 @@ def combine_per_key(
     df
         A bounded DataFrame.
     by
-        The key columns, of any type that Spark groups by; null is a key of its own. With none, all rows are one group.
+        The key columns, of any type that Spark groups by; null is a key of its own. With none, all rows are one group,
+        which has a row in any case: that of no rows holds 0 for counts, null for most.
     diff
-        A column of weights: -1 takes a row back. A key whose weights sum to zero has no row.
+        A column of weights: -1 takes a row back. A key whose weights sum to zero has no row; without keys the row is
+        then that of no rows.
     shards
         Into how many parts the keys are divided; as many as Spark has shuffle partitions if not given.
     **combiners

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ..combiners import Plan
 from ..panes import Grouping
 from ..panes.emit import PANE
-from ..panes.final import FINAL_PANE
+from ..panes.final import FINAL_PANE, nothing
 from ..triggers import AfterBytes, OnPunctuation, UserTrigger, walk
 from ..windows import Inherit
 from .flow import Flow
@@ -150,6 +150,8 @@ class FinalPanes(Route):
             then = lifts[i + 1] if i + 1 < len(lifts) else None
             last = then is None
             merge = MergeFinal(lift.grouping, lifted, then, flow.transforms if last else ())
+            if last and lift.final.always_one:
+                packed = flow.source.with_row(packed, ids[lift.final.lift(len(ids)).only_shard], nothing())
             ordered = packed.repartition(len(ids), "shard").sortWithinPartitions("shard", "lo")
             packed = wire_map(ordered, merge, self._output(i) if last else WIRE_DDL)
         if flow.transforms:

@@ -17,6 +17,7 @@ from ..panes.memory import keep_memory
 from ..panes.parcels import AT
 from .sql_types import arrow_type
 from .tasks import fitted
+from .wire import WIRE_DDL
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -38,6 +39,15 @@ class Source(ABC):
         `at` is None, or the column with each row's processing time, or "" for that of the batch; the task then finds
         it in the column `AT`, microseconds.
         """
+
+    def with_row(self, packed: DataFrame, shard: int, payload: bytes) -> DataFrame:
+        """Packed rows with one more, which is there even where the input has no partitions."""
+        values = (F.lit(shard), F.lit(0), F.lit(bytearray(payload)))
+        kinds = [field.split() for field in WIRE_DDL.split(", ")]
+        row = self.spark.range(0, 1, 1, 1).select(
+            *(value.cast(kind).alias(name) for value, (name, kind) in zip(values, kinds, strict=True))
+        )
+        return packed.union(row)
 
     @abstractmethod
     def describe(self) -> str:

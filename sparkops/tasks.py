@@ -132,17 +132,23 @@ class MergeFinal:
                 yield final.panes_of_rows(parcels)
             return
         held: list[Parcel] = []
-        cells, reached = 0, (0, 0)
+        cells, reached, asked = 0, (0, 0), False
         for shard, lo, payload in payloads(batches):
+            parcel = Parcel.unpack(payload)
+            if parcel.kind == "nothing":
+                asked = True
+                continue
             if cells > MERGE_CELLS and (shard, lo) > reached:
                 # Parcels come in the order of their place, so nothing more will come for what lies before this one.
                 done, held = final.cut(held, lo) if shard == reached[0] else (held, [])
                 yield from self._merged(final, done)
                 cells = sum(parcel.table.num_rows for parcel in held)
-            held.append(Parcel.unpack(payload))
-            cells += held[-1].table.num_rows
+            held.append(parcel)
+            cells += parcel.table.num_rows
             reached = (shard, lo)
-        yield from self._merged(final, held)
+        last = list(self._merged(final, held))
+        # All cells of a grouping without keys are the last ones of their task.
+        yield from [final.nothing()] if asked and not any(table.num_rows for table in last) else last
 
     def _merged(self, final: Final, parcels: list[Parcel]) -> Iterator[pa.Table]:
         if parcels:

@@ -33,10 +33,20 @@ def test_groups_whose_weights_sum_to_zero_have_no_row() -> None:
     assert result.to_pylist() == [{"k": "b", "n": 1, "s": 2}, {"k": "c", "n": -1, "s": -5}]
 
 
-def test_without_keys_all_rows_are_one_group_and_no_rows_are_none() -> None:
+def test_without_keys_all_rows_are_one_group_and_no_rows_are_one_too() -> None:
     assert uc.aggregate(TABLE, s=uc.Sum("x")).to_pylist() == [{"s": 7}]
-    assert uc.aggregate(TABLE.slice(0, 0), s=uc.Sum("x")).num_rows == 0
+    nothing = uc.aggregate(TABLE.slice(0, 0), s=uc.Sum("x"), n=uc.Count(), q=uc.Median("f"), m=uc.StdDev("f"))
+    assert nothing.to_pylist() == [{"s": None, "n": 0, "q": None, "m": None}]
     assert uc.aggregate(TABLE.slice(0, 0), by="k", s=uc.Sum("x")).schema.names == ["k", "s"]
+
+
+@pytest.mark.parametrize("weights", [[1, -1, 1, -1], [2, 2, -3, -1]])
+def test_without_keys_weights_that_cancel_give_the_row_of_no_rows(weights: list[int]) -> None:
+    table = pa.table({"x": [3, 3, 5, 7], "f": [0.1, 0.2, 0.3, math.nan], "w": weights})
+    combiners = {"n": uc.Count(), "s": uc.Sum("x"), "f": uc.Sum("f"), "v": uc.Variance("f"), "d": uc.CountDistinct("x")}
+    expected = {"n": 0, "s": None, "f": None, "v": None, "d": 0}
+    assert uc.aggregate(table, diff="w", **combiners).to_pylist() == [expected]
+    assert uc.aggregate(table.slice(0, 0), diff="w", **combiners).to_pylist() == [expected]
 
 
 def test_frames_and_batches_are_taken_as_they_are() -> None:

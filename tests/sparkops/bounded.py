@@ -88,6 +88,10 @@ class Bounded(Source):
         tables = Frame(given, whole, draw)
         return tables.mapInArrow(lambda batches: task(pa.Table.from_batches([b], whole) for b in batches), schema)
 
+    def with_row(self, packed: Any, shard: int, payload: bytes) -> Any:
+        row = pa.RecordBatch.from_pylist([{"shard": shard, "lo": 0, "payload": payload}], packed.schema)
+        return Frame([*packed.partitions, [row]], packed.schema, packed.random)
+
     def describe(self) -> str:
         return "rows of a test"
 
