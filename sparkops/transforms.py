@@ -201,11 +201,25 @@ def _typed(column: pa.Array | pa.ChunkedArray, field: pa.Field, who: str) -> pa.
     if column.type == field.type:
         return column
     try:
-        return column.cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        return _same_fields(column, field.type).cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise TypeMismatch(
             f"{who} gave column {field.name!r} as {column.type}, and as {field.type} when there were no rows: {error}"
         ) from None
+
+
+def _same_fields(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """A struct with the fields of `kind`: what was a dict in pandas has them by name, and not all."""
+    if not (pa.types.is_struct(column.type) and pa.types.is_struct(kind)):
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        chunks = [_same_fields(chunk, kind) for chunk in column.chunks]
+        return pa.chunked_array(chunks) if chunks else pa.chunked_array([], kind)
+    parts = {field.name: part for field, part in zip(column.type, column.flatten(), strict=True)}
+    if strange := sorted(set(parts) - {field.name for field in kind}):
+        raise pa.ArrowTypeError(f"field {strange[0]!r} is new")
+    arrays = [_same_fields(parts[f.name], f.type) if f.name in parts else pa.nulls(len(column), f.type) for f in kind]
+    return pa.StructArray.from_arrays(arrays, [f.name for f in kind], mask=column.is_null())
 
 
 def _name(function: object) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyspark
+from pyspark.errors import PySparkNotImplementedError
 
 from ..combiners import Combiner
 from ..combiners.groups import Groups
@@ -37,7 +39,7 @@ def as_arrow_udf(combiner: Combiner, schema: AnySchema | None = None, *, batches
         The types of the input columns: the DataFrame, its schema, or text such as "score bigint".
     batches
         Take a group a batch at a time and merge, so that one too large for a worker's memory goes through. Spark
-        takes one such UDF in an `agg()` and none in a window.
+        takes one such UDF in an `agg()` and none in a window, and none at all before 4.2.
 
     Returns
     -------
@@ -73,7 +75,15 @@ def as_arrow_udf(combiner: Combiner, schema: AnySchema | None = None, *, batches
             state = bound.merge(Groups.single(2), both)
         return scalar(bound.extract(state))
 
-    return arrow_udf_of(aggregate_batches if batches else aggregate, bound, bound.output)
+    if not batches:
+        return arrow_udf_of(aggregate, bound, bound.output)
+    try:
+        return arrow_udf_of(aggregate_batches, bound, bound.output)
+    except PySparkNotImplementedError:
+        raise InvalidArgument(
+            f"as_arrow_udf({combiner!r}, batches=True) needs pyspark 4.2 or newer, and this is {pyspark.__version__}: "
+            "leave batches= out, or use combine_per_key where a group is too large for a worker's memory"
+        ) from None
 
 
 def as_pandas_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:

@@ -17,6 +17,7 @@ from test_lowering import in_utc, zone
 import uncombine as uc
 from uncombine.errors import TypeMismatch
 from uncombine.sparkops.sql_types import spark_schema
+from uncombine.sparkops.transforms import _typed
 
 
 def same(table: pa.Table) -> pa.Table:
@@ -207,6 +208,21 @@ def test_columns_of_pandas_keep_their_types() -> None:
     assert flow.schema.field("at").type == pa.timestamp("us", "UTC")
     panes = flow.window(FIXED).combine(by=("j",), **COMBINERS).map(lambda t: t.to_pandas()).df.toArrow()
     assert found(panes, ("j",)) == oracle(table, FIXED, ("j",))
+
+
+def test_structs_keep_their_fields_whatever_their_order() -> None:
+    inner = {"b": pa.array([1, None, 3, 4]), "a": pa.array(["x", "y", None, "z"])}
+    there = pa.StructArray.from_arrays(list(inner.values()), list(inner), mask=pa.array([False, False, False, True]))
+    back = pa.StructArray.from_arrays([inner["a"], inner["b"]], ["a", "b"], mask=there.is_null())
+    given = pa.StructArray.from_arrays([pa.array(range(4)), back], ["n", "half"])
+    field = pa.field("both", pa.struct({"half": there.type, "n": pa.int64()}))
+    for column in (given, given.slice(1, 2), pa.chunked_array([given.slice(2), given.slice(0, 1)]), given.slice(4)):
+        assert _typed(column, field, "map()").to_pylist() == column.to_pylist()
+        assert _typed(column, field, "map()").type == field.type
+    lacking = _typed(pa.StructArray.from_arrays([back], ["half"]), field, "map()")
+    assert lacking.to_pylist() == [{"half": half, "n": None} for half in back.to_pylist()]
+    with pytest.raises(uc.errors.TypeMismatch, match=r"map\(\) gave column 'both' as .*: field 'a' is new"):
+        _typed(back, field, "map()")
 
 
 def test_other_types_than_were_told_are_refused() -> None:

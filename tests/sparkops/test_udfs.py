@@ -11,7 +11,9 @@ from typing import Any
 import every
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyspark
 import pytest
+from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -90,6 +92,16 @@ def test_a_pandas_udf_does_not_round_integers(spark: SparkSession) -> None:
     assert df.agg(as_arrow_udf(uc.Max("x"), df)("x")).first()[0] == 2**53 + 1
 
 
+def test_a_spark_that_hands_over_whole_groups_only_is_told_when_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_4_1(function: Any, kind: Any) -> Any:
+        raise PySparkNotImplementedError(errorClass="UNSUPPORTED_SIGNATURE", messageParameters={"signature": "()"})
+
+    monkeypatch.setattr("pyspark.sql.functions.arrow_udf", of_4_1)
+    with pytest.raises(uc.errors.InvalidArgument, match=r"batches=True\) needs pyspark 4\.2.*combine_per_key"):
+        as_arrow_udf(uc.Sum("x"), pa.schema({"x": pa.int64()}), batches=True)
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="this Spark hands over whole groups only")
 def test_groups_in_batches(spark: SparkSession) -> None:
     table = every.rows(200, seed=4)
     df = every.frame(spark, table).repartition(1)
