@@ -47,7 +47,8 @@ def describe(
         The columns wanted, None for all, and the condition that rows must fulfil.
     on_bad_file
         "skip" reads past files that are damaged, gone, or do not fit the schema; a split of which a part
-        cannot be read then gives no rows at all, which takes memory for the rows of a split.
+        cannot be read then gives no rows at all. For that, up to `reading.HELD` bytes of its rows are held, and a
+        split that has more is read twice.
     on_missing_column
         "null" reads a column that a file does not have as nulls. JSON lines always are read so.
     options
@@ -92,7 +93,7 @@ def describe(
         require_format_options(chosen, rest["options"])
         found = _first_schema(files, chosen, rest["options"], on_bad_file)
         folders = infer_types(folder_values(path, root) for path in files)
-        named = [f.with_type(folders[f.name]) if f.name in folders else f for f in standard_schema(found)]
+        named = [f.with_type(folders[f.name]) if f.name in folders else f for f in found]
         more = [pa.field(name, kind) for name, kind in folders.items() if name not in found.names]
         schema = pa.schema(named + more)
     return FileFormat(chosen, schema, root, **rest)
@@ -110,11 +111,11 @@ def _of_one_format(files: list[str], given: list[str]) -> tuple[list[str], str]:
 
 
 def _first_schema(files: list[str], format: str, options: Mapping[str, Any], on_bad_file: str) -> pa.Schema:
-    """The schema of the first file that can be read."""
+    """The schema of what is read from the first file that can be."""
     for path in files:
         try:
             system, inside = locate(path)
-            return open_source(format, system, inside, options, None).schema
+            return standard_schema(open_source(format, system, inside, options, None).schema)
         except FAULTS as error:
             failed = unreadable(path, error)
             if on_bad_file == "error":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,12 +11,15 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from ..combiners.expressions import Expr
-from ..errors import InvalidArgument, TypeMismatch, UnreadableFile, require_column
+from ..errors import InvalidArgument, TypeMismatch, UncombineError, UnreadableFile, require_column
 from .conform import standard_schema
 from .formats import format_name, require_format_options
 
-FAULTS = (OSError, pa.ArrowException, UnicodeDecodeError)
-"""What Arrow raises for a file that it cannot read; lack of memory is not the file's fault."""
+FAULTS = (Exception,)
+"""What readers raise for a damaged file: anything, from Arrow's own errors to a KeyError."""
+
+OWN_FAULT = 1 << 30
+"""Bytes that no reader asks for at once, unless a damaged file makes it; a smaller request fails for lack of memory."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +81,26 @@ class Split:
     last: int | None = None
 
 
-def unreadable(path: str, error: BaseException) -> UnreadableFile:
-    """The error that names a file that Arrow cannot read, and what to do; lack of memory is raised as it is."""
-    remedy = "write it again, or read past such files with on_bad_file='skip'"
-    if isinstance(error, MemoryError | pa.ArrowCancelled):
+def unreadable(path: str, error: Exception) -> UnreadableFile:
+    """The error that names a file that cannot be read, and what to do; what is not the file's fault is raised."""
+    if isinstance(error, UncombineError | pa.ArrowCancelled) or lacks_memory(error):
         raise error
+    remedy = "write it again, or read past such files with on_bad_file='skip'"
     if isinstance(error, FileNotFoundError):
         return UnreadableFile(
             f"{path} is gone since it was listed: {remedy.replace('write it again', 'restore it')}", path
         )
     reason = str(error).partition("\n")[0]
+    if not isinstance(error, OSError | pa.ArrowException):
+        reason = f"{type(error).__name__}: {reason}"
     return UnreadableFile(f"{path} cannot be read: {reason}: {remedy}", path)
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Whether memory is short, and not a length that a damaged file tells beyond all measure.
+
+    >>> lacks_memory(MemoryError()), lacks_memory(MemoryError("malloc of size 281474976710656 failed"))
+    (True, False)
+    """
+    asked = re.search(r"of size (\d+) failed", str(error))
+    return isinstance(error, MemoryError) and (asked is None or int(asked[1]) < OWN_FAULT)

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from ..errors import InvalidArgument, nearest, require_options
-from .columnar_files import ArrowSource, ParquetSource
-from .text_files import CsvSource, JsonSource
+from .arrow_files import ArrowSource
+from .parquet_files import ParquetSource
+from .text_files import CsvSource, JsonSource, require_csv_options
 
 NAMES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow", "ipc": "arrow", "csv": "csv", "json": "json"}
 """The formats, with what else they are called."""
@@ -53,8 +54,10 @@ def format_name(name: str) -> str:
 
 
 def require_format_options(format: str, options: Mapping[str, object]) -> None:
-    """Raise for an option that the format does not take."""
+    """Raise for an option that the format does not take, or a value that an option cannot have."""
     require_options(options, OPTIONS[format], f"the file format {format!r}")
+    if format == "csv":
+        require_csv_options(options)
 
 
 Source = ParquetSource | ArrowSource | CsvSource | JsonSource

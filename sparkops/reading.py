@@ -8,20 +8,25 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, UnreadableFile
 from .conform import conform
+from .decoded_sizes import cut, fixed_bytes
 from .describing import describe
-from .fileformat import FAULTS, FileFormat, Split, unreadable
+from .fileformat import FAULTS, FileFormat, Split, lacks_memory, unreadable
 from .formats import Source, open_source
 from .partitions import folder_scalar, folder_values
 from .paths import locate
 from .pushdown import folder_excluded, statistics_condition
+from .validated import validated
 
 __all__ = ["FileFormat", "Split", "describe", "read", "splits"]
 
 ROWS = 1 << 20
 """Rows of one table that `read` gives, at most."""
 
-BYTES = 128 << 20
+BYTES = 64 << 20
 """Bytes of one table that `read` gives, at most, unless a single row is longer."""
+
+HELD = 256 << 20
+"""Bytes of a split that are held, at most, until it is known that all of it can be read."""
 
 
 def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[Split]:
@@ -63,13 +68,12 @@ def read(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], Non
     """
     held: list[pa.Table] = []
     rows = size = 0
-    for table in _pieces(fmt, splits, bad):
-        for piece in _bounded(table):
-            if held and (rows + piece.num_rows > ROWS or size + piece.nbytes > BYTES):
-                yield _joined(held, rows)
-                held, rows, size = [], 0, 0
-            held.append(piece)
-            rows, size = rows + piece.num_rows, size + piece.nbytes
+    for table in _checked(fmt, splits, bad):
+        if held and (rows + table.num_rows > ROWS or size + table.nbytes > BYTES):
+            yield _joined(held, rows)
+            held, rows, size = [], 0, 0
+        held.append(table)
+        rows, size = rows + table.num_rows, size + table.nbytes
     if held:
         yield _joined(held, rows)
 
@@ -81,25 +85,32 @@ def _joined(tables: list[pa.Table], rows: int) -> pa.Table:
     return pa.table({"": pa.nulls(rows)}).select([])
 
 
-def _pieces(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None]) -> Iterator[pa.Table]:
+def _checked(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None]) -> Iterator[pa.Table]:
+    """The tables of the splits; with `on_bad_file="skip"` only of those that can be read to their end."""
     for split in splits:
-        if fmt.on_bad_file == "error":
-            yield from _read_split(fmt, split)
-            continue
-        try:
-            tables = list(_read_split(fmt, split))
-        except UnreadableFile as error:
-            bad(split.path, str(error))
-        else:
-            yield from tables
+        if fmt.on_bad_file == "skip":
+            try:
+                tables = _held(fmt, split)
+            except UnreadableFile as error:
+                bad(split.path, str(error))
+                continue
+            if tables is not None:
+                yield from tables
+                continue
+        yield from _read_split(fmt, split)
 
 
-def _bounded(table: pa.Table) -> Iterator[pa.Table]:
-    """The table cut so that each piece keeps the bounds."""
-    count = max(-(-table.num_rows // ROWS), -(-table.nbytes // BYTES), 1)
-    step = max(-(-table.num_rows // count), 1)
-    for start in range(0, table.num_rows, step):
-        yield table.slice(start, step) if step < table.num_rows else table
+def _held(fmt: FileFormat, split: Split) -> list[pa.Table] | None:
+    """The tables of a split, None where they take more than `HELD` bytes: it is sound, and to be read once more."""
+    tables: list[pa.Table] | None = []
+    size = 0
+    for table in _read_split(fmt, split):
+        size += table.nbytes
+        if size > HELD:
+            tables = None
+        elif tables is not None:
+            tables.append(table)
+    return tables
 
 
 def _read_split(fmt: FileFormat, split: Split) -> Iterator[pa.Table]:
@@ -113,28 +124,41 @@ def _read_split(fmt: FileFormat, split: Split) -> Iterator[pa.Table]:
     present = _present(fmt, path, wanted, source.schema)
     where = statistics_condition(fmt.filter, source.schema, fmt.schema)
     tables = source.tables(present, split.first, split.last, where)
-    while True:
-        try:
-            table = next(tables, None)
-        except FAULTS as error:
-            raise unreadable(path, error) from None
-        if table is None:
-            return
-        table = _whole_table(fmt, path, table, needed, folders)
-        if fmt.filter is not None:
-            table = table.filter(fmt.filter.evaluate(table))
-        if table.num_rows:
-            yield table.select(output)
+    row = _row_bytes(fmt, needed, folders)
+    while (read := _next(tables, path)) is not None:
+        parts = cut(read, row, ROWS, BYTES)
+        del read
+        for part in parts:
+            table = _whole_table(fmt, path, part, needed, folders)
+            if fmt.filter is not None:
+                table = table.filter(fmt.filter.evaluate(table))
+            if table.num_rows:
+                yield table.select(output)
+
+
+def _next(tables: Iterator[pa.Table], path: str) -> pa.Table | None:
+    """The next table of a file, sound in all its values, or None."""
+    try:
+        table = next(tables, None)
+        return None if table is None else validated(table)
+    except FAULTS as error:
+        raise unreadable(path, error) from None
+
+
+def _row_bytes(fmt: FileFormat, needed: list[str], folders: Mapping[str, pa.Scalar]) -> int:
+    """What each row takes in memory besides the texts and lists that are in it."""
+    named = sum(len(str(value)) for value in folders.values())
+    return named + sum(fixed_bytes(fmt.schema.field(name).type) for name in needed)
 
 
 def _open(fmt: FileFormat, path: str, schema: pa.Schema) -> Source:
     try:
         system, inside = locate(path)
-        return open_source(fmt.format, system, inside, fmt.options, schema)
-    except UnreadableFile:
-        raise
+        source = open_source(fmt.format, system, inside, fmt.options, schema)
+        str(source.schema.names)  # raises where a name is no text
     except FAULTS as error:
         raise unreadable(path, error) from None
+    return source
 
 
 def _present(fmt: FileFormat, path: str, wanted: list[str], has: pa.Schema) -> list[str]:
@@ -177,6 +201,8 @@ def _conformed(column: pa.ChunkedArray, to: pa.DataType, name: str, path: str) -
     try:
         return conform(column, to)
     except FAULTS as error:
+        if lacks_memory(error):
+            raise
         reason = str(error).partition("\n")[0]
         raise UnreadableFile(
             f"{path}: column {name!r} is {column.type}, which cannot be read as {to}, what the other files have "

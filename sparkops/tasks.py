@@ -18,6 +18,7 @@ from ..panes.parcels import AT, MARKS, Lift, Parcel
 from ..panes.running import Played, Running
 from ..panes.strategies import IngressTime, Punctuated, Strategy
 from ..windows import time_column, timestamps
+from .decoded_sizes import cut, fixed_bytes
 from .transforms import Transform, applied
 from .wire import payloads, wire_batch
 
@@ -32,19 +33,33 @@ OUT_ROWS = 65_536
 
 
 def pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Tables joined until they are large enough."""
+    """Tables joined until they are large enough, and cut where one alone is too large.
+
+    >>> table = pa.table({"n": range(3)})
+    >>> [piece.num_rows for piece in pieces([table, table.slice(0, 0), table])]
+    [6]
+    """
     held: list[pa.Table] = []
     rows = size = 0
-    for table in tables:
-        if table.num_rows == 0:
-            continue
+    for table in _cut(tables):
+        if held and (rows + table.num_rows > PIECE_ROWS or size + table.nbytes > PIECE_BYTES):
+            yield pa.concat_tables(held)
+            held, rows, size = [], 0, 0
         held.append(table)
         rows, size = rows + table.num_rows, size + table.nbytes
+        del table  # a consumer that is done with a piece has let go of all of it
         if rows >= PIECE_ROWS or size >= PIECE_BYTES:
             yield pa.concat_tables(held)
             held, rows, size = [], 0, 0
     if held:
         yield pa.concat_tables(held)
+
+
+def _cut(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    for table in tables:
+        if table.num_rows:
+            fixed = sum(map(fixed_bytes, table.schema.types))
+            yield from cut(table, fixed, PIECE_ROWS, PIECE_BYTES)
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
@@ -96,6 +111,7 @@ class LiftFinal:
         lift = self.final.lift(len(self.ids))
         for piece in pieces(tables):
             parcels = lift(applied(self.transforms, piece))
+            del piece
             if parcels:
                 yield wire_batch((self.ids[shard], parcel.lo, parcel.pack()) for shard, parcel in parcels)
 
@@ -172,25 +188,30 @@ class LiftLive:
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """Rows of a source, each with its processing time in the column `AT`."""
-        strategy = self.strategy
-        assert strategy is not None
         lift, clock = self.lift, Stopwatch()
         for piece in pieces(tables):
             read = clock.lap()
-            at = _numbers(piece[AT])
-            rows = piece.drop_columns([AT])
-            if isinstance(strategy, IngressTime):
-                rows = with_time(rows, self.grouping.time, at)
-            times, valid = time_column(flat(rows[self.time]))
-            if (ahead := self.grouping.max_future) is not None:
-                valid &= times <= at + np.minimum(int(ahead), MAX_TIME - np.maximum(at, 0))
-            marks = strategy.marks(rows, np.where(valid, times, MIN_TIME), at)
-            if isinstance(strategy, Punctuated):  # a row that says nothing else is no row of the grouping's
-                said = np.asarray(rows[strategy.column].is_valid()) & np.asarray(rows[self.time].is_null())
-                rows, at = rows.filter(pa.array(~said)), at[~said]
-            sent = list(self.sent(lift, rows, at, marks))
+            sent = self._lifted(lift, piece)
+            del piece
             spent = Parcel("spent", MARKS.empty_table(), spent=(read, clock.lap())).pack()
             yield wire_batch([*sent, (self.ids[0], 0, spent)])
+
+    def _lifted(self, lift: Lift, piece: pa.Table) -> list[tuple[int, int, bytes]]:
+        """The parcels of a piece, and what its rows say of the watermark."""
+        strategy = self.strategy
+        assert strategy is not None
+        at = _numbers(piece[AT])
+        rows = piece.drop_columns([AT])
+        if isinstance(strategy, IngressTime):
+            rows = with_time(rows, self.grouping.time, at)
+        times, valid = time_column(flat(rows[self.time]))
+        if (ahead := self.grouping.max_future) is not None:
+            valid &= times <= at + np.minimum(int(ahead), MAX_TIME - np.maximum(at, 0))
+        marks = strategy.marks(rows, np.where(valid, times, MIN_TIME), at)
+        if isinstance(strategy, Punctuated):  # a row that says nothing else is no row of the grouping's
+            said = np.asarray(rows[strategy.column].is_valid()) & np.asarray(rows[self.time].is_null())
+            rows, at = rows.filter(pa.array(~said)), at[~said]
+        return list(self.sent(lift, rows, at, marks))
 
     @property
     def lift(self) -> Lift:

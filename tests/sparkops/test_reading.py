@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import UnreadableFile
-from uncombine.sparkops import columnar_files, reading
+from uncombine.sparkops import parquet_files, reading
 from uncombine.sparkops import paths as where
 from uncombine.sparkops.reading import FileFormat, Split, describe, read, splits
 
@@ -716,5 +716,5 @@ def test_a_row_group_at_once_and_in_batches(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.undo()
         same(rows_of(fmt, file), expected)
         assert rows_of(fmt, file).num_rows == 1000
-        monkeypatch.setattr(columnar_files, "AT_ONCE_ROWS", 10)
+        monkeypatch.setattr(parquet_files, "AT_ONCE_ROWS", 10)
         assert rows_of(fmt, file).num_rows == 1000

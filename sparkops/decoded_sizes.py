@@ -1,0 +1,132 @@
+"""Tables cut by the bytes that their rows take once dictionaries and views are expanded.
+
+A million indices into a dictionary of one long text are 4 MB, and 2 GB as plain text. So rows are counted by what
+they become, and they are cut before anything expands them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+_TEXT = (pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary)
+_VIEW = (pt.is_string_view, pt.is_binary_view)
+_LIST_VIEW = (pt.is_list_view, pt.is_large_list_view)
+_OFFSET_LIST = (pt.is_list, pt.is_large_list, pt.is_map)
+
+
+def fixed_bytes(kind: pa.DataType) -> int:
+    """The bytes of a row of this type that do not depend on its value, with its offset for texts and lists.
+
+    >>> import pyarrow as pa
+    >>> [fixed_bytes(kind) for kind in (pa.int16(), pa.bool_(), pa.string(), pa.struct({"a": pa.int64()}))]
+    [2, 1, 4, 8]
+    """
+    if pt.is_dictionary(kind):
+        return fixed_bytes(kind.value_type)
+    if pt.is_struct(kind):
+        return sum(fixed_bytes(field.type) for field in kind)
+    if pt.is_fixed_size_list(kind):
+        return int(kind.list_size) * fixed_bytes(kind.value_type)
+    if pt.is_null(kind):
+        return 0
+    if pt.is_nested(kind) or any(is_kind(kind) for is_kind in (*_TEXT, *_VIEW)):
+        return 8 if pt.is_large_string(kind) or pt.is_large_binary(kind) or pt.is_large_list(kind) else 4
+    return max(int(kind.bit_width) // 8, 1)
+
+
+def cut(table: pa.Table, fixed: int, rows: int, size: int) -> Iterator[pa.Table]:
+    """The table in parts of at most `rows` rows and `size` expanded bytes, or of one row that is longer.
+
+    `fixed` is what each row takes besides its texts and lists, in the types that it will have.
+
+    >>> import pyarrow as pa
+    >>> texts = pa.array(["a" * 100, "b"]).dictionary_encode()
+    >>> [part.num_rows for part in cut(pa.table({"s": texts.take(pa.array([0, 0, 1, 1, 0]))}), 4, 1000, 220)]
+    [4, 1]
+    """
+    if table.num_rows <= rows and fixed * table.num_rows + sum(map(_at_most, table.columns)) <= size:
+        yield table
+        return
+    sizes = np.full(table.num_rows, fixed, np.int64)
+    for column in table.columns:
+        if _varies(column.type):
+            sizes += np.concatenate([_row_bytes(chunk) for chunk in column.chunks])
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < table.num_rows:  # a round for each part
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + size, side="right"))
+        stop = min(max(stop, start + 1), start + rows, table.num_rows)
+        yield table.slice(start, stop - start)
+        start = stop
+
+
+def expanded_bytes(table: pa.Table | pa.RecordBatch) -> int:
+    """The bytes of a table's plain columns; those of dictionaries are not counted."""
+    return sum(column.nbytes for column in table.columns if not pt.is_dictionary(column.type))
+
+
+def _at_most(column: pa.ChunkedArray) -> int:
+    """No less than the bytes that vary; cheap where the type is as it will be, or a dictionary."""
+    kind = column.type
+    if not _varies(kind):
+        return 0
+    if not _expands(kind):
+        return int(column.nbytes)
+    if pt.is_dictionary(kind):
+        entries = (_row_bytes(chunk.dictionary).max(initial=0) * len(chunk) for chunk in column.chunks)
+        return int(sum(entries))
+    return int(sum(_row_bytes(chunk).sum() for chunk in column.chunks))
+
+
+def _varies(kind: pa.DataType) -> bool:
+    """Whether values of a type differ in length."""
+    if pt.is_dictionary(kind):
+        return _varies(kind.value_type)
+    if pt.is_struct(kind):
+        return any(_varies(field.type) for field in kind)
+    if pt.is_fixed_size_list(kind):
+        return _varies(kind.value_type)
+    return pt.is_nested(kind) or any(is_kind(kind) for is_kind in (*_TEXT, *_VIEW))
+
+
+def _expands(kind: pa.DataType) -> bool:
+    """Whether a column may hold one value in many rows."""
+    if pt.is_dictionary(kind) or any(is_kind(kind) for is_kind in (*_VIEW, *_LIST_VIEW)):
+        return True
+    return any(_expands(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _row_bytes(array: pa.Array) -> np.ndarray:
+    """The bytes of each row that its type does not tell."""
+    kind, zeros = array.type, np.zeros(len(array), np.int64)
+    if not len(array) or not _varies(kind):
+        return zeros
+    if pt.is_dictionary(kind):
+        entries = np.append(_row_bytes(array.dictionary), 0)
+        return entries[np.asarray(array.indices.cast(pa.int64()).fill_null(len(array.dictionary)))]
+    if pt.is_struct(kind):
+        return np.asarray(np.sum([_row_bytes(child) for child in array.flatten()], axis=0, dtype=np.int64))
+    if any(is_kind(kind) for is_kind in _VIEW):
+        # A view is 16 bytes, the first four of them its length.
+        lengths = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)[:, 0]
+        lengths = lengths[array.offset : array.offset + len(array)].astype(np.int64)
+        return np.where(np.asarray(array.is_valid()), lengths, 0) if array.null_count else lengths
+    if any(is_kind(kind) for is_kind in _TEXT):
+        return np.asarray(pc.binary_length(array).fill_null(0)).astype(np.int64)
+    if pt.is_fixed_size_list(kind):
+        width = int(kind.list_size)
+        children = array.values.slice(array.offset * width, len(array) * width)
+        return np.add.reduceat(_row_bytes(children), np.arange(0, len(children), width)) if width else zeros
+    values = pa.StructArray.from_arrays([array.keys, array.items], ["k", "v"]) if pt.is_map(kind) else array.values
+    before = np.append(0, np.cumsum(_row_bytes(values) + fixed_bytes(values.type)))
+    offsets = np.asarray(array.offsets).astype(np.int64)
+    if any(is_kind(kind) for is_kind in _OFFSET_LIST):
+        return np.diff(before[offsets])
+    ends = offsets + np.asarray(array.sizes).astype(np.int64)
+    return np.where(np.asarray(array.is_valid()), before[ends] - before[offsets], 0)
