@@ -69,11 +69,14 @@ class Atoms:
 
     def put(self, watermark: int) -> Store:
         """Back into the store, without the atoms of windows that have expired."""
-        held = self.held.joined(self.due)
+        held = self.held.joined(self.due) if len(self.due) else self.held
+        if len(held) == 0:
+            return self.store
         merged = self._merged(held)
         expiry = horizon(self.op, merged.end)[merged.window_id]
         kept = expiry > watermark
-        held, expiry = held.take(kept), expiry[kept]
+        if not kept.all():
+            held, expiry = held.take(kept), expiry[kept]
         columns = {f"key.{i}": key for i, key in enumerate(held.keys)}
         columns.update({f"num.{name}": pa.array(getattr(held, name)) for name in NUMBERS})
         columns.update({f"acc.{i}": a for i, a in enumerate(held.acc)})
