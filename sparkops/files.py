@@ -19,8 +19,9 @@ from ..panes.parcels import AT
 from ..panes.strategies import Strategy
 from ..windows import time_column
 from .flow import Flow, Settings, flow_of
+from .naming import FILES
 from .reading import FileFormat, Split, describe, read, splits
-from .sources import Source, Task, processing_time
+from .sources import Metric, Source, Task, processing_time
 from .wire import WIRE_DDL, wire_batch
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ _GIVEN = pa.schema([("path", pa.string()), ("first", pa.int64()), ("last", pa.in
 
 LARGE = 128 << 20
 """Files beyond this many bytes are read in parts by several tasks."""
-
-SKIPPED = "uncombine files"
-"""What the number of skipped files goes by among a query's observed metrics."""
 
 
 def files(
@@ -52,6 +50,7 @@ def files(
     close_at_end: bool = False,
     wake: bool = True,
     shards: int | None = None,
+    name: str | None = None,
     streaming: bool = False,
     max_files_per_batch: int | None = None,
     filter: Expr | None = None,
@@ -82,7 +81,7 @@ def files(
         What to do about a file that cannot be read: "error" or "skip".
     on_missing_column
         What to do about a file without one of the columns: "error", or "null" for a column of nulls.
-    time, watermark, diff, processing_time, replay, close_at_end, wake, shards
+    time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name
         As for `flow`.
     **options
         Of the format: for csv delimiter=, quote_char=, header=, null_values=.
@@ -110,7 +109,8 @@ def files(
         options=options,
     )
     source = FilesSource(spark, tuple(paths), described, streaming, max_files_per_batch)
-    return flow_of(source, Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards))
+    settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name)
+    return flow_of(source, settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class FilesSource(Source):
     def schema(self) -> pa.Schema:
         return self.format.schema
 
-    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any) -> DataFrame:
+    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
         known = self.format.schema.names
         wanted = [name for name in columns if name in known]
         if at and at not in wanted:
@@ -140,7 +140,7 @@ class FilesSource(Source):
             return listed.mapInArrow(reading, schema)
         packed = listed.mapInArrow(reading, schema)
         skipped = F.coalesce(F.sum((F.col("lo") < 0).cast("bigint")), F.lit(0))
-        return packed.observe(SKIPPED, skipped.alias("files_skipped")).where("lo >= 0")
+        return packed.observe(metric(FILES), skipped.alias("files_skipped")).where("lo >= 0")
 
     def _stream(self) -> DataFrame:
         reader = self.spark.readStream.format("binaryFile").schema(_LISTED)

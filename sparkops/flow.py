@@ -17,6 +17,7 @@ from ..panes.stages import Asked, check_followed, settled
 from ..panes.strategies import IngressTime, Strategy, strategy_of
 from ..triggers import Trigger, uses_processing_time
 from ..windows import Window
+from .naming import check_name
 from .sources import DataFrameSource, Source, check_processing_time
 from .tasks import LATE, late_type
 from .transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
@@ -48,6 +49,7 @@ def flow(
     close_at_end: bool = False,
     wake: bool = True,
     shards: int | None = None,
+    name: str | None = None,
 ) -> Flow:
     """A flow over the rows of a DataFrame, bounded or streaming.
 
@@ -75,6 +77,9 @@ def flow(
         `trigger(availableNow=True)` would never end so: give wake=False for one, and what is due comes with the data.
     shards
         Into how many parts the keys are divided; as many as Spark has shuffle partitions if not given.
+    name
+        The name under which `progress` and `watch` show the flow, where a query has several. It may change between two
+        runs from a checkpoint.
 
     Examples
     --------
@@ -92,7 +97,7 @@ def flow(
     """
     if not hasattr(df, "isStreaming"):
         raise TypeMismatch(f"flow() takes a DataFrame of Spark's, not {type(df).__name__}: see spark.createDataFrame")
-    settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards)
+    settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name)
     return flow_of(DataFrameSource(df), settings)
 
 
@@ -108,6 +113,7 @@ class Settings:
     close_at_end: bool = False
     wake: bool = True
     shards: int | None = None
+    name: str | None = None
 
     @cached_property
     def strategy(self) -> Strategy | None:
@@ -121,6 +127,7 @@ def flow_of(source: Source, settings: Settings) -> Flow:
     strategy, time, replay = settings.strategy, settings.time, settings.replay
     processing_time, shards = settings.processing_time, settings.shards
     ingress = isinstance(strategy, IngressTime)
+    check_name(settings.name)
     if not ingress:
         require_column(time, schema.names, "time=")
     for name, what in ((settings.diff, "diff="), (processing_time, "processing_time=")):

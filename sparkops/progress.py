@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import InvalidArgument
 from ..windows import MAX_TIME, MIN_TIME
-from .files import SKIPPED
+from .naming import FILES, Label, parsed, shown_names
 from .processor import CLOCKS, COUNTS
-from .streaming import OBSERVED
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -77,30 +77,78 @@ class StageProgress:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """A batch of a query: its number, how long it took, its stages in order, and files skipped as unreadable.
+class FlowProgress:
+    """What one flow of a query did in a batch: its stages in order, and its files that were skipped as unreadable.
 
-    >>> from uncombine.sparkops.progress import Progress
-    >>> str(Progress(3, 1.25, ()))
-    'batch 3, 1.2 s'
+    >>> from uncombine.sparkops.progress import FlowProgress
+    >>> FlowProgress(files_skipped=2).stages
+    ()
+    """
+
+    stages: tuple[StageProgress, ...] = ()
+    files_skipped: int = 0
+
+    def __str__(self) -> str:
+        if len(self.stages) == 1:
+            return str(self.stages[0])
+        return "; ".join(f"stage {i}: {stage}" for i, stage in enumerate(self.stages, 1))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A batch of a query: its number, how long it took, and its flows by their names.
+
+    The flows of one name are numbered from 1, in the order in which their DataFrames were made; "flow" is the name of
+    a flow that was given none.
+
+    >>> from uncombine.sparkops.progress import FlowProgress, Progress, StageProgress
+    >>> clicks, views = (FlowProgress((StageProgress(rows_in=rows),)) for rows in (3, 4))
+    >>> Progress(7, 1.25, {"clicks": clicks}).stages[0].rows_in
+    3
+    >>> both = Progress(7, 1.25, {"clicks": clicks, "views": views})
+    >>> both.flows["views"].stages[0].rows_in
+    4
     """
 
     batch: int
     seconds: float
-    stages: tuple[StageProgress, ...]
-    files_skipped: int = 0
+    flows: Mapping[str, FlowProgress] = field(default_factory=dict)
+
+    @property
+    def stages(self) -> tuple[StageProgress, ...]:
+        """The stages of the only flow, in order."""
+        if len(self.flows) > 1:
+            names = " and ".join(map(repr, self.flows))
+            raise InvalidArgument(
+                f"the query has {len(self.flows)} flows, {names}: take the stages of one, such as "
+                f"flows[{next(iter(self.flows))!r}].stages"
+            )
+        return next((flow.stages for flow in self.flows.values()), ())
+
+    @property
+    def files_skipped(self) -> int:
+        """The skipped files of all flows."""
+        return sum(flow.files_skipped for flow in self.flows.values())
 
     def __str__(self) -> str:
         head = f"batch {self.batch}, {self.seconds:.1f} s"
-        if self.files_skipped:
-            head += f", {self.files_skipped} files skipped"
-        if len(self.stages) == 1:
-            return f"{head}: {self.stages[0]}"
-        return "; ".join([head, *(f"stage {i + 1}: {stage}" for i, stage in enumerate(self.stages))])
+        if len(self.flows) != 1:
+            return "; ".join([head, *(f"{name}{_with_files(flow)}" for name, flow in self.flows.items())])
+        return head + _with_files(next(iter(self.flows.values())))
 
 
-def progress(query: StreamingQuery) -> Progress | None:
-    """The last batch of a query over a flow; None before the first.
+def _with_files(flow: FlowProgress) -> str:
+    """A flow in words, which stand after its name."""
+    skipped = f", {flow.files_skipped} files skipped" if flow.files_skipped else ""
+    if not flow.stages:
+        return skipped
+    return f"{skipped}{': ' if len(flow.stages) == 1 else '; '}{flow}"
+
+
+def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any]) -> Progress | None:
+    """The last batch of a query over flows; None before the first.
+
+    One of `query.recentProgress`, or the `progress` of a listener's event, is told in the same way.
 
     Examples
     --------
@@ -113,8 +161,10 @@ def progress(query: StreamingQuery) -> Progress | None:
     >>> query.awaitTermination()
     >>> uc.progress(query).stages[0].rows_in
     10
+    >>> [uc.progress(batch).batch for batch in query.recentProgress]
+    [0]
     """
-    last = query.lastProgress
+    last = query.lastProgress if hasattr(query, "lastProgress") else query
     return None if last is None else progress_of(last)
 
 
@@ -123,18 +173,25 @@ def progress_of(last: Any) -> Progress:
     observed = last["observedMetrics"] if isinstance(last, Mapping) else last.observedMetrics
     durations = last["durationMs"] if isinstance(last, Mapping) else last.durationMs
     batch = last["batchId"] if isinstance(last, Mapping) else last.batchId
-    stages: list[StageProgress] = []
-    while (row := observed.get(f"{OBSERVED} {len(stages) + 1}")) is not None:
-        stages.append(_stage(row.asDict()))
-    skipped = observed.get(SKIPPED)
-    count = 0 if skipped is None else int(skipped.asDict()["files_skipped"] or 0)
-    return Progress(int(batch), durations.get("triggerExecution", 0) / 1000, tuple(stages), count)
+    parts: dict[Label, dict[str, Mapping[str, Any]]] = {}
+    for metric, row in observed.items():
+        if (found := parsed(metric)) is not None:
+            parts.setdefault(found[0], {})[found[1]] = row.asDict()
+    flows = {name: _flow(parts[label]) for label, name in shown_names(parts).items()}
+    return Progress(int(batch), durations.get("triggerExecution", 0) / 1000, flows)
+
+
+def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
+    numbers = sorted(int(part) for part in parts if part != FILES)
+    skipped = int(parts.get(FILES, {}).get("files_skipped") or 0)
+    return FlowProgress(tuple(_stage(parts[str(number)]) for number in numbers), skipped)
 
 
 def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) -> None:
     """Show the last batch of a query in one line that changes, until the query ends or the user interrupts.
 
-    In a terminal and in a notebook alike; the query goes on when the display is interrupted.
+    All flows of the query are in the line, each after its name where there are several. The display is the same in a
+    terminal and in a notebook; the query goes on when it is interrupted.
 
     Examples
     --------

@@ -18,6 +18,7 @@ from ..triggers import AfterBytes, OnPunctuation, UserTrigger, walk
 from ..windows import Inherit
 from .flow import Flow
 from .lowering import Lowered, lowered
+from .naming import Label, new_label
 from .sources import column, wire_map
 from .sql_types import spark_schema, spark_type
 from .tasks import LATE, LiftFinal, LiftLive, MergeFinal, Play, Through, source_names
@@ -65,6 +66,15 @@ class Route(ABC):
         wanted = source_columns(flow)
         upto[0] = pa.schema([field for field in upto[0] if field.name in wanted])
         return upto
+
+    @cached_property
+    def label(self) -> Label:
+        """The label of the metrics of a DataFrame that has some."""
+        return new_label(self.flow.settings.name)
+
+    def metric(self, part: str) -> str:
+        """The name of the metric of a part of the flow: of a stage, or of its files."""
+        return self.label.metric(part)
 
     @cached_property
     def ids(self) -> tuple[int, ...]:
@@ -123,7 +133,7 @@ class NoStages(Route):
     def df(self) -> DataFrame:
         flow = self.flow
         return flow.source.mapped(
-            Through(flow.transforms), list(self.schemas[0].names), None, spark_schema(flow.schema)
+            Through(flow.transforms), list(self.schemas[0].names), None, spark_schema(flow.schema), self.metric
         )
 
     def explain(self) -> str:
@@ -144,7 +154,7 @@ class FinalPanes(Route):
             LiftFinal(grouping, schema, stage.transforms, ids)
             for grouping, schema, stage in zip(groupings, self.schemas, stages, strict=False)
         ]
-        packed = flow.source.mapped(lifts[0], list(self.schemas[0].names), None, WIRE_DDL)
+        packed = flow.source.mapped(lifts[0], list(self.schemas[0].names), None, WIRE_DDL, self.metric)
         for i, lift in enumerate(lifts):
             lifted = applied(lift.transforms, lift.schema.empty_table()).schema
             then = lifts[i + 1] if i + 1 < len(lifts) else None
@@ -213,7 +223,8 @@ class Replay(Route):
     def df(self) -> DataFrame:
         flow, ids, settings = self.flow, self.ids, self.flow.settings
         lifts = live_lifts(flow, self.schemas, ids)
-        packed = flow.source.mapped(lifts[0], list(self.schemas[0].names), settings.processing_time, WIRE_DDL)
+        columns, at = list(self.schemas[0].names), settings.processing_time
+        packed = flow.source.mapped(lifts[0], columns, at, WIRE_DDL, self.metric)
         idle = settings.strategy.idle if settings.strategy is not None else None
         for i, lift in enumerate(lifts):
             then = lifts[i + 1] if i + 1 < len(lifts) else None

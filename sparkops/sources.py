@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Task = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
 
+Metric = Callable[[str], str]
+"""The name of a flow's metric for a part of it."""
+
 
 class Source(ABC):
     """Rows of a known schema, and a way to let a task run over them where they are."""
@@ -33,11 +36,11 @@ class Source(ABC):
     streaming: bool
 
     @abstractmethod
-    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any) -> DataFrame:
+    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
         """The task over the rows of each partition, with these columns, giving rows of this schema.
 
         `at` is None, or the column with each row's processing time, or "" for that of the batch; the task then finds
-        it in the column `AT`, microseconds.
+        it in the column `AT`, microseconds. `metric` names what the source observes.
         """
 
     def with_row(self, packed: DataFrame, shard: int, payload: bytes) -> DataFrame:
@@ -78,7 +81,7 @@ class DataFrameSource(Source):
     def streaming(self) -> bool:  # type: ignore[override]
         return self.df.isStreaming
 
-    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any) -> DataFrame:
+    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
         known = self.schema
         fields = [known.field(name) for name in columns if name in known.names]
         instant = next((field for field in fields if field.name == self.instant and len(fields) > 1), None)

@@ -24,9 +24,6 @@ from .wire import WIRE, WIRE_DDL, payloads
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-OBSERVED = "uncombine"
-"""What the numbers of a stage go by among a query's observed metrics, with the stage's number behind it."""
-
 
 @dataclass(frozen=True)
 class ShowPanes:
@@ -47,12 +44,12 @@ class Streaming(Route):
         flow = self.flow
         lifts = live_lifts(flow, self.schemas, self.ids)
         at = flow.settings.processing_time or ""
-        packed = flow.source.mapped(lifts[0], list(self.schemas[0].names), at, WIRE_DDL)
+        packed = flow.source.mapped(lifts[0], list(self.schemas[0].names), at, WIRE_DDL, self.metric)
         for i, task in enumerate(self.tasks(lifts)):
             stepped = packed.groupBy("shard").transformWithStateInPandas(
                 ShardProcessor(task), OUT_DDL, "append", self._time_mode
             )
-            observed = stepped.observe(f"{OBSERVED} {i + 1}", *numbers())
+            observed = stepped.observe(self.metric(str(i + 1)), *numbers())
             packed = observed.where(F.col("payload").isNotNull()).select(*WIRE.names)
         return wire_map(packed, ShowPanes(flow.transforms), spark_schema(flow.schema))
 

@@ -75,7 +75,7 @@ class Bounded(Source):
     streaming: bool = False  # type: ignore[misc]
     spark: Any = field(default_factory=lambda: SimpleNamespace(conf={"spark.sql.shuffle.partitions": "2"}))
 
-    def mapped(self, task: Any, columns: list[str], at: str | None, schema: Any) -> Any:
+    def mapped(self, task: Any, columns: list[str], at: str | None, schema: Any, metric: Any) -> Any:
         draw = random.Random(self.seed)
         kind = pa.schema([self.schema.field(name) for name in columns if name in self.schema.names])
         given = []

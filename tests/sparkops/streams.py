@@ -16,7 +16,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
@@ -24,7 +23,7 @@ from pyspark.sql.streaming import StreamingQuery
 import uncombine as uc
 from uncombine.panes.parcels import AT
 from uncombine.panes.script import reports
-from uncombine.sparkops import processor, streaming
+from uncombine.sparkops import processor
 from uncombine.sparkops.flow import Flow, Settings, flow_of
 from uncombine.sparkops.processor import CLOCKS, COUNTS, ShardProcessor
 from uncombine.sparkops.routes import live_lifts
@@ -48,7 +47,7 @@ class Rows(Source):
     streaming: bool = True  # type: ignore[misc]
     spark: Any = None
 
-    def mapped(self, task: Any, columns: list[str], at: str | None, schema: Any) -> Any:
+    def mapped(self, task: Any, columns: list[str], at: str | None, schema: Any, metric: Any) -> Any:
         raise NotImplementedError
 
     def describe(self) -> str:
@@ -352,7 +351,6 @@ def together(
     spark: SparkSession,
     flows: dict[str, tuple[list[pa.Table], Callable[[DataFrame], Flow]]],
     folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> dict[str, pa.Table]:
     """The panes of several flows of one query, each with the batch it came from, of which one takes a file of each.
 
@@ -363,7 +361,6 @@ def together(
         df = read_stream(spark, written(batches, folder / name), batches[0].schema)
         flow = build(df)
         schemas[name] = flow.schema
-        monkeypatch.setattr(streaming, "OBSERVED", name)  # each flow of a query needs a name of its own
         frames.append(flow.df.withColumn("flow", F.lit(name)))
     out: dict[str, list[pa.Table]] = {name: [flow.empty_table()] for name, flow in schemas.items()}
     steps: dict[str, list[int]] = {name: [] for name in schemas}

@@ -129,9 +129,7 @@ def test_random_scripts_give_the_panes_of_the_local_runner_through_restarts() ->
     assert sum(agree(seed) for seed in range(60)) > 45
 
 
-def through_spark(
-    seeds: range, wanted: int, spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def through_spark(seeds: range, wanted: int, spark: SparkSession, folder: Path) -> None:
     """Some scripts, a micro-batch to an entry, as flows of one query."""
     flows, want = {}, {}
     for seed in seeds:
@@ -143,7 +141,7 @@ def through_spark(
         flows[name] = punctuated(script, SCHEMA), partial(streamed, options)
         want[name] = both[1]
     assert len(flows) == wanted
-    got = together(spark, flows, folder, monkeypatch)
+    got = together(spark, flows, folder)
     for name, panes in got.items():
         assert in_order(panes.filter(pc.not_equal(panes["diff"], 0))) == in_order(want[name]), name
 
@@ -156,16 +154,14 @@ def streamed(options: dict[str, Any], df: DataFrame) -> Any:
     return flow.window(**given).combine(by=by, **combiners(options))
 
 
-def test_random_scripts_through_a_query(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    through_spark(range(100), 4, spark, tmp_path, monkeypatch)
+def test_random_scripts_through_a_query(spark: SparkSession, tmp_path: Path) -> None:
+    through_spark(range(100), 4, spark, tmp_path)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(1_000, 2_000, 100))
-def test_more_random_scripts_through_queries(
-    first: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    through_spark(range(first, first + 100), 10, spark, tmp_path, monkeypatch)
+def test_more_random_scripts_through_queries(first: int, spark: SparkSession, tmp_path: Path) -> None:
+    through_spark(range(first, first + 100), 10, spark, tmp_path)
 
 
 @pytest.mark.soak

@@ -45,10 +45,10 @@ def flow(case: Case, df: DataFrame) -> Any:
     return windowed.combine(by=by, sum=uc.Sum("value"))
 
 
-def run(spark: SparkSession, chosen: list[Case], folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, pa.Table]:
+def run(spark: SparkSession, chosen: list[Case], folder: Path) -> dict[str, pa.Table]:
     """The panes of some cases, each with the batch it came from."""
     flows = {case.name: (punctuated(entries(case), SCHEMA), partial(flow, case)) for case in chosen}
-    return together(spark, flows, folder, monkeypatch)
+    return together(spark, flows, folder)
 
 
 def check(case: Case, got: pa.Table) -> None:
@@ -62,18 +62,18 @@ def check(case: Case, got: pa.Table) -> None:
     assert in_order(got) == in_order(want)
 
 
-def test_published_panes(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_panes(spark: SparkSession, tmp_path: Path) -> None:
     chosen = [streamed()[name] for name in SOME]
-    got = run(spark, chosen, tmp_path, monkeypatch)
+    got = run(spark, chosen, tmp_path)
     for case in chosen:
         check(case, got[case.name])
 
 
 @pytest.mark.soak
-def test_published_panes_of_all_cases(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_panes_of_all_cases(spark: SparkSession, tmp_path: Path) -> None:
     chosen = list(streamed().values())
     assert len(chosen) == 15
-    got = run(spark, chosen, tmp_path, monkeypatch)
+    got = run(spark, chosen, tmp_path)
     for case in chosen:
         check(case, got[case.name])
 

@@ -153,7 +153,7 @@ def test_a_query_runs_batches_without_data(spark: SparkSession, tmp_path: Path) 
     finally:
         query.stop()
     assert [(row.k, row.n) for row in shown] == [("a", 2), ("b", 1)]
-    numbers = [(batch["numInputRows"], batch["observedMetrics"]["uncombine 1"]) for batch in batches]
+    numbers = [(batch["numInputRows"], uc.progress(batch).stages[0]) for batch in batches]
     rows = [(count, row.rows_in, row.panes_early) for count, row in numbers if count or row.panes_early]
     assert rows == [(3, 3, 0), (0, 0, 2)]
     waited = [row.pane.processing_time.timestamp() for row in shown]

@@ -129,10 +129,10 @@ def test_two_stages_with_retractions(first: int) -> None:
     assert taken_back > 20
 
 
-def test_two_stages_in_a_query(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_stages_in_a_query(spark: SparkSession, tmp_path: Path) -> None:
     scripts = {f"seed {seed}": script(seed) for seed in (100, 101)}
     flows = {name: (punctuated(entries, SCHEMA), streamed) for name, entries in scripts.items()}
-    for name, panes in together(spark, flows, tmp_path, monkeypatch).items():
+    for name, panes in together(spark, flows, tmp_path).items():
         assert in_order(panes) == in_order(locally(scripts[name])), name
         check(scripts[name], panes)
 

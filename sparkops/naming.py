@@ -1,0 +1,85 @@
+"""Names of the observed metrics of flows: distinct in every query, the same in every run of a program.
+
+Guarded by tests/sparkops/test_several_flows.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count, groupby
+
+from ..errors import InvalidArgument
+
+UNNAMED = "flow"
+"""The name of a flow that was given none."""
+
+FILES = "files"
+"""The part of a flow's metrics that counts skipped files."""
+
+_METRIC = re.compile(r"uncombine (?P<name>[^#]+?)(?: #(?P<number>\d+))? (?P<part>\d+|files)")
+
+_numbers: dict[str, count[int]] = {}
+
+
+@dataclass(frozen=True, order=True)
+class Label:
+    """A DataFrame of a flow: the flow's name, and the how-manyth of this name the DataFrame is in this process.
+
+    Spark refuses two metrics of one name in a query, and one flow may be in a query twice, so each DataFrame has a
+    number. The first goes by the name alone.
+
+    >>> from uncombine.sparkops.naming import Label
+    >>> Label("clicks", 1).metric("1"), Label("clicks", 2).metric("files")
+    ('uncombine clicks 1', 'uncombine clicks #2 files')
+    """
+
+    name: str
+    number: int
+
+    def metric(self, part: str) -> str:
+        """The name of the metric of a stage, counted from 1, or of another part."""
+        number = "" if self.number == 1 else f" #{self.number}"
+        return f"uncombine {self.name}{number} {part}"
+
+
+def new_label(name: str | None) -> Label:
+    """The label of the next DataFrame of a flow of this name."""
+    name = UNNAMED if name is None else name
+    return Label(name, next(_numbers.setdefault(name, count(1))))
+
+
+def parsed(metric: str) -> tuple[Label, str] | None:
+    """The label and the part that a metric's name is made of; None if it is of somebody else.
+
+    >>> from uncombine.sparkops.naming import parsed
+    >>> parsed("uncombine clicks #2 1")
+    (Label(name='clicks', number=2), '1')
+    """
+    found = _METRIC.fullmatch(metric)
+    if found is None:
+        return None
+    return Label(found["name"], int(found["number"] or 1)), found["part"]
+
+
+def shown_names(labels: Iterable[Label]) -> dict[Label, str]:
+    """The names by which a query shows its flows: those of one name are numbered from 1, in the order of their making.
+
+    >>> from uncombine.sparkops.naming import Label, shown_names
+    >>> list(shown_names([Label("b", 7), Label("a", 3), Label("b", 9)]).values())
+    ['a', 'b #1', 'b #2']
+    """
+    out: dict[Label, str] = {}
+    for name, group in groupby(sorted(set(labels)), lambda label: label.name):
+        same = list(group)
+        out |= {label: name if len(same) == 1 else f"{name} #{i}" for i, label in enumerate(same, 1)}
+    return out
+
+
+def check_name(name: object) -> None:
+    """Raise unless a flow can have this name."""
+    if name is None:
+        return
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or "#" in name:
+        raise InvalidArgument(f"name= takes a text without '#' and line breaks, such as 'clicks', not {name!r}")
