@@ -4,12 +4,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORACLE := out/oracle
 PYTEST_ARGS ?=
+TIMES ?= 3
+LOOPS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream soak oracle docs clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream soak busy oracle docs clean
 
 help:
-	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | soak | oracle | docs | clean"
+	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | soak | busy | oracle | docs | clean"
 
 .venv: $(READY)
 
@@ -61,6 +63,10 @@ bench-stream: .venv
 
 soak: .venv
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "soak or not spark" $(PYTEST_ARGS)
+
+# A machine that has other work: the suite passes there too.
+busy: .venv
+	$(BIN)/python tests/busy.py --times $(TIMES) --loops $(LOOPS) -- $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 # Beam pins versions of libraries that uncombine uses newer, so it lives in an environment of its own.
 oracle: .venv $(ORACLE)/.ready

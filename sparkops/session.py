@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LEAST_JAVA = 17
 
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 SETTINGS: Mapping[str, str] = {
@@ -26,8 +28,12 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
-    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    PROVIDER: ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Spark waits 15 s for a Python worker's socket and 10 s for a heartbeat: too short on a busy machine.
+    "spark.python.authenticate.socketTimeout": "120s",
+    "spark.executor.heartbeatInterval": "60s",
+    "spark.network.timeout": "600s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -41,6 +47,9 @@ def session(
     name: str = "uncombine", cores: int | str = "*", settings: Mapping[str, object] | None = None
 ) -> SparkSession:
     """A local Spark session: RocksDB state, Arrow, UTC, few shuffle partitions, workers on this Python.
+
+    Spark's timeouts for Python workers and heartbeats (15 and 10 seconds) are raised to minutes. One cannot be set: a
+    streaming query starts a Python process on the driver, which has 10 seconds to answer.
 
     Parameters
     ----------

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
+from ..errors import InvalidArgument
 from ..panes.parcels import Parcel
 from ..triggers import uses_processing_time
 from .fingerprint import fingerprint
 from .processor import CLOCKS, COUNTS, OUT_DDL, ShardProcessor, ShardTask
 from .routes import Route, live_lifts
+from .session import PROVIDER, ROCKSDB
 from .sources import wire_map
 from .sql_types import spark_schema
 from .tasks import LiftLive, batches_of, source_names
@@ -22,7 +24,7 @@ from .transforms import Transform, applied
 from .wire import WIRE, WIRE_DDL, payloads
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Streaming(Route):
 
     def df(self) -> DataFrame:
         flow = self.flow
+        require_rocksdb(flow.source.spark)
         lifts = live_lifts(flow, self.schemas, self.ids)
         at = flow.settings.processing_time or ""
         packed = flow.source.mapped(lifts[0], list(self.schemas[0].names), at, WIRE_DDL, self.metric)
@@ -92,6 +95,16 @@ class Streaming(Route):
             f"watermark: {self.flow.settings.strategy!r}",
             f"processing time: {clock}; {timers}",
             f"shards: {len(self.ids)}, one to a shuffle partition",
+        )
+
+
+def require_rocksdb(spark: SparkSession) -> None:
+    """Raise if the session keeps state as Spark does by default, where stateful processors cannot keep theirs."""
+    found = spark.conf.get(PROVIDER)
+    if found is not None and found.endswith(".HDFSBackedStateStoreProvider"):
+        raise InvalidArgument(
+            f"a streaming flow keeps its state in RocksDB, and {PROVIDER} is {found}: set it to {ROCKSDB}, "
+            "as uc.session() does"
         )
 
 

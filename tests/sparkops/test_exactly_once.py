@@ -2,123 +2,52 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from killed_app import SCHEMA, panes
+from apps import committed, finished, running
+from killed_app import PIPELINES, batches, closed, left_over, recomputed
 from pyspark.sql import SparkSession
-from streams import START, started, written
+from streams import started, written
 
-APP = Path(__file__).with_name("killed_app.py")
-SECOND = 1_000_000
 MOMENTS = ("offsets", "state", "sink", "commits", "later")
+ANY = "any"
+"""A moment of no batch: so many seconds after the start, at which nothing may have been done yet."""
 
 
-def batches(seed: int, count: int) -> list[pa.Table]:
-    """Rows of some keys that come out of order, a minute to a batch, one in ten a minute late."""
-    rng = np.random.default_rng(seed)
-    out = []
-    for i in range(count):
-        size = 300
-        ago = np.where(rng.random(size) < 0.1, 60, 0)
-        times = START + (i * 60 + rng.integers(0, 70, size) - ago) * SECOND
-        table = {
-            "k": rng.choice([f"k{n}" for n in range(30)], size),
-            "ts": times,
-            "v": rng.integers(0, 100, size),
-            "at": np.full(size, START + i * 60 * SECOND),
-        }
-        out.append(pa.table({name: pa.array(values).cast(SCHEMA.field(name).type) for name, values in table.items()}))
-    return out
+def killed(arguments: list[object], out: Path, batch: int, moment: str, delay: float) -> bool:
+    """Whether the application was killed at this moment, with its JVM and all workers, and had not ended before."""
+    with running(out, *arguments) as app:
+        alive = app.wait(0) if moment == ANY else app.wait_for(batch, moment)
+        alive = alive and app.wait(delay)
+        assert alive or app.process.returncode == 0, app.said()
+        return alive
 
 
-def reached(out: Path, batch: int, moment: str) -> bool:
-    """Whether a query has come to this moment of this batch, by the files that it writes."""
-    match moment:
-        case "state":
-            state = out / "checkpoint" / "state"
-            return any(state.glob(f"*/*/{batch + 1}*")) or any(state.glob(f"*/*/.{batch + 1}*"))
-        case "sink":
-            return any((out / "panes" / "_spark_metadata").glob(f"{batch}*"))
-        case "later":
-            return (out / "checkpoint" / "commits" / str(batch)).exists()
-        case _:
-            return (out / "checkpoint" / moment / str(batch)).exists()
-
-
-def kill_all(session: int) -> None:
-    """Kill every process of a session: the application, its JVM and all workers."""
-    while True:
-        members = []
-        for entry in Path("/proc").iterdir():
-            with suppress(OSError):
-                if entry.name.isdigit() and os.getsid(int(entry.name)) == session:
-                    state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-                    members += [int(entry.name)] if state not in ("Z", "X") else []
-        if not members:
-            return
-        for member in members:
-            with suppress(ProcessLookupError):
-                os.kill(member, signal.SIGKILL)
-
-
-def run(files: Path, out: Path, result: Path, kill_at: tuple[int, str] | None, delay: float = 0.0) -> bool:
-    """The application, killed when it has come to that moment; whether it was."""
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(APP.parent), os.environ.get("PYTHONPATH", "")])}
-    with open(out / "said", "ab") as said:
-        command = [sys.executable, str(APP), str(files), str(out), str(result)]
-        app = subprocess.Popen(command, env=env, stdout=said, stderr=said, cwd=out, start_new_session=True)
-    try:
-        while app.poll() is None:
-            if kill_at is not None and reached(out, *kill_at):
-                with suppress(subprocess.TimeoutExpired):
-                    app.wait(delay)
-                return app.poll() is None
-            with suppress(subprocess.TimeoutExpired):
-                app.wait(0.005)
-    finally:
-        kill_all(app.pid)
-        app.wait()
-    assert app.returncode == 0, (out / "said").read_text()[-3000:]
-    return False
-
-
-def committed(out: Path) -> int:
-    """The number of the next batch."""
-    folder = out / "checkpoint" / "commits"
-    done = [int(path.name) for path in folder.glob("*") if path.name.isdigit()] if folder.exists() else []
-    return max(done, default=-1) + 1
-
-
-def disturbed(folder: Path, files: Path, seed: int, kills: int, most: int) -> pa.Table:
+def disturbed(folder: Path, files: Path, seed: int, kills: int, most: int, pipeline: str, *moments: str) -> pa.Table:
     """The rows of the sink after so many kills at random moments."""
     r = random.Random(seed)
-    out = folder / f"out{seed}"
+    out, result = folder / f"out{seed}", folder / f"result{seed}.parquet"
     out.mkdir()
-    result = folder / f"result{seed}.parquet"
-    killed = 0
+    arguments: list[object] = [files, out, result, "--pipeline", pipeline]
+    done = 0
     for left in range(kills, 0, -1):
         first = committed(out)
         batch = first + r.randrange(max(1, (most - first) // left))
-        moment = MOMENTS[(seed + left) % len(MOMENTS)]
-        killed += run(files, out, result, (batch, moment), r.random() * (2.0 if moment == "later" else 0.3))
+        moment = moments[(seed + left) % len(moments)]
+        longest = {"later": 2.0, ANY: 12.0}.get(moment, 0.3)
+        done += killed(arguments, out, batch, moment, r.random() * longest)
         assert not result.exists()
-    assert killed == kills
-    run(files, out, result, None)
+    assert done == kills
+    finished(out, *arguments)
     return pq.read_table(result)
 
 
-def undisturbed(spark: SparkSession, folder: Path, files: Path) -> pa.Table:
-    started(panes(spark, files), folder / "undisturbed").awaitTermination()
+def undisturbed(spark: SparkSession, folder: Path, files: Path, pipeline: str) -> pa.Table:
+    started(PIPELINES[pipeline](spark, files), folder / "undisturbed").awaitTermination()
     return spark.read.parquet(str(folder / "undisturbed" / "panes")).toArrow()
 
 
@@ -128,14 +57,35 @@ def ordered(table: pa.Table) -> list[str]:
 
 def test_two_kills(spark: SparkSession, tmp_path: Path) -> None:
     files = written(batches(0, 7), tmp_path / "files")
-    want = ordered(undisturbed(spark, tmp_path, files))
+    want = ordered(undisturbed(spark, tmp_path, files, "sessions"))
     assert len(want) > 500
-    assert ordered(disturbed(tmp_path, files, seed=1, kills=2, most=7)) == want
+    assert ordered(disturbed(tmp_path, files, 1, 2, 7, "sessions", *MOMENTS)) == want
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(10))
 def test_thirty_kills(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     files = written(batches(seed, 24), tmp_path / "files")
-    want = ordered(undisturbed(spark, tmp_path, files))
-    assert ordered(disturbed(tmp_path, files, seed, kills=3, most=24)) == want
+    want = ordered(undisturbed(spark, tmp_path, files, "sessions"))
+    assert ordered(disturbed(tmp_path, files, seed, 3, 24, "sessions", *MOMENTS)) == want
+
+
+@pytest.mark.soak
+def test_one_query_killed_twenty_five_times(spark: SparkSession, tmp_path: Path) -> None:
+    """Two stages with retractions, from the first second of a run on; what is left is what pandas finds."""
+    tables = closed(batches(99, 50))
+    files = written(tables, tmp_path / "files")
+    want = undisturbed(spark, tmp_path, files, "two_stages")
+    got = disturbed(tmp_path, files, 3, 25, 50, "two_stages", *MOMENTS, ANY)
+    assert left_over(got) == left_over(want) == recomputed(tables)
+    assert ordered(without_clock(got)) == ordered(without_clock(want))
+
+
+def without_clock(panes: pa.Table) -> pa.Table:
+    """Panes without the time of their batch, at which a run again takes place."""
+    at = panes.column_names.index("pane")
+    fields = [f.name for f in panes.schema.field("pane").type if f.name != "processing_time"]
+    kept = pa.StructArray.from_arrays(
+        [pa.compute.struct_field(panes["pane"], f).combine_chunks() for f in fields], fields
+    )
+    return panes.set_column(at, "pane", kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -33,6 +34,20 @@ def test_workers_run_on_this_python(spark: SparkSession) -> None:
             yield pa.RecordBatch.from_pydict({"path": [sys.executable]})
 
     assert spark.range(1, numPartitions=1).mapInArrow(which, "path string").first().path == sys.executable
+
+
+def test_workers_and_the_driver_have_minutes_to_connect(spark: SparkSession) -> None:
+    def allowed(batches):
+        import os
+
+        import pyarrow as pa
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"seconds": [os.environ["SPARK_AUTH_SOCKET_TIMEOUT"]]})
+
+    assert os.environ["SPARK_AUTH_SOCKET_TIMEOUT"] == "120"
+    assert spark.range(1, numPartitions=1).mapInArrow(allowed, "seconds string").first().seconds == "120"
+    assert spark.conf.get("spark.executor.heartbeatInterval") == "60s"
 
 
 def test_it_gives_the_one_that_runs(spark: SparkSession) -> None:

@@ -1,0 +1,123 @@
+"""Settings of Spark under which a flow gives the same panes, or is refused in one sentence."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from apps import finished
+from killed_app import SCHEMA, batches, closed, left_over, recomputed, two_stages
+from pyspark.sql import SparkSession
+from streams import panes_by_batch, read_stream, started, written
+
+import uncombine as uc
+from uncombine.sparkops.session import PROVIDER
+
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+
+@contextmanager
+def changed(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """A session with other settings for a while."""
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def run(spark: SparkSession, files: Path, out: Path) -> pa.Table:
+    """All rows of the sink, after what there is has been taken."""
+    started(two_stages(spark, files), out).awaitTermination()
+    return pa.concat_tables(panes_by_batch(out))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {CHANGELOG: "false"},
+        {"spark.sql.adaptive.enabled": "false"},
+        {"spark.sql.execution.arrow.maxRecordsPerBatch": "10"},
+    ],
+    ids=["no changelog", "not adaptive", "10 rows to a record batch"],
+)
+def test_settings_that_change_nothing(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
+    """In a stream of two runs, and in batch; all other tests run with adaptive execution."""
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+    tables = closed(batches(5, 3))
+    files = written(tables[:2], tmp_path / "files")
+    with changed(spark, settings):
+        run(spark, files, tmp_path)
+        pq.write_table(tables[2], files / "later.parquet")
+        assert left_over(run(spark, files, tmp_path)) == recomputed(tables)
+        rows = spark.read.parquet(str(files))
+        final = uc.flow(rows).window(uc.Sessions("4 seconds")).combine(by="k", n=uc.Count(), middle=uc.Median("v"))
+        got = final.df.select("n", "middle").toArrow().to_pylist()
+    want = uc.local.run(
+        [uc.Elements(pa.concat_tables(tables)), uc.Watermark(None)],
+        window=uc.Sessions("4 seconds"),
+        by="k",
+        schema=SCHEMA,
+        n=uc.Count(),
+        middle=uc.Median("v"),
+    )
+    assert sorted(map(repr, got)) == sorted(map(repr, want.select(["n", "middle"]).to_pylist()))
+
+
+def test_a_checkpoint_that_was_copied(spark: SparkSession, tmp_path: Path) -> None:
+    """Both go on, each with rows of its own, though a worker remembers the state of the one."""
+    first, *later = batches(6, 3)
+    files = written([first], tmp_path / "files")
+    (tmp_path / "one").mkdir()
+    run(spark, files, tmp_path / "one")
+    shutil.copytree(tmp_path / "one" / "checkpoint", tmp_path / "two" / "checkpoint")
+    before = panes_by_batch(tmp_path / "one")
+    for name, table in zip(("one", "two"), (closed([table])[0] for table in later), strict=True):
+        pq.write_table(table, files / f"{name}.parquet")
+        shown = run(spark, files, tmp_path / name)
+        (files / f"{name}.parquet").unlink()
+        whole = shown if name == "one" else pa.concat_tables([*before, shown])
+        assert left_over(whole) == recomputed([first, table])
+
+
+def test_other_shuffle_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    first, later = closed(batches(7, 2))
+    files = written([first], tmp_path / "files")
+    run(spark, files, tmp_path)
+    pq.write_table(later, files / "later.parquet")
+    partitions = "spark.sql.shuffle.partitions"
+    was = int(spark.conf.get(partitions))
+    with changed(spark, {partitions: str(was + 1)}), pytest.raises(Exception, match="StateMismatch: ") as refused:
+        run(spark, files, tmp_path)
+    assert f"it had {was} shards and has {was + 1} (spark.sql.shuffle.partitions or shards=)" in str(refused.value)
+    assert left_over(run(spark, files, tmp_path)) == recomputed([first, later])
+
+
+def test_state_in_no_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
+    df = read_stream(spark, written(batches(0, 1), tmp_path / "files"), SCHEMA)
+    flow = uc.flow(df, watermark=uc.Monotonic()).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    with (
+        changed(spark, {PROVIDER: HDFS}),
+        pytest.raises(uc.UncombineError, match="RocksDBStateStoreProvider") as refused,
+    ):
+        flow.df
+    assert str(refused.value).startswith(f"a streaming flow keeps its state in RocksDB, and {PROVIDER} is {HDFS}: set")
+    assert flow.df.isStreaming
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("setting", ["spark.python.worker.reuse=false", "spark.python.use.daemon=false"])
+def test_settings_of_workers(tmp_path: Path, setting: str) -> None:
+    tables = closed(batches(8, 3))
+    files, result = written(tables, tmp_path / "files"), tmp_path / "result.parquet"
+    finished(tmp_path, files, tmp_path, result, "--pipeline", "two_stages", "--set", setting)
+    assert left_over(pq.read_table(result)) == recomputed(tables)
