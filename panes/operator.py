@@ -255,7 +255,17 @@ class _Step:
         if len(self.live) == 0:
             return
         m = self._moment("watermark", self.after, new=True)
-        self._evaluate(m, np.ones(len(self.live), np.bool_))
+        self._evaluate(m, self._due(m))
+
+    def _due(self, m: Moment) -> np.ndarray:
+        """Which windows the watermark asks: those with a deadline, whatever else brought a window into hand."""
+        due = np.full(len(self.live), self.each_batch)
+        if not self.each_batch:
+            due |= np.asarray(self._deadline("event", m) <= self.after)
+            if self.op.percents:
+                reached = max(self.after, *self.new_percentiles.values())
+                due |= np.asarray(self._deadline("percentile", m) <= reached)
+        return due
 
     def _close(self) -> None:
         if len(self.live) == 0 or self.each_batch:

@@ -140,3 +140,18 @@ def test_a_row_is_told_to_the_sessions_that_it_concerns_alone() -> None:
     panes = uc.local.run(script, trigger=uc.Repeatedly(uc.AfterCount(3)), closing="never", n=uc.Count(), **sessions)
     ends = [((uc.timestamp(row["window"]["end"])) // 1_000_000, row["diff"]) for row in panes.to_pylist()]
     assert ends == [(160, 1), (360, 1), (360, -1), (260, 1)]
+
+
+class Ends(uc.UserTrigger):
+    """Is finished with the first row, without a firing."""
+
+    def on_element(self, element: Any, window: Any, ctx: uc.TriggerContext) -> None:
+        ctx.finish()
+
+
+def test_a_watermark_asks_only_windows_that_wait_for_it() -> None:
+    """All are ready when the first row has been told, which the next asking finds; no watermark has one."""
+    trigger = uc.Repeatedly(uc.AllOf(Ends(), uc.Repeatedly(uc.AfterCount(1))))
+    script = [uc.Elements([{"ts": 0, "x": 1}], watermarks=[uc.Watermark(1)]), uc.Elements([{"ts": 1, "x": 2}])]
+    panes = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=trigger, total=uc.Sum("x"))
+    assert panes.select(["total", "step"]).to_pylist() == [{"total": 3, "step": 1}]

@@ -230,7 +230,7 @@ def kind_of(found: str | None) -> str | None:
 
 def short(row: dict[str, Any]) -> str:
     def t(time: int) -> str:
-        return f"{(time - NOON) / 1e6:g}"
+        return f"{(time - NOON) / 1e6:.6f}".rstrip("0").rstrip(".")
 
     window = None if row["window"] is None else [t(bound) for bound in row["window"]]
     pane = row["pane"]
@@ -246,7 +246,7 @@ def told(script: list[Any], options: dict[str, Any]) -> str:
     """A transcript for people; times are seconds from noon."""
 
     def t(time: int | None) -> str:
-        return "none" if time is None else f"{(time - NOON) / 1e6:g}"
+        return "none" if time is None else f"{(time - NOON) / 1e6:.6f}".rstrip("0").rstrip(".")
 
     def brief(row: dict[str, Any]) -> str:
         return f"{'-' if row['d'] < 0 else '+'}{t(row['ts'])}:{row['k']},{row['j']},{row['x']}"

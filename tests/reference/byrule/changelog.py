@@ -70,9 +70,10 @@ class Reshuffle:
         """What a new window owes: all of an ended session's debts go to the first of its parts."""
         if window in self.old:
             return self.old[window].debts
-        return [
+        owed = [
             row for ended, parts in self.parts.items() if parts and parts[0] == window for row in self.old[ended].debts
         ]
+        return sorted(owed, key=lambda row: row["window"])  # D2
 
     def told(self, opened: Window) -> list[Window]:
         """The windows that hear of a row that opened this one: those that share an instant with it, and what became of
