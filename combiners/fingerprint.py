@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from .columns import Column
 from .combiner import Combiner, Input, Lowered, Part, expression, input_type
 from .distinct import as_inputs, inputs_of
 from .groups import Groups
-from .hashing import hash_rows_128, require_hash
+from .hashing import hash_rows_128, require_hash, require_seed
 from .segments import sum_int64
 from .vectors import VectorFn, int64s
 
@@ -25,6 +25,7 @@ class HashSumFn(VectorFn):
     """Sums, modulo 2**64 each, of two hashes of the rows times their weights."""
 
     arity: int
+    seed: int = 0
     label = "fingerprint"
 
     @property
@@ -36,7 +37,7 @@ class HashSumFn(VectorFn):
         return (True,) * self.arity
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
-        lanes = (lane.view(np.int64) for lane in hash_rows_128(columns))
+        lanes = (lane.view(np.int64) for lane in hash_rows_128(columns, self.seed))
         return tuple(pa.array(sum_int64(groups, lane if weights is None else lane * weights)) for lane in lanes)
 
 
@@ -46,8 +47,8 @@ class Fingerprint(Combiner):
 
     Law: `Fingerprint(a + b) = Fingerprint(a) + Fingerprint(b)`, in each half modulo 2**64. Capability GROUP.
     Null is a value like another, NaN equals NaN and -0.0 equals 0.0; no rows give zeros. Equal multisets
-    have equal fingerprints, on every machine and in every version; different ones have different
-    fingerprints but for a chance of about 2**-128, unless somebody looks for a collision on purpose.
+    have equal fingerprints, on every machine and in every version, with the same `seed`; different ones, if they were
+    not chosen against the seed, have different fingerprints but for a chance of about 2**-128.
 
     The sum of hashes as a hash of a multiset is that of Clarke et al., "Incremental multiset hash functions
     and their application to memory integrity checking", ASIACRYPT 2003 (there with a cryptographic hash).
@@ -60,8 +61,10 @@ class Fingerprint(Combiner):
     """
 
     input: Input | Sequence[Input]
+    seed: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
+        require_seed(self.seed, "Fingerprint")
         object.__setattr__(self, "input", as_inputs(self.input, self))
 
     @property
@@ -69,13 +72,13 @@ class Fingerprint(Combiner):
         return Capability.GROUP
 
     def of(self, *inputs: Input) -> Combiner:
-        return Fingerprint(inputs)
+        return replace(self, input=inputs)
 
     def lower(self, schema: pa.Schema) -> Lowered:
         given = inputs_of(self.input)
         for one in given:
             require_hash(input_type(one, schema, self), self, one)
-        part = Part(HashSumFn(len(given)), tuple(expression(one) for one in given))
+        part = Part(HashSumFn(len(given), self.seed), tuple(expression(one) for one in given))
         return Lowered((part,), _to_hex, pa.string())
 
 

@@ -14,7 +14,7 @@ likewise, an element a word.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -66,6 +66,16 @@ class _Lane:
     shifts: tuple[int, int, int]
     factors: tuple[int, int]
 
+    def seeded(self, seed: int) -> _Lane:
+        """The function of another seed; 0 is this one.
+
+        The seed goes in before anything is mixed, so that what collides with one seed does not with another.
+        """
+        if seed == 0:
+            return self
+        spread = int(self.mix(np.array([seed], np.uint64))[0])
+        return replace(self, name=f"{self.name}, seed {seed}", seed=(self.seed + spread) % 2**64)
+
     def salt(self, kind: str, variant: int = 0) -> np.uint64:
         """What tells one kind of value from another."""
         return np.uint64((self.seed + (_KINDS[kind] + 256 * variant) * _GOLDEN) % 2**64)
@@ -100,17 +110,17 @@ _LANES = (
 )
 
 
-def hash_rows(columns: Sequence[Column]) -> np.ndarray:
-    """A uint64 for each row of these columns.
+def hash_rows(columns: Sequence[Column], seed: int = 0) -> np.ndarray:
+    """A uint64 for each row of these columns; another `seed` is another hash function.
 
     >>> import pyarrow as pa
     >>> [f"{h:016x}" for h in hash_rows([Column(pa.array(["a", None]))])]
     ['ede238b5fe4f4bdf', '243f6a8885a308d3']
     """
-    return _rows(columns, _LANES[0])
+    return _rows(columns, _LANES[0].seeded(seed))
 
 
-def hash_rows_128(columns: Sequence[Column]) -> tuple[np.ndarray, np.ndarray]:
+def hash_rows_128(columns: Sequence[Column], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Two independent uint64 for each row of these columns, the first of them that of `hash_rows`.
 
     >>> import pyarrow as pa
@@ -118,7 +128,13 @@ def hash_rows_128(columns: Sequence[Column]) -> tuple[np.ndarray, np.ndarray]:
     >>> f"{high[0]:016x}{low[0]:016x}"
     'a3d36e85b4ae3c36181ae822db6fc5a0'
     """
-    return _rows(columns, _LANES[0]), _rows(columns, _LANES[1])
+    return _rows(columns, _LANES[0].seeded(seed)), _rows(columns, _LANES[1].seeded(seed))
+
+
+def require_seed(seed: object, who: str) -> None:
+    """Raise `InvalidArgument` for what is no seed of a hash function."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise InvalidArgument(f"{who} needs seed to be a whole number from 0 to 2**63 - 1, not {seed!r}")
 
 
 def require_hash(kind: pa.DataType, who: object, given: object) -> None:

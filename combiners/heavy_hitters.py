@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
 from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
 from .groups import Groups
-from .hashing import hash_rows
+from .hashing import hash_rows, require_seed
 from .item_bits import bits_of, cut, from_bits, has_bits
 from .segments import sum_counts
 from .zset import Items, consolidate, flat_lists
@@ -109,6 +109,7 @@ class CellsFn(CombineFn):
     rows: int
     width: int
     length: int
+    seed: int = 0
     label = "cells"
     vector = False
 
@@ -145,7 +146,7 @@ class CellsFn(CombineFn):
 
     def places(self, values: pa.Array) -> np.ndarray:
         """The cell of each value in each row of cells, a row of the result for each."""
-        hashes = hash_rows([Column(values)])
+        hashes = hash_rows([Column(values)], self.seed)
         out = np.empty((self.rows, len(values)), np.int64)
         for row in range(self.rows):
             mixed = (hashes ^ np.uint64(row * _FACTOR % 2**64)) * np.uint64(_FACTOR)
@@ -239,8 +240,10 @@ class HeavyHitters(Combiner):
     * a value that came at least `error * N` times is found,
     * the count of a value found is not below the right one, and at most `error * N` above it.
 
-    Values whose count seems below `error * N` are left out, so there are at most 1 / `error`, and often
-    fewer than k. This holds for any rows, as long as no value has been taken back more often than it came.
+    The promises hold for rows that were not chosen against the `seed`: where somebody may choose values so that they
+    share cells, take a seed that he does not know, such as `secrets.randbits(62)`, and keep it: accumulators of
+    different seeds do not merge. Values whose count seems below `error * N` are left out, so there are at most
+    1 / `error`, and often fewer than k. This holds as long as no value has been taken back more often than it came.
     Of values equally frequent the least comes first. Text and binary values count as one if their first
     `length` bytes are the same, and come out cut to that. The state has ln(1 / (1 - confidence)) * e /
     error cells, 1,360 for the defaults, each with a sum for each bit of a value; of few values it has few
@@ -258,8 +261,10 @@ class HeavyHitters(Combiner):
     error: float = 0.01
     confidence: float = 0.99
     length: int = 64
+    seed: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
+        require_seed(self.seed, "HeavyHitters")
         for name, given, most in (("k", self.k, 2**31), ("length", self.length, 1024)):
             if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
                 raise InvalidArgument(f"HeavyHitters needs {name} to be a whole number from 1 to {most}, not {given!r}")
@@ -279,7 +284,7 @@ class HeavyHitters(Combiner):
         if not has_bits(kind):
             raise refuse(self, self.input, kind, "numbers, times, booleans, text and binary values")
         rows, width = math.ceil(-math.log(1 - self.confidence)), math.ceil(math.e / self.error)
-        fn = CellsFn(kind, rows, width, self.length)
+        fn = CellsFn(kind, rows, width, self.length, self.seed)
         output = pa.list_(pa.struct([pa.field("item", kind), pa.field("count", pa.int64())]))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:

@@ -21,7 +21,7 @@ from ..combiners.segments import sum_weights
 from ..errors import NotRetractable, StateMismatch
 from .sql_types import conform, input_fields, spark_struct
 
-FORMAT = 1
+FORMAT = 2
 """Of the layout of accumulators; another number cannot be merged with this one."""
 
 KEY = "uncombine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners import approx_distinct
+from uncombine.combiners import rank_cells
 from uncombine.combiners.approx_distinct import estimates
+from uncombine.combiners.columns import Column
 from uncombine.combiners.groups import Groups
 
 
@@ -61,11 +63,110 @@ def test_the_estimate_is_that_of_the_formula(registers: dict[int, int]) -> None:
     assert found == pytest.approx([m * m / (2 * math.log(2) * z)])
 
 
-def test_registers_and_ranks_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     hashes = np.array([0, 1, 2**57 - 1, 2**56, 2**57, 127 * 2**57 + 4], np.uint64)
-    monkeypatch.setattr(approx_distinct, "hash_rows", lambda columns: hashes)
-    ranks = approx_distinct._ranks([], 7)
-    assert [divmod(rank, 64) for rank in ranks.tolist()] == [(0, 58), (0, 1), (0, 1), (0, 57), (1, 58), (127, 3)]
+    monkeypatch.setattr(rank_cells, "hash_rows", lambda columns, seed: hashes)
+    cells, checks = rank_cells._hashed([], 7, 0)
+    assert [divmod(cell, 64) for cell in cells.tolist()] == [(0, 58), (0, 1), (0, 1), (0, 57), (1, 58), (127, 3)]
+    assert (checks < rank_cells.PRIME).all()
+
+
+@pytest.mark.parametrize("retractable", [True, False])
+@pytest.mark.parametrize("error", [0.03, 0.02, 0.005])
+def test_fewer_than_a_thousand_values_are_counted_to_within_one_percent(error: float, retractable: bool) -> None:
+    rng, groups = np.random.default_rng(11), 40
+    for seed in range(20):
+        for distinct in (1, 30, 99, 100, 400, 999):
+            values = rng.integers(-(2**63), 2**63 - 1, groups * distinct)
+            table = pa.table({"x": values, "g": np.repeat(np.arange(groups), distinct)})
+            combiner = uc.ApproxCountDistinct("x", error, seed=seed, retractable=retractable)
+            found = np.asarray(uc.aggregate(table, by="g", n=combiner)["n"])
+            assert np.abs(found / distinct - 1).max() <= 0.01, (seed, distinct)
+
+
+@pytest.mark.parametrize("weights", [[1, 1, 1], [3, 5, 2**40], [rank_cells.PRIME + 1, 2, 7]])
+def test_a_cell_tells_one_value_from_two_and_three(monkeypatch: pytest.MonkeyPatch, weights: list[int]) -> None:
+    checks = np.array([5, 46_000, 17], np.uint32)
+    monkeypatch.setattr(rank_cells, "_hashed", lambda columns, bits, seed: (np.full(3, 65, np.int32), checks))
+    fn = rank_cells.CellWeightsFn(7)
+    for count in (1, 2, 3):
+        chosen = np.array(weights[:count] + [0] * (3 - count), np.int64)
+        state = fn.add(Groups.single(3), Column(pa.array([0, 0, 0])), weights=chosen)
+        assert fn.seen(state).values.tolist() == [count]
+        plain = rank_cells.RegistersFn(7)
+        assert plain.seen(plain.add(Groups.single(3), Column(pa.array([0] * 3)), weights=chosen)).values.tolist() == [
+            count
+        ]
+
+
+def random_tree(fn: uc.CombineFn, parts: list[tuple[pa.Array, ...]], draw: random.Random) -> tuple[pa.Array, ...]:
+    """The sum of some accumulators, in any order and grouping."""
+    while len(parts) > 1:
+        draw.shuffle(parts)
+        some = [parts.pop() for _ in range(min(draw.choice([2, 3]), len(parts)))]
+        both = tuple(pa.concat_arrays(list(columns)) for columns in zip(*some, strict=True))
+        parts.append(fn.merge(Groups.repeated(len(some[0][0]), len(some)), both))
+    return parts[0]
+
+
+@pytest.mark.parametrize("retractable", [True, False])
+def test_few_and_many_values_by_any_way_are_one_state(retractable: bool) -> None:
+    draw, rng = random.Random(4), np.random.default_rng(4)
+    fn = uc.ApproxCountDistinct("x", 0.09, retractable=retractable).bind(pa.schema({"x": pa.int64()}))
+    for distinct in (3, 100, 120, 140, 150, 400, 3_000):
+        values = rng.permutation(distinct) * 7_919 + draw.randrange(2**40)
+        values = np.concatenate([values, rng.choice(values, distinct // 2)])
+        codes = rng.integers(0, 3, len(values))
+        codes[rng.random(len(values)) < 0.5] = 0
+        whole = fn.add(Groups(codes, 4), pa.array(values))
+        cuts = np.array_split(rng.permutation(len(values)), draw.choice([2, 5, 9]))
+        parts = [fn.add(Groups(codes[cut], 4), pa.array(values[cut])) for cut in cuts]
+        joined = random_tree(fn, parts, draw)
+        assert all(a.equals(b) for a, b in zip(joined, whole, strict=True)), distinct
+
+
+def test_many_values_of_which_few_are_left_are_as_few_that_ever_were() -> None:
+    fn = uc.ApproxCountDistinct("x").bind(pa.schema({"x": pa.int64()}))
+    rng = np.random.default_rng(6)
+    kept, gone = rng.integers(0, 2**62, 60), rng.integers(0, 2**62, 50_000)
+    few = fn.accumulate({"x": kept.tolist()})
+    many = fn.accumulate({"x": [*kept.tolist(), *gone.tolist()]})
+    assert abs(fn.result(many) / 50_060 - 1) < 0.05
+    left = fn.uncombine(many, fn.accumulate({"x": gone.tolist()}))
+    assert all(a.equals(b) for a, b in zip(left, few, strict=True))
+    assert fn.result(left) == 60
+    nothing = fn.uncombine(left, few)
+    assert all(a.equals(b) for a, b in zip(nothing, fn.zero(1), strict=True))
+
+
+def test_values_taken_back_more_often_than_they_came_are_remembered() -> None:
+    fn = uc.ApproxCountDistinct("x").bind(pa.schema({"x": pa.int64()}))
+    owed = fn.accumulate({"x": [1, 2, 2]}, weights=[1, -1, -1])
+    assert fn.result(owed) == 1
+    both = tuple(pa.concat_arrays([a, b]) for a, b in zip(owed, fn.accumulate({"x": [2, 2, 3]}), strict=True))
+    assert fn.result(fn.merge(Groups.repeated(1, 2), both)) == 2
+
+
+@pytest.mark.parametrize("distinct", [500, 2_300, 2_600, 20_000])
+def test_both_forms_agree_on_many_values(distinct: int) -> None:
+    table = pa.table({"g": np.arange(20 * distinct) % 20, "x": np.arange(20 * distinct) * 31 + 5})
+    forms = {f"{keep}": uc.ApproxCountDistinct("x", retractable=keep) for keep in (True, False)}
+    plans = {name: uc.Plan({"n": form}, table.schema) for name, form in forms.items()}
+    groups = Groups(np.asarray(table["g"]), 20)
+    results = [plan.extract(plan.add(groups, table))[0] for plan in plans.values()]
+    assert results[0] == results[1]
+
+
+def test_data_chosen_against_one_seed_are_as_others_with_another() -> None:
+    values = np.arange(1_000_000)
+    registers = rank_cells._hashed([Column(pa.array(values))], 12, 0)[0] // rank_cells.RANKS
+    chosen = pa.table({"x": values[registers < 8]})
+    assert 1_500 < chosen.num_rows < 2_500
+    aimed = uc.aggregate(chosen, n=uc.ApproxCountDistinct("x"))["n"][0].as_py()
+    assert aimed < 0.3 * chosen.num_rows
+    for seed in (1, 2, 2**62):
+        found = uc.aggregate(chosen, n=uc.ApproxCountDistinct("x", seed=seed))["n"][0].as_py()
+        assert found == pytest.approx(chosen.num_rows, rel=0.06)
 
 
 ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.integers(1, 2)), max_size=20)
@@ -111,9 +212,20 @@ def test_nulls_nan_and_no_values() -> None:
 def test_the_state_is_bounded() -> None:
     values = pa.table({"x": np.arange(200_000)})
     bits = uc.ApproxCountDistinct("x", 0.05).bits
-    for keep, most in ((True, 2**bits * (65 - bits)), (False, 2**bits)):
+    for keep, most in ((True, 20 * 2**bits * (65 - bits)), (False, 4 * 2**bits)):
         fn = uc.ApproxCountDistinct("x", 0.05, retractable=keep).bind(values.schema)
-        assert len(fn.accumulate(values)[0][0]) <= most
+        assert sum(column.nbytes for column in fn.accumulate(values)) <= most + 64
+
+
+@pytest.mark.parametrize(("count", "kept", "plain"), [(1_000, 20_000, 8_100), (1_000_000, 820_000, 16_500)])
+def test_the_state_has_the_stated_size(count: int, kept: int, plain: int) -> None:
+    values = pa.table({"x": np.arange(count)})
+    for combiner, most in (
+        (uc.ApproxCountDistinct("x"), kept),
+        (uc.ApproxCountDistinct("x", retractable=False), plain),
+    ):
+        size = sum(column.nbytes for column in combiner.bind(values.schema).accumulate(values))
+        assert 0.8 * most < size < most + 100
 
 
 def test_registers_for_an_error() -> None:
@@ -126,6 +238,8 @@ def test_registers_for_an_error() -> None:
     [
         (lambda: uc.ApproxCountDistinct("x", 0), "error is at least 0.0021 and below 1, and 0 is not"),
         (lambda: uc.ApproxCountDistinct("x", "low"), "error is at least"),
+        (lambda: uc.ApproxCountDistinct("x", seed=-1), "needs seed to be a whole number from 0"),
+        (lambda: uc.ApproxCountDistinct("x", seed=True), "needs seed"),
         (lambda: uc.ApproxCountDistinct([]), "takes a column or a list of columns"),
         (
             lambda: uc.aggregate(

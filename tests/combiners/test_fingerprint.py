@@ -59,3 +59,18 @@ def test_what_cannot_be_hashed_is_refused() -> None:
         uc.Fingerprint("x").bind(pa.schema({"x": pa.month_day_nano_interval()}))
     lists = pa.table({"x": [[1, 2], None, []]})
     assert len(uc.aggregate(lists, f=uc.Fingerprint("x"))["f"][0].as_py()) == 32
+
+
+def test_another_seed_is_another_function() -> None:
+    table = pa.table({"x": ["a", "b", None], "y": [1, 2, 3]})
+    seeds = (0, 1, 2, 2**62)
+    found = {seed: uc.aggregate(table, f=uc.Fingerprint(["x", "y"], seed=seed))["f"][0].as_py() for seed in seeds}
+    assert len(set(found.values())) == len(seeds)
+    turned = table.take([2, 0, 1])
+    assert all(
+        uc.aggregate(turned, f=uc.Fingerprint(["x", "y"], seed=s))["f"][0].as_py() == f for s, f in found.items()
+    )
+    assert uc.Fingerprint("x", seed=0) == uc.Fingerprint("x")
+    assert repr(uc.Fingerprint("x", seed=7).of("y")) == "Fingerprint('y', seed=7)"
+    with pytest.raises(uc.errors.InvalidArgument, match="needs seed"):
+        uc.Fingerprint("x", seed=1.5)

@@ -24,7 +24,7 @@ x, y = uc.col("x"), uc.col("y")
 
 # Arguments (positional, by name) of those that need more than a column, and further ones worth a look.
 ARGUMENTS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
-    "ApproxCountDistinct": [(("x",), {"error": 0.09}), ((["x", "y"],), {})],
+    "ApproxCountDistinct": [(("x",), {"error": 0.09, "seed": 7}), ((["x", "y"],), {})],
     "ApproxQuantiles": [(("x", [0, 0.5, 1]), {}), (("x", [0.9]), {"relative_error": 0.2})],
     "ArgMax": [(("x", "y"), {})],
     "ArgMin": [(("x", "y"), {})],
@@ -33,9 +33,9 @@ ARGUMENTS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "Count": [((), {}), (("x",), {})],
     "CountDistinct": [(("x",), {}), ((["x", "y"],), {})],
     "Covariance": [(("x", "y"), {})],
-    "Fingerprint": [(("x",), {}), ((["x", "y"],), {})],
+    "Fingerprint": [(("x",), {}), ((["x", "y"],), {"seed": 7})],
     "First": [(("x", "y"), {})],
-    "HeavyHitters": [(("x", 2), {}), (("x", 3), {"error": 0.5, "confidence": 0.6, "length": 2})],
+    "HeavyHitters": [(("x", 2), {}), (("x", 3), {"error": 0.5, "confidence": 0.6, "length": 2, "seed": 7})],
     "Histogram": [(("x", [-1, 0, 2]), {})],
     "Last": [(("x", "y"), {})],
     "LinearRegression": [(("x", "y"), {})],

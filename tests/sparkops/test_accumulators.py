@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -260,11 +261,22 @@ def test_a_maker_that_is_not_what_the_column_says(scores: Any) -> None:
         extract_accumulated(scores)
     said = mine.schema["a"].metadata[maker.KEY]
     other = mine.withMetadata("a", {maker.KEY: {**said, "format": 99}})
-    with pytest.raises(uc.errors.StateMismatch, match="stores accumulators in format 99, and this one reads format 1"):
+    with pytest.raises(uc.errors.StateMismatch, match="stores accumulators in format 99, and this one reads format 2"):
         extract_accumulated(other)
     forged = mine.withMetadata("a", {maker.KEY: {**said, "combiner": "Sum('score').where(col('score') > 0)"}})
     with pytest.raises(uc.errors.StateMismatch, match="its mark is of something else"):
         extract_accumulated(forged)
+
+
+@pytest.mark.parametrize("seeded", [uc.ApproxCountDistinct("score", seed=7), uc.HeavyHitters("score", 2, seed=7)])
+def test_accumulators_of_two_seeds_are_never_mixed(scores: Any, seeded: Any) -> None:
+    others = [accumulate(scores, by="user", a=replace(seeded, seed=seed)) for seed in (0, 8)]
+    mine = accumulate(scores, by="user", a=seeded)
+    for theirs in others:
+        with pytest.raises(uc.errors.StateMismatch, match=r"'a' was made by .*seed=7\) over .* on the other"):
+            uncombine_accumulated(mine, theirs, by="user")
+    with pytest.raises(Exception, match=r"StateMismatch: .*seed=7\) over .* cannot read accumulators"):
+        extract_accumulated(mine.union(others[0])).collect()
 
 
 def test_lost_metadata_comes_back_through_merge_udf(spark: SparkSession, scores: Any) -> None:
