@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch, require_column
+from .algebra import Accumulators, Weights
+from .columns import flat
 from .combiner import Combiner
+from .decoded_sizes import cut, varies
 from .groups import Groups, group_rows
 from .keycodes import normal_keys
+from .plain_types import text_room
 from .plan import Plan
-from .segments import sum_weights
+from .segments import sum_counts, sum_weights
 
 if TYPE_CHECKING:
     import pandas as pd
+
+PIECE_BYTES = 1 << 30
+"""Bytes of text and lists that are combined at once: Arrow's columns of text end at 2 GiB."""
 
 
 def aggregate(
@@ -30,7 +38,8 @@ def aggregate(
     Parameters
     ----------
     table
-        An Arrow table or record batch, or a pandas DataFrame (whose NaN means missing, as in pandas).
+        An Arrow table or record batch, or a pandas DataFrame (whose NaN means missing, as in pandas). Its columns
+        may be of any size; large and view types are computed as the plain ones, of which results are.
     by
         The key columns. Null is a key of its own, NaN equals NaN. With none, all rows are one group, which has
         a row in any case: that of no rows holds what the combiners make of nothing, 0 for counts, null for most.
@@ -60,24 +69,66 @@ def aggregate(
             raise InvalidArgument(f"{name!r} is both a key column and the name of a result: rename one of them")
     weights = None if diff is None else weights_of(source, diff)
     plan = Plan(combiners, source.schema, append_only=diff is None)
-    columns = [normal_keys(flat(source[name])) for name in keys]
+    if not keys and not combiners:
+        raise InvalidArgument("aggregate needs a key column or a combiner, such as n=Count()")
+    states = [_State.of(plan, keys, rows, weighed) for rows, weighed in _pieces(plan, keys, source, weights)]
+    state = states[0] if len(states) == 1 else _State.joined(plan, states)
     if not keys:
-        if not combiners:
-            raise InvalidArgument("aggregate needs a key column or a combiner, such as n=Count()")
-        groups = Groups.single(source.num_rows)
-        added = plan.add(groups, source, weights)
-        nothing = bool(sum_weights(groups, weights)[0] == 0)
-        return pa.table(dict(zip(combiners, plan.extract(plan.zero(1) if nothing else added), strict=True)))
-    groups, first = group_rows(columns, source.num_rows)
-    results = plan.extract(plan.add(groups, source, weights))
-    out: dict[str, pa.Array] = {}
-    for name, column in zip(keys, columns, strict=True):
-        out[name] = column.take(pa.array(first))
-    out.update(zip(combiners, results, strict=True))
+        nothing = source.num_rows == 0 if state.weights is None else bool(state.weights[0] == 0)
+        return pa.table(dict(zip(combiners, plan.extract(plan.zero(1) if nothing else state.acc), strict=True)))
+    out = dict(zip([*keys, *combiners], [*state.keys, *plan.extract(state.acc)], strict=True))
     result = pa.table(out)
-    if weights is None:
-        return result
-    return result.filter(pa.array(sum_weights(groups, weights) != 0))
+    return result if state.weights is None else result.filter(pa.array(state.weights != 0))
+
+
+@dataclass(frozen=True)
+class _State:
+    """The accumulators of groups, the keys that they stand for, and their rows with their weights."""
+
+    keys: list[pa.Array]
+    acc: Accumulators
+    weights: Weights
+
+    @classmethod
+    def of(cls, plan: Plan, keys: list[str], rows: pa.Table, weights: Weights) -> _State:
+        columns = [normal_keys(flat(rows[name])) for name in keys]
+        groups, first = _groups(columns, rows.num_rows)
+        acc = plan.add(groups, rows, weights)
+        sums = None if weights is None else sum_weights(groups, weights)
+        return cls([column.take(pa.array(first)) for column in columns], acc, sums)
+
+    @classmethod
+    def joined(cls, plan: Plan, states: list[_State]) -> _State:
+        """The state of all rows: the laws make it equal to that of one pass."""
+        with text_room:
+            columns = [pa.concat_arrays(parts) for parts in zip(*(state.keys for state in states), strict=True)]
+            acc = tuple(pa.concat_arrays(parts) for parts in zip(*(state.acc for state in states), strict=True))
+        groups, first = _groups(columns, sum(state.size for state in states))
+        weights = [state.weights for state in states if state.weights is not None]
+        sums = sum_counts(groups, np.concatenate(weights)) if weights else None
+        return cls([column.take(pa.array(first)) for column in columns], plan.merge(groups, acc), sums)
+
+    @property
+    def size(self) -> int:
+        """How many groups there are."""
+        return len(self.keys[0]) if self.keys else 1
+
+
+def _groups(columns: list[pa.Array], rows: int) -> tuple[Groups, np.ndarray]:
+    return group_rows(columns, rows) if columns else (Groups.single(rows), np.zeros(0, np.int64))
+
+
+def _pieces(plan: Plan, keys: list[str], table: pa.Table, weights: Weights) -> Iterator[tuple[pa.Table, Weights]]:
+    """The rows with their weights, in as many parts as it takes for no column's texts to outgrow its offsets."""
+    names = dict.fromkeys([*keys, *plan.columns])
+    if not any(varies(table.schema.field(name).type) for name in names):
+        yield table, weights
+        return
+    start = 0
+    for part in cut(table.select(list(names)), 0, max(table.num_rows, 1), PIECE_BYTES):
+        stop = start + part.num_rows
+        yield table.slice(start, part.num_rows), None if weights is None else weights[start:stop]
+        start = stop
 
 
 def as_table(table: Any) -> pa.Table:
@@ -100,10 +151,3 @@ def weights_of(table: pa.Table, diff: str) -> np.ndarray:
     if column.null_count:
         raise InvalidArgument(f"the weight column {diff!r} has {column.null_count} nulls: every row needs a weight")
     return np.asarray(flat(column).cast(pa.int64()).to_numpy(zero_copy_only=False))
-
-
-def flat(column: pa.ChunkedArray) -> pa.Array:
-    """A table's column in one piece."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import TypeMismatch
+from .plain_types import text_room
 
 T = TypeVar("T")
 
@@ -25,9 +26,7 @@ class Column:
 
     def __init__(self, array: pa.Array | pa.ChunkedArray) -> None:
         if isinstance(array, pa.ChunkedArray):
-            array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
-            if isinstance(array, pa.ChunkedArray):  # combine_chunks of zero chunks of some types
-                array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+            array = flat(array)
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         self.array: pa.Array = array
@@ -72,6 +71,14 @@ class Column:
         if not special.any():
             return values, None
         return np.where(special, 0.0, values), special
+
+
+def flat(column: pa.ChunkedArray) -> pa.Array:
+    """A table's column in one piece; raises `OutOfRange` where its texts are too long for one."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    with text_room:
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def numbers(array: pa.Array) -> np.ndarray:

@@ -225,10 +225,10 @@ def _pack(sums: np.ndarray, low: int) -> Accumulators:
     count = sums.shape[1]
     blocks = [_carried(sums[:, start : start + _BLOCK]) for start in range(0, count, _BLOCK)] or [_carried(sums)]
     firsts, lengths, digits = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    offsets = np.zeros(count + 1, np.int32)
+    offsets = np.zeros(count + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     lows = np.where(lengths > 0, firsts + np.int16(low), 0).astype(np.int16)
-    return pa.array(lows), pa.ListArray.from_arrays(pa.array(offsets), pa.array(digits))
+    return pa.array(lows), pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(digits))
 
 
 def _carried(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -87,5 +87,5 @@ def _to_hex(parts: Sequence[Accumulators]) -> pa.Array:
     halves = np.stack([high, low], axis=1).astype(">i8").view(np.uint8)
     digits = np.empty((len(low), 32), np.uint8)
     digits[:, ::2], digits[:, 1::2] = _DIGITS[halves >> 4], _DIGITS[halves & 15]
-    offsets = np.arange(0, 32 * len(low) + 1, 32, dtype=np.int32)
-    return pa.StringArray.from_buffers(len(low), pa.py_buffer(offsets), pa.py_buffer(digits))
+    offsets = pa.array(np.arange(0, 32 * len(low) + 1, 32), pa.int32())
+    return pa.StringArray.from_buffers(len(low), offsets.buffers()[1], pa.py_buffer(digits))

@@ -75,8 +75,8 @@ class HistogramFn(CombineFn):
         return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(table[held].ravel())),)
 
     def _whole(self, table: np.ndarray) -> pa.Array:
-        offsets = np.arange(0, table.size + 1, self.bins, dtype=np.int32)
-        return pa.ListArray.from_arrays(pa.array(offsets), pa.array(table.ravel()))
+        offsets = pa.array(np.arange(0, table.size + 1, self.bins), pa.int32())
+        return pa.ListArray.from_arrays(offsets, pa.array(table.ravel()))
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TypeMismatch
+from .plain_types import plain_type
 
 _ROOM = 2**62
 
@@ -54,9 +55,12 @@ def key_codes(columns: Sequence[pa.Array], rows: int) -> KeyCodes:
 
 
 def normal_keys(column: pa.Array) -> pa.Array:
-    """A key column in the form that its groups stand for: -0.0 as 0.0, dictionaries decoded."""
+    """A key column in the form that its groups stand for: -0.0 as 0.0, dictionaries decoded, of a plain type."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    plain = plain_type(column.type)
+    if plain != column.type:
+        column = column.cast(plain)
     if pa.types.is_floating(column.type):
         return pc.add(column, pa.scalar(0.0, column.type))
     return column

@@ -15,6 +15,7 @@ from .columns import Column
 from .combiner import Combiner, Lowered, Part
 from .expressions import Expr
 from .groups import Groups
+from .plain_types import plain_schema, text_room
 
 Rows: TypeAlias = tuple[Groups, tuple[Column, ...], Weights]
 
@@ -32,7 +33,11 @@ class Plan:
     """
 
     def __init__(self, combiners: Mapping[str, Combiner], schema: pa.Schema, append_only: bool = False) -> None:
-        self.schema = schema
+        self.schema = plain_schema(schema)
+        # Those that come as a large type or as a view.
+        same = self.schema is schema
+        self._strange = [] if same else [f.name for f in schema if f.type != self.schema.field(f.name).type]
+        schema = self.schema
         self.lowered: dict[str, Lowered] = {}
         for name, combiner in combiners.items():
             if not isinstance(combiner, Combiner):
@@ -72,16 +77,22 @@ class Plan:
         """The accumulators of a table's rows."""
         if weights is not None and len(weights) and int(weights.min()) < 0:
             self.require_retractable("the input has negative weights")
+        for name in self._strange:
+            if name in self.columns:
+                place = table.schema.get_field_index(name)
+                table = table.set_column(place, name, table.column(name).cast(self.schema.field(name).type))
         source = _Source(groups, table, weights)
         out: list[pa.Array] = []
-        for part in self.parts:
-            part_groups, columns, part_weights = source.rows(part)
-            out += part.fn.add(part_groups, *columns, weights=part_weights)
+        with text_room:
+            for part in self.parts:
+                part_groups, columns, part_weights = source.rows(part)
+                out += part.fn.add(part_groups, *columns, weights=part_weights)
         return tuple(out)
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         """The sums of the accumulators in each group."""
-        return tuple(a for part in self.parts for a in part.fn.merge(groups, accumulators[self._slices[part]]))
+        with text_room:
+            return tuple(a for part in self.parts for a in part.fn.merge(groups, accumulators[self._slices[part]]))
 
     def zero(self, count: int) -> Accumulators:
         """`count` accumulators that have seen nothing."""
@@ -109,10 +120,11 @@ class Plan:
 
     def extract(self, accumulators: Accumulators) -> list[pa.Array]:
         """The results, one column a combiner."""
-        return [
-            lowered.finish([accumulators[self._slices[part]] for part in lowered.parts])
-            for lowered in self.lowered.values()
-        ]
+        with text_room:
+            return [
+                lowered.finish([accumulators[self._slices[part]] for part in lowered.parts])
+                for lowered in self.lowered.values()
+            ]
 
 
 def _append_only(combiner: Combiner, schema: pa.Schema) -> Lowered:

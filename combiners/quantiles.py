@@ -144,7 +144,7 @@ def _lower(who: Combiner, given: Input, schema: pa.Schema, parts: tuple[float, .
             return found[0]
         count = len(found[0])
         turned = np.arange(count * len(parts)).reshape(len(parts), count).T.ravel()
-        offsets = pa.array(np.arange(0, len(turned) + 1, len(parts), dtype=np.int32))
+        offsets = pa.array(np.arange(0, len(turned) + 1, len(parts)), pa.int32())
         missing = found[0].is_null()
         return pa.ListArray.from_arrays(offsets, pa.concat_arrays(found).take(pa.array(turned)), mask=missing)
 

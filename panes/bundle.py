@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners import Plan
-from ..combiners.aggregate import flat, weights_of
+from ..combiners.aggregate import weights_of
 from ..combiners.algebra import Weights
-from ..combiners.columns import Column
+from ..combiners.columns import Column, flat
 from ..combiners.groups import Groups, keyed_groups
 from ..combiners.hashing import hash_rows
 from ..combiners.keycodes import key_codes, normal_keys

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.aggregate import flat
+from ..combiners.columns import flat
 from .store import NEVER, Chunk, Index
 
 CODEC = "zstd"

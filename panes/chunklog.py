@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.aggregate import flat
+from ..combiners.columns import flat
 from ..errors import StateMismatch
 from .bundle import key_hashes
 from .chunkcache import ChunkCache

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.aggregate import flat
+from ..combiners.columns import flat
 from ..combiners.keycodes import normal_keys
 from ..windows import Global, result_times, timestamps
 from .cells import Cells

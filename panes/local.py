@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners import Combiner
+from ..combiners.plain_types import plain_schema
 from ..errors import InvalidArgument, UnknownColumn, require_options
 from ..triggers import percentiles
 from ..windows import Span, Window, span, timestamp
@@ -133,6 +134,7 @@ def pipeline(
     if not stages:
         raise InvalidArgument("a pipeline needs at least one stage, such as Stage(Fixed('1 minute'), n=Count())")
     entries = check_script(script)
+    schema = None if schema is None else plain_schema(schema)
     tables = tables_of(entries, stages[0].grouping.time, schema)
     known = schema or next((t.schema for t in tables if t is not None and t.num_columns), None)
     if known is None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.aggregate import flat
+from ..combiners.columns import flat
 from ..combiners.groups import keyed_groups, stable_order
 from ..combiners.keycodes import normal_keys
 from ..triggers import UserTrigger, walk

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..combiners.plain_types import plain_table
 from ..errors import InvalidArgument, TypeMismatch, UnknownColumn, nearest
 from ..windows import timestamp
 from ..windows.times import times_of
@@ -88,7 +89,8 @@ def reports(entry: Entry) -> Sequence[Watermark]:
 
 def tables_of(script: Sequence[Entry], time: str, schema: pa.Schema | None = None) -> list[pa.Table | None]:
     """The rows of each entry as tables of one schema (None for entries without rows), times as timestamps."""
-    tables = [_table(entry.rows, time, i) if isinstance(entry, Elements) else None for i, entry in enumerate(script)]
+    given = (_table(entry.rows, time, i) if isinstance(entry, Elements) else None for i, entry in enumerate(script))
+    tables = [None if table is None else plain_table(table) for table in given]
     schemas = [table.schema for table in tables if table is not None and table.num_columns]
     if not schemas:
         return [None for _ in tables]

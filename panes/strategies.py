@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.aggregate import flat
+from ..combiners.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..windows import Span, span, time_column
 from .live import MIN_TIME

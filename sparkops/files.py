@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ..combiners.aggregate import flat
+from ..combiners.columns import flat
 from ..combiners.expressions import Expr
 from ..errors import InvalidArgument
 from ..panes.memory import keep_memory

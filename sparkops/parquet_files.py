@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from .decoded_sizes import expanded_bytes
+from ..combiners.decoded_sizes import expanded_bytes
 
 BATCH = 1 << 17
 """Rows that are decoded at once, at most, where not a whole row group is."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
+from ..combiners.decoded_sizes import cut, fixed_bytes
 from ..errors import InvalidArgument, UnreadableFile
 from .conform import conform
-from .decoded_sizes import cut, fixed_bytes
 from .describing import describe
 from .fileformat import FAULTS, FileFormat, Split, lacks_memory, unreadable
 from .formats import Source, open_source

@@ -9,7 +9,8 @@ from time import perf_counter_ns
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.aggregate import flat
+from ..combiners.columns import flat
+from ..combiners.decoded_sizes import cut, fixed_bytes
 from ..panes import Grouping, Operator
 from ..panes.final import Final
 from ..panes.grouping import RESERVED
@@ -18,7 +19,6 @@ from ..panes.parcels import AT, MARKS, Lift, Parcel
 from ..panes.running import Played, Running
 from ..panes.strategies import IngressTime, Punctuated, Strategy
 from ..windows import time_column, timestamps
-from .decoded_sizes import cut, fixed_bytes
 from .transforms import Transform, applied
 from .wire import payloads, wire_batch
 

@@ -14,9 +14,9 @@ import pyarrow.fs as pafs
 import pyarrow.json as pajson
 import pyarrow.types as pt
 
+from ..combiners.decoded_sizes import fixed_bytes
 from ..errors import InvalidArgument
 from .conform import from_text, with_times
-from .decoded_sizes import fixed_bytes
 
 HEAD = 1 << 20
 """Bytes of a CSV or JSON file from which its columns' types are inferred."""

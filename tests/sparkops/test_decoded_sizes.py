@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import uncombine as uc
+from uncombine.combiners.decoded_sizes import cut, fixed_bytes
 from uncombine.sparkops import parquet_files, reading, tasks, text_files
-from uncombine.sparkops.decoded_sizes import cut, fixed_bytes
 from uncombine.sparkops.reading import describe, read, splits
 
 LONG = "x" * 2200

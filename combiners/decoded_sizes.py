@@ -19,6 +19,16 @@ _LIST_VIEW = (pt.is_list_view, pt.is_large_list_view)
 _OFFSET_LIST = (pt.is_list, pt.is_large_list, pt.is_map)
 
 
+_VARYING = frozenset(
+    kind.id
+    for kind in (
+        pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view(),
+        pa.dictionary(pa.int8(), pa.int8()), pa.struct([]),
+    )
+)  # fmt: skip
+"""Types without fields whose values may differ in length."""
+
+
 def fixed_bytes(kind: pa.DataType) -> int:
     """The bytes of a row of this type that do not depend on its value, with its offset for texts and lists.
 
@@ -54,7 +64,7 @@ def cut(table: pa.Table, fixed: int, rows: int, size: int) -> Iterator[pa.Table]
         return
     sizes = np.full(table.num_rows, fixed, np.int64)
     for column in table.columns:
-        if _varies(column.type):
+        if varies(column.type):
             sizes += np.concatenate([_row_bytes(chunk) for chunk in column.chunks])
     ends = np.cumsum(sizes)
     start = 0
@@ -74,7 +84,7 @@ def expanded_bytes(table: pa.Table | pa.RecordBatch) -> int:
 def _at_most(column: pa.ChunkedArray) -> int:
     """No less than the bytes that vary; cheap where the type is as it will be, or a dictionary."""
     kind = column.type
-    if not _varies(kind):
+    if not varies(kind):
         return 0
     if not _expands(kind):
         return int(column.nbytes)
@@ -84,14 +94,16 @@ def _at_most(column: pa.ChunkedArray) -> int:
     return int(sum(_row_bytes(chunk).sum() for chunk in column.chunks))
 
 
-def _varies(kind: pa.DataType) -> bool:
+def varies(kind: pa.DataType) -> bool:
     """Whether values of a type differ in length."""
+    if kind.num_fields == 0 and kind.id not in _VARYING:
+        return False
     if pt.is_dictionary(kind):
-        return _varies(kind.value_type)
+        return varies(kind.value_type)
     if pt.is_struct(kind):
-        return any(_varies(field.type) for field in kind)
+        return any(varies(field.type) for field in kind)
     if pt.is_fixed_size_list(kind):
-        return _varies(kind.value_type)
+        return varies(kind.value_type)
     return pt.is_nested(kind) or any(is_kind(kind) for is_kind in (*_TEXT, *_VIEW))
 
 
@@ -105,7 +117,7 @@ def _expands(kind: pa.DataType) -> bool:
 def _row_bytes(array: pa.Array) -> np.ndarray:
     """The bytes of each row that its type does not tell."""
     kind, zeros = array.type, np.zeros(len(array), np.int64)
-    if not len(array) or not _varies(kind):
+    if not len(array) or not varies(kind):
         return zeros
     if pt.is_dictionary(kind):
         entries = np.append(_row_bytes(array.dictionary), 0)
