@@ -13,6 +13,7 @@ from ..combiners import Plan
 from ..combiners.columns import Column
 from ..combiners.groups import Groups, stable_order
 from ..combiners.ordering import order_keys
+from ..combiners.plain_types import plain_type
 from ..windows import result_times, timestamps
 from .grouping import Grouping
 from .live import EXTENT, MAX_TIME, Live, extent, list_sizes, listed, owners
@@ -62,7 +63,8 @@ class Emitter:
                 pa.field("pane", PANE),
             ]
         )
-        self.key_fields = [schema.field(name).with_nullable(True) for name in grouping.by]
+        keys = [schema.field(name) for name in grouping.by]
+        self.key_fields = [field.with_type(plain_type(field.type)).with_nullable(True) for field in keys]
         self.key_fields = [
             f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in self.key_fields
         ]

@@ -12,6 +12,7 @@ import pytest
 import uncombine as uc
 from uncombine.combiners.plain_types import plain_type
 from uncombine.errors import OutOfRange
+from uncombine.panes.final import Final
 
 aggregation = sys.modules["uncombine.combiners.aggregate"]
 ROWS = 60
@@ -103,6 +104,32 @@ def test_local_runs_and_bound_combiners(plain: pa.Array, kind: pa.DataType) -> N
     bound = uc.Max("v").bind(pa.schema({"v": kind}))
     assert bound.output == pa.string()
     assert bound.result(bound.accumulate({"v": ["a", "c", "b"]})) == "c"
+
+
+@pytest.mark.parametrize(("plain", "kind"), [KINDS[0], KINDS[1], KINDS[4]], ids=named)
+def test_groupings_of_rows_that_come_so(plain: pa.Array, kind: pa.DataType) -> None:
+    """A function between stages may give any type, and so may a task's rows."""
+    times = pa.array(range(ROWS)).cast(pa.timestamp("us", "UTC"))
+
+    def final(column: pa.Array) -> list[dict[str, Any]]:
+        rows = pa.table({"ts": times, "v": column})
+        grouping = uc.Grouping({"n": uc.Count(), "most": uc.Max("v")}, uc.Fixed("1 minute"), by=("v",))
+        ended = Final(grouping, rows.schema)
+        panes = ended.panes(ended.merged([parcel for _, parcel in ended.lift(3)(rows)]))
+        assert panes.schema.field("v").type == plain.type
+        return sorted(panes.select(["v", "n", "most"]).to_pylist(), key=repr)
+
+    def staged(to: pa.DataType) -> pa.Table:
+        def cast(panes: pa.Table) -> pa.Table:
+            return panes.set_column(panes.column_names.index("v"), "v", panes["v"].cast(to))
+
+        script = [uc.Elements(pa.table({"ts": times, "v": plain})), uc.Watermark(None)]
+        first = uc.local.Stage(uc.Fixed("1 minute"), by="v", n=uc.Count(), then=cast)
+        second = uc.local.Stage(uc.Fixed("1 hour"), by="v", n=uc.Sum("n"), most=uc.Max("v"))
+        return uc.local.pipeline([first, second], script)
+
+    assert final(plain.cast(kind)) == final(plain)
+    assert staged(kind).equals(staged(plain.type))
 
 
 @pytest.mark.parametrize("seed", range(5))
