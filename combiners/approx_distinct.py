@@ -46,8 +46,8 @@ class ApproxCountDistinct(Combiner):
     registers, take a seed that he does not know, such as `secrets.randbits(62)`, and keep it: accumulators of different
     seeds do not merge.
 
-    With `retractable=True` (the default) a state of 16 bytes for each cell that is in use: as many as values up to
-    m / 4, about m log2(n / m) + m of n values more, so 16 kB for a thousand values and 0.6 MB for a million: GROUP.
+    With `retractable=True` (the default) a state of 20 bytes for each cell that is in use: as many as values up to
+    m / 4, about m log2(n / m) + m of n values more, so 20 kB for a thousand values and 0.8 MB for a million: GROUP.
     With `retractable=False` 8 bytes a value up to about m / 2 of them, then 4 bytes a register, so at most 18 kB:
     MONOID, with the same results. Null is ignored, and so is a row with a null in any of several columns; NaN is one
     value, -0.0 equals 0.0. No values give 0. See this module for the sources.

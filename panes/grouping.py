@@ -193,9 +193,9 @@ class Grouping:
         if isinstance(self.window, Inherit):
             require_column("window", schema.names, "window=Inherit()")
         for name in self.by:
-            if pa.types.is_nested(schema.field(name).type):
+            if not _is_key(schema.field(name).type):
                 raise TypeMismatch(
-                    f"by= takes columns of single values, and {name!r} is {schema.field(name).type}: "
+                    f"by= takes single values or structs of such, and {name!r} is {schema.field(name).type}: "
                     "name a column with a part of it, or with its text"
                 )
         plan = Plan(self.combiners, schema, append_only=not self.changelog)
@@ -230,6 +230,13 @@ class Grouping:
         for name, lowered in plan.lowered.items():
             if lowered.capability is not Capability.GROUP or not all(p.fn.vector for p in lowered.parts):
                 raise NotRetractable(f"{name}= has no differences to show {why}: use mode='retracting'")
+
+
+def _is_key(kind: pa.DataType) -> bool:
+    """Whether rows can be grouped by values of a type."""
+    if pa.types.is_struct(kind):
+        return all(_is_key(field.type) for field in kind)
+    return not pa.types.is_nested(kind)
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
