@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -29,6 +30,9 @@ PARSED = 128 << 20
 
 LONGEST = 1 << 30
 """Bytes of the longest line that can be read: Arrow counts those of a block in 31 bits."""
+
+DEEPEST = 5000
+"""How deep a JSON value is nested at most where its type is inferred: Arrow's types end the process where deeper."""
 
 HEADER = 64 << 20
 """Bytes of the longest first line of a CSV file."""
@@ -155,6 +159,8 @@ class JsonSource:
         self.system, self.path, self.wanted = system, path, schema
         if schema is None:
             block = next(self._blocks(HEAD), b"")
+            if _depth(block) > DEEPEST:
+                raise pa.ArrowInvalid(f"values are nested more than {DEEPEST} deep")
             schema = with_times(pajson.read_json(pa.BufferReader(block), read_options=_whole(block)))
         # A field that a line does not have is null there, so that every column is in every file.
         self.schema: pa.Schema = schema
@@ -163,7 +169,8 @@ class JsonSource:
         """The file in pieces that end where a line ends."""
         rest: list[bytes] = []
         with self.system.open_input_stream(self.path, compression="detect") as stream:
-            while piece := stream.read(size):
+            # read() would not give its memory back where it fails.
+            while piece := stream.read_buffer(size).to_pybytes():
                 end = piece.rfind(b"\n") + 1
                 if not end:
                     rest.append(piece)
@@ -208,6 +215,14 @@ def _fewer(block: bytes, row: int) -> Iterator[bytes]:
             yield from _fewer(block[middle:], row)
             return
     yield block
+
+
+def _depth(block: bytes) -> int:
+    """How deep values are nested at most, brackets in texts being counted too."""
+    data = np.frombuffer(block, np.uint8)
+    # [ and { differ in one bit only, and so do ] and }.
+    opens, closes = (data & 0xDF) == ord("["), (data & 0xDF) == ord("]")
+    return int(np.cumsum(opens.astype(np.int32) - closes).max(initial=0))
 
 
 def _whole(block: bytes) -> pajson.ReadOptions:

@@ -130,3 +130,19 @@ def test_lack_of_memory_is_not_the_files_fault(
     monkeypatch.setattr(reading, "validated", short)
     with pytest.raises(MemoryError):
         list(read(fmt, splits(fmt, str(path)), failed))
+
+
+@pytest.mark.parametrize("depth", [3, 1_500, 100_000])
+def test_json_nested_without_end(tmp_path: Path, depth: int) -> None:
+    """In a process of its own: Arrow cannot let go of a type of so many levels."""
+    path = tmp_path / "x.json"
+    path.write_text('{"a": 1, "b": ' + "[" * depth + "]" * depth + "}\n")
+    code = (
+        "import sys; from uncombine.sparkops.reading import describe\n"
+        "try: print(describe(sys.argv[1]).schema.names)\n"
+        "except OSError as error: print(type(error).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
+    assert done.stdout.strip() == ("['a', 'b']" if depth == 3 else "UnreadableFile"), done
+    told = describe(str(path), schema=pa.schema({"a": pa.int64()}))
+    assert pa.concat_tables(read(told, splits(told, str(path)), failed)).to_pydict() == {"a": [1]}
