@@ -165,14 +165,22 @@ class Atoms:
         return cell, window
 
     def _horizon(self, cells: Cells, before: int) -> tuple[Cells, Cells | None]:
-        """The cells whose window, with all that is there, has not expired; and the others, merged among themselves."""
-        both = self.held.joined(replace(cells, facts={}))
-        merged = self._merged(both)
-        expired = horizon(self.op, merged.end)[merged.window_id[len(self.held) :]] <= before
-        if not expired.any():
+        """The cells that are in time; and the others, merged among themselves.
+
+        A row is judged by the window that it opens, since it may be alone in it when others are retracted. One of an
+        atom that is there shares the fate of that.
+        """
+        late = horizon(self.op, cells.end) <= before
+        if not late.any():
             return cells, None
-        late = cells.take(expired)
-        return cells.take(~expired), late.summed(self.op.plan, _numbered(self._merged(late).window_id), hull=True)
+        both = self.held.joined(replace(cells, facts={}))
+        atom = group_rows([*both.keys, pa.array(both.start), pa.array(both.end)], len(both))[0].codes
+        late &= ~np.isin(atom[len(self.held) :], atom[: len(self.held)])
+        left = cells.take(~late)
+        if not late.any():
+            return left, None
+        cells = cells.take(late)
+        return left, cells.summed(self.op.plan, _numbered(self._merged(cells).window_id), hull=True)
 
     def _finished(self, live: Live, cells: Cells, before: int, moment_of: Callable[[Live], Moment]) -> np.ndarray:
         """Where the window of a cell, with all windows that it joins, is one whose trigger has finished."""

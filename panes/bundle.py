@@ -102,7 +102,7 @@ def cells_of(
     keys = rows.keys if row is None else [k.take(pa.array(row)) for k in rows.keys]
     merging = window.merging and merge
     grouped = merge_in_order(window, keys, assigned) if merging else by_key_and_window(keys, assigned)
-    cells = _combine(plan, facts, rows, row, grouped, output_watermark, grouping.timestamp)
+    cells = _combine(plan, facts, rows, row, grouped, output_watermark, grouping.extents)
     cells.unassigned = unassigned
     return windows_from_slices(window, plan, cells) if isinstance(window, Sliding) and not slices else cells
 
@@ -186,18 +186,20 @@ def _combine(
     row: np.ndarray | None,
     grouped: Grouped,
     output_watermark: int,
-    policy: str,
+    extents: Sequence[str],
 ) -> Cells:
     table, times, weights, groups = rows.table, rows.times, rows.weights, grouped.groups
     if row is not None:
         table, times = table.take(pa.array(row)), times[row]
         weights = None if weights is None else weights[row]
     earliest, latest = (np.broadcast_to(nothing, groups.count) for _, nothing in EXTENT.values())
-    if policy in EXTENT:
+    if "earliest" in extents:
         ahead = times >= output_watermark
-        timed, shown = groups.take(ahead), times[ahead]
-        earliest, latest = extreme(timed, shown, MAX_TIME, np.minimum), extreme(timed, shown, MIN_TIME, np.maximum)
-    return Cells(
+        earliest = extreme(groups.take(ahead), times[ahead], MAX_TIME, np.minimum)
+    if "latest" in extents:
+        same = len(times) > 0 and bool((times == times[0]).all())
+        latest = np.full(groups.count, times[0]) if same else extreme(groups, times, MIN_TIME, np.maximum)
+    cells = Cells(
         grouped.keys,
         grouped.start,
         grouped.end,
@@ -209,3 +211,4 @@ def _combine(
         {fact.name: sum_int64(groups, fact.of(table)) for fact in facts},
         lambda: (np.arange(len(rows)) if row is None else row, groups.codes),
     )
+    return cells.counted(output_watermark) if "latest" in extents else cells

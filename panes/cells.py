@@ -65,6 +65,14 @@ class Cells:
             **{name: getattr(self, name)[places] for name in NUMBERS},
         )
 
+    def counted(self, output_watermark: int) -> Cells:
+        """The cells with the latest of their rows that are not behind the output watermark.
+
+        That is the latest of all of them, or there is none; where a window has no end, each row counts.
+        """
+        counts = (self.latest >= output_watermark) | (self.end == MAX_TIME)
+        return self if counts.all() else replace(self, latest=np.where(counts, self.latest, MIN_TIME))
+
     def joined(self, other: Cells) -> Cells:
         """These cells and others behind them; which rows they were is forgotten."""
         numbers: dict[str, Any] = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in NUMBERS}

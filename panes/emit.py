@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,9 @@ from ..combiners.groups import Groups, stable_order
 from ..combiners.ordering import order_keys
 from ..combiners.plain_types import plain_type
 from ..windows import result_times, timestamps
+from ..windows.times import UTC_MICROS
 from .grouping import Grouping
-from .live import EXTENT, MAX_TIME, Live, extent, list_sizes, listed, owners
+from .live import EXTENT, MAX_TIME, MIN_TIME, Live, extent, list_sizes, listed, owners
 
 TIMINGS = ("EARLY", "ON_TIME", "LATE")
 
@@ -45,6 +46,7 @@ class Firing:
     watermark: int
     processing_time: int
     last: np.ndarray
+    output_watermark: int
     percent: np.ndarray | None = None
 
 
@@ -147,8 +149,9 @@ class Emitter:
         earliest, latest = extent(live.num)
         at = pa.array(fired)
         values = self.plan.extract(tuple(a.take(at) for a in live.acc))
+        floor = firing.output_watermark if self.grouping.window.may_be_endless else None
         event_time = result_times(
-            self.grouping.timestamp, num["start"], num["end"], earliest[fired], latest[fired], firing.watermark
+            self.grouping.policy, num["start"], num["end"], earliest[fired], latest[fired], firing.watermark, floor
         )
         count = len(fired)
         percent = pa.nulls(count, pa.float64())
@@ -162,9 +165,9 @@ class Emitter:
                 pa.array(TIMINGS).take(pa.array(timing)),
                 pa.array(num["index"] == 0),
                 pa.array(firing.last[fired]),
-                timestamps(np.full(count, firing.watermark)),
+                _moment(firing.watermark, count),
                 percent,
-                timestamps(np.full(count, firing.processing_time)),
+                _moment(firing.processing_time, count),
                 pa.repeat(pa.scalar(firing.cause), count),
             ],
             fields=list(PANE),
@@ -248,8 +251,11 @@ class Emitter:
         at = pa.array(places)
         live.acc = tuple(pa.concat_arrays([a, z]).take(at) for a, z in zip(live.acc, zero, strict=True))
         for name, (_, nothing) in EXTENT.items():
-            if name in live.num:
-                live.num[name][gone] = nothing
+            if name in live.num:  # where there is no end, what comes next is not before what came
+                values = live.num[name].copy()  # they may be those of a parcel
+                kept = (live.num["end"][gone] == MAX_TIME) & (name == "latest")
+                values[gone] = np.where(kept, values[gone], nothing)
+                live.num[name] = values
         if live.owed is not None:
             # What comes next shows other rows, so that even an equal value is news.
             sizes = list_sizes(live.owed)
@@ -266,6 +272,19 @@ def _items_of(lists: pa.ListArray, rows: np.ndarray, chosen: np.ndarray) -> tupl
     many = sizes[rows[chosen]]
     within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
     return np.repeat(chosen, many), np.repeat(first, many) + within
+
+
+def cleared(mode: str, requests: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Where the contents of windows are cleared when they fire; `requests` is what their triggers ask for."""
+    match mode:
+        case "discarding":
+            return np.ones(len(requests["clear"]), np.bool_)
+        case "discarding_by_default":
+            return ~requests["accumulate"]
+        case "accumulating_by_default":
+            return requests["clear"]
+        case _:
+            return np.zeros(len(requests["clear"]), np.bool_)
 
 
 def sort_windows(keys: Sequence[pa.Array], num: dict[str, np.ndarray], chosen: np.ndarray) -> np.ndarray:
@@ -287,6 +306,13 @@ def same_values(a: pa.Array, b: pa.Array) -> np.ndarray:
     if pa.types.is_floating(a.type):
         equal = pc.or_(equal, pc.fill_null(pc.and_(pc.is_nan(a), pc.is_nan(b)), False))
     return np.asarray(equal)
+
+
+def _moment(time: int, count: int) -> pa.Array:
+    """The reading of a clock; null at the beginning and at the end of time."""
+    if not MIN_TIME < time < MAX_TIME:
+        return pa.nulls(count, UTC_MICROS)
+    return timestamps(np.full(count, time))
 
 
 def _numpy(array: pa.Array) -> np.ndarray:

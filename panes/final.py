@@ -67,8 +67,7 @@ class Final:
         names = ["start", "end"]
         if self.grouping.changelog:
             names.append("weight")
-        if self.grouping.timestamp in ("earliest", "latest"):
-            names += ["earliest", "latest"]
+        names += self.grouping.extents
         self.numbers = tuple(names)
 
     @property
@@ -107,8 +106,9 @@ class Final:
     def lean(self, cells: Cells) -> pa.Table:
         """The keys, window, results and event time of cells; the rest of a final pane is the same for all."""
         grouping, schema = self.grouping, self.operator.output_schema
+        floor = MIN_TIME if grouping.window.may_be_endless else None
         event_time = result_times(
-            grouping.timestamp, cells.start, cells.end, cells.earliest, cells.latest, watermark=MAX_TIME
+            grouping.policy, cells.start, cells.end, cells.earliest, cells.latest, MAX_TIME, floor
         )
         mask = cells.end == MAX_TIME
         window = pa.StructArray.from_arrays(

@@ -12,7 +12,7 @@ from ..combiners import Capability, Combiner, Plan
 from ..combiners.aggregate import weights_of
 from ..errors import InvalidArgument, NotRetractable, TypeMismatch, nearest, require_column
 from ..triggers import AfterWatermark, Repeatedly, Trigger, UserTrigger, check_inputs, check_trigger, walk
-from ..windows import Inherit, Span, Window, policy, span
+from ..windows import Global, Inherit, Span, Window, policy, span
 
 MODES = ("discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting")
 """From clear always to accumulate always, and accumulate always with retractions."""
@@ -57,7 +57,8 @@ class Grouping:
     granularity
         "bundle": triggers are asked once a bundle; "record": once for each record of a key.
     timestamp
-        The result timestamp: "end_of_window", "start_of_window", "earliest", "latest", "watermark".
+        The result timestamp: "end_of_window", "start_of_window", "earliest", "latest", "watermark". None: "latest" for
+        `Global()`, which has no end, and "end_of_window" for other windows.
     allow_finish
         Accept a trigger that can finish and so lose later rows.
     max_future
@@ -86,7 +87,7 @@ class Grouping:
     eager_retractions: bool = False
     late: str = "drop"
     granularity: str = "bundle"
-    timestamp: str = "end_of_window"
+    timestamp: str | None = None
     allow_finish: bool = False
     max_future: Span | Any | None = field(default_factory=lambda: span("1 day"))
     bounded: bool = True
@@ -110,7 +111,9 @@ class Grouping:
         _one_of("closing", self.closing, ("non_empty", "always", "never"))
         _one_of("late", self.late, ("drop", "emit", "duplicate"))
         _one_of("granularity", self.granularity, ("bundle", "record"))
-        policy(self.timestamp)
+        if self.timestamp is None:
+            object.__setattr__(self, "timestamp", "latest" if isinstance(self.window, Global) else "end_of_window")
+        policy(self.policy)
         if self.allowed_lateness < 0:
             raise InvalidArgument(f"allowed_lateness= is {self.allowed_lateness!r}, and it cannot be negative")
         if not self.combiners:
@@ -158,6 +161,24 @@ class Grouping:
         """The trigger."""
         assert self.trigger is not None
         return self.trigger
+
+    @property
+    def policy(self) -> str:
+        """The result timestamp."""
+        assert self.timestamp is not None
+        return self.timestamp
+
+    @property
+    def splits(self) -> bool:
+        """Whether a window may fall apart, when rows of it are retracted."""
+        return self.changelog and self.window.merging
+
+    @property
+    def extents(self) -> tuple[str, ...]:
+        """What is remembered of the times of a window's rows: its earliest, its latest, both or nothing."""
+        if self.policy == "earliest" or (self.policy == "latest" and self.splits):
+            return ("earliest", "latest")
+        return ("latest",) if self.policy == "latest" or self.window.may_be_endless else ()
 
     @property
     def changelog(self) -> bool:

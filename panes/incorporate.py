@@ -215,13 +215,10 @@ def _add_contents(op: Operator, out: Live, live: Live, cells: Cells, placed: Pla
         out.num.update((name, getattr(cells, name)) for name in ("weight", *EXTENT) if name in out.num)
         out.acc = cells.acc
         return
-    if "earliest" in out.num:
-        for into, earliest, latest in (
-            (placed.of_live, live.num["earliest"], live.num["latest"]),
-            (placed.of_cells, cells.earliest, cells.latest),
-        ):
-            np.minimum.at(out.num["earliest"], into, earliest)
-            np.maximum.at(out.num["latest"], into, latest)
+    for name, further in (("earliest", np.minimum), ("latest", np.maximum)):
+        if name in out.num:
+            further.at(out.num[name], placed.of_live, live.num[name])
+            further.at(out.num[name], placed.of_cells, getattr(cells, name))
     groups = Groups(np.concatenate([placed.of_live, placed.of_cells]), count)
     out.num["weight"] = sum_counts(groups, np.concatenate([live.num["weight"], cells.weight]))
     both = tuple(pa.concat_arrays([a, b]) for a, b in zip(live.acc, cells.acc, strict=True))

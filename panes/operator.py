@@ -20,14 +20,15 @@ from ..errors import TypeMismatch
 from ..triggers import compile_trigger, percentiles, truth
 from ..triggers.leaf_nodes import PercentileNode
 from ..triggers.program import Deadlines, Moment, State, sooner, where
-from ..windows import holds as timestamp_holds
 from .atoms import Atoms, atom_schema
 from .bundle import Rows, cells_of, good_rows, key_hashes, rounds
 from .cells import NUMBERS, Cells
-from .emit import Emitter, Firing
+from .emit import Emitter, Firing, cleared
 from .grouping import Grouping
+from .holds import furthest as furthest_output
+from .holds import window_holds
 from .incorporate import Incorporated, horizon, incorporate
-from .live import BASE, EXTENT, MAX_TIME, MIN_TIME, Live, Shape, extent
+from .live import BASE, EXTENT, MAX_TIME, MIN_TIME, Live, Shape
 from .state import Counts, OperatorState, Stepped
 from .store import Part, Store, lookup, upper_half
 
@@ -57,11 +58,11 @@ class Operator:
         self.facts = tuple({fact.name: fact for fact in self.root.facts()}.values())
         self.emitter = Emitter(grouping, self.plan, schema)
         self.output_schema = self.emitter.schema
-        extents = EXTENT if grouping.timestamp in EXTENT else {}
+        extents = {name: EXTENT[name] for name in grouping.extents}
         numbers: dict[str, tuple[object, object]] = {**BASE, **extents, **self.root.columns()}
         key_types = [f.type for f in self.emitter.key_fields]
         self.shape = Shape(key_types, numbers, self.plan.fields, self.emitter.owed_type)
-        self.splits = grouping.changelog and grouping.window.merging
+        self.splits = grouping.splits
 
     def initial(self) -> OperatorState:
         """The state before any row."""
@@ -124,6 +125,8 @@ class _Step:
         whole: Cells | None
         if isinstance(self.bundle, Cells):
             rows, whole = Rows.none(self.op.schema, self.bundle.bad), self.bundle
+            if "latest" in self.grouping.extents:
+                whole = whole.counted(self.state.output_watermark)
         else:
             rows = good_rows(self.grouping, self.bundle, self.now)
             whole = self._cells(rows) if self.grouping.granularity == "bundle" else None
@@ -248,7 +251,7 @@ class _Step:
             live.num["fresh"][:] = True
             live.num["born_late"][:] = True
             every = np.ones(len(late), np.bool_)
-            firing = Firing(every, "late", self.before, self.now, every)
+            firing = Firing(every, "late", self.before, self.now, every, self.state.output_watermark)
             self.out += self.op.emitter.panes(live, firing, ~every)
 
     def _advance(self) -> None:
@@ -275,7 +278,8 @@ class _Step:
             return
         if self.grouping.closing != "never":
             wants = expired & (self.live.num["fresh"] | (self.grouping.closing == "always"))
-            firing = Firing(wants, "expiry", self.after, self.now, np.ones(len(self.live), np.bool_))
+            every = np.ones(len(self.live), np.bool_)
+            firing = Firing(wants, "expiry", self.after, self.now, every, self.state.output_watermark)
             self.out += self.op.emitter.panes(self.live, firing, np.zeros(len(self.live), np.bool_))
         self.live = self.live.take(np.flatnonzero(~expired))
 
@@ -294,7 +298,8 @@ class _Step:
     def _finish(self) -> Stepped:
         output_watermark = self.state.output_watermark
         if not self.each_batch:
-            output_watermark = max(output_watermark, self.windows.least("hold", below=self.after))
+            furthest = furthest_output(self.grouping, self.after)
+            output_watermark = max(output_watermark, self.windows.least("hold", below=furthest))
         state = replace(
             self.state,
             windows=self.windows,
@@ -313,13 +318,10 @@ class _Step:
         num = self.live.num
         m = self._moment("watermark", self.after, new=True)
         done = self.root.done(num)
-        closes = {"always": True, "non_empty": num["fresh"], "never": False}[self.grouping.closing]
-        to_come = ~(num["on_time_given"] | num["born_late"] | (done & ~np.asarray(closes, np.bool_)))
-        hold = timestamp_holds(self.grouping.timestamp, num["start"], num["end"], *extent(num))
         wake: dict[str, Deadlines] = {
             "event": sooner(self._deadline("event", m), horizon(self.op, num["end"])),
             "processing": self._deadline("processing", m),
-            "hold": where(to_come, hold),
+            "hold": window_holds(self.grouping, self.live, done, self.state.output_watermark),
         }
         if self.op.percents:
             wake["percentile"] = self._deadline("percentile", m)
@@ -371,19 +373,9 @@ class _Step:
             last |= root.done(state)
             if m.phase == "watermark" and not self.each_batch:
                 last |= horizon(self.op, live.num["end"]) <= self.after
-        firing = Firing(fired, m.phase, m.watermark, self.now, last, m.requests["percent"])
-        self.out += self.op.emitter.panes(live, firing, self._cleared(m))
-
-    def _cleared(self, m: Moment) -> np.ndarray:
-        match self.grouping.mode:
-            case "discarding":
-                return np.ones(len(self.live), np.bool_)
-            case "discarding_by_default":
-                return ~m.requests["accumulate"]
-            case "accumulating_by_default":
-                return m.requests["clear"]
-            case _:
-                return np.zeros(len(self.live), np.bool_)
+        floor = self.state.output_watermark
+        firing = Firing(fired, m.phase, m.watermark, self.now, last, floor, m.requests["percent"])
+        self.out += self.op.emitter.panes(live, firing, cleared(self.grouping.mode, m.requests))
 
     def _result(self, predicate: Any, mask: np.ndarray) -> np.ndarray:
         """Where a predicate holds of the aggregates of some windows."""

@@ -88,8 +88,8 @@ def needs_rows(grouping: Grouping) -> bool:
     return (
         grouping.granularity == "record"
         or grouping.late == "emit"
-        or grouping.timestamp in ("earliest", "latest")
-        or (grouping.changelog and grouping.window.merging)
+        or grouping.policy == "earliest"
+        or grouping.splits
         or any(isinstance(t, UserTrigger) for t in walk(grouping.asked))
     )
 
@@ -126,11 +126,12 @@ class Lift:
     def _cells(self, cells: Cells, at: int) -> list[tuple[int, Parcel]]:
         counts = (cells.bad, cells.unassigned)
         out = []
-        for shard, table in self._split(cells_table(cells), self.shard_of(cells.keys, cells.start), self.shards):
+        whole = cells_table(cells, live_numbers(self.operator))
+        for shard, table in self._split(whole, self.shard_of(cells.keys, cells.start), self.shards):
             out.append((shard, Parcel("cells", table, at, *counts)))
             counts = (0, 0)
         if any(counts):  # rows of which nothing was left but their number
-            out.append((0, Parcel("cells", cells_table(cells), at, *counts)))
+            out.append((0, Parcel("cells", whole, at, *counts)))
         return out
 
     def _rows(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
@@ -180,7 +181,12 @@ def cells_of_rows(op: Operator, rows: pa.Table, at: int) -> Cells:
     return cells
 
 
-def cells_table(cells: Cells, numbers: Sequence[str] = ("start", "end", "count", "weight")) -> pa.Table:
+def live_numbers(op: Operator) -> tuple[str, ...]:
+    """The numbers of cells that travel to where windows are kept."""
+    return ("start", "end", "count", "weight", *op.grouping.extents)
+
+
+def cells_table(cells: Cells, numbers: Sequence[str]) -> pa.Table:
     """Cells as a table; `cells_back` reads it, and takes what is missing for what it is without it."""
     columns: dict[str, pa.Array] = {f"key.{i}": key for i, key in enumerate(cells.keys)}
     for name in numbers:

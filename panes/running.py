@@ -10,7 +10,18 @@ import pyarrow as pa
 from .cells import Cells
 from .live import MAX_TIME, MIN_TIME
 from .operator import Operator
-from .parcels import AT, Parcel, cells_back, cells_of_rows, cells_table, needs_rows, parts, together, whole_windows
+from .parcels import (
+    AT,
+    Parcel,
+    cells_back,
+    cells_of_rows,
+    cells_table,
+    live_numbers,
+    needs_rows,
+    parts,
+    together,
+    whole_windows,
+)
 from .state import OperatorState, Stepped
 from .watermarks import Watermarks
 
@@ -90,7 +101,7 @@ class Running:
         parcels = bundle.cells
         if rows.num_rows:  # one task saw rows of one instant and could combine them, another could not
             cells = cells_of_rows(op, rows, at)
-            parcels = [*parcels, Parcel("cells", cells_table(cells), at, cells.bad, cells.unassigned)]
+            parcels = [*parcels, Parcel("cells", cells_table(cells, live_numbers(op)), at, cells.bad, cells.unassigned)]
         cells = cells_back(op, parcels)
         if len(parcels) > 1:
             cells = together(op, cells)

@@ -130,6 +130,13 @@ def _from_the_stage_before(options: dict[str, Any], before: Grouping, number: in
 
 def _followed(grouping: Grouping, number: int, open_mode: bool, each_batch: bool) -> Grouping:
     """The grouping with another behind it."""
+    window = grouping.window
+    known = not window.merging and window.first_start(0) is not None
+    if grouping.policy == "start_of_window" and not known and window != Global():
+        raise InvalidArgument(
+            f"timestamp='start_of_window' of stage {number} may lie any length of time behind with {window!r}, so that "
+            "the next grouping would lose results: use timestamp='earliest'"
+        )
     again = shows_again(grouping, each_batch)
     if open_mode:
         return grouping.with_mode("retracting") if again else grouping

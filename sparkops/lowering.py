@@ -53,8 +53,7 @@ class Lowered:
         if window is None:
             grouped = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in self.columns.items()))
             window = F.lit(None).cast("struct<start: timestamp, end: timestamp>")
-            # Without keys Spark gives a row also of no rows; it has no time.
-            at: Column = _instant(LAST) if keys else F.when(F.col(_PRESENT) > 0, _instant(LAST))
+            at: Column = F.col(_LATEST)  # without keys Spark gives a row also of no rows; it has no time
         else:
             named = {name: column.alias(name) for name, column in self.columns.items()}
             grouped = rows.groupBy(*keys, window.alias("window")).agg(*named.values())
@@ -72,7 +71,7 @@ class Lowered:
         )
 
 
-_PRESENT = "uncombine_present"
+_LATEST = "uncombine_latest"
 
 
 def lowered(flow: Flow) -> Lowered | str:
@@ -99,8 +98,8 @@ def lowered(flow: Flow) -> Lowered | str:
         if equivalent is None:
             return f"{name}={combiner!r} has no exact equivalent"
         columns[name], equivalents[name] = equivalent
-    if not grouping.by and isinstance(grouping.window, Global):
-        columns[_PRESENT] = F.count(F.lit(1))
+    if isinstance(grouping.window, Global):
+        columns[_LATEST] = F.max(column(grouping.time))
     return Lowered(flow, columns, equivalents)
 
 
@@ -114,7 +113,7 @@ def _no_window(flow: Flow) -> str | None:
     kind = flow.source_schema.field(grouping.time).type
     if kind != pa.timestamp("us", "UTC"):
         return f"{grouping.time!r} is {kind}, and Spark's windows of it have another type"
-    allowed = ("end_of_window",) if isinstance(window, Global) else ("end_of_window", "start_of_window")
+    allowed = ("latest", "end_of_window") if isinstance(window, Global) else ("end_of_window", "start_of_window")
     if grouping.timestamp not in allowed:
         return f"timestamp={grouping.timestamp!r} has no exact equivalent"
     return None

@@ -46,6 +46,10 @@ class Calendar(Window):
             week_start=_word(week_start, "week_start=", WEEKDAYS),
         )
 
+    def first_start(self, after: int) -> int:
+        """That of the unit in which the instant is."""
+        return int(self.assign(np.array([after])).start[0]) if FIRST <= after <= LAST else after
+
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
         """One window for each row."""
         if len(times) == 0:

@@ -65,6 +65,11 @@ class Custom(Window):
         return self.merge_windows == "overlap"
 
     @property
+    def may_be_endless(self) -> bool:
+        """The user's function may give windows that last to the end of time."""
+        return True
+
+    @property
     def end_follows_start(self) -> bool:
         """The user's functions promise nothing of the kind."""
         return False

@@ -44,6 +44,11 @@ class Fixed(Window):
         """Whether the windows of a key depend on its hash."""
         return self.per_key_phase
 
+    def first_start(self, after: int) -> int:
+        """That of the window in which the instant is."""
+        size = int(self.size)
+        return after + 1 - size if self.per_key_phase else after - (after - int(self.offset)) % size
+
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
         """One window for each row; without hashes (of rows without a key) no phase."""
         size = int(self.size)

@@ -19,6 +19,11 @@ class Global(Window):
     Global()
     """
 
+    @property
+    def may_be_endless(self) -> bool:
+        """It has no end."""
+        return True
+
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
         """The one window, for each row."""
 

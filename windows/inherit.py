@@ -27,6 +27,11 @@ class Inherit(Window):
         return True
 
     @property
+    def may_be_endless(self) -> bool:
+        """A row may bring all of time."""
+        return True
+
+    @property
     def end_follows_start(self) -> bool:
         """Windows of several kinds may have met."""
         return False

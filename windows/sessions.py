@@ -41,6 +41,14 @@ class Sessions(Window):
         """A session may have grown at its end."""
         return False
 
+    def first_start(self, after: int) -> int:
+        """That of a row whose gap ends just after it."""
+        return after + 1 - int(self.gap)
+
+    def first_end(self, start: np.ndarray) -> np.ndarray:
+        """That of the first row."""
+        return later(start, int(self.gap))
+
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
         """The window that each row opens."""
         gap = int(self.gap)

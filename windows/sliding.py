@@ -37,6 +37,11 @@ class Sliding(Window):
             offset=span(offset),
         )
 
+    def first_start(self, after: int) -> int:
+        """That of the first window of the grid which has not ended."""
+        ended = after - int(self.size)
+        return ended + int(self.period) - (ended - int(self.offset)) % int(self.period)
+
     @property
     def slices(self) -> Fixed:
         """Fixed windows that no bound falls inside of: their size divides both size and period.

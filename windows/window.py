@@ -82,9 +82,22 @@ class Window(ABC):
         return True
 
     @property
+    def may_be_endless(self) -> bool:
+        """Whether a window may last to the end of time, and not only as its calendar or its numbers end there."""
+        return False
+
+    @property
     def merges_by_overlap(self) -> bool:
         """Whether windows that merge become the hulls of those that overlap."""
         return self.merging
+
+    def first_start(self, after: int) -> int | None:
+        """The least start of windows that end after an instant, before any merge; None where it is not known."""
+        return None
+
+    def first_end(self, start: np.ndarray) -> np.ndarray:
+        """For merged windows, the least end that the window of one of their rows may have."""
+        return start + 1
 
     @abstractmethod
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:

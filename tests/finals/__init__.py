@@ -120,10 +120,17 @@ def oracle(
             hull = next(h for h in united(sessions[tuple(key)]) if h[0] <= span[0] < h[1])
             merged.setdefault((*key, hull), []).extend(held)
         cells = merged
+    reach: dict[tuple[Any, ...], int] = {}  # of windows without an end, also of rows that are taken back
+    for row in every(table):
+        for span in spans(window, row):
+            cell = (*(plain(row[name]) for name in by), span)
+            reach[cell] = max(reach.get(cell, row["ts"]), row["ts"])
     out = []
     for (*key, span), held in cells.items():
         times = [row["ts"] for row in held]
-        at = {"end_of_window": span[1] - 1, "start_of_window": span[0], "earliest": min(times), "latest": max(times)}
+        last = reach[*key, span] if span[1] == MAX_TIME else span[1] - 1
+        start = last if span[0] == MIN_TIME else span[0]
+        at = {"end_of_window": last, "start_of_window": start, "earliest": min(times), "latest": max(times)}
         whole = None if span[1] == MAX_TIME else span
         out.append((*key, whole, *results(held), min(max(at[policy], FIRST), LAST)))
     if flow and not out and not by and isinstance(window, uc.Global):
@@ -140,8 +147,7 @@ def results(held: list[dict[str, Any]]) -> tuple[Any, ...]:
 
 def left(table: pa.Table) -> list[dict[str, Any]]:
     """The rows that are not taken back, times in microseconds; those without a time count for nothing."""
-    index = table.schema.names.index("ts")
-    given = table.set_column(index, "ts", table["ts"].cast(pa.int64())).to_pylist()
+    given = every(table, known=False)
     weights: dict[str, int] = {}
     some = {}
     for row in given:
@@ -150,6 +156,13 @@ def left(table: pa.Table) -> list[dict[str, Any]]:
         some[known] = row
     assert min(weights.values(), default=0) >= 0
     return [some[known] for known, weight in weights.items() for _ in range(weight) if some[known]["ts"] is not None]
+
+
+def every(table: pa.Table, known: bool = True) -> list[dict[str, Any]]:
+    """All rows, times in microseconds, with or without those whose time is not known."""
+    index = table.schema.names.index("ts")
+    given = table.set_column(index, "ts", table["ts"].cast(pa.int64())).to_pylist()
+    return [row for row in given if row["ts"] is not None or not known]
 
 
 def spans(window: uc.Window, row: dict[str, Any]) -> list[tuple[int, int]]:

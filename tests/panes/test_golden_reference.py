@@ -39,7 +39,7 @@ def as_table(result: Result) -> pa.Table:
             else dict(zip(("start", "end"), map(instant, row["window"]), strict=True)),
             "pane": {
                 "timing": row["pane"]["timing"],
-                "processing_time": instant(max(row["pane"]["processing_time"], 0)),
+                "processing_time": instant(row["pane"]["processing_time"] or 0),
             },
         }
         for row in result.rows

@@ -684,10 +684,33 @@ def test_rule_36_rows_behind_the_output_watermark_do_not_count() -> None:
     assert [_seconds(row["event_time"]) for row in result.to_pylist()] == [50, 59.999999]
 
 
+@pytest.mark.parametrize("window", [uc.Global(), uc.Fixed("1 minute"), uc.Sessions("1 minute"), uc.Calendar("day")])
+@pytest.mark.parametrize("policy", [None, "end_of_window", "start_of_window", "earliest", "latest", "watermark"])
+def test_rule_36_results_hold_no_times_but_those_of_the_data(window: Any, policy: str | None) -> None:
+    """Also before the watermark has started, at the end of time, after clearing, and for late rows."""
+    script = [add((70, 1)), add((80, 2)), mark(75), add((10, 3)), add((5, 4, "b")), END]
+    for mode in ("accumulating", "discarding", "retracting"):
+        for each_batch in (None, "each_batch"):
+            options = {"mode": mode, "watermark": each_batch, "on_time": "always", "closing": "always"}
+            for trigger in (None, uc.Repeatedly(uc.AfterCount(1)), uc.Repeatedly(uc.AfterCount(3))):
+                result = run(script, window, trigger=trigger, timestamp=policy, **options)
+                times = result["event_time"].cast(pa.int64()).to_pylist()
+                assert all(abs(time - NOON) < 2 * 86_400_000_000 for time in times)
+                watermarks = result["pane"].combine_chunks().field("watermark").cast(pa.int64())
+                assert set(watermarks.to_pylist()) <= {None, NOON + 75_000_000}
+                assert len(result.to_pandas()) == result.num_rows
+
+
 @pytest.mark.parametrize(("policy", "held"), [("earliest", 10), ("start_of_window", 0), ("end_of_window", 45)])
 def test_rule_37_the_output_watermark_is_held_for_on_time_panes_to_come(policy: str, held: float) -> None:
     result = run([add((10, 1), (40, 2)), mark(45), mark(60)], timestamp=policy)
     assert [(w - NOON) / 1e6 for w in uc.local.output_watermarks(result)[1:]] == [held, 60]
+
+
+@pytest.mark.parametrize(("window", "held"), [(uc.Fixed("1 minute"), 0), (uc.Sliding("1 minute", "20 seconds"), 0)])
+def test_rule_37_the_output_watermark_waits_for_the_starts_of_windows_to_come(window: Any, held: float) -> None:
+    result = run([mark(45), add((50, 1))], window, timestamp="start_of_window")
+    assert [(w - NOON) / 1e6 for w in uc.local.output_watermarks(result)] == [held, held]
 
 
 def test_rule_37_a_window_that_passed_without_its_on_time_pane_still_holds() -> None:

@@ -233,7 +233,7 @@ def show(value: Any) -> str:
     del flat["pane"]
     flat["window"] = tuple(moment(t) for t in flat["window"])
     for name in ("event_time", "watermark", "processing_time"):
-        flat[name] = moment(flat[name])
+        flat[name] = None if flat[name] is None else moment(flat[name])
     return str(flat)
 
 

@@ -15,7 +15,7 @@ from .composite_model import node
 from .split_model import Splitting
 from .state_model import FIRST_YEAR, LAST_YEAR, Key, Live, Options, Result, Row, Sources, Span, Value
 from .trigger_model import MAX_TIME, MIN_TIME, Now
-from .windows_model import united, windows_of
+from .windows_model import first_start, united, windows_of
 
 
 def run(script: Sequence[Any], **options: Any) -> Result:
@@ -145,12 +145,42 @@ class _Model:
     def hold(self) -> None:
         """37."""
         held = [self.watermark]
+        if self.o.timestamp == "start_of_window" and MIN_TIME < self.watermark < MAX_TIME:
+            lateness = self.o.allowed_lateness
+            held += [first_start(self.o.window, self.watermark - wait) + wait for wait in (0, lateness)]
         for w in self.live.values():
             closes = self.o.closing == "always" or (self.o.closing == "non_empty" and w.fresh)
-            to_come = not (w.on_time_given or w.born_late or (w.trigger.finished and not closes))
-            if self.o.timestamp != "watermark" and to_come:
-                held.append(self.result_time(w))
+            shows = closes or not w.trigger.finished
+            to_come = shows and not (w.on_time_given or w.born_late)
+            time = self.time_to_come(w)
+            late = [value.event_time for value in w.owed] + [value.window[1] - 1 for value in w.owed]
+            if self.o.mode != "retracting":
+                late = []
+            if self.splitting is not None:
+                late.append(w.start + int(self.o.window.gap) - 1)
+            if time is not None and to_come:
+                held.append(time)
+            if time is not None and (shows or isinstance(self.o.window, uc.Sessions)):
+                late.append(time)
+            held += [min(t + self.o.allowed_lateness, MAX_TIME) for t in late]
         self.output_watermark = max(self.output_watermark, min(held))
+
+    def time_to_come(self, w: Live) -> int | None:
+        """The least time of a pane to come that may be behind the output watermark."""
+        if self.o.timestamp == "watermark":
+            return None
+        time = self.result_time(w)
+        if self.o.timestamp == "latest" and self.splitting is not None and w.earliest is not None:
+            return w.earliest
+        if isinstance(self.o.window, uc.Global) and time == self.last_of(w):
+            idle = self.o.mode.startswith("discarding") and not w.fresh
+            if idle or w.reach < self.output_watermark:
+                return None
+        return time
+
+    def last_of(self, w: Live) -> int:
+        """36: the end of the window, or what stands for it."""
+        return max(w.reach, self.output_watermark) if isinstance(self.o.window, uc.Global) else w.end - 1
 
     # b, c.
 
@@ -218,14 +248,14 @@ class _Model:
     ) -> list[Live]:
         """40: rows of one key taken in, and the windows that hear of them."""
         kept: list[Row] = []
-        spans = [splitting.span(row) for row in rows]
-        for start, end in united(spans + [(w.start, w.end) for w in held if w.rows]):
-            came = [row for row in rows if start <= row[self.o.time] < end]
-            if came and self.expired(end):  # 9
-                self.dropped += len(came)
-                late.append((key, (start, end), came))
+        there = splitting.there(key)
+        for row in rows:
+            span = splitting.span(row)
+            if self.expired(span[1]) and span not in there:  # 9
+                self.dropped += 1
+                late.append((key, span, [row]))
             else:
-                kept += came
+                kept.append(row)
         left: list[Row] = []
         for start, end in united([splitting.span(row) for row in kept] + [(w.start, w.end) for w in held]):
             came = [row for row in kept if start <= row[self.o.time] < end]
@@ -269,6 +299,7 @@ class _Model:
             w.owed += old.owed
             w.earliest = _least(w.earliest, old.earliest)
             w.latest = _greatest(w.latest, old.latest)
+            w.reach = max(w.reach, old.reach)
         if not inside:
             w.trigger.begin(self.now(w, "rows"))
         else:
@@ -278,6 +309,7 @@ class _Model:
     def take_in(self, w: Live, row: Row) -> None:
         w.rows.append((row, 1 if self.o.diff is None else row[self.o.diff]))
         w.fresh = True
+        w.reach = max(w.reach, row[self.o.time])
         if row[self.o.time] >= self.output_watermark:  # 36
             w.earliest = _least(w.earliest, row[self.o.time])
             w.latest = _greatest(w.latest, row[self.o.time])
@@ -334,15 +366,15 @@ class _Model:
     def result_time(self, w: Live) -> int:
         """36."""
         match self.o.timestamp:
-            case "start_of_window":
+            case "start_of_window" if w.start != MIN_TIME:
                 return w.start
-            case "earliest":
-                return w.end - 1 if w.earliest is None else w.earliest
-            case "latest":
-                return w.end - 1 if w.latest is None else w.latest
-            case "watermark":
+            case "earliest" if w.earliest is not None:
+                return w.earliest
+            case "latest" if w.latest is not None and not isinstance(self.o.window, uc.Global):
+                return w.latest
+            case "watermark" if MIN_TIME < self.watermark < MAX_TIME:
                 return self.watermark
-        return w.end - 1
+        return self.last_of(w)
 
     def emit(self, w: Live, phase: str, is_last: bool, percent: float | None = None) -> None:
         values = self.values(w)
@@ -377,9 +409,9 @@ class _Model:
             "timing": timing,
             "is_first": w.index == 0,
             "is_last": is_last,
-            "watermark": _clip(self.watermark),
+            "watermark": _reading(self.watermark),
             "watermark_percentile": percent,
-            "processing_time": _clip(self.clock),
+            "processing_time": _reading(self.clock),
             "trigger": phase,
         }
         value = Value((w.start, w.end), self.values(w), self.result_time(w), pane)
@@ -409,6 +441,11 @@ def _sortable(key: Key) -> tuple[Any, ...]:
 
 def _place(w: Live) -> tuple[Any, ...]:
     return (_sortable(w.key), w.start, w.end)
+
+
+def _reading(clock: int) -> int | None:
+    """A clock that has not started, or has come to the end of time, shows nothing."""
+    return _clip(clock) if MIN_TIME < clock < MAX_TIME else None
 
 
 def _clip(t: int) -> int:

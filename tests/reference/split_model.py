@@ -42,13 +42,17 @@ class Splitting:
         held[:] = [datum for datum in held if datum[1]]
 
     def sessions(self, key: Key) -> list[Span]:
-        """Of the times of which something is left: rows, or values, whose weights do not add up to zero."""
+        """The spans of a key, united."""
+        return united(self.there(key))
+
+    def there(self, key: Key) -> list[Span]:
+        """The spans of times of which something is left: rows, or values, whose weights do not add up to zero."""
         totals: dict[tuple[Span, str, Any], int] = {}
         for row, weight, _ in self.data.get(key, []):
             parts = [("rows", None)] if row["x"] is None else [("rows", None), ("value", row["x"])]
             for part in parts:
                 totals[self.span(row), *part] = totals.get((self.span(row), *part), 0) + weight
-        return united(list({span for (span, _, _), total in totals.items() if total}))
+        return list({span for (span, _, _), total in totals.items() if total})
 
     def fill(self, w: Live) -> None:
         """The rows of a window, and the bounds of those that were in time."""

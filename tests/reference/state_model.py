@@ -66,6 +66,8 @@ class Live:
     owed: list[Value] = field(default_factory=list)
     earliest: int | None = None
     latest: int | None = None
+    reach: int = MIN_TIME
+    """The latest row that ever came."""
     came: list[Row] = field(default_factory=list)
 
 

@@ -50,3 +50,19 @@ def united(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             hulls.append([start, end])
     return [(start, end) for start, end in hulls]
+
+
+def first_start(window: Any, after: int) -> int:
+    """Where the first window starts that has not ended at an instant; the instant itself where that says nothing."""
+    match window:
+        case uc.Sessions():
+            return after + 1 - int(window.gap)
+        case uc.Sliding():
+            last = after + int(window.size) + int(window.period)
+            starts = [
+                start for t in range(after, last, 1_000_000) for start, end in windows_of(window, t) if end > after
+            ]
+            return min(starts)
+        case uc.Fixed() | uc.Calendar():
+            return windows_of(window, after)[0][0]
+    return after

@@ -164,8 +164,8 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _clip(time: int) -> int:
-    return max(FIRST, min(time, LAST))
+def _clip(time: int | None) -> int | None:
+    return None if time is None else max(FIRST, min(time, LAST))
 
 
 WAYS = ("local", "steps", "shard", "shards")
@@ -229,8 +229,8 @@ def kind_of(found: str | None) -> str | None:
 
 
 def short(row: dict[str, Any]) -> str:
-    def t(time: int) -> str:
-        return f"{(time - NOON) / 1e6:.6f}".rstrip("0").rstrip(".")
+    def t(time: int | None) -> str:
+        return "none" if time is None else f"{(time - NOON) / 1e6:.6f}".rstrip("0").rstrip(".")
 
     window = None if row["window"] is None else [t(bound) for bound in row["window"]]
     pane = row["pane"]

@@ -33,14 +33,18 @@ def opened(options: Options, datum: Datum) -> Window:
 
 
 def sessions(options: Options, data: list[Datum]) -> list[Window]:
-    """The windows that rows open, merged: those of which rows, or a value, have diffs that do not add up to zero."""
+    """The windows that rows open, merged."""
+    return [hull(group) for group in components(options.window, there(options, data))]
+
+
+def there(options: Options, data: list[Datum]) -> list[Window]:
+    """The windows that rows open, of which rows, or a value, have diffs that do not add up to zero."""
     counts: dict[tuple[Window, object], int] = {}
     for datum in data:
         window, x = opened(options, datum), datum.row.get("x")
         for part in {"row", None if x is None else ("x", x)} - {None}:
             counts[window, part] = counts.get((window, part), 0) + datum.weight
-    there = [window for (window, _), count in counts.items() if count]
-    return [hull(group) for group in components(options.window, there)]
+    return [window for (window, _), count in counts.items() if count]
 
 
 def inside(part: Window, whole: Window) -> bool:

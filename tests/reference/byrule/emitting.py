@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import changelog
 from .leaves import Row
 from .options import Datum, Live, Options
 from .times import MAX_TIME, MIN_TIME, plus
+from .windows import assign, merges
 
 
 def results(options: Options, contents: list[Datum]) -> dict[str, Any]:
@@ -32,20 +34,31 @@ def timing(live: Live, watermark: int) -> str:
     return "ON_TIME" if live.not_early == 0 and live.born < live.end else "LATE"
 
 
-def result_time(options: Options, live: Live, watermark: int) -> int:
+def endless(options: Options, live: Live) -> bool:
+    """Whether the window has no end; a calendar's last year only ends with time."""
+    return live.end == MAX_TIME and type(options.window).__name__ in ("Global", "Inherit", "Custom")
+
+
+def last(options: Options, live: Live, floor: int) -> int:
+    """rule 36: the last instant of a window; without an end, its latest row, not before the output watermark."""
+    return max(live.reach, floor) if endless(options, live) else live.end - 1
+
+
+def result_time(options: Options, live: Live, watermark: int, floor: int, policy: str | None = None) -> int:
     """rule 36."""
     times = [datum.t for datum in live.contents if datum.in_time]
-    match options.timestamp:
+    otherwise = last(options, live, floor)
+    match policy or options.timestamp:
         case "start_of_window":
-            return live.start
+            return otherwise if live.start == MIN_TIME else live.start
         case "earliest":
-            return min(times, default=live.end - 1)
+            return min(times, default=otherwise)
         case "latest":
-            return max(times, default=live.end - 1)
+            return otherwise if endless(options, live) else max(times, default=otherwise)
         case "watermark":
-            return watermark
+            return watermark if MIN_TIME < watermark < MAX_TIME else otherwise
         case _:
-            return live.end - 1
+            return otherwise
 
 
 def fire(
@@ -55,6 +68,7 @@ def fire(
     watermark: int,
     clock: int,
     asked: list[str],
+    floor: int,
     expires: bool = True,
 ) -> list[Row]:
     """The output of one firing; phase "expiry" is the closing of the window."""
@@ -71,7 +85,7 @@ def fire(
         live.news, live.debts, live.last = False, [], None
         return taken_back  # rule 38
     values, clears = results(options, live.contents), _clears(options.mode, asked)
-    time = result_time(options, live, watermark)
+    time = result_time(options, live, watermark, floor)
     live.news = False
     if options.only_updated and _shown_already(options, live, values):  # rule 34
         live.contents, live.last = ([], None) if clears else (live.contents, values)
@@ -85,8 +99,8 @@ def fire(
         "is_first": live.index == 0,
         # rule 31: also on the pane after which there can be none.
         "is_last": closing or phase == "late" or ((live.trigger.finished or gone) and options.closing != "always"),
-        "watermark": watermark,
-        "processing_time": clock,
+        "watermark": reading(watermark),
+        "processing_time": reading(clock),
         "trigger": phase,
     }
     live.index += 1  # rule 32
@@ -106,6 +120,11 @@ def _shown_already(options: Options, live: Live, values: dict[str, Any]) -> bool
     only = live.debts[0]
     same = {name: only[name] for name in options.aggregates} == values
     return len(live.debts) == 1 and only["window"] == shown(live) and same
+
+
+def reading(clock: int) -> int | None:
+    """A clock at the beginning or at the end of time shows nothing."""
+    return clock if MIN_TIME < clock < MAX_TIME else None
 
 
 def taken(row: Row) -> Row:
@@ -128,12 +147,54 @@ def _clears(mode: str, asked: list[str]) -> bool:
     return mode.startswith("discarding")
 
 
-def hold(options: Options, live: Live) -> int:
-    """rule 37: the least result timestamp that an on-time pane of this window, still to come, may carry."""
-    to_come = live.not_early == 0 and live.born < live.end
+def hold(options: Options, live: Live, floor: int) -> int:
+    """rule 37: the greatest output watermark that this window allows."""
     closes = options.closing == "always" or (options.closing == "non_empty" and live.news)  # rule 31
-    if live.trigger.finished and not closes:
-        to_come = False
-    if not to_come or options.timestamp == "watermark":
+    shows = closes or not live.trigger.finished
+    to_come = next_time(options, live, floor)
+    on_time = to_come if shows and live.not_early == 0 and live.born < live.end else MAX_TIME
+    later = [to_come if shows or merges(options.window) else MAX_TIME]
+    if changelog.applies(options):
+        gap = getattr(options.window, "gap", None)
+        later.append(live.start if gap is None else live.start + int(gap) - 1)
+    if options.mode == "retracting":
+        later += [min(row["event_time"], (row["window"] or live.window)[1] - 1) for row in live.debts]
+    return min(on_time, plus(min(later), options.allowed_lateness))
+
+
+def next_time(options: Options, live: Live, floor: int) -> int:
+    """The least time that a pane to come may have, where it may be behind the output watermark."""
+    if options.timestamp == "watermark":
         return MAX_TIME
-    return result_time(options, live, MAX_TIME)
+    # Over a changelog a session may come to be the first of its rows alone.
+    policy = "earliest" if options.timestamp == "latest" and changelog.applies(options) else None
+    time = result_time(options, live, MAX_TIME, floor, policy)
+    idle = options.mode.startswith("discarding") and not live.news
+    if endless(options, live) and time == last(options, live, floor) and (idle or live.reach < floor):
+        return MAX_TIME
+    return time
+
+
+def furthest(options: Options, watermark: int) -> int:
+    """rule 37: the greatest output watermark that windows to come allow."""
+    if options.timestamp != "start_of_window" or not MIN_TIME < watermark < MAX_TIME:
+        return watermark
+    waits = (0, options.allowed_lateness)
+    return min(watermark, *(first_start(options.window, watermark - wait) + wait for wait in waits))
+
+
+def first_start(window: Any, after: int) -> int:
+    """The least start of windows that have not ended at an instant; the instant itself where that says nothing."""
+    match type(window).__name__:
+        case "Fixed":
+            return after - (after - int(window.offset)) % int(window.size)
+        case "Sliding":
+            start = after - (after - int(window.offset)) % int(window.period) + int(window.period)
+            while start - int(window.period) + int(window.size) > after:
+                start -= int(window.period)
+            return start
+        case "Sessions":
+            return after + 1 - int(window.gap)
+        case "Calendar":
+            return assign(window, after, {})[0][0]
+    return after

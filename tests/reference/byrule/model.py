@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from . import changelog
-from .emitting import expiry, fire, has_value, hold, results, shown, taken
+from .emitting import expiry, fire, furthest, has_value, hold, results, shown, taken
 from .leaves import Now, Row
 from .options import Datum, Key, Live, Options, new_window, order
 from .times import MAX_TIME, MIN_TIME, micros, plus
@@ -84,8 +84,10 @@ class Operator:
             self.watermark = reached
             out += self.expire()
         # rule 37.
-        least = min((hold(self.options, live) for live in self.lives()), default=MAX_TIME)
-        self.output_watermark = max(self.output_watermark, min(self.watermark, least))
+        least = min((hold(self.options, live, self.output_watermark) for live in self.lives()), default=MAX_TIME)
+        limit = furthest(self.options, self.watermark)
+        if not each_batch:
+            self.output_watermark = max(self.output_watermark, min(limit, least))
         return out
 
     def lives(self) -> list[Live]:
@@ -134,7 +136,7 @@ class Operator:
         if live.trigger.ready(now):
             asked = live.trigger.fire(now)
             live.trigger.close(now)
-            out = fire(self.options, live, phase, watermark, self.clock, asked, expires)
+            out = fire(self.options, live, phase, watermark, self.clock, asked, self.output_watermark, expires)
         live.trigger.close(now)
         return out
 
@@ -183,8 +185,10 @@ class Operator:
             if not merges(self.options.window):
                 groups = [[window] for window in sorted(set(opened))]
             else:
-                groups = components(self.options.window, [*self.standing(lives), *opened])
+                groups = components(self.options.window, [*lives, *opened])
             kept: list[Arrival] = []
+            if changelog.applies(self.options):
+                groups, kept = [], self.in_time(key, mine)
             for group in groups:
                 came = [arrival for arrival in mine if any(window in group for window in arrival.windows)]
                 if not came:
@@ -192,9 +196,6 @@ class Operator:
                 merged = hull(group)
                 if self.watermark >= plus(merged[1], self.options.allowed_lateness):
                     duplicates += self.too_late(key, merged, came)  # rule 9
-                    continue
-                if changelog.applies(self.options):
-                    kept += came
                     continue
                 sources = [lives[window] for window in group if window in lives]
                 live = self.merge(key, merged, sources)
@@ -207,6 +208,7 @@ class Operator:
                 if self.options.eager_retractions:
                     taken_back += self.take_back(live)
                 live.contents += [arrival.datum for arrival in came]
+                live.reach = max(live.reach, *(arrival.datum.t for arrival in came))
                 live.news = True
                 got.append((live, [arrival.datum for arrival in came]))
             if kept and (kept := self.not_finished(key, lives, kept)):
@@ -232,9 +234,17 @@ class Operator:
         """rule 16: where an output row stands among those of its phase."""
         return order(tuple(row[name] for name in self.options.by), row["window"] or (MIN_TIME, MAX_TIME))
 
-    def standing(self, lives: dict[Window, Live]) -> list[Window]:
-        """The windows that rows can merge with: not the sessions of a changelog that are empty (D16)."""
-        return [w for w, live in lives.items() if live.contents or not changelog.applies(self.options)]
+    def in_time(self, key: Key, arrivals: list[Arrival]) -> list[Arrival]:
+        """rule 9 over a changelog: judged by the windows that rows open, which are there or have not expired (D16)."""
+        there = changelog.there(self.options, self.changelog.get(key, []))
+        kept: list[Arrival] = []
+        for arrival in arrivals:
+            (opened,) = arrival.windows
+            if opened in there or plus(opened[1], self.options.allowed_lateness) > self.watermark:
+                kept.append(arrival)
+            else:
+                self.too_late(key, opened, [arrival])
+        return kept
 
     def merge(self, key: Key, window: Window, sources: list[Live]) -> Live:
         """rule 6: the window that takes over from its sources; itself, if it is one that grew no further."""
@@ -252,6 +262,7 @@ class Operator:
             )  # D6
         if sources:
             live.contents = [datum for source in sources for datum in source.contents]
+            live.reach = max(source.reach for source in sources)
             live.news = any(source.news for source in sources)
             live.debts = [row for source in sources for row in source.debts]
             live.trigger.merged([source.trigger for source in sources], self.now(live, "rows"))
@@ -271,6 +282,7 @@ class Operator:
         for window, live in lives.items():
             heard = [datum for datum in came if window in change.told(changelog.opened(self.options, datum))]
             live.contents = [d for d in data if changelog.inside(changelog.opened(self.options, d), window)]
+            live.reach = max((datum.t for datum in live.contents), default=MIN_TIME)
             live.news = live.news or bool(heard) or window not in old
             if heard:
                 got.append((live, heard))
@@ -295,7 +307,8 @@ class Operator:
             return []
         live = new_window(key, window, self.watermark, self.options.trigger)
         live.contents, live.news = [arrival.datum for arrival in came], True
-        return fire(self.options, live, "late", self.watermark, self.clock, [])
+        live.reach = max(datum.t for datum in live.contents)
+        return fire(self.options, live, "late", self.watermark, self.clock, [], self.output_watermark)
 
     def expire(self) -> list[Row]:
         """13 e, rules 8 and 31."""
@@ -303,7 +316,7 @@ class Operator:
         for live in self.lives():
             if self.watermark >= expiry(self.options, live):
                 if self.options.closing != "never":
-                    out += fire(self.options, live, "expiry", self.watermark, self.clock, [])
+                    out += fire(self.options, live, "expiry", self.watermark, self.clock, [], self.output_watermark)
                 del self.windows[live.key][live.window]
                 if not self.windows[live.key]:
                     del self.windows[live.key]

@@ -8,6 +8,7 @@ from typing import Any
 
 from .composites import node
 from .leaves import Node, Row
+from .times import MIN_TIME
 from .windows import Window
 
 Key = tuple[Any, ...]
@@ -60,6 +61,7 @@ class Live:
     last: dict[str, Any] | None = None  # the values of the last pane
     index: int = 0
     not_early: int = 0
+    reach: int = MIN_TIME  # the latest row that ever came
 
     @property
     def window(self) -> Window:

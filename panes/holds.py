@@ -1,0 +1,74 @@
+"""How far back each window holds the output watermark, so that what it still has to show comes in time (rule 37).
+
+Two bounds. An on-time pane to come is not behind the output watermark. Everything else that may come, a late pane or a
+retraction, is behind it by less than the allowed lateness: so a next stage that allows as much judges its window, which
+ends after the row's time, before it expires, and a value and its retraction share their fate.
+
+With results at the end of their window the second bound says nothing, as a window leaves when the watermark is there.
+`tests/panes/test_chains.py` holds random chains of stages to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..triggers.program import Deadlines, where
+from ..windows import holds
+from ..windows.grid import later
+from .live import MAX_TIME, MIN_TIME, Live, extent, owners
+
+if TYPE_CHECKING:
+    from .grouping import Grouping
+
+
+def behind_its_end(grouping: Grouping) -> bool:
+    """Whether something that comes of a window may have a time before the window's end."""
+    if grouping.policy != "end_of_window" or grouping.splits:
+        return True
+    return grouping.retracting and (grouping.window.merging or grouping.window.may_be_endless)
+
+
+def window_holds(grouping: Grouping, live: Live, done: np.ndarray, floor: int) -> Deadlines:
+    """The least output watermark that each window allows; `done` is where its trigger has finished."""
+    num = live.num
+    closes = {"always": True, "non_empty": num["fresh"], "never": False}[grouping.closing]
+    shows = ~(done & ~np.asarray(closes, np.bool_))
+    times = _times(grouping, live, floor)
+    hold = where(shows & ~(num["on_time_given"] | num["born_late"]), times)
+    if not behind_its_end(grouping):
+        return hold
+    least = np.where(shows | grouping.window.merging, times, MAX_TIME)
+    if grouping.splits:
+        least = np.minimum(least, grouping.window.first_end(num["start"]) - 1)
+    if grouping.retracting and live.owed is not None and len(live.owed.flatten()):
+        records = live.owed.flatten()
+        last = np.asarray(records.field("end")) - 1
+        np.minimum.at(least, owners(live.owed), np.minimum(np.asarray(records.field("event_time")), last))
+    allowed = int(grouping.allowed_lateness)
+    return np.minimum(hold, later(least, allowed) if allowed else least)
+
+
+def furthest(grouping: Grouping, watermark: int) -> int:
+    """The greatest output watermark that windows which are not there yet allow."""
+    if grouping.policy != "start_of_window" or not MIN_TIME < watermark < MAX_TIME:
+        return watermark
+    allowed = int(grouping.allowed_lateness)
+    in_time, late = (grouping.window.first_start(watermark - wait) for wait in (0, allowed))
+    return watermark if in_time is None or late is None else min(watermark, in_time, late + allowed)
+
+
+def _times(grouping: Grouping, live: Live, floor: int) -> np.ndarray:
+    """The least time of a pane to come of each window."""
+    num, policy = live.num, grouping.policy
+    earliest, latest = extent(num)
+    if policy == "latest" and grouping.splits:
+        policy = "earliest"  # what is left after a split may be only the first of the rows
+    if not grouping.window.may_be_endless:
+        return holds(policy, num["start"], num["end"], earliest, latest)
+    idle = ~num["fresh"] & grouping.mode.startswith("discarding")
+    return holds(policy, num["start"], num["end"], earliest, latest, floor, idle)
+
+
+__all__ = ["behind_its_end", "furthest", "window_holds"]
