@@ -73,7 +73,7 @@ def test_rows_are_made_to_fit_the_schema() -> None:
     ],
 )
 def test_keys_and_names_that_spark_would_refuse_are_refused(options: dict[str, Any], says: str) -> None:
-    more = {"K": pa.string(), "s": pa.struct({"a": pa.int64()}), "m": pa.map_(pa.string(), pa.int64())}
+    more = {"K": pa.string(), "s": pa.struct({"a": pa.list_(pa.int64())}), "m": pa.map_(pa.string(), pa.int64())}
     schema = pa.schema([*SCHEMA, *more.items()])
     with pytest.raises(UncombineError, match=says) as told:
         uc.local.run([], schema=schema, window=uc.Fixed("1 minute"), **options)
