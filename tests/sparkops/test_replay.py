@@ -46,7 +46,7 @@ def agree(seed: int) -> bool:
     if options["granularity"] == "record":  # rows one by one are in the order of their task
         parts = [pa.concat_tables(punctuated(script, SCHEMA))]
     # Which rows are behind the output watermark, and so count for no timestamp, is for each shard to say.
-    shards = 1 if options["timestamp"] in ("earliest", "latest") else 3
+    shards = 1 if options["timestamp"] in ("earliest", "latest") or options["window"] == uc.Global() else 3
     flow = bounded_flow(parts, "ts", MARKED, seed, shards=shards, diff=diff, processing_time=NOW, replay=True)
     try:
         flow = flow.window(**given).combine(by=by, **combiners(options))

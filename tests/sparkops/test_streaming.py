@@ -72,7 +72,7 @@ def prepared(script: list[Any], options: dict[str, Any]) -> tuple[Any, pa.Table]
     """A streaming flow and the panes of the local runner; None if a stream cannot have such a grouping."""
     try:
         # Which rows are behind the output watermark, and so count for no timestamp, is for each shard to say.
-        shards = 1 if options["timestamp"] in ("earliest", "latest") else 3
+        shards = 1 if options["timestamp"] in ("earliest", "latest") or options["window"] == uc.Global() else 3
         flow = flow_of(options, shards, processing_time=NOW)
     except InvalidArgument as refused:
         if "can never fire on Global()" not in str(refused):

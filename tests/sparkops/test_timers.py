@@ -56,7 +56,7 @@ def test_random_scripts_whose_clock_is_that_of_the_batches() -> None:
         given = dict(options)
         diff, by = given.pop("diff"), given.pop("by")
         given["allowed_lateness"] = f"{options['allowed_lateness']} microseconds"
-        one = options["timestamp"] in ("earliest", "latest")
+        one = options["timestamp"] in ("earliest", "latest") or options["window"] == uc.Global()
         marks = uc.Punctuated(MARK, source=ORIGIN)
         try:
             source = rows_flow(punctuated_schema(SCHEMA), "ts", marks, 1 if one else 3, diff=diff)
