@@ -268,12 +268,19 @@ def checked(chain: Chain, script: Sequence[Any]) -> str | None:
         if any(of_stage[name] for name in ("dropped", "finished", "bad", "unassigned")):
             return f"stage {i} lost rows: {of_stage}"
     left = [net(result) for result in results]
-    for i, stage in enumerate(chain.stages[1:], 1):
-        if (found := disagreement(stage, left[i - 1], left[i])) is not None:
-            return f"stage {i + 1}: {found}"
+    if (found := later_stages(chain, left)) is not None:
+        return found
     if counts[0]["dropped"] == 0:
         found = disagreement(chain.stages[0], source(script, chain.changelog), left[0])
         return None if found is None else f"stage 1: {found}"
+    return None
+
+
+def later_stages(chain: Chain, left: Sequence[Net]) -> str | None:
+    """What a stage after the first gave otherwise than over all that is left of the one before it, or None."""
+    for i, stage in enumerate(chain.stages[1:], 1):
+        if (found := disagreement(stage, left[i - 1], left[i])) is not None:
+            return f"stage {i + 1}: {found}"
     return None
 
 
