@@ -271,7 +271,7 @@ def _moments(rows: list[dict[str, Any]], clock: list[datetime]) -> list[datetime
         moment = clock[step]
         if row["diff"] > 0:
             at = row["pane"]["processing_time"]
-            moment = at if at is not None and at.year > 1 else moment
+            moment = moment if at is None else at
             following = (step, moment)
         elif following is not None and following[0] == step:
             moment = following[1]

@@ -118,10 +118,16 @@ KNOWN = pa.schema(
 )
 PLAYED: dict[str, Any] = {"watermark": "1 day", "processing_time": "proc", "replay": True}
 FIXED = uc.Fixed("1 minute")
+EACH = uc.Repeatedly(uc.AfterCount(1))
 
 
 def rows_flow(time: Any = "ts", **settings: Any) -> Any:
     return bounded_flow([KNOWN.empty_table()], time, **settings)
+
+
+def each(mode: str | None = None) -> Any:
+    """Windows of which each can be shown more than once."""
+    return rows_flow(**PLAYED).window(FIXED, EACH, mode)
 
 
 def grouped(windowed: Any = None, **combiners: Any) -> Any:
@@ -165,6 +171,19 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
         (lambda: grouped(rows_flow(**PLAYED).window(uc.Global())), "can never fire on Global"),
         (lambda: grouped(rows_flow(**PLAYED).window(FIXED, late="emit"), late=uc.Count()), "'late' is the column"),
         (lambda: grouped(grouped(rows_flow().window(FIXED, late="emit")).window(FIXED)), "use it in the last stage"),
+        (
+            lambda: grouped(grouped(each("accumulating")).window(FIXED)),
+            "use mode='retracting'",
+        ),
+        (
+            lambda: grouped(grouped(each("discarding"), n=uc.Max("score")).window(FIXED)),
+            "n= has no differences to show in mode='discarding', of which the next grouping would count",
+        ),
+        (
+            lambda: grouped(grouped(each()).window(FIXED, diff=None)),
+            "diff=None of stage 2",
+        ),
+        (lambda: grouped(grouped().window(FIXED, max_future="1 day")), "max_future= of stage 2 guards nothing"),
         (lambda: grouped(grouped().window(FIXED), s=uc.Sum("score")), "'score', .* known are 'window', 'n'"),
         (lambda: rows_flow().select("usr"), "did you mean 'user'"),
         (lambda: rows_flow().select("user", "user"), "twice"),
@@ -185,6 +204,18 @@ def test_what_is_wrong_is_told_when_it_is_built(made: Any, says: str) -> None:
     with pytest.raises(uc.UncombineError, match=says) as told:
         made()
     assert "\n" not in str(told.value)
+
+
+def test_a_mode_left_open_is_settled_when_another_grouping_follows() -> None:
+    first = grouped(rows_flow(**PLAYED).window(FIXED, EACH, allowed_lateness="1 hour"))
+    both = grouped(first.window(FIXED, EACH))
+    third = grouped(both.window(FIXED))
+    assert [stage.grouping.mode for stage in first.stages] == ["accumulating"]
+    assert [stage.grouping.mode for stage in third.stages] == ["retracting"] * 3
+    assert [stage.grouping.diff for stage in third.stages] == [None, "diff", "diff"]
+    assert {str(stage.grouping.allowed_lateness) for stage in third.stages} == {"1 hour"}
+    once = grouped(grouped().window(FIXED))
+    assert [stage.grouping.mode for stage in once.stages] == ["accumulating"] * 2
 
 
 def test_a_list_of_answers_is_a_predicate() -> None:
