@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import pyspark
 
 KILLED_APP = Path(__file__).with_name("killed_app.py")
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -49,16 +52,59 @@ def running(out: Path, *arguments: object) -> Iterator[App]:
     """The application with these arguments; nothing of it is left at the end."""
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(KILLED_APP.parent), os.environ.get("PYTHONPATH", "")]),
-        "SPARK_WORKER_DIR": str(out / "workers"),
+        "SPARK_HOME": str(spark_home(out / "spark")),
     }
     command = [sys.executable, str(KILLED_APP), *map(str, arguments)]
-    with open(out / "said", "ab") as said:
-        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said, cwd=out, start_new_session=True)
-    try:
+    with in_session(command, environment, out / "said") as process:
         yield App(process, out)
+
+
+@contextmanager
+def in_session(command: Sequence[str], environment: Mapping[str, str], said: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a session of its own, what it says in a file; nothing of the session is left at the end."""
+    with open(said, "ab") as file:
+        process = subprocess.Popen(
+            command, env=environment, stdout=file, stderr=file, cwd=said.parent, start_new_session=True
+        )
+    try:
+        yield process
     finally:
         kill_all(process.pid)
         process.wait()
+
+
+@contextmanager
+def two_hosts(folder: Path) -> Iterator[str]:
+    """The address of a cluster with a worker on each of two hosts, as far as Spark can tell: both are this machine."""
+    home = spark_home(folder / "spark")
+    environment = os.environ | {
+        "SPARK_HOME": str(home),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_MASTER_HOST": "127.0.0.1",
+    }
+    launch = [str(home / "bin" / "spark-class"), "org.apache.spark.deploy.master.Master"]
+    said = folder / "master"
+    with ExitStack() as stack:
+        master = stack.enter_context(in_session([*launch, "--port", "0", "--webui-port", "0"], environment, said))
+        while (found := re.search(r"Starting Spark master at (\S+)", said.read_text())) is None:
+            with suppress(subprocess.TimeoutExpired):
+                master.wait(0.1)
+            assert master.poll() is None, said.read_text()
+        for host in ("127.0.0.1", "127.0.0.2"):
+            launch[1] = "org.apache.spark.deploy.worker.Worker"
+            options = ["--host", host, "--cores", "1", "--memory", "1200M", "--webui-port", "0"]
+            folders = ["--work-dir", str(folder / "work")]
+            stack.enter_context(in_session([*launch, *options, *folders, found[1]], environment, folder / host))
+        yield found[1]
+
+
+def spark_home(folder: Path) -> Path:
+    """The installed Spark by links: the executors of a cluster write below the folder from which Spark was started."""
+    folder.mkdir(exist_ok=True)
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        with suppress(FileExistsError):
+            (folder / entry.name).symlink_to(entry)
+    return folder
 
 
 def finished(out: Path, *arguments: object) -> None:

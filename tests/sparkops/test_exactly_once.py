@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from apps import committed, finished, running
+from apps import committed, finished, reached, running
 from killed_app import PIPELINES, batches, closed, left_over, recomputed
 from pyspark.sql import SparkSession
 from streams import started, written
@@ -38,6 +38,8 @@ def disturbed(folder: Path, files: Path, seed: int, kills: int, most: int, pipel
         first = committed(out)
         batch = first + r.randrange(max(1, (most - first) // left))
         moment = moments[(seed + left) % len(moments)]
+        while moment != ANY and batch < most - 1 and reached(out, batch, moment):
+            batch += 1  # else an application would be killed before it does anything
         longest = {"later": 2.0, ANY: 12.0}.get(moment, 0.3)
         done += killed(arguments, out, batch, moment, r.random() * longest)
         assert not result.exists()

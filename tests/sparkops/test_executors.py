@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from apps import App, kill, running
+from apps import App, kill, running, two_hosts
 from killed_app import batches, closed, left_over, recomputed
 from streams import written
 
 BATCHES = 16
-CLUSTER = ("--pipeline", "two_stages", "--set", "spark.master=local-cluster[2,1,1200]")
 TWICE = {
     "spark.speculation": "true",
+    "spark.speculation.efficiency.enabled": "false",
     "spark.speculation.interval": "10ms",
     "spark.speculation.minTaskRuntime": "10ms",
     "spark.speculation.multiplier": "1.01",
@@ -40,13 +42,15 @@ def killed_executors(app: App, seed: int, kills: int) -> int:
     return done
 
 
-def on_cluster(folder: Path, *settings: str, kills: int = 0, seed: int = 0) -> tuple[pa.Table, list[pa.Table]]:
+def on_cluster(folder: Path, settings: Mapping[str, str], kills: int = 0) -> tuple[pa.Table, list[pa.Table]]:
     """The rows of the sink of `two_stages` on a cluster, and the rows of its source."""
+    seed = 0
     tables = closed(batches(seed, BATCHES))
     files = written(tables, folder / "files")
     out, result = folder / "out", folder / "result.parquet"
     out.mkdir()
-    with running(out, files, out, result, *CLUSTER, *settings) as app:
+    given = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+    with running(out, files, out, result, "--pipeline", "two_stages", *given) as app:
         assert killed_executors(app, seed, kills) == kills, app.said()
         app.process.wait()
         assert app.process.returncode == 0, app.said()
@@ -54,14 +58,17 @@ def on_cluster(folder: Path, *settings: str, kills: int = 0, seed: int = 0) -> t
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(2))
-def test_four_executors_killed(tmp_path: Path, seed: int) -> None:
-    panes, tables = on_cluster(tmp_path, kills=4, seed=seed)
+def test_four_executors_killed(tmp_path: Path) -> None:
+    panes, tables = on_cluster(tmp_path, {"spark.master": "local-cluster[2,1,1200]"}, kills=4)
     assert left_over(panes) == recomputed(tables)
 
 
 @pytest.mark.soak
 def test_tasks_that_run_twice(tmp_path: Path) -> None:
-    settings = [part for name, value in TWICE.items() for part in ("--set", f"{name}={value}")]
-    panes, tables = on_cluster(tmp_path, *settings)
+    """A second attempt runs on another host only, and only while the first goes on."""
+    with two_hosts(tmp_path) as master:
+        panes, tables = on_cluster(tmp_path, {"spark.master": master, **TWICE})
     assert left_over(panes) == recomputed(tables)
+    logs = [log.read_text() for log in (tmp_path / "work").glob("*/*/stderr")]
+    assert len(logs) == 2
+    assert sum(len(re.findall(r"Running task \d+\.1 in stage", log)) for log in logs) > 5

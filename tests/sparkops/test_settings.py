@@ -115,9 +115,8 @@ def test_state_in_no_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("setting", ["spark.python.worker.reuse=false", "spark.python.use.daemon=false"])
-def test_settings_of_workers(tmp_path: Path, setting: str) -> None:
+def test_workers_that_are_not_used_again(tmp_path: Path) -> None:
     tables = closed(batches(8, 3))
     files, result = written(tables, tmp_path / "files"), tmp_path / "result.parquet"
-    finished(tmp_path, files, tmp_path, result, "--pipeline", "two_stages", "--set", setting)
+    finished(tmp_path, files, tmp_path, result, "--pipeline", "two_stages", "--set", "spark.python.worker.reuse=false")
     assert left_over(pq.read_table(result)) == recomputed(tables)
