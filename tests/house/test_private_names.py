@@ -17,9 +17,10 @@ PUBLIC = {
     "pyspark.sql",
     "pyspark.sql.functions",
     "pyspark.sql.streaming",
+    "pyspark.sql.streaming.listener",
     "pyspark.sql.types",
 }
-"""The modules of PySpark whose names its API reference lists."""
+"""The modules of PySpark whose names its API reference lists, or that hand their values to users, as listeners do."""
 
 MODULES = sorted(
     path.relative_to(ROOT).as_posix()
