@@ -5,7 +5,7 @@ Places that are known to exist are taken with mode="clip", which is faster, as n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +23,14 @@ class Groups:
     (array([1, 0, 2]), array([1, 2]))
     """
 
-    __slots__ = ("_codes", "_order", "_sizes", "count")
+    __slots__ = ("_codes", "_order", "_sizes", "_weighed", "count")
 
     def __init__(self, codes: np.ndarray, count: int) -> None:
         self._codes: np.ndarray | None = codes
         self.count = count
         self._order: np.ndarray | None = None
         self._sizes: np.ndarray | None = None
+        self._weighed: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of_runs(cls, order: np.ndarray, sizes: np.ndarray, stable: bool = True) -> Groups:
@@ -43,6 +44,7 @@ class Groups:
         """
         groups = cls.__new__(cls)
         groups._codes, groups._order, groups._sizes, groups.count = None, order, sizes, len(sizes)
+        groups._weighed = None
         if not stable:
             groups._codes, groups._order = groups.codes, None
         return groups
@@ -91,6 +93,14 @@ class Groups:
         if self._sizes is None:
             self._sizes = np.bincount(self.codes, minlength=self.count)
         return self._sizes
+
+    def weighed(self, weights: np.ndarray, total: Callable[[Groups, np.ndarray], np.ndarray]) -> np.ndarray:
+        """The `total` of each group's weights, computed once for all who ask about the same array of weights."""
+        if self._weighed is None or self._weighed[0] is not weights:
+            sums = total(self, weights)
+            sums.flags.writeable = False
+            self._weighed = weights, sums
+        return self._weighed[1]
 
     @property
     def starts(self) -> np.ndarray:

@@ -39,7 +39,7 @@ def sum_weights(groups: Groups, weights: np.ndarray | None) -> np.ndarray:
     """How many rows, with their weights, each group has, as int64."""
     if weights is None:
         return groups.sizes
-    return sum_counts(groups, weights)
+    return groups.weighed(weights, sum_counts)
 
 
 def sum_counts(groups: Groups, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:

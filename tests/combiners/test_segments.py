@@ -75,3 +75,11 @@ def test_counts_of_weights() -> None:
     assert sum_weights(groups, None).tolist() == [2, 0, 1]
     assert sum_weights(groups, np.array([5, -5, -1])).tolist() == [0, 0, -1]
     assert sum_int64(groups, np.array([2**62, 1, 2**60 + 1])).tolist() == [2**62 + 1, 0, 2**60 + 1]
+
+
+def test_groups_keep_the_sums_of_one_array_of_weights() -> None:
+    groups = Groups(np.array([1, 0, 1]), 2)
+    first, second = np.array([1, 2, -3]), np.array([5, 5, 5])
+    for weights, sums in ((first, [2, -2]), (second, [5, 10]), (first, [2, -2])):
+        assert sum_weights(groups, weights).tolist() == sums
+        assert sum_weights(groups, weights) is sum_weights(groups, weights)
