@@ -22,6 +22,7 @@ from ..combiners.groups import Groups, group_rows
 from ..combiners.segments import sum_int64
 from ..triggers.program import Moment
 from ..windows import Merged
+from ..windows.times import NEVER
 from .bundle import key_hashes
 from .cells import NUMBERS, Cells, Pairs
 from .incorporate import (
@@ -34,7 +35,7 @@ from .incorporate import (
     place,
 )
 from .live import EXTENT, Live, Shape, regroup
-from .store import NEVER, Part, Store
+from .store import Part, Store
 
 if TYPE_CHECKING:
     from .operator import Operator

@@ -20,9 +20,10 @@ from ..combiners.segments import extreme, sum_int64, sum_weights
 from ..combiners.sorting import argsort_in_groups
 from ..triggers.program import Fact
 from ..windows import Assigned, Inherit, Sliding, Window, time_column, union_runs
+from ..windows.times import MAX_TIME, MIN_TIME
 from .cells import Cells
 from .grouping import Grouping
-from .live import EXTENT, MAX_TIME, MIN_TIME
+from .live import EXTENT
 from .slices import windows_from_slices
 
 

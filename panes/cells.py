@@ -13,7 +13,7 @@ from ..combiners import Plan
 from ..combiners.algebra import Accumulators
 from ..combiners.groups import Groups
 from ..combiners.segments import extreme, sum_counts, sum_int64
-from .live import MAX_TIME, MIN_TIME
+from ..windows.times import MAX_TIME, MIN_TIME
 
 Pairs: TypeAlias = tuple[np.ndarray, np.ndarray]
 

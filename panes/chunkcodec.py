@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.columns import flat
-from .store import NEVER, Chunk, Index
+from ..windows.times import NEVER
+from .store import Chunk, Index
 
 CODEC = "zstd"
 _WAKE = "wake."

@@ -15,9 +15,9 @@ from ..combiners.groups import Groups, stable_order
 from ..combiners.ordering import order_keys
 from ..combiners.plain_types import plain_type
 from ..windows import result_times, timestamps
-from ..windows.times import UTC_MICROS
+from ..windows.times import MAX_TIME, MIN_TIME, UTC_MICROS
 from .grouping import Grouping
-from .live import EXTENT, MAX_TIME, MIN_TIME, Live, extent, list_sizes, listed, owners
+from .live import EXTENT, Live, extent, list_sizes, listed, owners
 
 TIMINGS = ("EARLY", "ON_TIME", "LATE")
 

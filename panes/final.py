@@ -14,10 +14,10 @@ import pyarrow as pa
 from ..combiners.columns import flat
 from ..combiners.keycodes import normal_keys
 from ..windows import Global, result_times, timestamps
+from ..windows.times import MAX_TIME, MIN_TIME
 from .cells import Cells
 from .emit import PANE
 from .grouping import Grouping
-from .live import MAX_TIME, MIN_TIME
 from .operator import Operator
 from .parcels import Lift, Parcel, cells_back, cells_of_rows, cells_table, together, whole_windows
 

@@ -18,6 +18,7 @@ MODES = ("discarding", "discarding_by_default", "accumulating_by_default", "accu
 """From clear always to accumulate always, and accumulate always with retractions."""
 
 RESERVED = ("window", "event_time", "diff", "pane", "step")
+"""The columns that every pane has, so that no key or result may take their names."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ import numpy as np
 from ..triggers.program import Deadlines, where
 from ..windows import holds
 from ..windows.grid import later
-from .live import MAX_TIME, MIN_TIME, Live, extent, owners
+from ..windows.times import MAX_TIME, MIN_TIME
+from .live import Live, extent, owners
 
 if TYPE_CHECKING:
     from .grouping import Grouping

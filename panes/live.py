@@ -10,9 +10,7 @@ import pyarrow as pa
 
 from ..combiners.algebra import Accumulators
 from ..combiners.groups import Groups
-
-MIN_TIME = -(2**63) + 1
-MAX_TIME = 2**63 - 1
+from ..windows.times import MAX_TIME, MIN_TIME
 
 BASE: dict[str, tuple[type, object]] = {
     "start": (np.int64, 0),

@@ -15,8 +15,8 @@ from ..combiners.plain_types import plain_schema
 from ..errors import InvalidArgument, UnknownColumn, require_options
 from ..triggers import percentiles
 from ..windows import Span, Window, span, timestamp
+from ..windows.times import MAX_TIME, MIN_TIME
 from .grouping import Grouping
-from .live import MAX_TIME, MIN_TIME
 from .operator import Operator
 from .running import next_timer
 from .script import Clock, Elements, Entry, Watermark, check_script, instant, reports, tables_of

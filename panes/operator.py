@@ -20,6 +20,7 @@ from ..errors import TypeMismatch
 from ..triggers import compile_trigger, percentiles, truth
 from ..triggers.leaf_nodes import PercentileNode
 from ..triggers.program import Deadlines, Moment, State, sooner, where
+from ..windows.times import MAX_TIME, MIN_TIME
 from .atoms import Atoms, atom_schema
 from .bundle import Rows, cells_of, good_rows, key_hashes, rounds
 from .cells import NUMBERS, Cells
@@ -28,7 +29,7 @@ from .grouping import Grouping
 from .holds import furthest as furthest_output
 from .holds import window_holds
 from .incorporate import Incorporated, horizon, incorporate
-from .live import BASE, EXTENT, MAX_TIME, MIN_TIME, Live, Shape
+from .live import BASE, EXTENT, Live, Shape
 from .state import Counts, OperatorState, Stepped
 from .store import Part, Store, lookup, upper_half
 

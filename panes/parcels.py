@@ -18,10 +18,10 @@ from ..combiners.groups import keyed_groups, stable_order
 from ..combiners.keycodes import normal_keys
 from ..triggers import UserTrigger, walk
 from ..windows import Assigned, Sliding
+from ..windows.times import MAX_TIME, MIN_TIME
 from .bundle import cells_of, good_rows, key_hashes, merge_in_order
 from .cells import Cells
 from .grouping import Grouping
-from .live import MAX_TIME, MIN_TIME
 from .operator import Operator
 from .slices import windows_from_slices
 

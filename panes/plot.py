@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..errors import InvalidArgument, require_column
+from .grouping import RESERVED
 from .local import dropped_rows
 from .script import Clock, Elements, Entry, Watermark, check_script, reports, tables_of
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_RESERVED = ("window", "event_time", "diff", "pane", "step")
 _TIMING = {"EARLY": "#7fb3e6", "ON_TIME": "#6abf7b", "LATE": "#f0b45a"}
 _RED = "#c8262b"
 
@@ -77,7 +77,7 @@ def panes(
     from matplotlib.dates import DateFormatter
 
     entries = check_script(script)
-    names = [name for name in result.column_names if name not in _RESERVED]
+    names = [name for name in result.column_names if name not in RESERVED]
     rows = result.to_pylist()
     for name, wanted in (where or {}).items():
         require_column(name, result.column_names, "where=")

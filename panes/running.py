@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from ..windows.times import MAX_TIME, MIN_TIME
 from .cells import Cells
-from .live import MAX_TIME, MIN_TIME
 from .operator import Operator
 from .parcels import (
     AT,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from .live import MIN_TIME
-from .store import NEVER, Store
+from ..windows.times import MIN_TIME, NEVER
+from .store import Store
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.groups import stable_order
-
-NEVER = 2**63 - 1
+from ..windows.times import NEVER
 
 _FANOUT = 4
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..combiners.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..windows import Span, span, time_column
-from .live import MIN_TIME
+from ..windows.times import MIN_TIME
 from .parcels import MARKS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from .live import MAX_TIME, MIN_TIME
+from ..windows.times import MAX_TIME, MIN_TIME
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from ..errors import StateMismatch
 from ..panes import Grouping, Operator, OperatorState, Watermarks
 from ..panes.chunkcache import ChunkCache
 from ..panes.chunklog import Loaded, load, save
-from ..panes.live import MAX_TIME
 from ..panes.manifest import bytes_of, extra_of
 from ..panes.memory import keep_memory
 from ..panes.parcels import Parcel
 from ..panes.running import Played, Running
 from ..panes.store import cuts
+from ..windows.times import MAX_TIME
 from .fingerprint import Fingerprint, differences
 from .tasks import LiftLive, Passing, Stopwatch, shown
 from .wire import WIRE_DDL

@@ -14,11 +14,11 @@ from ..combiners.decoded_sizes import cut, fixed_bytes
 from ..panes import Grouping, Operator
 from ..panes.final import Final
 from ..panes.grouping import RESERVED
-from ..panes.live import MAX_TIME, MIN_TIME
 from ..panes.parcels import AT, MARKS, Lift, Parcel
 from ..panes.running import Played, Running
 from ..panes.strategies import IngressTime, Punctuated, Strategy
 from ..windows import time_column, timestamps
+from ..windows.times import MAX_TIME, MIN_TIME
 from .transforms import Transform, applied
 from .wire import payloads, wire_batch
 

@@ -9,10 +9,10 @@ from .check import may_finish as may_finish
 from .check import percentiles as percentiles
 from .check import uses_processing_time as uses_processing_time
 from .compiling import compile_trigger as compile_trigger
-from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, RepeatUntil, SequenceOf
+from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, SequenceOf
 from .inputs import check_inputs as check_inputs
 from .inputs import truth as truth
-from .language import Trigger
+from .language import RepeatUntil, Trigger
 from .language import walk as walk
 from .leaves import (
     AfterBytes,

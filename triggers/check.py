@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..errors import InvalidArgument
 from ..windows import Global, Span, Window
-from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, RepeatUntil, SequenceOf
-from .language import Trigger, walk
+from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, SequenceOf
+from .language import RepeatUntil, Trigger, walk
 from .leaves import AfterDelay, AfterWatermark, Always, AtPeriod, Never, WatermarkPercentile
 from .user import UserTrigger
 

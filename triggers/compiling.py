@@ -17,9 +17,9 @@ from .composite_nodes import (
     RepeatUntilNode,
     SequenceOfNode,
 )
-from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, RepeatUntil, SequenceOf
+from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, SequenceOf
 from .inputs import bytes_of, truth
-from .language import Predicate, Trigger
+from .language import Predicate, RepeatUntil, Trigger
 from .leaf_nodes import (
     AlwaysNode,
     NeverNode,

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..windows.times import NEVER
 from .leaf_nodes import fire_repeated, settle_repeated
-from .program import NEVER, Deadlines, Mask, Moment, Node, State, any_into, least_into, mark, sooner, where
+from .program import Deadlines, Mask, Moment, Node, State, any_into, least_into, mark, sooner, where
 
 _INT = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)

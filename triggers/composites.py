@@ -1,43 +1,82 @@
-"""Triggers made of triggers, nested to any depth."""
+"""Triggers made of triggers, nested to any depth; `RepeatUntil` stands in `language`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .language import Trigger, _Group, at_least_one, trigger
+from .language import Group, Trigger, at_least_one, trigger
 
 
-class FirstOf(_Group):
-    """When any of its triggers fires; finished when one that fired is finished.
+class FirstOf(Group):
+    """Fires when any of its triggers fires; finished when one that fired is finished.
 
+    Parameters
+    ----------
+    *children
+        The triggers, at least one.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.FirstOf(uc.AfterCount(100), uc.AfterDelay("1 minute"))
     FirstOf(AfterCount(100), AfterDelay('1 minute'))
     """
 
+    def words(self) -> str:
+        return "when any of these fires:"
 
-class AllOf(_Group):
-    """When all of its triggers have been ready at some time since the last firing; finished when all are.
 
+class AllOf(Group):
+    """Fires when each of its triggers has been ready since the last firing; finished when all are finished.
+
+    Parameters
+    ----------
+    *children
+        The triggers, at least one.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.AllOf(uc.AfterCount(10), uc.AtPeriod("1 minute"))
     AllOf(AfterCount(10), AtPeriod('1 minute'))
     """
 
+    def words(self) -> str:
+        return "when all of these are ready:"
 
-class SequenceOf(_Group):
-    """One after the other: only the active trigger sees events, and the next takes over when it finishes.
 
+class SequenceOf(Group):
+    """Fires with its active trigger; the next trigger becomes active when that one finishes.
+
+    Only the active trigger sees events.
+
+    Parameters
+    ----------
+    *children
+        The triggers in their order, at least one.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.SequenceOf(uc.AfterCount(1), uc.AfterWatermark())
     SequenceOf(AfterCount(1), AfterWatermark())
     """
 
+    def words(self) -> str:
+        return "one after the other:"
+
 
 @dataclass(frozen=True, repr=False)
 class Repeatedly(Trigger):
-    """Again and again: its trigger starts anew each time it finishes.
+    """Fires with its child, which starts anew each time it finishes.
 
+    Parameters
+    ----------
+    child
+        The trigger that is repeated.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.Repeatedly(uc.AfterCount(2))
     Repeatedly(AfterCount(2))
@@ -52,32 +91,23 @@ class Repeatedly(Trigger):
     def children(self) -> tuple[Trigger, ...]:
         return (self.child,)
 
-
-@dataclass(frozen=True, repr=False)
-class RepeatUntil(Trigger):
-    """Again and again until another trigger fires, which is the last firing.
-
-    >>> import uncombine as uc
-    >>> uc.RepeatUntil(uc.AfterCount(2), uc.AfterWatermark())
-    RepeatUntil(AfterCount(2), AfterWatermark())
-    """
-
-    child: Trigger
-    until: Trigger
-
-    def __post_init__(self) -> None:
-        trigger(self.child, "RepeatUntil")
-        trigger(self.until, "RepeatUntil")
-
-    @property
-    def children(self) -> tuple[Trigger, ...]:
-        return (self.child, self.until)
+    def words(self) -> str:
+        return "again and again:"
 
 
 @dataclass(frozen=True, repr=False)
 class RepeatCount(Trigger):
-    """Again and again, n times in all.
+    """Fires with its child n times in all; the child starts anew each time it finishes.
 
+    Parameters
+    ----------
+    child
+        The trigger that is repeated.
+    n
+        The number of firings, at least 1.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.RepeatCount(uc.AfterCount(10), 3)
     RepeatCount(AfterCount(10), 3)
@@ -93,3 +123,6 @@ class RepeatCount(Trigger):
     @property
     def children(self) -> tuple[Trigger, ...]:
         return (self.child,)
+
+    def words(self) -> str:
+        return f"{self.n} times in all:" if self.n > 1 else "once in all:"

@@ -1,4 +1,8 @@
-"""The trigger language: small immutable values that say when panes are emitted, with no behaviour hidden in them."""
+"""The trigger language: small immutable values that say when panes are emitted.
+
+A trigger holds settings and words only. `compiling` turns it into the nodes that evaluate it.
+`tests/triggers/test_language.py` guards this module.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,16 @@ from ..combiners.expressions import Expr
 from ..errors import InvalidArgument
 
 Predicate: TypeAlias = "Expr | Callable[[Any], Any]"
-"""An expression, or a function of an Arrow table that gives a boolean a row."""
+"""An expression, or a function that takes an Arrow table and gives a boolean for each row."""
 
 DOMAINS = ("processing", "event")
+"""The names of the two clocks: processing time, and event time as the watermark measures it."""
 
 
 class Trigger:
-    """When the panes of a window are emitted.
+    """A rule for when the panes of a window are emitted.
 
-    Triggers are values: they compare, hash, and print as they are written. `t.or_finally(u)` repeats t until u fires.
+    Triggers are values: they compare, hash, and print as they are written.
 
     >>> import uncombine as uc
     >>> uc.AfterCount(3).or_finally(uc.AfterWatermark())
@@ -28,26 +33,63 @@ class Trigger:
 
     @property
     def children(self) -> tuple[Trigger, ...]:
-        """The triggers that this one is made of."""
+        """The triggers that this trigger is made of."""
         return ()
 
     def or_finally(self, until: Trigger) -> Trigger:
-        """This trigger, again and again, until the other fires."""
-        from .composites import RepeatUntil
+        """Repeat this trigger until another one fires, which is the last firing.
 
+        Parameters
+        ----------
+        until
+            The trigger that ends the repetition.
+
+        Returns
+        -------
+        RepeatUntil
+            The two triggers in one.
+
+        Examples
+        --------
+        >>> import uncombine as uc
+        >>> uc.AfterCount(3).or_finally(uc.AfterWatermark())
+        RepeatUntil(AfterCount(3), AfterWatermark())
+        """
         return RepeatUntil(self, until)
 
+    def words(self) -> str:
+        """One line that says when this trigger fires; `explain` adds the lines of its children.
+
+        >>> import uncombine as uc
+        >>> uc.AfterCount(3).words()
+        'when 3 rows have come'
+        """
+        return f"when {self!r} fires"
+
+    def labels(self) -> tuple[str, ...]:
+        """A line for `explain` to put above each child; empty for a child that needs none.
+
+        >>> import uncombine as uc
+        >>> uc.AfterCount(3).or_finally(uc.AfterWatermark()).labels()
+        ('', 'until this fires, which is the last time:')
+        """
+        return ("",) * len(self.children)
+
     def explain(self) -> str:
-        """The trigger in words, a line for each part.
+        """The trigger in words: a line for each part, indented by its depth.
 
         >>> import uncombine as uc
         >>> print(uc.Repeatedly(uc.AfterCount(3)).explain())
         again and again:
           when 3 rows have come
         """
-        from .explain import explain
-
-        return explain(self)
+        # The methods of the class: a user's trigger may have a setting of the same name.
+        kind = type(self)
+        lines = [kind.words(self)]
+        for label, child in zip(kind.labels(self), self.children, strict=True):
+            below = child.explain().splitlines()
+            lines += ["  " + line for line in ([label, *("  " + line for line in below)] if label else below)]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         parts: list[str] = []
@@ -62,7 +104,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, repr=False)
-class _Group(Trigger):
+class Group(Trigger):
     """A trigger made of any number of others."""
 
     parts: tuple[Trigger, ...]
@@ -82,13 +124,51 @@ class _Group(Trigger):
         return f"{type(self).__name__}({', '.join(map(repr, self.parts))})"
 
 
+@dataclass(frozen=True, repr=False)
+class RepeatUntil(Trigger):
+    """Fires with its child, again and again, until another trigger fires; that is the last firing.
+
+    It stands beside `Trigger`, whose `or_finally` makes it.
+
+    Parameters
+    ----------
+    child
+        The trigger that is repeated.
+    until
+        The trigger that ends the repetition.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> uc.RepeatUntil(uc.AfterCount(2), uc.AfterWatermark())
+    RepeatUntil(AfterCount(2), AfterWatermark())
+    """
+
+    child: Trigger
+    until: Trigger
+
+    def __post_init__(self) -> None:
+        trigger(self.child, "RepeatUntil")
+        trigger(self.until, "RepeatUntil")
+
+    @property
+    def children(self) -> tuple[Trigger, ...]:
+        return (self.child, self.until)
+
+    def words(self) -> str:
+        return "again and again:"
+
+    def labels(self) -> tuple[str, ...]:
+        return ("", "until this fires, which is the last time:")
+
+
 def shown(value: Any) -> str:
-    """The repr of a setting; a function by its name, as an address would be another in every run."""
+    """The repr of a setting; a function is shown by its name, because its address differs from run to run."""
     return value.__name__ if isinstance(value, FunctionType) else repr(value)
 
 
 def trigger(value: Any, who: str) -> Trigger:
-    """A trigger, or an error that says who wanted one."""
+    """The value if it is a trigger; otherwise an error that names `who` asked for one."""
     if not isinstance(value, Trigger):
         raise InvalidArgument(f"{who} is made of triggers such as AfterCount(1), not {value!r}")
     return value
@@ -102,14 +182,14 @@ def walk(root: Trigger) -> Iterator[Trigger]:
 
 
 def at_least_one(value: Any, who: str) -> int:
-    """A whole number from 1 on."""
+    """The value if it is a whole number of at least 1; otherwise an error that names `who` takes it."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidArgument(f"{who} takes a whole number from 1 on, not {value!r}")
     return value
 
 
 def domain_of(value: str, who: str) -> str:
-    """The name of a clock."""
+    """The value if it names a clock; otherwise an error that names `who` takes it."""
     if value not in DOMAINS:
         raise InvalidArgument(f"domain= of {who} is {value!r}, and it must be 'processing' or 'event'")
     return value

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..windows.times import NEVER
 from .program import (
-    NEVER,
     Deadlines,
     Fact,
     Leaf,

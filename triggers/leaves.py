@@ -1,4 +1,4 @@
-"""The leaf triggers: each waits for one thing, fires, and (all but Always and Never) is then finished."""
+"""The leaf triggers: each waits for one thing, fires, and is then finished, except `Always` and `Never`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,24 @@ from ..combiners.expressions import Expr
 from ..errors import InvalidArgument
 from ..windows.spans import Span, positive, span
 from ..windows.times import time_text, timestamp
-from .language import Predicate, Trigger, at_least_one, domain_of, trigger
+from .language import Predicate, Trigger, at_least_one, domain_of, shown, trigger
 
 
 @dataclass(frozen=True, repr=False)
 class AfterWatermark(Trigger):
-    """When the watermark passes the end of the window; `early` again and again before that, `late` after it.
+    """Fires once when the watermark passes the end of the window, and with `early` before and `late` after that.
 
-    Without `late` it is finished once the window has passed.
+    Without `late` it is finished when the watermark has passed the end.
 
+    Parameters
+    ----------
+    early
+        A trigger that is repeated until the watermark passes the end.
+    late
+        A trigger that is repeated from then on.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.AfterWatermark(early=uc.AtPeriod("1 minute"), late=uc.AfterCount(1))
     AfterWatermark(early=AtPeriod('1 minute'), late=AfterCount(1))
@@ -36,11 +45,25 @@ class AfterWatermark(Trigger):
     def children(self) -> tuple[Trigger, ...]:
         return tuple(child for child in (self.early, self.late) if child is not None)
 
+    def words(self) -> str:
+        return "once, when the watermark passes the end of the window"
+
+    def labels(self) -> tuple[str, ...]:
+        labelled = (("before that, again and again:", self.early), ("after that, again and again:", self.late))
+        return tuple(label for label, child in labelled if child is not None)
+
 
 @dataclass(frozen=True, repr=False)
 class WatermarkPercentile(Trigger):
-    """Once, when this percentage of the sources has passed the end of the window.
+    """Fires once, when this percentage of the sources has passed the end of the window.
 
+    Parameters
+    ----------
+    percent
+        The percentage, from 1 to 100.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.WatermarkPercentile(90)
     WatermarkPercentile(90)
@@ -56,11 +79,25 @@ class WatermarkPercentile(Trigger):
         if isinstance(self.percent, bool) or not isinstance(self.percent, int | float) or not 1 <= self.percent <= 100:
             raise InvalidArgument(f"WatermarkPercentile takes a percentage from 1 to 100, not {self.percent!r}")
 
+    def words(self) -> str:
+        return f"once, when {self.percent:.15g} % of the sources have passed the end of the window"
+
 
 @dataclass(frozen=True, repr=False)
 class AtPeriod(Trigger):
-    """At the next aligned instant (every `period` from `origin`) after the first row since the last time.
+    """Fires at the next aligned instant (every `period` from `origin`) after the first row since the last firing.
 
+    Parameters
+    ----------
+    period
+        The time from one aligned instant to the next, such as "1 minute".
+    origin
+        One of the aligned instants; 1970-01-01T00:00:00Z if not given.
+    domain
+        The clock: "processing", or "event" for the watermark.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.AtPeriod("60 seconds", domain="event")
     AtPeriod('1 minute', domain='event')
@@ -76,11 +113,30 @@ class AtPeriod(Trigger):
         if self.origin is not None:
             object.__setattr__(self, "origin", time_text(timestamp(self.origin)).replace("Z", "+00:00"))
 
+    def words(self) -> str:
+        start = f" counted from {self.origin}" if self.origin else ""
+        return f"at every {_instants(str(self.period))} of {self.domain} time{start} that follows a row"
+
+
+def _instants(period: str) -> str:
+    """The multiples of a period: `full minute` for one of a unit, `multiple of 90 seconds` for others."""
+    count, _, unit = period.partition(" ")
+    return f"full {unit}" if count == "1" and " " not in unit else f"multiple of {period}"
+
 
 @dataclass(frozen=True, repr=False)
 class AfterDelay(Trigger):
-    """So long after the first row since the last time.
+    """Fires a fixed time after the first row since the last firing.
 
+    Parameters
+    ----------
+    delay
+        The time to wait, such as "5 seconds"; it may be zero.
+    domain
+        The clock: "processing", or "event" for the watermark.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.AfterDelay("5 seconds")
     AfterDelay('5 seconds')
@@ -95,11 +151,21 @@ class AfterDelay(Trigger):
             raise InvalidArgument(f"the delay of AfterDelay is {self.delay!r}, and it cannot be negative")
         domain_of(self.domain, "AfterDelay")
 
+    def words(self) -> str:
+        return f"{self.delay!s} of {self.domain} time after the first row"
+
 
 @dataclass(frozen=True, repr=False)
 class AfterCount(Trigger):
-    """When at least n rows have come since the last time, whatever their `diff`.
+    """Fires when at least n rows have come since the last firing, whatever their `diff`.
 
+    Parameters
+    ----------
+    n
+        The number of rows, at least 1.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.AfterCount(100)
     AfterCount(100)
@@ -110,13 +176,25 @@ class AfterCount(Trigger):
     def __post_init__(self) -> None:
         at_least_one(self.n, "AfterCount")
 
+    def words(self) -> str:
+        return f"when {self.n} row{'s have' if self.n > 1 else ' has'} come"
+
 
 @dataclass(frozen=True, repr=False)
 class AfterBytes(Trigger):
-    """When rows of at least n bytes have come since the last time, counted in the named columns (or all).
+    """Fires when rows of at least n bytes have come since the last firing.
 
-    A number or a time counts the bytes of its type, text its UTF-8 bytes, null none.
+    A number or a time counts the bytes of its type, a text its UTF-8 bytes, a null none.
 
+    Parameters
+    ----------
+    n
+        The number of bytes, at least 1.
+    of
+        The names of the columns whose bytes count; all columns if not given.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.AfterBytes(1_000_000, of=["body"])
     AfterBytes(1000000, of=('body',))
@@ -133,6 +211,10 @@ class AfterBytes(Trigger):
                 raise InvalidArgument(f"of= of AfterBytes takes the names of columns such as ['body'], not {self.of!r}")
             object.__setattr__(self, "of", names)
 
+    def words(self) -> str:
+        columns = " of " + ", ".join(self.of) if self.of else ""
+        return f"when {self.n} byte{'s' if self.n > 1 else ''}{columns} {'have' if self.n > 1 else 'has'} come"
+
 
 def _predicate(value: Predicate, who: str) -> None:
     if not isinstance(value, Expr) and not callable(value):
@@ -141,8 +223,15 @@ def _predicate(value: Predicate, who: str) -> None:
 
 @dataclass(frozen=True, repr=False)
 class OnPunctuation(Trigger):
-    """When a row satisfies a predicate.
+    """Fires when a row satisfies a predicate.
 
+    Parameters
+    ----------
+    predicate
+        An expression over the columns of the rows, or a function of an Arrow table of rows.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.OnPunctuation(uc.col("kind") == "end")
     OnPunctuation(col('kind') == 'end')
@@ -153,11 +242,21 @@ class OnPunctuation(Trigger):
     def __post_init__(self) -> None:
         _predicate(self.predicate, "OnPunctuation")
 
+    def words(self) -> str:
+        return f"when a row satisfies {shown(self.predicate)}"
+
 
 @dataclass(frozen=True, repr=False)
 class OnResult(Trigger):
-    """When the aggregate of a window that got rows satisfies a predicate over the result columns.
+    """Fires when the aggregate of a window that got rows satisfies a predicate.
 
+    Parameters
+    ----------
+    predicate
+        An expression over the keys and results, or a function of an Arrow table of them.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> uc.OnResult(uc.col("total") > 100)
     OnResult(col('total') > 100)
@@ -168,22 +267,31 @@ class OnResult(Trigger):
     def __post_init__(self) -> None:
         _predicate(self.predicate, "OnResult")
 
+    def words(self) -> str:
+        return f"when the result satisfies {shown(self.predicate)}"
+
 
 @dataclass(frozen=True, repr=False)
 class Always(Trigger):
-    """After every bundle that brought the window rows; never finished.
+    """Fires after every bundle that brings rows to the window; never finished.
 
     >>> import uncombine as uc
     >>> uc.Always()
     Always()
     """
 
+    def words(self) -> str:
+        return "after every bundle with rows"
+
 
 @dataclass(frozen=True, repr=False)
 class Never(Trigger):
-    """Not at all: contents come out when the window expires.
+    """Fires at no time: the contents come out when the window expires.
 
     >>> import uncombine as uc
     >>> uc.Never()
     Never()
     """
+
+    def words(self) -> str:
+        return "never: what is left comes out when the window expires"

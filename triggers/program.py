@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ..windows.times import NEVER
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 State: TypeAlias = dict[str, np.ndarray]
 Mask: TypeAlias = np.ndarray
-
-NEVER = 2**63 - 1
-"""The deadline of a timer that is not set."""
 
 Deadlines: TypeAlias = np.ndarray | int
 """An instant for each window, or NEVER for all of them."""

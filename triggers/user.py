@@ -102,6 +102,9 @@ class UserTrigger(Trigger):
     def on_timer(self, tag: str, time: int, ctx: TriggerContext) -> None:
         """A timer's time has come; it is no longer set."""
 
+    def words(self) -> str:
+        return f"when {self!r} calls ctx.fire()"
+
     # A dataclass brings its own; these serve a class that is none.
     def __eq__(self, other: object) -> bool:
         return vars(self) == vars(other) if type(other) is type(self) else NotImplemented

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .program import NEVER, Deadlines, Mask, Moment, Node, State
+from ..windows.times import NEVER
+from .program import Deadlines, Mask, Moment, Node, State
 from .user import TriggerContext, UserTrigger
 
 _OBJECT = np.dtype(object)

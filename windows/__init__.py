@@ -18,6 +18,7 @@ from .spans import Length as Length
 from .spans import Span, span
 from .times import MAX_TIME as MAX_TIME
 from .times import MIN_TIME as MIN_TIME
+from .times import NEVER as NEVER
 from .times import time_column as time_column
 from .times import time_text as time_text
 from .times import times_of as times_of

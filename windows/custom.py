@@ -31,6 +31,8 @@ class Custom(Window):
         is a number for the key: windows of two keys cannot be joined. A merged window is the hull of its
         parts.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from uncombine.windows import Custom
     >>> def second(times):

@@ -15,6 +15,8 @@ MIN_TIME = -(2**63) + 1
 """The beginning of time: before every row, and where watermarks start."""
 MAX_TIME = 2**63 - 1
 """The end of time: after every row; only a final watermark reaches it."""
+NEVER = MAX_TIME
+"""The deadline of a timer that is not set."""
 
 FIRST = -62_135_596_800_000_000
 """The first instant of the year 1. What Python's datetime and SQL can show is what a row's time may be."""

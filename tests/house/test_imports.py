@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from itertools import chain
 from pathlib import Path
@@ -26,6 +27,15 @@ BELOW = {
     "sparkops": {"combiners", "windows", "triggers", "panes"},
 }
 SHARED = {"errors"}
+
+# Folders beside the package, for whoever works on it; the package gets along without them.
+BESIDE = {"benchmarks", "docs", "notebooks", "tests"}
+
+# Folders that keep away from more than their room does.
+AWAY = {"sparkops/readers/*": {"pyspark", ".panes"}}
+
+# Constants with one home, so that nobody writes their values out again.
+ONCE = {"MIN_TIME", "MAX_TIME", "NEVER", "RESERVED"}
 
 # The only places that may import these heavy or optional libraries.
 ONLY_IN = {
@@ -56,13 +66,26 @@ def imported(module: Path, source: str) -> set[str]:
     return names
 
 
+def assigned(source: str) -> Iterator[str]:
+    """Names, less their underscores in front, that a module gives values at its top."""
+    for node in ast.parse(source).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for target in targets:
+            yield from (part.id.lstrip("_") for part in ast.walk(target or ast.Pass()) if isinstance(part, ast.Name))
+
+
 def faults(module: Path, source: str) -> list[str]:
     """What is wrong with the imports of a module."""
     found = []
     room = module.parts[0] if len(module.parts) > 1 else None
     for name in sorted(imported(module, source)):
-        if name.startswith("."):
-            target = name[1:].split(".")[0]
+        top = "." * name.startswith(".") + name.lstrip(".").split(".")[0]
+        if top.lstrip(".") in BESIDE:
+            found.append(f"{module} imports {name}, which stands beside the package")
+        elif any(fnmatch(module.as_posix(), folder) and top in far for folder, far in AWAY.items()):
+            found.append(f"{module} imports {name}, which its folder keeps away from")
+        elif name.startswith("."):
+            target = top[1:]
             allowed = {room, *BELOW[room], *SHARED} if room else {target}
             if module.stem in SHARED and room is None:
                 allowed = SHARED
@@ -96,6 +119,11 @@ def test_imports_go_one_way(module: Path) -> None:
         ("combiners/sums.py", "from uncombine.combiners import base"),
         ("errors.py", "from .combiners import base"),
         ("demo.py", "from pyspark.sql import SparkSession"),
+        ("demo.py", "from .benchmarks import harness"),
+        ("panes/local.py", "from ..docs import generate"),
+        ("sparkops/flow.py", "import benchmarks.harness"),
+        ("sparkops/readers/csv.py", "from pyspark.sql import types"),
+        ("sparkops/readers/csv.py", "from ...panes.grouping import Grouping"),
     ],
 )
 def test_a_wrong_import_is_seen(module: str, source: str) -> None:
@@ -114,10 +142,16 @@ def test_a_wrong_import_is_seen(module: str, source: str) -> None:
             "import pyspark\nfrom ..panes import operator\nfrom ..windows.spans import span",
         ),
         ("__init__.py", "from .combiners import Sum"),
+        ("sparkops/readers/csv.py", "import pyarrow.csv\nfrom ...windows import timestamp"),
     ],
 )
 def test_a_right_import_is_let_pass(module: str, source: str) -> None:
     assert faults(Path(module), source) == []
+
+
+@pytest.mark.parametrize("name", sorted(ONCE))
+def test_a_constant_has_one_home(name: str) -> None:
+    assert len([module for module in MODULES if name in set(assigned((ROOT / module).read_text()))]) == 1
 
 
 def test_every_library_that_is_imported_is_declared() -> None:

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 import uncombine as uc
 from uncombine.panes import Counts, Grouping, Operator, Stepped, Watermarks
-from uncombine.panes.live import MAX_TIME, MIN_TIME
 from uncombine.panes.parcels import MARKS, Lift, Parcel
 from uncombine.panes.running import Running
 from uncombine.windows import span, timestamp
+from uncombine.windows.times import MAX_TIME, MIN_TIME
 
 
 @dataclass(frozen=True)

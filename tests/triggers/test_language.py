@@ -219,10 +219,21 @@ def test_user_triggers_are_values_too() -> None:
         assert len({kind(3), kind(), kind(4)}) == 2
         assert eval(repr(kind(4)), {"Mine": Mine, "Bare": Bare}) == kind(4)
         assert pickle.loads(pickle.dumps(kind(4))) == kind(4)
-        assert kind(4).explain() == f"when {kind(4)!r} says so"
+        assert kind(4).explain() == f"when {kind(4)!r} calls ctx.fire()"
     assert Bare() != Other()
     assert Bare() != Mine()
     assert uc.Repeatedly(Bare()) == uc.Repeatedly(Bare())
+
+
+def test_a_user_trigger_may_have_words_of_its_own() -> None:
+    class Doubling(uc.UserTrigger):
+        def words(self) -> str:
+            return "at 1, 2, 4, 8, ... rows"
+
+    assert uc.AfterWatermark(late=Doubling()).explain().splitlines()[1:] == [
+        "  after that, again and again:",
+        "    at 1, 2, 4, 8, ... rows",
+    ]
 
 
 def test_a_context_refuses_what_it_does_not_know() -> None:
