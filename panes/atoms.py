@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,22 +23,19 @@ from ..combiners.segments import sum_int64
 from ..triggers.program import Moment
 from ..windows import Merged
 from ..windows.times import NEVER
-from .bundle import key_hashes
 from .cells import NUMBERS, Cells, Pairs
+from .compiled import Compiled
+from .hashes import Part
 from .incorporate import (
     IDENTITY,
     Incorporated,
     carry_over,
     eager_ghosts,
     first_keys,
-    horizon,
     place,
 )
 from .live import EXTENT, Live, Shape, regroup
-from .store import Part, Store
-
-if TYPE_CHECKING:
-    from .operator import Operator
+from .store import Store
 
 
 def atom_schema(shape: Shape) -> pa.Schema:
@@ -52,7 +49,7 @@ def atom_schema(shape: Shape) -> pa.Schema:
 class Atoms:
     """The atoms that a step has in hand."""
 
-    op: Operator
+    op: Compiled
     store: Store
     held: Cells
     """All atoms of the keys that rows touch."""
@@ -61,7 +58,7 @@ class Atoms:
 
     @classmethod
     def take(
-        cls, op: Operator, store: Store, touched: np.ndarray, clocks: dict[str, int], part: Part | None = None
+        cls, op: Compiled, store: Store, touched: np.ndarray, clocks: dict[str, int], part: Part | None = None
     ) -> Atoms:
         """Out of the store, by the hashes of the keys that rows touch and by clocks; of a part of all hashes."""
         held, store = store.take(touched, {}, part)
@@ -74,7 +71,7 @@ class Atoms:
         if len(held) == 0:
             return self.store
         merged = self._merged(held)
-        expiry = horizon(self.op, merged.end)[merged.window_id]
+        expiry = self.op.expiry(merged.end)[merged.window_id]
         kept = expiry > watermark
         if not kept.all():
             held, expiry = held.take(kept), expiry[kept]
@@ -83,13 +80,13 @@ class Atoms:
         columns.update({f"acc.{i}": a for i, a in enumerate(held.acc)})
         never = np.full(len(held), NEVER)
         wake = {"event": expiry, "processing": never, "hold": never}
-        return self.store.put(key_hashes(held.keys, len(held)), pa.table(columns, schema=self.store.schema), wake)
+        return self.store.put(self.op.hashes(held.keys, held.start), pa.table(columns, schema=self.store.schema), wake)
 
     def incorporate(self, live: Live, cells: Cells, before: int, moment_of: Callable[[Live], Moment]) -> Incorporated:
         """Cells go into the atoms, and the windows of their keys are worked out anew; other windows stay."""
         cells, late = self._horizon(cells, before)
         finished = 0
-        if self.op.root.done(live.num).any():
+        if self.op.trigger.done(live.num).any():
             done = self._finished(live, cells, before, moment_of)
             finished = int(cells.count[done].sum())
             cells = cells.take(~done)
@@ -171,7 +168,7 @@ class Atoms:
         A row is judged by the window that it opens, since it may be alone in it when others are retracted. One of an
         atom that is there shares the fate of that.
         """
-        late = horizon(self.op, cells.end) <= before
+        late = self.op.expiry(cells.end) <= before
         if not late.any():
             return cells, None
         both = self.held.joined(replace(cells, facts={}))
@@ -187,7 +184,7 @@ class Atoms:
         """Where the window of a cell, with all windows that it joins, is one whose trigger has finished."""
         placed = place(self.op, live, cells)
         joined = carry_over(self.op, live, placed, first_keys(live, cells, placed), before, moment_of)
-        done: np.ndarray = self.op.root.done(joined.num)[placed.of_cells]
+        done: np.ndarray = self.op.trigger.done(joined.num)[placed.of_cells]
         return done
 
     def _with(self, cells: Cells) -> Cells:
@@ -219,7 +216,7 @@ class Atoms:
             left = np.full(len(emptied), none_left[name]) if name in none_left else live.num[name][emptied]
             given[name] = np.concatenate([getattr(fresh, name), left])
         out = op.shape.fresh(count, keys, given=given)
-        op.root.begin(out.num, np.ones(count, np.bool_), moment_of(out))
+        op.trigger.begin(out.num, np.ones(count, np.bool_), moment_of(out))
         zero = op.plan.zero(len(emptied))
         out.acc = tuple(pa.concat_arrays([new, nothing]) for new, nothing in zip(fresh.acc, zero, strict=True))
         old = np.concatenate([pairs[0], emptied])
@@ -234,9 +231,9 @@ class Atoms:
         np.logical_or.at(out.num["fresh"], into, sources["fresh"])
         alone = (np.bincount(old, minlength=len(live))[old] == 1) & (np.bincount(into, minlength=count)[into] == 1)
         plain = same & alone
-        for name in op.root.columns():
+        for name in op.trigger.columns():
             out.num[name][into[plain]] = sources[name][plain]
-        op.root.merge(sources, out.num, into, ~plain, moment_of(out))
+        op.trigger.merge(sources, out.num, into, ~plain, moment_of(out))
         if live.owed is not None:
             _, first = np.unique(old, return_index=True)
             out.owed = regroup(live.owed.take(pa.array(old[first])), into[first], count)

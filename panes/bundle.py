@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..combiners import Plan
 from ..combiners.aggregate import weights_of
 from ..combiners.algebra import Weights
 from ..combiners.columns import Column, flat
@@ -18,16 +17,16 @@ from ..combiners.keycodes import key_codes, normal_keys
 from ..combiners.ordering import order_keys
 from ..combiners.segments import extreme, sum_int64, sum_weights
 from ..combiners.sorting import argsort_in_groups
-from ..triggers.program import Fact
 from ..windows import Assigned, Inherit, Sliding, Window, time_column, union_runs
 from ..windows.times import MAX_TIME, MIN_TIME
 from .cells import Cells
+from .compiled import Compiled
 from .grouping import Grouping
 from .live import EXTENT
 from .slices import windows_from_slices
 
 
-@dataclass
+@dataclass(frozen=True)
 class Rows:
     """The good rows of a bundle."""
 
@@ -83,32 +82,23 @@ def rounds(rows: Rows) -> list[Rows]:
     return [rows.take(order[rank == r]) for r in range(int(rank.max()) + 1)]
 
 
-def cells_of(
-    grouping: Grouping,
-    plan: Plan,
-    facts: Sequence[Fact],
-    rows: Rows,
-    output_watermark: int,
-    merge: bool = True,
-    slices: bool = False,
-) -> Cells:
-    """The cells of some rows, windows merged among them unless told not to.
+def cells_of(compiled: Compiled, rows: Rows, output_watermark: int, slices: bool = False) -> Cells:
+    """The cells of some rows, windows merged among them where they cannot fall apart again.
 
     Sliding windows are combined by slice first, so that rows are not multiplied, and stay so with `slices`.
     """
-    window = grouping.window
+    window = compiled.grouping.window
     assigned = _assign(window, rows)
     row = assigned.row
     unassigned = len(rows) - len(np.unique(row)) if row is not None else 0
     keys = rows.keys if row is None else [k.take(pa.array(row)) for k in rows.keys]
-    merging = window.merging and merge
+    merging = window.merging and not compiled.grouping.splits
     grouped = merge_in_order(window, keys, assigned) if merging else by_key_and_window(keys, assigned)
-    cells = _combine(plan, facts, rows, row, grouped, output_watermark, grouping.extents)
-    cells.unassigned = unassigned
-    return windows_from_slices(window, plan, cells) if isinstance(window, Sliding) and not slices else cells
+    cells = _combine(compiled, rows, row, grouped, output_watermark, unassigned)
+    return windows_from_slices(window, compiled.plan, cells) if isinstance(window, Sliding) and not slices else cells
 
 
-@dataclass
+@dataclass(frozen=True)
 class Grouped:
     """Rows by (key, window)."""
 
@@ -160,17 +150,6 @@ def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned)
     return Grouped(groups, known.decode(present[code]), start, end)
 
 
-def key_hashes(keys: Sequence[pa.Array], count: int, start: np.ndarray | None = None) -> np.ndarray:
-    """A hash of the key (and of the window's start, where windows do not merge) to find windows by."""
-    hashes = hash_rows([Column(key) for key in keys]) if keys else np.zeros(count, np.uint64)
-    if start is not None:
-        mixed = start.astype(np.int64, copy=False).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-        mixed ^= hashes
-        return mixed
-    return hashes
-
-
 def _assign(window: Window, rows: Rows) -> Assigned:
     if isinstance(window, Inherit):
         return window.assign_column(flat(rows.table["window"]))
@@ -181,14 +160,15 @@ def _assign(window: Window, rows: Rows) -> Assigned:
 
 
 def _combine(
-    plan: Plan,
-    facts: Sequence[Fact],
+    compiled: Compiled,
     rows: Rows,
     row: np.ndarray | None,
     grouped: Grouped,
     output_watermark: int,
-    extents: Sequence[str],
+    unassigned: int,
 ) -> Cells:
+    """Rows combined by group; `row` is the row of each entry of the groups, where they are not the rows themselves."""
+    extents = compiled.grouping.extents
     table, times, weights, groups = rows.table, rows.times, rows.weights, grouped.groups
     if row is not None:
         table, times = table.take(pa.array(row)), times[row]
@@ -204,12 +184,13 @@ def _combine(
         grouped.keys,
         grouped.start,
         grouped.end,
-        plan.add(groups, table, weights),
+        compiled.plan.add(groups, table, weights),
         groups.sizes,
         sum_weights(groups, weights),
         earliest,
         latest,
-        {fact.name: sum_int64(groups, fact.of(table)) for fact in facts},
+        {fact.name: sum_int64(groups, fact.of(table)) for fact in compiled.facts},
         lambda: (np.arange(len(rows)) if row is None else row, groups.codes),
+        unassigned,
     )
     return cells.counted(output_watermark) if "latest" in extents else cells

@@ -24,7 +24,7 @@ def _no_rows() -> Pairs:
     return np.empty(0, np.int64), np.empty(0, np.int64)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Cells:
     """One entry for each (key, window)."""
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from ..combiners.columns import flat
 from ..windows.times import NEVER
-from .store import Chunk, Index
+from .hashes import Index
+from .store import Chunk
 
 CODEC = "zstd"
 _WAKE = "wake."

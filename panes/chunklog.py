@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from ..combiners.columns import flat
 from ..errors import StateMismatch
-from .bundle import key_hashes
 from .chunkcache import ChunkCache
 from .chunkcodec import pack, pack_places, unpack, unpack_places
+from .hashes import Index, key_hashes
 from .manifest import Entry, Manifest, Stored
 from .operator import Operator
 from .state import OperatorState
-from .store import Chunk, Index, Store
+from .store import Chunk, Store
 
 _FANOUT = 4
 

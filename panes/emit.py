@@ -9,32 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..combiners import Plan
 from ..combiners.columns import Column
 from ..combiners.groups import Groups, stable_order
 from ..combiners.ordering import order_keys
-from ..combiners.plain_types import plain_type
 from ..windows import result_times, timestamps
 from ..windows.times import MAX_TIME, MIN_TIME, UTC_MICROS
-from .grouping import Grouping
+from .compiled import Compiled
 from .live import EXTENT, Live, extent, list_sizes, listed, owners
-
-TIMINGS = ("EARLY", "ON_TIME", "LATE")
-
-PANE = pa.struct(
-    [
-        ("index", pa.int64()),
-        ("nonspeculative_index", pa.int64()),
-        ("timing", pa.string()),
-        ("is_first", pa.bool_()),
-        ("is_last", pa.bool_()),
-        ("watermark", pa.timestamp("us", "UTC")),
-        ("watermark_percentile", pa.float64()),
-        ("processing_time", pa.timestamp("us", "UTC")),
-        ("trigger", pa.string()),
-    ]
-)
-"""What a pane says about itself."""
+from .pane_columns import PANE, TIMINGS
 
 
 @dataclass(frozen=True)
@@ -53,39 +35,9 @@ class Firing:
 class Emitter:
     """Makes rows of output out of windows that fire."""
 
-    def __init__(self, grouping: Grouping, plan: Plan, schema: pa.Schema) -> None:
-        self.grouping, self.plan = grouping, plan
-        values = list(plan.outputs)
-        self.record = pa.struct(
-            [
-                pa.field("start", pa.int64()),
-                pa.field("end", pa.int64()),
-                *values,
-                pa.field("event_time", pa.int64()),
-                pa.field("pane", PANE),
-            ]
-        )
-        keys = [schema.field(name) for name in grouping.by]
-        self.key_fields = [field.with_type(plain_type(field.type)).with_nullable(True) for field in keys]
-        self.key_fields = [
-            f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in self.key_fields
-        ]
-        window = pa.struct([("start", pa.timestamp("us", "UTC")), ("end", pa.timestamp("us", "UTC"))])
-        self.schema = pa.schema(
-            [
-                *self.key_fields,
-                pa.field("window", window),
-                *values,
-                pa.field("event_time", pa.timestamp("us", "UTC")),
-                pa.field("diff", pa.int64()),
-                pa.field("pane", PANE),
-            ]
-        )
-
-    @property
-    def owed_type(self) -> pa.DataType | None:
-        """The type of a list of emitted records, where they must be remembered."""
-        return pa.list_(self.record) if self.grouping.keeps_last else None
+    def __init__(self, compiled: Compiled) -> None:
+        self.grouping, self.plan = compiled.grouping, compiled.plan
+        self.record, self.schema = compiled.record, compiled.output_schema
 
     def timing(self, live: Live, watermark: int) -> np.ndarray:
         """0 early, 1 on time, 2 late, for a pane of each window at this watermark."""

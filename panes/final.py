@@ -16,9 +16,9 @@ from ..combiners.keycodes import normal_keys
 from ..windows import Global, result_times, timestamps
 from ..windows.times import MAX_TIME, MIN_TIME
 from .cells import Cells
-from .emit import PANE
 from .grouping import Grouping
 from .operator import Operator
+from .pane_columns import PANE
 from .parcels import Lift, Parcel, cells_back, cells_of_rows, cells_table, together, whole_windows
 
 FINAL_PANE = {

@@ -10,18 +10,14 @@ With results at the end of their window the second bound says nothing, as a wind
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..triggers.program import Deadlines, where
 from ..windows import holds
 from ..windows.grid import later
 from ..windows.times import MAX_TIME, MIN_TIME
+from .grouping import Grouping
 from .live import Live, extent, owners
-
-if TYPE_CHECKING:
-    from .grouping import Grouping
 
 
 def behind_its_end(grouping: Grouping) -> bool:

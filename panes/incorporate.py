@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +12,11 @@ import pyarrow as pa
 from ..combiners.groups import Groups, group_rows
 from ..combiners.segments import sum_counts, sum_int64
 from ..triggers.program import Moment
-from ..windows.grid import later
 from .bundle import Rows
 from .cells import Cells, Pairs
-from .emit import sort_windows
+from .compiled import Compiled
+from .emit import Emitter, sort_windows
 from .live import BASE, EXTENT, Live, listed, owners, regroup
-
-if TYPE_CHECKING:
-    from .atoms import Atoms
-    from .operator import Operator
 
 IDENTITY = ("index", "nonspeculative", "born_late", "on_time_given")
 """What belongs to a window and not to its contents: a session that grows starts anew with these."""
@@ -94,21 +90,19 @@ class Placement:
 
 
 def incorporate(
-    op: Operator, live: Live, cells: Cells, before: int, moment_of: Callable[[Live], Moment], atoms: Atoms | None
+    op: Compiled, live: Live, cells: Cells, before: int, moment_of: Callable[[Live], Moment]
 ) -> Incorporated:
     """Merge cells into the windows in hand; neither is changed."""
-    if atoms is not None:
-        return atoms.incorporate(live, cells, before, moment_of)
     placed = place(op, live, cells)
     late = None
-    expired = horizon(op, placed.end) <= before
+    expired = op.expiry(placed.end) <= before
     expired[placed.of_live] = False  # held under a longer lateness, with which the state was written
     if expired.any():
         gone = expired[placed.of_cells]
         late, cells = cells.take(gone), cells.take(~gone)
         placed = placed.without(expired)
     out = carry_over(op, live, placed, first_keys(live, cells, placed), before, moment_of)
-    done = op.root.done(out.num)[placed.of_cells]
+    done = op.trigger.done(out.num)[placed.of_cells]
     finished = 0
     if done.any():
         finished = int(cells.count[done].sum())
@@ -136,12 +130,6 @@ def incorporate(
     )
 
 
-def horizon(op: Operator, end: np.ndarray) -> np.ndarray:
-    """When windows expire."""
-    lateness = int(op.grouping.allowed_lateness)
-    return later(end, lateness) if lateness else end
-
-
 def facts_by_window(groups: Groups, cells: Cells) -> dict[str, np.ndarray]:
     """The facts that triggers want to know, summed by window."""
     facts = {name: sum_int64(groups, values) for name, values in cells.facts.items()}
@@ -149,7 +137,7 @@ def facts_by_window(groups: Groups, cells: Cells) -> dict[str, np.ndarray]:
     return facts
 
 
-def place(op: Operator, live: Live, cells: Cells) -> Placement:
+def place(op: Compiled, live: Live, cells: Cells) -> Placement:
     """Which windows the windows in hand and the cells become, all together."""
     if len(live) == 0:
         return Placement(np.empty(0, np.int64), np.arange(len(cells)), cells.start, cells.end)
@@ -176,7 +164,7 @@ def first_keys(live: Live, cells: Cells, placed: Placement) -> list[pa.Array]:
 
 
 def carry_over(
-    op: Operator,
+    op: Compiled,
     live: Live,
     placed: Placement,
     keys: list[pa.Array],
@@ -186,7 +174,7 @@ def carry_over(
     """The windows that come out, with everything of their sources but the contents: identity, trigger, debts."""
     count, into = len(placed), placed.of_live
     out = op.shape.fresh(count, keys, given={"start": placed.start, "end": placed.end})
-    op.root.begin(out.num, np.ones(count, np.bool_), moment_of(out))
+    op.trigger.begin(out.num, np.ones(count, np.bool_), moment_of(out))
     if len(live) == 0:
         out.num["born_late"] = before >= placed.end
         return out
@@ -203,13 +191,13 @@ def carry_over(
         if name not in BASE:
             out.num[name][into[plain]] = live.num[name][plain]
     if not plain.all():
-        op.root.merge(live.num, out.num, into, ~plain, moment_of(out))
+        op.trigger.merge(live.num, out.num, into, ~plain, moment_of(out))
     if live.owed is not None:
         out.owed = regroup(live.owed, into, count)
     return out
 
 
-def _add_contents(op: Operator, out: Live, live: Live, cells: Cells, placed: Placement) -> None:
+def _add_contents(op: Compiled, out: Live, live: Live, cells: Cells, placed: Placement) -> None:
     count = len(placed)
     if len(live) == 0 and len(cells) == count:
         out.num.update((name, getattr(cells, name)) for name in ("weight", *EXTENT) if name in out.num)
@@ -225,7 +213,7 @@ def _add_contents(op: Operator, out: Live, live: Live, cells: Cells, placed: Pla
     out.acc = op.plan.merge(groups, both)
 
 
-def eager_ghosts(op: Operator, out: Live) -> pa.Table | None:
+def eager_ghosts(op: Compiled, out: Live) -> pa.Table | None:
     """What windows that stopped to exist had emitted, taken back at once; forgets it in `out`."""
     grouping = op.grouping
     if not (grouping.retracting and grouping.eager_retractions) or out.owed is None:
@@ -235,7 +223,7 @@ def eager_ghosts(op: Operator, out: Live) -> pa.Table | None:
     starts = np.asarray(items.field("start")) if len(items) else np.empty(0, np.int64)
     ends = np.asarray(items.field("end")) if len(items) else np.empty(0, np.int64)
     gone = (starts != out.num["start"][owner]) | (ends != out.num["end"][owner])
-    gone &= ~op.root.done(out.num)[owner]  # nothing would come in the place of what a finished window showed
+    gone &= ~op.trigger.done(out.num)[owner]  # nothing would come in the place of what a finished window showed
     if not gone.any():
         return None
     places = np.flatnonzero(gone)
@@ -243,7 +231,7 @@ def eager_ghosts(op: Operator, out: Live) -> pa.Table | None:
     rank = np.empty(len(out), np.int64)
     rank[windows[sort_windows(out.keys, out.num, windows)]] = np.arange(len(windows))
     places = places[np.lexsort((ends[places], starts[places], rank[owner[places]]))]
-    ghosts = op.emitter.retractions(out, owner[places], items.take(pa.array(places)))
+    ghosts = Emitter(op).retractions(out, owner[places], items.take(pa.array(places)))
     left = items.filter(pa.array(~gone))
     out.owed = listed(left, np.bincount(owner[~gone], minlength=len(out)), out.owed.type)
     return ghosts

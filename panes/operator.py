@@ -9,7 +9,7 @@ concerns more bytes of windows than it can have in hand does all this for one pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,21 +17,23 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import TypeMismatch
-from ..triggers import compile_trigger, percentiles, truth
+from ..triggers import truth
 from ..triggers.leaf_nodes import PercentileNode
 from ..triggers.program import Deadlines, Moment, State, sooner, where
 from ..windows.times import MAX_TIME, MIN_TIME
 from .atoms import Atoms, atom_schema
-from .bundle import Rows, cells_of, good_rows, key_hashes, rounds
+from .bundle import Rows, cells_of, good_rows, rounds
 from .cells import NUMBERS, Cells
+from .compiled import Compiled
 from .emit import Emitter, Firing, cleared
 from .grouping import Grouping
+from .hashes import Part, key_hashes, lookup, upper_half
 from .holds import furthest as furthest_output
 from .holds import window_holds
-from .incorporate import Incorporated, horizon, incorporate
-from .live import BASE, EXTENT, Live, Shape
+from .incorporate import Incorporated, incorporate
+from .live import Live
 from .state import Counts, OperatorState, Stepped
-from .store import Part, Store, lookup, upper_half
+from .store import Store
 
 IN_HAND = 512 << 20
 """About how many bytes of windows a step has in hand at once, of the 2 GiB to which the offsets of texts go."""
@@ -51,19 +53,10 @@ class Operator:
     """
 
     def __init__(self, grouping: Grouping, schema: pa.Schema) -> None:
-        self.grouping = grouping
-        self.schema = schema
-        self.plan = grouping.plan(schema)
-        self.root = compile_trigger(grouping.asked)
-        self.percents = percentiles(grouping.asked)
-        self.facts = tuple({fact.name: fact for fact in self.root.facts()}.values())
-        self.emitter = Emitter(grouping, self.plan, schema)
-        self.output_schema = self.emitter.schema
-        extents = {name: EXTENT[name] for name in grouping.extents}
-        numbers: dict[str, tuple[object, object]] = {**BASE, **extents, **self.root.columns()}
-        key_types = [f.type for f in self.emitter.key_fields]
-        self.shape = Shape(key_types, numbers, self.plan.fields, self.emitter.owed_type)
-        self.splits = grouping.splits
+        self.compiled = compiled = Compiled.of(grouping, schema)
+        self.grouping, self.schema, self.output_schema = grouping, schema, compiled.output_schema
+        self.plan, self.facts, self.percents = compiled.plan, compiled.facts, compiled.percents
+        self.shape, self.splits = compiled.shape, grouping.splits
 
     def initial(self) -> OperatorState:
         """The state before any row."""
@@ -86,7 +79,7 @@ class Operator:
             raise TypeMismatch(f"the bundle has columns {bundle.schema.names}, and {self.schema.names} were promised")
         if each_batch:
             self.grouping.check_trigger(each_batch)
-        return _Step(self, state, bundle, watermark, processing_time, percentiles or {}, each_batch).run()
+        return _Step(self.compiled, state, bundle, watermark, processing_time, percentiles or {}, each_batch).run()
 
 
 class _Step:
@@ -94,7 +87,7 @@ class _Step:
 
     def __init__(
         self,
-        operator: Operator,
+        compiled: Compiled,
         state: OperatorState,
         bundle: pa.Table | Cells,
         watermark: int,
@@ -102,14 +95,15 @@ class _Step:
         percentiles: Mapping[float, int],
         each_batch: bool,
     ) -> None:
-        self.op, self.grouping, self.root = operator, operator.grouping, operator.root
+        self.op, self.grouping, self.root = compiled, compiled.grouping, compiled.trigger
+        self.emitter = Emitter(compiled)
         self.state = state
         self.each_batch = each_batch
         self.before = MIN_TIME if each_batch else state.watermark
         self.after = MAX_TIME if each_batch else max(state.watermark, watermark)
         self.now = max(state.processing_time, processing_time)
         self.old_percentiles = state.percentiles
-        known = {p: percentiles.get(p, self.after) for p in operator.percents}
+        known = {p: percentiles.get(p, self.after) for p in compiled.percents}
         self.new_percentiles = {p: max(v, state.percentiles.get(p, MIN_TIME)) for p, v in known.items()}
         self.bundle = bundle
         self.windows, self.atom_store = state.windows, state.atoms
@@ -181,7 +175,7 @@ class _Step:
             keys = rows.keys if whole is None else whole.keys
             return lookup(key_hashes(keys, count))
         cells = self._cells(rows) if whole is None else whole
-        return lookup(key_hashes(cells.keys, len(cells), cells.start))
+        return lookup(self.op.hashes(cells.keys, cells.start))
 
     def _begin_batch(self) -> None:
         """The watermark is back at the beginning of time, and so are its percentiles."""
@@ -213,8 +207,12 @@ class _Step:
         if self.part is None or self.part.number == 0:
             self.counts += Counts(unassigned=cells.unassigned)
         if self.part is not None:
-            cells = cells.take(self.part.has(upper_half(self._hashes(cells.keys, cells.start))))
-        taken: Incorporated = incorporate(self.op, self.live, cells, self.before, self._moment_of, self.atoms)
+            cells = cells.take(self.part.has(upper_half(self.op.hashes(cells.keys, cells.start))))
+        taken: Incorporated
+        if self.atoms is not None:
+            taken = self.atoms.incorporate(self.live, cells, self.before, self._moment_of)
+        else:
+            taken = incorporate(self.op, self.live, cells, self.before, self._moment_of)
         self.live = taken.live
         if self.each_batch:
             before, after = taken.carried
@@ -236,8 +234,7 @@ class _Step:
         self._evaluate(m, active)
 
     def _cells(self, rows: Rows) -> Cells:
-        op = self.op
-        return cells_of(self.grouping, op.plan, op.facts, rows, self.state.output_watermark, merge=not op.splits)
+        return cells_of(self.op, rows, self.state.output_watermark)
 
     def _late(self, rows: Rows, late: Cells) -> None:
         row = np.unique(late.of_row()[0])
@@ -253,7 +250,7 @@ class _Step:
             live.num["born_late"][:] = True
             every = np.ones(len(late), np.bool_)
             firing = Firing(every, "late", self.before, self.now, every, self.state.output_watermark)
-            self.out += self.op.emitter.panes(live, firing, ~every)
+            self.out += self.emitter.panes(live, firing, ~every)
 
     def _advance(self) -> None:
         if len(self.live) == 0:
@@ -274,24 +271,20 @@ class _Step:
     def _close(self) -> None:
         if len(self.live) == 0 or self.each_batch:
             return
-        expired = horizon(self.op, self.live.num["end"]) <= self.after
+        expired = self.op.expiry(self.live.num["end"]) <= self.after
         if not expired.any():
             return
         if self.grouping.closing != "never":
             wants = expired & (self.live.num["fresh"] | (self.grouping.closing == "always"))
             every = np.ones(len(self.live), np.bool_)
             firing = Firing(wants, "expiry", self.after, self.now, every, self.state.output_watermark)
-            self.out += self.op.emitter.panes(self.live, firing, np.zeros(len(self.live), np.bool_))
+            self.out += self.emitter.panes(self.live, firing, np.zeros(len(self.live), np.bool_))
         self.live = self.live.take(np.flatnonzero(~expired))
-
-    def _hashes(self, keys: Sequence[pa.Array], start: np.ndarray) -> np.ndarray:
-        """What windows are found by."""
-        return key_hashes(keys, len(start), None if self.grouping.window.merging else start)
 
     def _put_back(self) -> None:
         live = self.live
         if len(live):
-            hashes = self._hashes(live.keys, live.num["start"])
+            hashes = self.op.hashes(live.keys, live.num["start"])
             self.windows = self.windows.put(hashes, live.table(), self._wake())
         if self.atoms is not None:
             self.atom_store = self.atoms.put(self.before if self.each_batch else self.after)
@@ -320,7 +313,7 @@ class _Step:
         m = self._moment("watermark", self.after, new=True)
         done = self.root.done(num)
         wake: dict[str, Deadlines] = {
-            "event": sooner(self._deadline("event", m), horizon(self.op, num["end"])),
+            "event": sooner(self._deadline("event", m), self.op.expiry(num["end"])),
             "processing": self._deadline("processing", m),
             "hold": window_holds(self.grouping, self.live, done, self.state.output_watermark),
         }
@@ -373,10 +366,10 @@ class _Step:
         if self.grouping.closing != "always":
             last |= root.done(state)
             if m.phase == "watermark" and not self.each_batch:
-                last |= horizon(self.op, live.num["end"]) <= self.after
+                last |= self.op.expiry(live.num["end"]) <= self.after
         floor = self.state.output_watermark
         firing = Firing(fired, m.phase, m.watermark, self.now, last, floor, m.requests["percent"])
-        self.out += self.op.emitter.panes(live, firing, cleared(self.grouping.mode, m.requests))
+        self.out += self.emitter.panes(live, firing, cleared(self.grouping.mode, m.requests))
 
     def _result(self, predicate: Any, mask: np.ndarray) -> np.ndarray:
         """Where a predicate holds of the aggregates of some windows."""

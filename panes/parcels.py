@@ -19,9 +19,10 @@ from ..combiners.keycodes import normal_keys
 from ..triggers import UserTrigger, walk
 from ..windows import Assigned, Sliding
 from ..windows.times import MAX_TIME, MIN_TIME
-from .bundle import cells_of, good_rows, key_hashes, merge_in_order
+from .bundle import cells_of, good_rows, merge_in_order
 from .cells import Cells
 from .grouping import Grouping
+from .hashes import key_hashes
 from .operator import Operator
 from .slices import windows_from_slices
 
@@ -176,9 +177,7 @@ class Lift:
 def cells_of_rows(op: Operator, rows: pa.Table, at: int) -> Cells:
     """Rows combined; windows merged among them, sliding windows still in slices."""
     good = good_rows(op.grouping, rows, at)
-    cells = cells_of(op.grouping, op.plan, op.facts, good, MIN_TIME, slices=True)
-    cells.bad = good.bad
-    return cells
+    return replace(cells_of(op.compiled, good, MIN_TIME, slices=True), bad=good.bad)
 
 
 def live_numbers(op: Operator) -> tuple[str, ...]:

@@ -38,10 +38,9 @@ def windows_from_slices(window: Sliding, plan: Plan, slices: Cells) -> Cells:
         length *= 2
     assert whole is not None
     whole = whole.take((whole.start - offset) % period == 0)
-    whole.keys, codes = [k.take(pa.array(first[np.asarray(whole.keys[0])])) for k in slices.keys], whole.keys[0]
-    whole.end = whole.start + size
+    codes, starts = whole.keys[0], whole.start
+    at = pa.array(first[np.asarray(codes)])
     homeless = (slices.start - offset) % period >= size
-    whole.unassigned, whole.bad = slices.unassigned + int(slices.count[homeless].sum()), slices.bad
 
     def of_row() -> Pairs:
         row, slice_ = slices.of_row()
@@ -49,23 +48,29 @@ def windows_from_slices(window: Sliding, plan: Plan, slices: Cells) -> Cells:
         source = np.arange(len(slices)) if spread.row is None else spread.row
         order = np.argsort(source, kind="stable")
         sizes = np.bincount(source, minlength=len(slices))
-        starts = np.cumsum(sizes) - sizes
+        first_of = np.cumsum(sizes) - sizes
         many = sizes[slice_]
         within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-        place = order[np.repeat(starts[slice_], many) + within]
+        place = order[np.repeat(first_of[slice_], many) + within]
         both, _ = group_rows(
             [
                 pa.concat_arrays([codes, pa.array(keys.codes[source[place]])]),
-                pa.concat_arrays([pa.array(whole.start), pa.array(spread.start[place])]),
+                pa.concat_arrays([pa.array(starts), pa.array(spread.start[place])]),
             ],
-            len(whole) + len(place),
+            len(starts) + len(place),
         )
         cell_of = np.empty(both.count, np.int64)
-        cell_of[both.codes[: len(whole)]] = np.arange(len(whole))
-        return np.repeat(row, many), cell_of[both.codes[len(whole) :]]
+        cell_of[both.codes[: len(starts)]] = np.arange(len(starts))
+        return np.repeat(row, many), cell_of[both.codes[len(starts) :]]
 
-    whole.of_row = of_row
-    return whole
+    return replace(
+        whole,
+        keys=[key.take(at) for key in slices.keys],
+        end=starts + size,
+        of_row=of_row,
+        unassigned=slices.unassigned + int(slices.count[homeless].sum()),
+        bad=slices.bad,
+    )
 
 
 def _after(plan: Plan, first: Cells, second: Cells, shift: int) -> Cells:

@@ -15,76 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.groups import stable_order
 from ..windows.times import NEVER
+from .hashes import Index, Part, upper_half
 
 _FANOUT = 4
 
 CHUNK_BYTES = 256 << 20
 """Chunks are joined up to so many bytes; as dead rows are weighed by the average, to twice as many at most. A row that
 is larger is a chunk of its own."""
-
-
-class Index:
-    """Where hashes stand, sorted the first time that somebody looks.
-
-    Only the upper half of a hash is compared: a row found in vain is put back as it was.
-    """
-
-    __slots__ = ("_hashes", "_order", "_sorted")
-
-    def __init__(self, hashes: np.ndarray, order: np.ndarray | None = None, ordered: np.ndarray | None = None) -> None:
-        self._hashes = hashes
-        self._order = order
-        self._sorted = ordered
-
-    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """The order of the hashes, and their upper halves in that order."""
-        if self._order is None or self._sorted is None:
-            upper = upper_half(self._hashes)
-            self._order = stable_order(upper.astype(np.int64), 1 << 32)
-            self._sorted = upper[self._order]
-        return self._order, self._sorted
-
-    def places(self, touched: np.ndarray) -> np.ndarray:
-        """The places of all hashes that are among `touched` (from `lookup`), in no order."""
-        if len(touched) == 0:
-            return np.empty(0, np.int64)
-        order, ordered = self.arrays()
-        if len(touched) > len(ordered):
-            at = np.minimum(np.searchsorted(touched, ordered), len(touched) - 1)
-            return order[touched[at] == ordered]
-        first = np.searchsorted(ordered, touched, side="left")
-        sizes = np.searchsorted(ordered, touched, side="right") - first
-        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return order[np.repeat(first, sizes) + within]
-
-
-def upper_half(hashes: np.ndarray) -> np.ndarray:
-    """The upper 32 bits of 64."""
-    return (hashes >> np.uint64(32)).astype(np.uint32)
-
-
-def lookup(hashes: np.ndarray) -> np.ndarray:
-    """Hashes as `Store.take` wants them: upper halves, sorted, each once."""
-    upper = upper_half(hashes)
-    ordered = upper[stable_order(upper.astype(np.int64), 1 << 32)]
-    fresh = np.ones(len(ordered), np.bool_)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    return ordered[fresh]
-
-
-@dataclass(frozen=True)
-class Part:
-    """One of several parts into which hashes are divided, by their upper halves."""
-
-    number: int
-    of: int
-
-    def has(self, upper: np.ndarray) -> np.ndarray:
-        """Which of these upper halves are in the part."""
-        inside: np.ndarray = upper % np.uint32(self.of) == self.number
-        return inside
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners import Plan
 from ..panes import Grouping
-from ..panes.emit import PANE
 from ..panes.final import FINAL_PANE, nothing
+from ..panes.pane_columns import PANE
 from ..triggers import AfterBytes, OnPunctuation, UserTrigger, walk
 from ..windows import Inherit
 from .flow import Flow

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from uncombine.panes import store as store_module
-from uncombine.panes.store import Part, Store, lookup, upper_half
+from uncombine.panes.hashes import Part, lookup, upper_half
+from uncombine.panes.store import Store
 from uncombine.windows.times import NEVER
 
 SCHEMA = pa.schema({"id": pa.int64(), "hash": pa.uint64(), "event": pa.int64()})
