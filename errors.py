@@ -1,4 +1,4 @@
-"""The exception family: wrong use is an `UncombineError` that is also the fitting builtin."""
+"""The error classes: each is an `UncombineError` and also the builtin error that fits."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections.abc import Iterable
 
 
 class UncombineError(Exception):
-    """The root of every error that uncombine raises on purpose.
+    """The base class of all errors that uncombine raises on purpose.
 
-    Each subclass is also a subclass of the builtin that fits (`TypeError`, `ValueError`,
-    `KeyError`-like lookups are `LookupError`), so code that knows nothing of uncombine can catch it.
+    Each subclass is also a subclass of a builtin error (`TypeError`, `ValueError`, `LookupError` and so on), so
+    code that does not know uncombine can catch it.
 
     >>> import uncombine as uc
     >>> try:
     ...     uc.AfterCount(0)
     ... except ValueError as error:
     ...     print(isinstance(error, uc.UncombineError), error)
-    True AfterCount takes a whole number from 1 on, not 0
+    True AfterCount(n): n must be a whole number of at least 1, but is 0
     """
 
 
 class TypeMismatch(UncombineError, TypeError):
-    """A column, argument or accumulator has a type that its user cannot take."""
+    """A column, an argument or an accumulator has the wrong type."""
 
 
 class InvalidArgument(UncombineError, ValueError):
-    """An argument is outside the values that its receiver allows."""
+    """An argument has a value that is not allowed."""
 
 
 class UnknownColumn(UncombineError, LookupError):
-    """A column is named that the input does not have; `column` is its name."""
+    """The input does not have the column that was asked for; `column` is its name."""
 
     def __init__(self, message: str, column: str | None = None) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class UnknownColumn(UncombineError, LookupError):
 
 
 class NotRetractable(UncombineError, ValueError):
-    """A combiner is asked to take back what its capability does not let it take back."""
+    """A combiner is asked for a retraction that its capability does not allow."""
 
 
 class LawViolation(UncombineError, AssertionError):
@@ -50,15 +50,15 @@ class LawViolation(UncombineError, AssertionError):
 
 
 class OutOfRange(UncombineError, OverflowError):
-    """A result or a time lies outside the range of its type."""
+    """A result or a time is outside the range of its type."""
 
 
 class SparkUnavailable(UncombineError, RuntimeError):
-    """Spark cannot be used here: it is not installed, or there is no Java that it can run on."""
+    """Spark cannot run here, because pyspark or a fitting Java is not installed."""
 
 
 class UnreadableFile(UncombineError, OSError):
-    """An input file cannot be read, or is not what the others are; `path` is its name."""
+    """An input file cannot be read, or differs from the other files; `path` is its name."""
 
     def __init__(self, message: str, path: str | None = None) -> None:
         super().__init__(message)
@@ -66,11 +66,11 @@ class UnreadableFile(UncombineError, OSError):
 
 
 class StateMismatch(UncombineError, ValueError):
-    """A checkpoint or a stored accumulator was made by something else than what reads it."""
+    """A checkpoint or a stored accumulator was made by another flow or combiner than the one that reads it."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The hint `(did you mean 'x'?)` for a misspelt name, or the list of what is there."""
+    """A hint for a misspelt name: `did you mean 'x'?`, or the list of the known names."""
     known = list(known)
     close = difflib.get_close_matches(name, known, n=1)
     if close:
@@ -79,7 +79,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def require_column(name: str, known: Iterable[str], what: str) -> None:
-    """Raise `UnknownColumn` unless `name` is among `known`; `what` says who asks for it."""
+    """Raise `UnknownColumn` unless `name` is among `known`; `what` names the part that needs the column."""
     known = list(known)
     if not isinstance(name, str):
         raise InvalidArgument(f"{what} takes the name of a column, not {name!r}")

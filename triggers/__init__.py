@@ -1,4 +1,4 @@
-"""WHEN in processing time: the trigger language and its columnar evaluation."""
+"""Triggers: the rules for when panes are emitted, and their columnar evaluation."""
 
 from .check import can_fire_on_global as can_fire_on_global
 from .check import check_trigger as check_trigger

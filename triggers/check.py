@@ -1,4 +1,7 @@
-"""What can be known of a trigger before any data flows, and the errors that follow from it."""
+"""Properties of a trigger that are known before any data flows, and the errors that follow from them.
+
+`tests/triggers/test_language_check.py` guards this module.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from .user import UserTrigger
 
 
 def may_finish(trigger: Trigger) -> bool:
-    """Whether the trigger can come to an end while its window still takes rows."""
+    """True if the trigger can finish while its window still takes rows."""
     match trigger:
         case Always() | Never() | Repeatedly():
             return False
@@ -29,7 +32,7 @@ def may_finish(trigger: Trigger) -> bool:
 
 
 def fires_ever(trigger: Trigger) -> bool:
-    """Whether anything can make the trigger fire."""
+    """True if the trigger can fire at all."""
     match trigger:
         case Never():
             return False
@@ -45,7 +48,7 @@ def fires_ever(trigger: Trigger) -> bool:
 
 
 def fires_once(trigger: Trigger) -> bool:
-    """Whether the trigger is surely finished once it has fired, in a window that does not merge."""
+    """True if the trigger is always finished after its first firing, in a window that does not merge."""
     match trigger:
         case Always() | UserTrigger():
             return False
@@ -63,7 +66,7 @@ def fires_once(trigger: Trigger) -> bool:
 
 
 def fires_only_at_the_end(trigger: Trigger) -> bool:
-    """Whether nothing can make the trigger fire before the watermark passes the end of the window."""
+    """True if the trigger cannot fire before the watermark passes the end of the window."""
     match trigger:
         case AfterWatermark(early=early):
             return early is None or fires_only_at_the_end(early)
@@ -81,7 +84,7 @@ def fires_only_at_the_end(trigger: Trigger) -> bool:
 
 
 def finishes_only_at_the_end(trigger: Trigger) -> bool:
-    """Whether nothing can finish the trigger before the watermark passes the end of the window."""
+    """True if the trigger cannot finish before the watermark passes the end of the window."""
     match trigger:
         case AfterWatermark() | Always() | Never() | Repeatedly():
             return True
@@ -91,7 +94,7 @@ def finishes_only_at_the_end(trigger: Trigger) -> bool:
             return all(finishes_only_at_the_end(child) for child in trigger.children)
         case AllOf() | SequenceOf():
             return any(finishes_only_at_the_end(child) for child in trigger.children)
-        # These two finish by firings, and AfterWatermark(early=...) fires long before it finishes.
+        # These two finish when a trigger fires, and AfterWatermark(early=...) fires long before it finishes.
         case RepeatUntil(until=until):
             return fires_only_at_the_end(until)
         case RepeatCount(child=child):
@@ -100,7 +103,7 @@ def finishes_only_at_the_end(trigger: Trigger) -> bool:
 
 
 def can_fire_on_global(trigger: Trigger) -> bool:
-    """Whether the trigger can fire in a window whose end the watermark never reaches."""
+    """True if the trigger can fire in a window whose end the watermark never reaches."""
     match trigger:
         case AfterWatermark(early=early):
             return early is not None and can_fire_on_global(early)
@@ -118,7 +121,7 @@ def can_fire_on_global(trigger: Trigger) -> bool:
 
 
 def uses_processing_time(trigger: Trigger) -> bool:
-    """Whether the trigger has timers of processing time, so that it can fire without new data."""
+    """True if the trigger has timers in processing time, so that it can fire without new rows."""
     return any(
         isinstance(part, UserTrigger) or (isinstance(part, AtPeriod | AfterDelay) and part.domain == "processing")
         for part in walk(trigger)
@@ -126,7 +129,7 @@ def uses_processing_time(trigger: Trigger) -> bool:
 
 
 def percentiles(trigger: Trigger) -> tuple[float, ...]:
-    """The percentages of the watermark that the trigger asks for."""
+    """The percentages of all `WatermarkPercentile` in the trigger, in order."""
     return tuple(sorted({float(part.percent) for part in walk(trigger) if isinstance(part, WatermarkPercentile)}))
 
 
@@ -138,16 +141,16 @@ def check_trigger(
     allow_finish: bool,
     each_batch: bool = False,
 ) -> None:
-    """Raise for a trigger that would lose rows or never fire over such windows; `each_batch`: they do not expire."""
+    """Raise for a trigger that would lose rows or never fire; with `each_batch` windows do not expire."""
     if isinstance(window, Global) and not bounded and not can_fire_on_global(trigger):
         raise InvalidArgument(
-            f"{trigger!r} can never fire on Global() over an input without end, as the watermark never passes the end "
-            "of time: use a count or a period, such as Repeatedly(AfterCount(100))"
+            f"{trigger!r} can never fire on Global() over an input without end, because the watermark never reaches "
+            "the end of time: use a count or a period, such as Repeatedly(AfterCount(100))"
         )
     harmless = finishes_only_at_the_end(trigger) and allowed_lateness == 0 and not each_batch
     if may_finish(trigger) and not allow_finish and not harmless:
-        why = " (windows do not expire where the watermark is each batch's own)" if each_batch else ""
+        why = " (windows do not expire with watermark='each_batch')" if each_batch else ""
         raise InvalidArgument(
-            f"{trigger!r} can finish, and a window would then lose its later rows{why}: use Repeatedly({trigger!r}), "
-            "or allow_finish=True if that is what you want"
+            f"{trigger!r} can finish, and its window then loses all later rows{why}: use Repeatedly({trigger!r}), "
+            "or pass allow_finish=True to accept the loss"
         )

@@ -1,4 +1,4 @@
-"""From a trigger value to the nodes that evaluate it."""
+"""Compiles a trigger to the nodes that evaluate it; `tests/panes/test_rules.py` and `test_reference.py` guard it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _GROUPS: dict[type[Trigger], type[Node]] = {FirstOf: FirstOfNode, AllOf: AllOfNo
 
 
 def compile_trigger(trigger: Trigger, path: str = "t") -> Node:
-    """The node of a trigger, with those of its parts below it."""
+    """The node of a trigger, with the nodes of its children below it."""
     below = tuple(compile_trigger(child, f"{path}.{i}") for i, child in enumerate(trigger.children))
     match trigger:
         case FirstOf() | AllOf() | SequenceOf():
@@ -84,7 +84,7 @@ def compile_trigger(trigger: Trigger, path: str = "t") -> Node:
             return NeverNode(path)
         case UserTrigger():
             return UserNode(path, trigger)
-    raise InvalidArgument(f"{trigger!r} is no trigger that can be run: subclass UserTrigger for one of your own")
+    raise InvalidArgument(f"{trigger!r} cannot be evaluated: make your own trigger a subclass of UserTrigger")
 
 
 def _satisfies(predicate: Predicate) -> Callable[[pa.Table], np.ndarray]:

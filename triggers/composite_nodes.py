@@ -1,4 +1,7 @@
-"""The columnar evaluation of the composite triggers."""
+"""The columnar evaluation of the composite triggers.
+
+`tests/panes/test_rules.py` and `tests/panes/test_reference.py` guard these nodes.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +11,32 @@ import numpy as np
 
 from ..windows.times import NEVER
 from .leaf_nodes import fire_repeated, settle_repeated
-from .program import Deadlines, Mask, Moment, Node, State, any_into, least_into, mark, sooner, where
+from .program import Deadlines, Mask, Moment, Node, State, any_into, least_into, set_where, sooner, where
 
 _INT = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
 
 
-def _fire_those_that_would(node: Node, s: State, mask: Mask, m: Moment) -> Mask:
+def _fire_where_ready(node: Node, s: State, mask: Mask, m: Moment) -> Mask:
+    """Fire the node in the windows of `mask` in which it would fire; these windows."""
     firing = mask & node.would_fire(s, m)
     node.fire(s, firing, m)
     return firing
 
 
 class _Together(Node):
-    """A node whose children all see events, and that has nothing more to say when none of them has."""
+    """A node whose children all see events; it is finished when all its children are."""
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
         super().settle(s, asked, m)
         ended = asked.copy()
         for child in self.children:
             ended &= child.done(s)
-        mark(self.done(s), ended)
+        set_where(self.done(s), ended)
 
 
 class FirstOfNode(_Together):
-    """Fires when a child would; finished when a child that fired is finished."""
+    """`FirstOf`: fires when a child would fire; finished when a child that fired is finished."""
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         would = np.zeros(len(m.end), np.bool_)
@@ -42,12 +46,12 @@ class FirstOfNode(_Together):
 
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
         for child in self.children:
-            fired = _fire_those_that_would(child, s, mask, m)
-            mark(self.done(s), fired & child.done(s))
+            fired = _fire_where_ready(child, s, mask, m)
+            set_where(self.done(s), fired & child.done(s))
 
 
 class AllOfNode(_Together):
-    """Fires when all children are ready: a child that would fire stays ready until the firing."""
+    """`AllOf`: fires when all children are ready; a child that would fire stays ready until the firing."""
 
     def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
         return {f"ready{i}": (_BOOL, False) for i in range(len(self.children))}
@@ -55,7 +59,7 @@ class AllOfNode(_Together):
     def observe(self, s: State, active: Mask, m: Moment) -> None:
         super().observe(s, active, m)
         for i, child in enumerate(self.children):
-            mark(self.col(s, f"ready{i}"), active & child.would_fire(s, m))
+            set_where(self.col(s, f"ready{i}"), active & child.would_fire(s, m))
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         would = ~self.done(s)
@@ -70,16 +74,16 @@ class AllOfNode(_Together):
         finished = mask.copy()
         for i, child in enumerate(self.children):
             child.fire(s, mask & self.col(s, f"ready{i}") & ~child.done(s), m)
-            mark(self.col(s, f"ready{i}"), mask, False)
+            set_where(self.col(s, f"ready{i}"), mask, False)
             finished &= child.done(s)
-        mark(self.done(s), finished)
+        set_where(self.done(s), finished)
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         for i in range(len(self.children)):
             any_into(s, out, f"{self.path}.ready{i}", into, take)
 
     def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
-        # A child that is ready waits for the others, not for the clock.
+        # A child that is ready waits for the other children and needs no timer.
         least: Deadlines = NEVER
         for i, child in enumerate(self.children):
             waits = ~(child.done(s) | self.col(s, f"ready{i}"))
@@ -88,7 +92,7 @@ class AllOfNode(_Together):
 
 
 class SequenceOfNode(Node):
-    """Only the active child sees events; the next becomes active when it finishes."""
+    """`SequenceOf`: only the active child sees events; the next child becomes active when it finishes."""
 
     def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
         return {"phase": (_INT, 0)}
@@ -116,14 +120,14 @@ class SequenceOfNode(Node):
             here = mask & (phase == i)
             child.fire(s, here, m)
             self.col(s, "phase")[here & child.done(s)] += 1
-        mark(self.done(s), self.col(s, "phase") == len(self.children))
+        set_where(self.done(s), self.col(s, "phase") == len(self.children))
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
         super().settle(s, asked, m)
         phase = self.col(s, "phase").copy()
         for i, child in enumerate(self.children):
             self.col(s, "phase")[asked & (phase == i) & child.done(s)] += 1
-        mark(self.done(s), self.col(s, "phase") == len(self.children))
+        set_where(self.done(s), self.col(s, "phase") == len(self.children))
 
     def merge(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         name = f"{self.path}.phase"
@@ -131,7 +135,7 @@ class SequenceOfNode(Node):
         touched[into[take]] = True
         out[name][touched] = len(self.children)
         least_into(s, out, name, into, take)
-        mark(self.done(out), touched & (out[name] == len(self.children)))
+        set_where(self.done(out), touched & (out[name] == len(self.children)))
         for i, child in enumerate(self.children):
             here = take & (s[name] == i) & (out[name][into] == i)
             child.merge(s, out, into, here, m)
@@ -145,7 +149,7 @@ class SequenceOfNode(Node):
 
 
 class RepeatedlyNode(Node):
-    """Fires with its child and resets it when it finishes."""
+    """`Repeatedly`: fires with its child and resets the child when it finishes."""
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         return self.children[0].would_fire(s, m)
@@ -158,7 +162,7 @@ class RepeatedlyNode(Node):
 
 
 class RepeatUntilNode(Node):
-    """Fires when its child or `until` does; the child is reset when it finishes; finished when `until` fires."""
+    """`RepeatUntil`: fires with its child, which is reset when it finishes, and with `until`, which ends it."""
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         child, until = self.children
@@ -166,9 +170,9 @@ class RepeatUntilNode(Node):
 
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
         child, until = self.children
-        ended = _fire_those_that_would(until, s, mask, m)
+        ended = _fire_where_ready(until, s, mask, m)
         fire_repeated(child, s, mask & child.would_fire(s, m), m)
-        mark(self.done(s), ended)
+        set_where(self.done(s), ended)
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
         child, until = self.children
@@ -178,7 +182,7 @@ class RepeatUntilNode(Node):
 
 
 class RepeatCountNode(Node):
-    """Fires with its child, resets it when it finishes, and is finished after n firings."""
+    """`RepeatCount`: fires with its child, which is reset when it finishes; finished after n firings."""
 
     def __init__(self, path: str, children: tuple[Node, ...], n: int) -> None:
         super().__init__(path, children)
@@ -194,7 +198,7 @@ class RepeatCountNode(Node):
         fire_repeated(self.children[0], s, mask, m)
         fired = self.col(s, "fired")
         fired[mask] += 1
-        mark(self.done(s), mask & (fired >= self.n))
+        set_where(self.done(s), mask & (fired >= self.n))
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
         settle_repeated(self.children[0], s, asked, m)

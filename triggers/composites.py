@@ -118,7 +118,7 @@ class RepeatCount(Trigger):
 
     def __post_init__(self) -> None:
         trigger(self.child, "RepeatCount")
-        at_least_one(self.n, "RepeatCount")
+        at_least_one(self.n, "RepeatCount(child, n)")
 
     @property
     def children(self) -> tuple[Trigger, ...]:

@@ -1,4 +1,4 @@
-"""What triggers read of rows and of results, checked before any data flows."""
+"""The columns of rows and results that triggers read, checked before any data flows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 
 from ..combiners.expressions import Expr
 from ..errors import TypeMismatch, UnknownColumn, nearest, require_column
-from .language import Predicate, Trigger, walk
+from .language import Predicate, Trigger, shown, walk
 from .leaves import AfterBytes, OnPunctuation, OnResult
 
 _BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
 
 
 def check_inputs(trigger: Trigger, rows: pa.Schema, results: pa.Schema) -> None:
-    """Raise for a part of the trigger that reads what rows, or results, do not have."""
+    """Raise for a part of the trigger that reads a column which the rows, or the results, do not have."""
     for part in walk(trigger):
         match part:
             case AfterBytes(of=names):
@@ -38,34 +38,39 @@ def _require_result(name: str, part: Trigger, rows: pa.Schema, results: pa.Schem
     if name in results.names:
         return
     if name in rows.names:
-        hint = f"known are {', '.join(map(repr, results.names))}; use OnPunctuation to ask the rows"
+        hint = f"known are {', '.join(map(repr, results.names))}; use OnPunctuation for a column of the rows"
     else:
         hint = nearest(name, results.names)
-    raise UnknownColumn(f"{part!r} needs {name!r}, which is neither a key nor a result: {hint}", name)
+    raise UnknownColumn(f"{part!r} needs column {name!r}, which is neither a key nor a result: {hint}", name)
 
 
 def _require_boolean(part: Trigger, predicate: Expr, schema: pa.Schema) -> None:
     kind = predicate.type(schema)
     if not pa.types.is_boolean(kind):
-        raise TypeMismatch(f"{part!r} takes a predicate that gives booleans, and {predicate!r} gives {kind}")
+        raise TypeMismatch(
+            f"{part!r} needs a predicate that gives booleans, but {predicate!r} gives {kind}: write a comparison"
+        )
 
 
 def truth(predicate: Predicate, table: pa.Table) -> np.ndarray:
-    """A predicate over the rows of a table; null counts as false."""
+    """A predicate evaluated over the rows of a table; null counts as false."""
     answer = predicate.evaluate(table) if isinstance(predicate, Expr) else predicate(table)
     if isinstance(answer, pa.ChunkedArray):
         answer = answer.combine_chunks()
     if not isinstance(answer, pa.Array):
         answer = pa.array(answer)
-    if pa.types.is_null(answer.type):  # an empty list knows no type
+    if pa.types.is_null(answer.type):  # an empty list has no type
         answer = answer.cast(pa.bool_())
     if not pa.types.is_boolean(answer.type) or len(answer) != table.num_rows:
-        raise TypeMismatch(f"the predicate {predicate!r} must give one boolean a row, and it gave {answer.type}")
+        raise TypeMismatch(
+            f"the predicate {shown(predicate)} must give one boolean a row, but gave {len(answer)} values of type "
+            f"{answer.type} for {table.num_rows} rows"
+        )
     return np.asarray(answer.fill_null(False))
 
 
 def width_of(kind: pa.DataType, name: str) -> int | None:
-    """The bytes that a value of this type counts; None for text and binary, which count what each has."""
+    """The bytes that each value of this type counts; None for text and binary, where each value has its own size."""
     if pa.types.is_dictionary(kind):
         return width_of(kind.value_type, name)
     if pa.types.is_null(kind):
@@ -76,7 +81,7 @@ def width_of(kind: pa.DataType, name: str) -> int | None:
         return max(kind.bit_width // 8, 1)
     except ValueError:
         raise TypeMismatch(
-            f"AfterBytes counts text, binary and fixed-width columns, and {name!r} is {kind}: name others in of="
+            f"AfterBytes counts text, binary and fixed-width columns, but {name!r} is {kind}: name the columns in of="
         ) from None
 
 
@@ -85,7 +90,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def bytes_of(column: Any, name: str) -> np.ndarray:
-    """The bytes of each value of a column, none for null."""
+    """The bytes of each value of a column; 0 for null."""
     width = width_of(column.type, name)
     if width is None:
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type

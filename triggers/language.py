@@ -113,7 +113,7 @@ class Group(Trigger):
         if len(children) == 1 and isinstance(children[0], list | tuple):
             children = tuple(children[0])
         if not children:
-            raise InvalidArgument(f"{type(self).__name__} needs at least one trigger")
+            raise InvalidArgument(f"{type(self).__name__}() needs at least one trigger, such as AfterCount(1)")
         object.__setattr__(self, "parts", tuple(trigger(child, type(self).__name__) for child in children))
 
     @property
@@ -170,7 +170,7 @@ def shown(value: Any) -> str:
 def trigger(value: Any, who: str) -> Trigger:
     """The value if it is a trigger; otherwise an error that names `who` asked for one."""
     if not isinstance(value, Trigger):
-        raise InvalidArgument(f"{who} is made of triggers such as AfterCount(1), not {value!r}")
+        raise InvalidArgument(f"{who} takes triggers such as AfterCount(1), but got {value!r}")
     return value
 
 
@@ -182,14 +182,14 @@ def walk(root: Trigger) -> Iterator[Trigger]:
 
 
 def at_least_one(value: Any, who: str) -> int:
-    """The value if it is a whole number of at least 1; otherwise an error that names `who` takes it."""
+    """The value if it is a whole number of at least 1; otherwise an error that names `who`, a trigger with an n."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidArgument(f"{who} takes a whole number from 1 on, not {value!r}")
+        raise InvalidArgument(f"{who}: n must be a whole number of at least 1, but is {value!r}")
     return value
 
 
 def domain_of(value: str, who: str) -> str:
-    """The value if it names a clock; otherwise an error that names `who` takes it."""
+    """The value if it names a clock; otherwise an error that names `who`, which has a `domain`."""
     if value not in DOMAINS:
-        raise InvalidArgument(f"domain= of {who} is {value!r}, and it must be 'processing' or 'event'")
+        raise InvalidArgument(f"{who}: domain must be 'processing' or 'event', but is {value!r}")
     return value

@@ -1,4 +1,7 @@
-"""The columnar evaluation of the leaf triggers."""
+"""The columnar evaluation of the leaf triggers.
+
+`tests/panes/test_rules.py` and `tests/panes/test_reference.py` guard these nodes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from .program import (
     State,
     any_into,
     least_into,
-    mark,
+    set_where,
     sooner,
     sum_into,
     where,
@@ -29,7 +32,7 @@ _BOOL = np.dtype(np.bool_)
 
 
 class TallyNode(Leaf):
-    """`AfterCount` and `AfterBytes`: a fact of the rows, summed since the last reset, reaches n."""
+    """`AfterCount` and `AfterBytes`: fires when the sum of a fact of the rows since the last reset reaches n."""
 
     def __init__(self, path: str, n: int, fact: str, given: Fact | None = None) -> None:
         super().__init__(path)
@@ -54,7 +57,7 @@ class TallyNode(Leaf):
 
 
 class TimerNode(Leaf):
-    """`AfterDelay` and `AtPeriod`: a deadline set by the first row since the last reset."""
+    """`AfterDelay` and `AtPeriod`: fires at a deadline, which the first row since the last reset sets."""
 
     def __init__(self, path: str, domain: str, delay: int = 0, period: int = 0, origin: int = 0) -> None:
         super().__init__(path)
@@ -65,7 +68,7 @@ class TimerNode(Leaf):
 
     def on_rows(self, s: State, active: Mask, m: Moment) -> None:
         deadline = self.col(s, "deadline")
-        mark(deadline, active & m.got & (deadline == NEVER), self._instant(m.clock(self.domain)))
+        set_where(deadline, active & m.got & (deadline == NEVER), self._instant(m.clock(self.domain)))
 
     def _instant(self, clock: int) -> int:
         if self.period:
@@ -84,7 +87,7 @@ class TimerNode(Leaf):
 
 
 class AlwaysNode(Node):
-    """`Always`: in every bundle with rows; never finished."""
+    """`Always`: fires in every bundle with rows; never finished."""
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         return m.got & ~self.done(s)
@@ -94,7 +97,7 @@ class AlwaysNode(Node):
 
 
 class NeverNode(Node):
-    """`Never`."""
+    """`Never`: does not fire."""
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         return np.zeros(len(m.end), np.bool_)
@@ -104,7 +107,7 @@ class NeverNode(Node):
 
 
 class PunctuationNode(Leaf):
-    """`OnPunctuation`: a row of this bundle satisfies the predicate."""
+    """`OnPunctuation`: fires when a row of this bundle satisfies the predicate."""
 
     def __init__(self, path: str, given: Fact) -> None:
         super().__init__(path)
@@ -120,7 +123,7 @@ class PunctuationNode(Leaf):
 
 
 class ResultNode(Leaf):
-    """`OnResult`: the aggregate of a window that got rows satisfies the predicate."""
+    """`OnResult`: fires when the aggregate of a window that got rows satisfies the predicate."""
 
     def __init__(self, path: str, predicate: Any) -> None:
         super().__init__(path)
@@ -132,7 +135,7 @@ class ResultNode(Leaf):
 
 
 class PercentileNode(Leaf):
-    """`WatermarkPercentile`: once, when that percentile of the watermark reaches the end of the window."""
+    """`WatermarkPercentile`: fires once, when the percentile of the watermark reaches the end of the window."""
 
     def __init__(self, path: str, percent: float) -> None:
         super().__init__(path)
@@ -142,8 +145,8 @@ class PercentileNode(Leaf):
         return {"armed": (_BOOL, False)}
 
     def begin(self, s: State, mask: Mask, m: Moment) -> None:
-        # Even where it is not active: a sequence may come to it when the percentile is already there.
-        mark(self.col(s, "armed"), mask, m.percentile(self.percent) < m.end)
+        # Also where the node is not active: a sequence may reach it after the percentile has passed the end.
+        set_where(self.col(s, "armed"), mask, m.percentile(self.percent) < m.end)
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         return ~self.done(s) & self.col(s, "armed") & (m.percentile(self.percent) >= m.end)
@@ -155,17 +158,17 @@ class PercentileNode(Leaf):
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         any_into(s, out, f"{self.path}.armed", into, take)
-        ahead = m.percentile(self.percent) < m.end
-        merged = np.zeros(len(ahead), np.bool_)
+        open_still = m.percentile(self.percent) < m.end
+        merged = np.zeros(len(open_still), np.bool_)
         merged[into[take]] = True
-        mark(self.done(out), merged & ahead, False)
+        set_where(self.done(out), merged & open_still, False)
 
     def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
         return where(self.col(s, "armed"), m.end) if domain == "percentile" else NEVER
 
 
 class WatermarkNode(Node):
-    """`AfterWatermark`: `early` until the window has passed, once when it passes, `late` from then on."""
+    """`AfterWatermark`: repeats `early` until the window has passed, fires once then, and repeats `late` after that."""
 
     def __init__(self, path: str, early: Node | None, late: Node | None) -> None:
         super().__init__(path, tuple(child for child in (early, late) if child is not None))
@@ -176,12 +179,12 @@ class WatermarkNode(Node):
 
     def begin(self, s: State, mask: Mask, m: Moment) -> None:
         super().begin(s, mask, m)
-        # What starts anew after the end waits for rows: else it would fire in every step, with or without news.
-        mark(self.col(s, "armed"), mask, ~m.passed)
+        # A trigger that starts anew after the end waits for rows. Otherwise it would fire in every step.
+        set_where(self.col(s, "armed"), mask, ~m.passed)
 
     def on_rows(self, s: State, active: Mask, m: Moment) -> None:
         on_time = self.col(s, "on_time")
-        mark(self.col(s, "armed"), active & ~on_time)
+        set_where(self.col(s, "armed"), active & ~on_time)
         if self.early is not None:
             self.early.on_rows(s, active & ~on_time, m)
         if self.late is not None:
@@ -210,9 +213,9 @@ class WatermarkNode(Node):
             fire_repeated(self.early, s, mask & ~on_time & ~m.passed, m)
         if self.late is not None:
             fire_repeated(self.late, s, mask & on_time, m)
-        mark(self.col(s, "on_time"), passing)
+        set_where(self.col(s, "on_time"), passing)
         if self.late is None:
-            mark(self.done(s), passing)
+            set_where(self.done(s), passing)
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
         for child in self.children:
@@ -224,8 +227,8 @@ class WatermarkNode(Node):
         merged = np.zeros(len(m.end), np.bool_)
         merged[into[take]] = True
         again = merged & ~m.passed
-        mark(self.col(out, "on_time"), again, False)
-        mark(self.done(out), again, False)
+        set_where(self.col(out, "on_time"), again, False)
+        set_where(self.done(out), again, False)
 
     def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
         on_time = self.col(s, "on_time")
@@ -240,12 +243,14 @@ class WatermarkNode(Node):
 
 
 def fire_repeated(node: Node, s: State, mask: Mask, m: Moment) -> None:
-    # Not asked again whether it would: under AllOf it may have been ready since an earlier evaluation.
+    """Fire the node in `mask`, and reset it in the windows in which it finishes."""
+    # `would_fire` is not called again: under AllOf the node may be ready since an earlier evaluation.
     node.fire(s, mask, m)
     node.reset(s, mask & node.done(s), m)
 
 
 def settle_repeated(node: Node, s: State, asked: Mask, m: Moment) -> None:
+    """Settle the node, and reset it in the windows in which it has finished without firing."""
     if node.ends_unseen:
         node.settle(s, asked, m)
         node.reset(s, asked & node.done(s), m)

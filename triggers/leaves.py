@@ -74,10 +74,13 @@ class WatermarkPercentile(Trigger):
     def __post_init__(self) -> None:
         if isinstance(self.percent, float) and 0 < self.percent < 1:
             raise InvalidArgument(
-                f"WatermarkPercentile takes a percentage: say {self.percent * 100:g} and not {self.percent!r}"
+                f"WatermarkPercentile(percent): percent must be a number from 1 to 100, but is {self.percent!r}: "
+                f"write {self.percent * 100:g} for {self.percent * 100:g} %"
             )
         if isinstance(self.percent, bool) or not isinstance(self.percent, int | float) or not 1 <= self.percent <= 100:
-            raise InvalidArgument(f"WatermarkPercentile takes a percentage from 1 to 100, not {self.percent!r}")
+            raise InvalidArgument(
+                f"WatermarkPercentile(percent): percent must be a number from 1 to 100, but is {self.percent!r}"
+            )
 
     def words(self) -> str:
         return f"once, when {self.percent:.15g} % of the sources have passed the end of the window"
@@ -108,8 +111,8 @@ class AtPeriod(Trigger):
     domain: str = "processing"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "period", positive(self.period, "the period of AtPeriod"))
-        domain_of(self.domain, "AtPeriod")
+        object.__setattr__(self, "period", positive(self.period, "AtPeriod", "period"))
+        domain_of(self.domain, "AtPeriod(domain=)")
         if self.origin is not None:
             object.__setattr__(self, "origin", time_text(timestamp(self.origin)).replace("Z", "+00:00"))
 
@@ -148,8 +151,8 @@ class AfterDelay(Trigger):
     def __post_init__(self) -> None:
         object.__setattr__(self, "delay", span(self.delay))
         if self.delay < 0:  # type: ignore[operator]
-            raise InvalidArgument(f"the delay of AfterDelay is {self.delay!r}, and it cannot be negative")
-        domain_of(self.domain, "AfterDelay")
+            raise InvalidArgument(f"AfterDelay(delay): delay must be at least zero, but is {self.delay!r}")
+        domain_of(self.domain, "AfterDelay(domain=)")
 
     def words(self) -> str:
         return f"{self.delay!s} of {self.domain} time after the first row"
@@ -174,7 +177,7 @@ class AfterCount(Trigger):
     n: int
 
     def __post_init__(self) -> None:
-        at_least_one(self.n, "AfterCount")
+        at_least_one(self.n, "AfterCount(n)")
 
     def words(self) -> str:
         return f"when {self.n} row{'s have' if self.n > 1 else ' has'} come"
@@ -204,11 +207,13 @@ class AfterBytes(Trigger):
     of: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        at_least_one(self.n, "AfterBytes")
+        at_least_one(self.n, "AfterBytes(n)")
         if self.of is not None:
             names = (self.of,) if isinstance(self.of, str) else tuple(self.of) if isinstance(self.of, Sequence) else ()
             if not names or not all(isinstance(name, str) for name in names):
-                raise InvalidArgument(f"of= of AfterBytes takes the names of columns such as ['body'], not {self.of!r}")
+                raise InvalidArgument(
+                    f"AfterBytes(of=): of must be a list of column names such as ['body'], but is {self.of!r}"
+                )
             object.__setattr__(self, "of", names)
 
     def words(self) -> str:
@@ -218,7 +223,9 @@ class AfterBytes(Trigger):
 
 def _predicate(value: Predicate, who: str) -> None:
     if not isinstance(value, Expr) and not callable(value):
-        raise InvalidArgument(f"{who} takes an expression such as col('x') > 2 or a function, not {value!r}")
+        raise InvalidArgument(
+            f"{who}(predicate): predicate must be an expression such as col('x') > 2 or a function, but is {value!r}"
+        )
 
 
 @dataclass(frozen=True, repr=False)

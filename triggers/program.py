@@ -1,14 +1,15 @@
-"""A trigger compiled to columns: its state is a few arrays with an entry for each window, evaluated all at once.
+"""A compiled trigger: its state is a few arrays with an element for each window, all evaluated at once.
 
-Every node of the trigger becomes a `Node` with columns of its own. One evaluation is
+Every part of the trigger becomes a `Node` with columns of its own. One evaluation has four steps:
 
-    observe     latch what holds only at this moment (AllOf remembers which children were ready)
-    would_fire  for each window, whether the node fires now
-    fire        for the windows that fire, what that does to the node's state
-    settle      where parts may end without firing: reset them, or move on from them
+    observe     store what is true only at this moment (AllOf stores the children that were ready)
+    would_fire  the windows in which the node fires now
+    fire        change the state of the windows that fire
+    settle      reset the parts that may end without firing, or move on from them
 
-and between evaluations `on_rows` tells nodes of rows, `merge` joins the state of windows that become one, `reset`
-puts a node back to its start. Columns live in a `State` dict that the caller owns and passes in; nodes keep nothing.
+Between evaluations `on_rows` counts rows, `merge` joins the state of windows that become one, and `reset` puts a node
+back to its start. The columns are in a `State` dict that the caller owns and passes in; nodes store nothing.
+`tests/panes/test_rules.py` and `tests/panes/test_reference.py` guard the nodes.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ State: TypeAlias = dict[str, np.ndarray]
 Mask: TypeAlias = np.ndarray
 
 Deadlines: TypeAlias = np.ndarray | int
-"""An instant for each window, or NEVER for all of them."""
+"""An instant for each window, or NEVER for all windows."""
 
 
 def where(mask: Mask, deadlines: Deadlines) -> Deadlines:
-    """These deadlines in `mask`, and none elsewhere."""
+    """The deadlines in `mask`, and NEVER elsewhere."""
     return deadlines if isinstance(deadlines, int) or mask.all() else np.where(mask, deadlines, NEVER)
 
 
 def sooner(a: Deadlines, b: Deadlines) -> Deadlines:
-    """The earlier of two deadlines of each window."""
+    """The earlier of two deadlines for each window."""
     if isinstance(a, int) or a is b:
         return b
     if isinstance(b, int):
@@ -48,7 +49,7 @@ def sooner(a: Deadlines, b: Deadlines) -> Deadlines:
 
 @dataclass(frozen=True)
 class Fact:
-    """Something about rows that a trigger wants to know for each window: computed by row, then summed."""
+    """A number that a trigger needs of the rows of each window: computed for each row, then summed by window."""
 
     name: str
     of: Callable[[pa.Table], np.ndarray]
@@ -56,34 +57,36 @@ class Fact:
 
 @dataclass
 class Moment:
-    """When and over what an evaluation takes place; arrays have an entry for each window at hand."""
+    """The clocks, windows and rows of one evaluation; arrays have an element for each window of the step."""
 
     phase: str
-    """"processing", "rows" or "watermark": which of the three made this evaluation necessary."""
+    """The cause of this evaluation: "processing", "rows" or "watermark"."""
     start: np.ndarray
     end: np.ndarray
     watermark: int
     processing_time: int
     got: Mask
-    """Windows that got rows in this bundle or round; all false outside phase "rows"."""
+    """True for windows that got rows in this bundle or round; all false outside phase "rows"."""
     born: Mask
-    """Windows that came to be in this bundle or round."""
+    """True for windows that are new in this bundle or round."""
     facts: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """Sums of the program's facts over the rows that came, 0 where none did; "rows" is how many came."""
+    """Sums of the facts over the new rows of each window, 0 where there are none; "rows" is the number of rows."""
     percentile: Callable[[float], int] = lambda percent: 0
-    """The percentile of the watermark over the sources."""
+    """The watermark's percentile over the sources, for a percentage."""
     result: Callable[[Any, Mask], Mask] = lambda predicate, mask: mask
-    """Evaluates a predicate over the aggregates of the windows in the mask."""
+    """A function that evaluates a predicate over the aggregates of the windows in a mask."""
     arrivals: Any = None
-    """The raw rows by window, for triggers written by users."""
+    """A function that gives the rows of each window, for user triggers."""
     requests: dict[str, np.ndarray] = field(default_factory=dict)
-    """What user triggers asked for when they fired: "clear" and "accumulate" masks."""
+    """The requests of user triggers when they fire: the masks "clear" and "accumulate"."""
 
     @property
     def passed(self) -> Mask:
+        """True for windows whose end the watermark has reached."""
         return self.watermark >= self.end
 
     def clock(self, domain: str) -> int:
+        """The time of a domain's clock."""
         return self.processing_time if domain == "processing" else self.watermark
 
 
@@ -94,14 +97,14 @@ class Node(ABC):
         self.path = path
         self.children = children
         self.ends_unseen: bool = any(child.ends_unseen for child in children)
-        """Whether a part of it may end without firing, so that it must be settled."""
+        """True if a part of the node may end without firing, so that `settle` must be called."""
 
     def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
-        """Names, types and initial values of this node's columns besides `done`."""
+        """The names, types and initial values of this node's columns besides `done`."""
         return {}
 
     def columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
-        """All columns of the node and below."""
+        """All columns of the node and of the nodes below it."""
         own = {"done": (np.dtype(np.bool_), False), **self.own_columns()}
         mine = {f"{self.path}.{name}": spec for name, spec in own.items()}
         for child in self.children:
@@ -109,52 +112,56 @@ class Node(ABC):
         return mine
 
     def nodes(self) -> Iterator[Node]:
+        """The node and all nodes below it."""
         yield self
         for child in self.children:
             yield from child.nodes()
 
     def col(self, s: State, name: str) -> np.ndarray:
+        """A column of this node."""
         return s[f"{self.path}.{name}"]
 
     def done(self, s: State) -> np.ndarray:
+        """True for windows in which the node is finished."""
         return s[f"{self.path}.done"]
 
     def begin(self, s: State, mask: Mask, m: Moment) -> None:
-        """The windows in `mask`, whose columns are initial, come to be or start anew at this moment."""
+        """Start the windows in `mask`, whose columns have their initial values, at this moment."""
         for child in self.children:
             child.begin(s, mask, m)
 
     def reset(self, s: State, mask: Mask, m: Moment) -> None:
-        """Back to the start, below too."""
+        """Put the windows in `mask` back to the start, in the nodes below too."""
         for name, (_, initial) in self.columns().items():
             s[name][mask] = initial
         self.begin(s, mask, m)
 
     def on_rows(self, s: State, active: Mask, m: Moment) -> None:
-        """Rows came to the windows in `active`."""
+        """Count the new rows of the windows in `active`."""
         for child in self.children:
             child.on_rows(s, active & ~child.done(s), m)
 
     def observe(self, s: State, active: Mask, m: Moment) -> None:
+        """Store what is true only at this moment, in the windows in `active`."""
         for child in self.children:
             child.observe(s, active & ~child.done(s), m)
 
     @abstractmethod
     def would_fire(self, s: State, m: Moment) -> Mask:
-        """Where the node, were it asked now, fires; false where it is finished."""
+        """True for windows in which the node fires at this moment; false where it is finished."""
 
     @abstractmethod
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
-        """The node fires in `mask`, a part of `would_fire`."""
+        """Fire in the windows of `mask`, which are some of those of `would_fire`."""
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
-        """The evaluation of the windows in `asked` is over."""
+        """End the evaluation of the windows in `asked`."""
         for child in self.children:
             if child.ends_unseen:
                 child.settle(s, asked, m)
 
     def merge(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
-        """Join the state of windows `take` of `s` into windows `into` of `out` (which start out fresh)."""
+        """Join the state of windows `take` of `s` into windows `into` of `out`, which have initial values."""
         count = len(self.done(out))
         finished = np.zeros(count, np.bool_)
         np.logical_or.at(finished, into[take], self.done(s)[take])
@@ -164,17 +171,18 @@ class Node(ABC):
             child.merge(s, out, into, take, m)
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
-        """Join this node's own columns; most nodes have none."""
+        """Join the columns of this node alone; most nodes have none."""
         return
 
     def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
-        """The next instant of the domain's clock at which the node must be asked, where it is not done."""
+        """The next instant of the domain's clock at which the node must be evaluated, where it is not done."""
         least: Deadlines = NEVER
         for child in self.children:
             least = sooner(least, where(~child.done(s), child.deadline(s, domain, m)))
         return least
 
     def facts(self) -> Iterator[Fact]:
+        """The facts that the node and the nodes below it need."""
         for child in self.children:
             yield from child.facts()
 
@@ -183,16 +191,16 @@ class Leaf(Node):
     """A node without children that finishes when it fires."""
 
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
-        mark(self.done(s), mask)
+        set_where(self.done(s), mask)
 
 
-def mark(column: np.ndarray, mask: Mask, value: np.ndarray | int = True) -> None:
-    """Set a column to a value, one for all or one for each window, where the mask is true."""
+def set_where(column: np.ndarray, mask: Mask, value: np.ndarray | int = True) -> None:
+    """Set a column where the mask is true, to one value for all windows or one for each."""
     np.copyto(column, value, where=mask)
 
 
 def initial_state(node: Node, count: int) -> State:
-    """Fresh columns for `count` windows."""
+    """The columns of `count` new windows."""
     return {name: np.full(count, initial, kind) for name, (kind, initial) in node.columns().items()}
 
 
@@ -202,10 +210,10 @@ def sum_into(s: State, out: State, name: str, into: np.ndarray, take: Mask) -> N
 
 
 def least_into(s: State, out: State, name: str, into: np.ndarray, take: Mask) -> None:
-    """Keep the least of a column of the windows that merge."""
+    """Keep the least value of a column of the windows that merge."""
     np.minimum.at(out[name], into[take], s[name][take])
 
 
 def any_into(s: State, out: State, name: str, into: np.ndarray, take: Mask) -> None:
-    """Keep whether a column of any of the windows that merge is true."""
+    """Set a column to true where it is true for any of the windows that merge."""
     np.logical_or.at(out[name], into[take], s[name][take])

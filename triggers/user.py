@@ -1,4 +1,7 @@
-"""The row-wise escape hatch: a trigger whose decisions are a user's own Python."""
+"""User triggers: decisions in a user's own Python, row by row.
+
+`tests/panes/test_user_triggers.py` guards this module.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,22 @@ from .language import Trigger, domain_of, shown
 
 
 class TriggerContext:
-    """What a user's trigger sees of its window, and how it says what it wants.
+    """The window, clocks, state and timers that a user trigger works with.
 
-    `state` is a dict of the trigger's own for this window: plain values (numbers, text, lists, dicts) by tag.
+    `state` is a dict for the trigger's own use in this window. It holds plain values (numbers, text, lists, dicts)
+    by tag.
 
+    Parameters
+    ----------
+    window
+        Start and end of the window, microseconds UTC.
+    watermark, processing_time
+        The two clocks, microseconds UTC.
+    memo
+        State and timers, as `memo()` gave them after the last call.
+
+    Examples
+    --------
     >>> import uncombine as uc
     >>> ctx = uc.TriggerContext(window=(0, 60), watermark=10, processing_time=70, memo={})
     >>> ctx.set_timer("soon", 80)
@@ -35,37 +50,40 @@ class TriggerContext:
         self.finished = False
 
     def set_timer(self, tag: str, time: Any, domain: str = "processing") -> None:
-        """Call `on_timer(tag, ...)` when the domain's clock reaches `time`; a timer of that tag is replaced."""
-        domain_of(domain, "set_timer")
+        """Set a timer: `on_timer(tag, ...)` is called when the domain's clock reaches `time`.
+
+        It replaces a timer with the same tag.
+        """
+        domain_of(domain, "ctx.set_timer(domain=)")
         self.timers[tag] = (timestamp(time), domain)
 
     def delete_timer(self, tag: str) -> None:
-        """Forget a timer, if it is set."""
+        """Delete a timer, if it is set."""
         self.timers.pop(tag, None)
 
     def fire(self, mode: str = "default") -> None:
-        """Emit a pane; "clear" or "accumulate" overrule the mode where it lets triggers decide."""
+        """Emit a pane; "clear" and "accumulate" overrule a mode that ends in `_by_default`."""
         if mode not in ("default", "accumulate", "clear"):
-            raise InvalidArgument(f"fire(mode={mode!r}) must be 'default', 'accumulate' or 'clear'")
+            raise InvalidArgument(f"ctx.fire(mode): mode must be 'default', 'accumulate' or 'clear', but is {mode!r}")
         self.fired = mode
 
     def finish(self) -> None:
-        """This trigger has nothing more to say in this window."""
+        """Finish this trigger in this window."""
         self.finished = True
 
     def memo(self) -> dict[str, Any]:
-        """What is kept until the next call; raises for state that would come back as something else."""
+        """State and timers as they are stored until the next call; raises for state that JSON would change."""
         for tag, value in self.state.items():
             if not (isinstance(tag, str) and _is_plain(value)):
                 raise TypeMismatch(
-                    f"the state {tag!r} of a user trigger is {value!r}, and it must be made of numbers, text, lists "
-                    "and dicts with text for keys"
+                    f"the state {tag!r} of a user trigger must be made of numbers, text, lists and dicts with text for "
+                    f"keys, but is {value!r}"
                 )
         return {"state": self.state, "timers": {tag: list(timer) for tag, timer in sorted(self.timers.items())}}
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON gives the value back as it was."""
+    """True if JSON gives the value back unchanged."""
     if isinstance(value, list):
         return all(map(_is_plain, value))
     if isinstance(value, dict):
@@ -74,11 +92,12 @@ def _is_plain(value: Any) -> bool:
 
 
 class UserTrigger(Trigger):
-    """Subclass it, as a frozen dataclass, for decisions that no other trigger makes; it runs row by row in Python.
+    """The base of your own triggers, which run row by row in Python; a subclass is best a frozen dataclass.
 
-    `on_element` sees each row of a window; `on_timer` is called when the clock of a timer's domain reaches it, in
-    increasing time; `on_merge` sees the contexts of windows that become one (their state and timers are gone after
-    it) and fills that of the new window. Each may call `ctx.fire()`, `ctx.finish()`, set timers and keep state.
+    `on_element` gets each row of a window. `on_timer` is called when the clock of a timer's domain reaches its time,
+    in the order of time. `on_merge` gets the contexts of the windows that become one, and fills the context of the
+    new window; the state and timers of the old windows are gone after it. Each method may call `ctx.fire()` and
+    `ctx.finish()`, set timers and store state. `words` may say in one line when the trigger fires, for `explain`.
 
     >>> from dataclasses import dataclass
     >>> import uncombine as uc
@@ -94,18 +113,18 @@ class UserTrigger(Trigger):
     """
 
     def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: TriggerContext) -> None:
-        """A row came to the window."""
+        """Handle a new row of the window."""
 
     def on_merge(self, sources: list[TriggerContext], ctx: TriggerContext) -> None:
-        """Windows became one; unless something is carried over here, it starts anew."""
+        """Handle windows that became one: `ctx` starts without state and timers."""
 
     def on_timer(self, tag: str, time: int, ctx: TriggerContext) -> None:
-        """A timer's time has come; it is no longer set."""
+        """Handle a timer whose time has come, and which is no longer set."""
 
     def words(self) -> str:
         return f"when {self!r} calls ctx.fire()"
 
-    # A dataclass brings its own; these serve a class that is none.
+    # A dataclass has its own; these are for a subclass that is not a dataclass.
     def __eq__(self, other: object) -> bool:
         return vars(self) == vars(other) if type(other) is type(self) else NotImplemented
 

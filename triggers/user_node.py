@@ -1,4 +1,7 @@
-"""The evaluation of triggers written by users: the one place with a Python loop over windows and rows."""
+"""The evaluation of user triggers, with a Python loop over windows and rows, because user code sees one row at a time.
+
+`tests/panes/test_user_triggers.py` guards this module.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _BOOL = np.dtype(np.bool_)
 
 
 class UserNode(Node):
-    """A `UserTrigger`: its state and timers are JSON text in a column, the timers' least instants beside it."""
+    """A `UserTrigger`: state and timers are JSON text in a column; the least time of its timers is in two more."""
 
     def __init__(self, path: str, trigger: UserTrigger) -> None:
         super().__init__(path)
@@ -65,7 +68,7 @@ class UserNode(Node):
         wants[mask] = ""
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
-        # What it wanted counts in this evaluation only; that it wants no more, after it.
+        # A request to fire counts in this evaluation only. A request to finish counts after it.
         self.col(s, "wants")[asked] = ""
         self.done(s)[asked & self.col(s, "ended")] = True
 

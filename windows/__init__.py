@@ -1,4 +1,4 @@
-"""WHERE in event time: windows, their times and how they merge."""
+"""Windows: the intervals of event time in which rows are grouped, and how they merge."""
 
 from .calendar import Calendar
 from .custom import Custom

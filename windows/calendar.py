@@ -21,12 +21,23 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 @dataclass(frozen=True, init=False, repr=False)
 class Calendar(Window):
-    """Calendar days, weeks, months, quarters or years as they are lived in a time zone.
+    """Calendar days, weeks, months, quarters or years of a time zone.
 
-    A unit starts at the first instant of its first date, so a day has 23 or 25 hours where the clocks change,
-    and starts later than at midnight where they skip it. Where clocks go back over midnight, the date that
+    A unit starts at the first instant of its first date. A day has 23 or 25 hours where the clocks change, and
+    starts after midnight where the clocks skip midnight. Where the clocks go back over midnight, the date that
     has begun goes on. The zone's rules are those of Python's `zoneinfo`.
 
+    Parameters
+    ----------
+    unit
+        "day", "week", "month", "quarter" or "year".
+    tz
+        The name of the time zone, such as "Europe/Berlin".
+    week_start
+        The first day of a week, such as "sunday".
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from uncombine.windows import Calendar, timestamp
     >>> spring = Calendar("day", "Europe/Berlin").assign(np.array([timestamp("2024-03-31T12:00:00Z")]))
@@ -41,13 +52,13 @@ class Calendar(Window):
     def __init__(self, unit: str, tz: str | ZoneInfo = "UTC", week_start: str = "monday") -> None:
         settle(
             self,
-            unit=_word(unit, "the unit of Calendar", UNITS, plural=True),
+            unit=_word(unit, "unit", UNITS, plural=True),
             tz=zone(tz),
-            week_start=_word(week_start, "week_start=", WEEKDAYS),
+            week_start=_word(week_start, "week_start", WEEKDAYS),
         )
 
     def first_start(self, after: int) -> int:
-        """That of the unit in which the instant is."""
+        """The start of the unit that contains the instant."""
         return int(self.assign(np.array([after])).start[0]) if FIRST <= after <= LAST else after
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
@@ -55,7 +66,7 @@ class Calendar(Window):
         if len(times) == 0:
             return Assigned(None, times, times)
         weekday = WEEKDAYS.index(self.week_start)
-        # One turn for each calendar year at hand; what a year is made of is remembered.
+        # One turn for each calendar year of the rows; the starts of a year are cached.
         starts = [unit_starts(self.unit, self.tz, weekday, int(year)) for year in _years(times)]
         bounds = np.concatenate([[MIN_TIME], *starts, [MAX_TIME]])
         place = np.searchsorted(bounds, times, side="right")
@@ -64,9 +75,9 @@ class Calendar(Window):
 
 @lru_cache(maxsize=2048)
 def unit_starts(unit: str, tz: str, weekday: int, year: int) -> np.ndarray:
-    """The instants, in order, at which units start whose first date is in this year of the zone's calendar.
+    """The start of each unit whose first date is in this year of the zone's calendar, in order.
 
-    Two are the same if the zone left out all dates in between.
+    Two starts are equal if the zone left out all dates between them.
     """
     january = np.datetime64(year - 1970, "Y")
     dates = np.arange(january, january + 1, dtype="datetime64[D]")
@@ -81,13 +92,12 @@ def unit_starts(unit: str, tz: str, weekday: int, year: int) -> np.ndarray:
 
 
 def _years(times: np.ndarray) -> np.ndarray:
-    """Years enough, in order, to have the bounds of the windows of all these times in any zone's calendar."""
+    """The years, in order, that hold the bounds of the windows of all these times in any zone's calendar."""
     ends = _year_of(np.array([times.min(), times.max()]))
     near = np.arange(ends[0], ends[1] + 1)
     if len(near) > len(times):
         near = np.unique(_year_of(times))
-    # A zone's calendar may be in the year before or after that of UTC, and the end of a year is the start of
-    # the next.
+    # The year of a zone may be one before or after that of UTC, and the end of a year is the start of the next.
     years = np.unique(near[:, None] + np.arange(-1, 3))
     return years[(years >= MINYEAR) & (years <= MAXYEAR)]
 
@@ -96,11 +106,11 @@ def _year_of(times: np.ndarray) -> np.ndarray:
     return np.clip(times, FIRST, LAST).view("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970
 
 
-def _word(value: object, what: str, known: tuple[str, ...], plural: bool = False) -> str:
+def _word(value: object, name: str, known: tuple[str, ...], plural: bool = False) -> str:
     if not isinstance(value, str):
-        raise TypeMismatch(f"{what} is a word such as {known[0]!r}, not {value!r}")
+        raise TypeMismatch(f"Calendar({name}): {name} must be a text such as {known[0]!r}, but is {value!r}")
     word = value.strip().lower()
     word = word.removesuffix("s") if plural else word
     if word not in known:
-        raise InvalidArgument(f"{what} is {value!r}: {nearest(word, known)}")
+        raise InvalidArgument(f"Calendar({name}): {name} {value!r} is unknown: {nearest(word, known)}")
     return word

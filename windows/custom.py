@@ -1,4 +1,4 @@
-"""Windows of the user's own making."""
+"""Windows that a user's own functions assign and merge."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ Merge = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
 
 @dataclass(frozen=True, init=False, repr=False)
 class Custom(Window):
-    """Windows by the user's own functions over int64 arrays of microseconds.
+    """Windows that your own functions assign and merge; times are int64 arrays of microseconds.
 
     Parameters
     ----------
     assign
-        `assign(times)` gives three arrays (row, start, end): entry i puts row `row[i]` into `[start[i],
-        end[i])`. A row may have several windows or none; `row` may be None if each has one.
+        A function `assign(times)` that gives three arrays (row, start, end). Element i puts row `row[i]` into the
+        window `[start[i], end[i])`. A row may have several windows or none. `row` may be None if each row has one.
     merge
-        None if windows do not merge; "overlap" if those of a key do that share an instant; or a function
-        `merge(code, start, end)` that gives each window a number, the same for those that become one. `code`
-        is a number for the key: windows of two keys cannot be joined. A merged window is the hull of its
-        parts.
+        None if windows do not merge. "overlap" if windows of a key merge that share an instant. Or a function
+        `merge(code, start, end)` that gives each window a number; windows with the same number become one. `code`
+        is a number for the key: windows of two keys cannot merge. A merged window is the hull of its parts.
 
     Examples
     --------
@@ -47,9 +46,11 @@ class Custom(Window):
 
     def __init__(self, assign: Assign, merge: Merge | str | None = None) -> None:
         if not callable(assign):
-            raise TypeMismatch(f"Custom takes a function of times that gives (row, start, end), not {assign!r}")
+            raise TypeMismatch(
+                f"Custom(assign): assign must be a function of times that gives (row, start, end), but is {assign!r}"
+            )
         if not (merge is None or merge == "overlap" or callable(merge)):
-            raise InvalidArgument(f"merge= of Custom is {merge!r}: give 'overlap', a function or None")
+            raise InvalidArgument(f"Custom(merge): merge must be 'overlap', a function or None, but is {merge!r}")
         settle(self, assign_rows=assign, merge_windows=merge)
 
     def __repr__(self) -> str:
@@ -58,54 +59,64 @@ class Custom(Window):
 
     @property
     def merging(self) -> bool:
-        """Whether a way to merge was given."""
+        """True if `merge` was given."""
         return self.merge_windows is not None
 
     @property
     def merges_by_overlap(self) -> bool:
-        """Whether that was asked for; otherwise a function of the user's says what becomes one."""
+        """True if `merge` is "overlap"; False for a function of the user's."""
         return self.merge_windows == "overlap"
 
     @property
     def may_be_endless(self) -> bool:
-        """The user's function may give windows that last to the end of time."""
+        """True: the user's function may give windows that last to the end of time."""
         return True
 
     @property
     def end_follows_start(self) -> bool:
-        """The user's functions promise nothing of the kind."""
+        """False: the user's function may give two windows one start and different ends."""
         return False
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
-        """What the user's function says, checked."""
+        """The windows that the user's function gives, checked."""
         who = f"the assign function of {self!r}"
         given = self.assign_rows(_read_only(times))
         if not isinstance(given, tuple | list) or len(given) != 3:
-            raise TypeMismatch(f"{who} must give three arrays (row, start, end), not {type(given).__name__}")
+            raise TypeMismatch(f"{who} must give three arrays (row, start, end), but gave {type(given).__name__}")
         start, end = (_integers(part, who, what) for part, what in zip(given[1:], ("start", "end"), strict=True))
         row = None if given[0] is None else _integers(given[0], who, "row")
         lengths = [len(times) if row is None else len(row), len(start), len(end)]
         if len(set(lengths)) > 1:
-            raise InvalidArgument(f"{who} gave {lengths[0]} rows, {lengths[1]} starts and {lengths[2]} ends")
+            raise InvalidArgument(
+                f"{who} must give arrays of one length, but gave {lengths[0]} rows, {lengths[1]} starts and "
+                f"{lengths[2]} ends"
+            )
         if row is not None and len(row) and not 0 <= int(row.min()) <= int(row.max()) < len(times):
             wrong = int(row[(row < 0) | (row >= len(times))][0])
-            raise InvalidArgument(f"{who} named row {wrong} of {len(times)} rows, which are counted from 0")
+            raise InvalidArgument(f"{who} must give rows from 0 to {len(times) - 1}, but gave row {wrong}")
         if bool((end <= start).any()):
             at = int(np.argmax(end <= start))
-            raise InvalidArgument(f"{who} gave the window [{start[at]}, {end[at]}), which must end after its start")
+            raise InvalidArgument(
+                f"{who} must give windows that end after their start, but gave [{start[at]}, {end[at]})"
+            )
         return Assigned(row, start, end)
 
     def merge(self, codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Merged:
-        """The hulls of what the user's function joins, checked; in the order of the user's numbers."""
+        """The hulls of the windows that the user's function joins, checked, in the order of the user's numbers."""
         if not callable(self.merge_windows):
             return union_intervals(codes, start, end)
         who = f"the merge function of {self!r}"
         given = _integers(self.merge_windows(*map(_read_only, (codes, start, end))), who, "number")
         if len(given) != len(codes):
-            raise InvalidArgument(f"{who} gave {len(given)} numbers for {len(codes)} windows")
+            raise InvalidArgument(
+                f"{who} must give one number for each window, but gave {len(given)} numbers for {len(codes)} windows"
+            )
         _, first, number = np.unique(given, return_index=True, return_inverse=True)
         if bool((codes[first][number] != codes).any()):
-            raise InvalidArgument(f"{who} gave windows of two keys the same number: number each key's on their own")
+            raise InvalidArgument(
+                f"{who} must not join windows of two keys, but gave two keys the same number: number the windows of "
+                "each key apart"
+            )
         low, high = start[first], end[first]
         np.minimum.at(low, number, start)
         np.maximum.at(high, number, end)
@@ -113,7 +124,7 @@ class Custom(Window):
 
 
 def _read_only(values: np.ndarray) -> np.ndarray:
-    """The same values, safe from functions that change what they are given."""
+    """A view of the values that a function cannot write to."""
     values = values.view()
     values.flags.writeable = False
     return values
@@ -122,7 +133,9 @@ def _read_only(values: np.ndarray) -> np.ndarray:
 def _integers(part: Any, who: str, what: str) -> np.ndarray:
     values = np.asarray(part)
     if values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
-        raise TypeMismatch(f"{who} must give a {what} as an array of whole numbers, not of {values.dtype}")
+        raise TypeMismatch(
+            f"{who} must give a {what} as an array of whole numbers, but gave an array of {values.dtype}"
+        )
     return values.astype(np.int64, copy=False)
 
 

@@ -1,4 +1,4 @@
-"""Windows of one size, one behind the other."""
+"""Windows of one size, one after the other; `tests/windows/test_aligned.py` guards them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,26 @@ from functools import partial
 import numpy as np
 
 from .grid import earlier, grid_bounds, grid_numbers, later, since_grid
-from .spans import NOTHING, Length, Span, positive, span
+from .spans import ZERO, Length, Span, positive, span
 from .window import Assigned, Window, settle
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Fixed(Window):
-    """Windows of one size, one behind the other: `start = t - floormod(t - offset, size)`.
+    """Windows of one size, one after the other: `start = t - floormod(t - offset, size)`.
 
-    With `per_key_phase` the windows of a key are shifted by a stable hash of the key modulo the size, so that
-    the windows of all keys do not end, and fire, at once.
+    Parameters
+    ----------
+    size
+        The length of each window, such as "1 minute".
+    offset
+        The time by which all windows are shifted.
+    per_key_phase
+        True to shift the windows of each key by a stable hash of the key, modulo the size. The windows of
+        different keys then end, and fire, at different times.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from uncombine.windows import Fixed
     >>> Fixed("1 minute").assign(np.array([-1, 61_000_000])).start.tolist()
@@ -28,29 +37,29 @@ class Fixed(Window):
     """
 
     size: Span
-    offset: Span = NOTHING
+    offset: Span = ZERO
     per_key_phase: bool = False
 
-    def __init__(self, size: Length, offset: Length = NOTHING, per_key_phase: bool = False) -> None:
+    def __init__(self, size: Length, offset: Length = ZERO, per_key_phase: bool = False) -> None:
         settle(
             self,
-            size=positive(size, "the size of Fixed"),
+            size=positive(size, "Fixed", "size"),
             offset=span(offset),
             per_key_phase=bool(per_key_phase),
         )
 
     @property
     def needs_key_hash(self) -> bool:
-        """Whether the windows of a key depend on its hash."""
+        """True if the windows of a key depend on its hash."""
         return self.per_key_phase
 
     def first_start(self, after: int) -> int:
-        """That of the window in which the instant is."""
+        """The start of the window that contains the instant."""
         size = int(self.size)
         return after + 1 - size if self.per_key_phase else after - (after - int(self.offset)) % size
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
-        """One window for each row; without hashes (of rows without a key) no phase."""
+        """One window for each row; without hashes (for rows without a key) windows have no phase."""
         size = int(self.size)
         origin = int(self.offset) % size
         if not self.per_key_phase or key_hash is None:

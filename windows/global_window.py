@@ -1,4 +1,4 @@
-"""All of time as one window."""
+"""All of time as one window; `tests/windows/test_aligned.py` guards it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .window import Assigned, Bounds, Window
 
 @dataclass(frozen=True, repr=False)
 class Global(Window):
-    """All of time as one window; its end is the end of time, which only a final watermark reaches.
+    """All of time as one window, which ends at the end of time; only a final watermark reaches that.
 
     >>> from uncombine.windows import Global
     >>> Global()
@@ -21,11 +21,11 @@ class Global(Window):
 
     @property
     def may_be_endless(self) -> bool:
-        """It has no end."""
+        """True: the window has no end."""
         return True
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
-        """The one window, for each row."""
+        """The one window for each row."""
 
         def bounds(number: np.ndarray) -> Bounds:
             return np.full(len(number), MIN_TIME), np.full(len(number), MAX_TIME)

@@ -1,4 +1,7 @@
-"""Arithmetic on times that stops at the ends of time instead of wrapping around."""
+"""Arithmetic on times that stops at the ends of time instead of wrapping around.
+
+`tests/windows/test_aligned.py` guards it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from .times import MAX_TIME, MIN_TIME
 
 
 def grid_numbers(times: np.ndarray, step: int, origin: int) -> np.ndarray:
-    """The k of the last instant `origin + k * step` that is not after each time; the origin is in [0, step).
+    """The number of the step that contains each time: step k starts at `origin + k * step`; 0 <= origin < step.
 
     >>> import numpy as np
     >>> from uncombine.windows.grid import grid_numbers
@@ -22,7 +25,7 @@ def grid_numbers(times: np.ndarray, step: int, origin: int) -> np.ndarray:
 
 
 def grid_bounds(number: np.ndarray, step: int, origin: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the steps of these numbers start and end, no further than the ends of time.
+    """The start and the end of the steps with these numbers, cut off at the ends of time.
 
     >>> import numpy as np
     >>> from uncombine.windows.grid import grid_bounds
@@ -32,7 +35,7 @@ def grid_bounds(number: np.ndarray, step: int, origin: int) -> tuple[np.ndarray,
     start = number * step + origin
     end = start + step
     if len(number):
-        # Only the outermost steps in which there are times can reach beyond the ends, and there they wrap around.
+        # Only the first and the last step can cross an end of time, and their bounds wrap around there.
         first, last = int(number.min()), int(number.max())
         if first * step + origin < MIN_TIME:
             start[number == first] = MIN_TIME
@@ -42,26 +45,26 @@ def grid_bounds(number: np.ndarray, step: int, origin: int) -> tuple[np.ndarray,
 
 
 def since_grid(times: np.ndarray, step: int, origin: int | np.ndarray) -> np.ndarray:
-    """How long ago, at each time, the last instant `origin + k * step` was (k any integer).
+    """The time since the last instant `origin + k * step` at or before each time, for any integer k.
 
-    The origin is brought into [0, step) first: a difference of two remainders cannot wrap, as that of two
-    times can.
+    The origin is reduced to [0, step) first: the difference of two remainders cannot wrap around, and the
+    difference of two times can.
     """
     since = np.mod(times, step)
     since -= origin % step
-    since += (since >> 63) & step  # the step where it is negative, without a branch for each time
+    since += (since >> 63) & step  # adds the step where it is negative, without a branch for each time
     return since
 
 
 def earlier(times: np.ndarray, by: np.ndarray | int) -> np.ndarray:
-    """Times earlier by lengths that are not negative, at least the beginning of time."""
+    """The times less lengths of at least zero, cut off at the beginning of time."""
     if len(times) and int(times.min()) - int(np.max(by)) < MIN_TIME:
         return np.where(times < MIN_TIME + by, MIN_TIME, times - by)
     return times - by
 
 
 def later(times: np.ndarray, by: np.ndarray | int) -> np.ndarray:
-    """Times later by lengths that are not negative, at most the end of time."""
+    """The times plus lengths of at least zero, cut off at the end of time."""
     if len(times) and int(times.max()) + int(np.max(by)) > MAX_TIME:
         return np.where(times > MAX_TIME - by, MAX_TIME, times + by)
     return times + by

@@ -1,4 +1,4 @@
-"""Windows that rows already have."""
+"""The windows that rows bring in their column `window`."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class Inherit(Window):
 
     @property
     def inherits(self) -> bool:
-        """Rows bring their windows."""
+        """True: rows bring their windows."""
         return True
 
     @property
     def may_be_endless(self) -> bool:
-        """A row may bring all of time."""
+        """True: a row may bring all of time as its window."""
         return True
 
     @property
     def end_follows_start(self) -> bool:
-        """Windows of several kinds may have met."""
+        """False: windows of several kinds may come together."""
         return False
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
-        """Refused: a time alone does not say which window upstream gave the row."""
-        raise InvalidArgument("Inherit() keeps the windows of the column 'window' and cannot assign any by time")
+        """Raise: a time alone does not tell the window that an earlier stage gave the row."""
+        raise InvalidArgument("Inherit() keeps the windows of the column 'window' and cannot assign windows by time")
 
     def assign_from(self, start: np.ndarray, end: np.ndarray) -> Assigned:
-        """The windows as they are.
+        """The given windows, unchanged.
 
         >>> import numpy as np
         >>> from uncombine.windows import Inherit
@@ -49,13 +49,15 @@ class Inherit(Window):
         [10]
         """
         if len(start) != len(end):
-            raise InvalidArgument(f"the column 'window' has {len(start)} starts and {len(end)} ends")
+            raise InvalidArgument(
+                f"the column 'window' must have as many starts as ends, but has {len(start)} starts and {len(end)} ends"
+            )
         if bool((end <= start).any()):
             raise InvalidArgument("the column 'window' holds a window that does not end after its start")
         return Assigned(None, start, end)
 
     def assign_column(self, column: pa.Array | pa.ChunkedArray) -> Assigned:
-        """The windows of a column of structs (start, end), as stages write it: a null stands for all of time.
+        """The windows of a column of structs (start, end), as stages write it; a null means all of time.
 
         >>> import pyarrow as pa
         >>> from uncombine.windows import Inherit
@@ -68,7 +70,9 @@ class Inherit(Window):
             column = column.combine_chunks()
         kind = column.type
         if not pa.types.is_struct(kind) or kind.get_field_index("start") < 0 or kind.get_field_index("end") < 0:
-            raise TypeMismatch(f"the column 'window' must be a struct of start and end for Inherit(), not {kind}")
+            raise TypeMismatch(
+                f"Inherit() needs a column 'window' that is a struct of start and end, but its type is {kind}"
+            )
         whole = np.array(column.is_null())
         (start, has_start), (end, has_end) = (time_column(column.field(name)) for name in ("start", "end"))
         if not bool((whole | (has_start & has_end)).all()):

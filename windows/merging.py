@@ -1,4 +1,7 @@
-"""The union of intervals: windows of a key that share an instant become one."""
+"""The union of intervals: windows of a key that share an instant become one.
+
+`tests/windows/test_sessions.py` guards it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """Merged windows, and for each window that went in the number of the one it is now part of."""
+    """Merged windows; `window_id` is the number of the merged window for each window that was given."""
 
     window_id: np.ndarray
     code: np.ndarray
@@ -18,10 +21,10 @@ class Merged:
 
 
 def union_intervals(codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Merged:
-    """Join the half-open intervals of each code that share an instant, transitively, into their hulls.
+    """Merge the half-open intervals of each code that share an instant, transitively, into their hulls.
 
-    Intervals that only touch stay apart. What comes out is in the order of (code, start).
-    Codes are numbers from 0, or at least not negative.
+    Intervals that only touch stay apart. The merged intervals are in the order of (code, start). Codes are
+    whole numbers of at least 0.
 
     >>> import numpy as np
     >>> from uncombine.windows import union_intervals
@@ -44,7 +47,9 @@ def union_intervals(codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Me
 
 
 def union_runs(runs: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for intervals that stand by code and start, with a run for each code: heads and ends of the hulls.
+    """The union of intervals that are sorted by code and start: the first place and the end of each hull.
+
+    `runs` has the first place of each code.
 
     >>> import numpy as np
     >>> from uncombine.windows import union_runs
@@ -62,19 +67,18 @@ def union_runs(runs: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np
 
 
 def _by_code_and_start(codes: np.ndarray, start: np.ndarray) -> np.ndarray | None:
-    """An order by code, then start; None if that is how they stand.
+    """An order by code, then start; None if the intervals are in that order already.
 
-    Sorted by code first, which digits of 16 bits make cheap, what is left to do is within short runs, often
-    in order already: what timsort is good at. For it, the number of the code and the start are packed into 64
-    bits; where they do not fit, the last bits of the starts are left out, and then looked at only between
-    equals.
+    The codes are sorted first, which is cheap by digits of 16 bits. The rest is within short runs, which are often
+    in order already; timsort is fast for these. For it, the number of the code and the start are packed into 64
+    bits. Where they do not fit, the last bits of the starts are left out and compared only between equals.
     """
     ordered = (codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (start[1:] >= start[:-1]))
     if bool(ordered.all()):
         return None
     order = _by_code(codes)
     number = _numbered(codes[order])
-    # Differences of unsigned numbers are right even where those of signed ones wrap around.
+    # Differences of unsigned numbers are right even where differences of signed numbers wrap around.
     low = int(start.min())
     since = start[order].view(np.uint64) - np.uint64(low % 2**64)
     bits = (int(start.max()) - low).bit_length()
@@ -88,7 +92,7 @@ def _by_code_and_start(codes: np.ndarray, start: np.ndarray) -> np.ndarray | Non
 
 
 def _numbered(values: np.ndarray) -> np.ndarray:
-    """The place of each value among the different ones, of values of which equal ones stand together."""
+    """The number of each value among the distinct values; equal values must be neighbours."""
     return np.cumsum(np.concatenate([[False], values[1:] != values[:-1]])).view(np.uint64)
 
 
@@ -101,7 +105,7 @@ def _by_code(codes: np.ndarray) -> np.ndarray:
 
 
 def _running_end(runs: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """For each interval, the furthest end so far among those of its run."""
+    """For each interval, the latest end among the intervals of its run up to it."""
     shorter = np.zeros(len(end), np.bool_)
     np.less(end[1:], end[:-1], out=shorter[1:])
     shorter[runs] = False
@@ -111,14 +115,12 @@ def _running_end(runs: np.ndarray, end: np.ndarray) -> np.ndarray:
     width = int(end.max()) - low + 1
     number = np.repeat(np.arange(len(runs)), np.diff(runs, append=len(end)))
     if (int(number[-1]) + 1) * width < 2**63:
-        # Each code in a range of its own above that of the one before, so that one running maximum serves
-        # all.
+        # Each code gets a range of its own above that of the code before, so that one running maximum is enough.
         base = number * width
         return np.maximum.accumulate(end - low + base) - base + low
     reach, step = end.copy(), 1
     while step < len(end):
-        # Now `reach` is over the last `step` intervals. If nothing further back exceeds that, nothing ever
-        # will.
+        # Now `reach` covers the last `step` intervals. If no earlier interval ends later, none ever will.
         further = (number[step:] == number[:-step]) & (reach[:-step] > reach[step:])
         if not further.any():
             break

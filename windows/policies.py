@@ -1,4 +1,4 @@
-"""The event time that a result carries."""
+"""The event time of a result."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ..errors import InvalidArgument, nearest
 from .times import MAX_TIME, MIN_TIME
 
 POLICIES = ("end_of_window", "start_of_window", "earliest", "latest", "watermark")
-"""The names of the result timestamp policies."""
+"""The names of the policies for the event time of a result."""
 
 
 def policy(name: str) -> str:
-    """The name of a result timestamp policy, checked.
+    """The name of a policy for the event time of a result, checked.
 
     >>> from uncombine.windows import policy
     >>> policy("latest")
@@ -34,12 +34,12 @@ def result_times(
 ) -> np.ndarray:
     """The event time of each window's result under a policy.
 
-    The end of a window is not in it, so `end_of_window` is a microsecond before. What a window has not is replaced by
-    that: `earliest` and `latest` where no row counts (they are MAX_TIME and MIN_TIME then), `watermark` where it is at
-    the beginning or the end of time, `start_of_window` where there is no start.
+    `end_of_window` is the last microsecond of the window, because the end itself is not part of it. That time also
+    replaces a missing one: `earliest` and `latest` of a window in which no row counts (they are MAX_TIME and MIN_TIME
+    then), `watermark` at the beginning or the end of time, and `start_of_window` of a window without a start.
 
-    `floor` is the output watermark where windows may have no end, and None where all have one. The time of a window
-    without an end is that of its latest row, but not before the floor.
+    `floor` is the output watermark if windows may have no end, and None if all windows have one. A window without an
+    end has the time of its latest row, but not less than the floor.
 
     >>> import numpy as np
     >>> from uncombine.windows import MAX_TIME, result_times
@@ -75,10 +75,11 @@ def holds(
     floor: int | None = None,
     idle: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The least event time that a result still to come of each window may carry, as far as its policy says.
+    """The least event time that a later result of each window may have under a policy.
 
-    MAX_TIME where that is the output watermark itself, which nothing falls behind: under `watermark`, and in windows
-    without an end whose latest row is behind it, or that are `idle`: they have nothing to show but their rows to come.
+    MAX_TIME where that time is the output watermark itself, so that the window does not hold it back. That is so under
+    `watermark`, and in windows without an end whose latest row is before the output watermark, or that are `idle`:
+    they have nothing to show except rows that are still to come.
 
     >>> import numpy as np
     >>> from uncombine.windows import holds
@@ -96,7 +97,7 @@ def holds(
 
 
 def _last(end: np.ndarray, latest: np.ndarray, floor: int | None) -> tuple[np.ndarray, np.ndarray | bool]:
-    """The last instant of each window, or what stands for it where there is none, and where that is so."""
+    """The last instant of each window, or its substitute in windows without an end, and a mask of these windows."""
     if floor is None:
         return end - 1, False
     endless = end == MAX_TIME

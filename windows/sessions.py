@@ -1,4 +1,4 @@
-"""Bursts of rows, ended by a gap."""
+"""Sessions: bursts of rows that end with a gap."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from .window import Assigned, Window, settle
 
 @dataclass(frozen=True, init=False, repr=False)
 class Sessions(Window):
-    """Bursts of rows of a key, ended by a gap without any.
+    """Bursts of rows of a key; a gap without rows ends a session.
 
-    A row opens `[time, time + gap)`; windows of a key that overlap become one, windows that only touch do
-    not.
+    A row opens the window `[time, time + gap)`. Windows of a key that overlap become one. Windows that only touch
+    stay apart.
 
+    Parameters
+    ----------
+    gap
+        The time without rows after which a session ends, such as "10 minutes".
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from uncombine.windows import Sessions
     >>> sessions = Sessions("1 minute")
@@ -29,27 +36,27 @@ class Sessions(Window):
     gap: Span
 
     def __init__(self, gap: Length) -> None:
-        settle(self, gap=positive(gap, "the gap of Sessions"))
+        settle(self, gap=positive(gap, "Sessions", "gap"))
 
     @property
     def merging(self) -> bool:
-        """Sessions of a key merge."""
+        """True: sessions of a key merge."""
         return True
 
     @property
     def end_follows_start(self) -> bool:
-        """A session may have grown at its end."""
+        """False: a session may grow at its end."""
         return False
 
     def first_start(self, after: int) -> int:
-        """That of a row whose gap ends just after it."""
+        """The start of the window of a row whose gap ends just after the instant."""
         return after + 1 - int(self.gap)
 
     def first_end(self, start: np.ndarray) -> np.ndarray:
-        """That of the first row."""
+        """The end of the window of the first row."""
         return later(start, int(self.gap))
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
-        """The window that each row opens."""
+        """The window that each row opens, before any merge."""
         gap = int(self.gap)
         return Assigned.numbered(times, lambda number: (number, later(number, gap)))

@@ -1,4 +1,7 @@
-"""Windows of one size that start every period, and the slices that they share."""
+"""Windows of one size that start every period, and the slices that they share.
+
+`tests/windows/test_aligned.py` guards them.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,27 @@ import numpy as np
 
 from .fixed import Fixed
 from .grid import earlier, later, since_grid
-from .spans import NOTHING, Length, Span, positive, span
+from .spans import ZERO, Length, Span, positive, span
 from .window import Assigned, Window, settle
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Sliding(Window):
-    """Windows of one size that start every `period`; a row is in each that spans its time.
+    """Windows of one size that start every `period`; a row is in each window that contains its time.
 
-    With a period longer than the size, times between the windows have none.
+    If the period is longer than the size, times between two windows have no window.
 
+    Parameters
+    ----------
+    size
+        The length of each window, such as "1 hour".
+    period
+        The time from one start to the next, such as "10 minutes".
+    offset
+        The time by which all windows are shifted.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from uncombine.windows import Sliding
     >>> Sliding("2 minutes", "1 minute").assign(np.array([60_000_000])).start.tolist()
@@ -27,26 +41,27 @@ class Sliding(Window):
 
     size: Span
     period: Span
-    offset: Span = NOTHING
+    offset: Span = ZERO
 
-    def __init__(self, size: Length, period: Length, offset: Length = NOTHING) -> None:
+    def __init__(self, size: Length, period: Length, offset: Length = ZERO) -> None:
         settle(
             self,
-            size=positive(size, "the size of Sliding"),
-            period=positive(period, "the period of Sliding"),
+            size=positive(size, "Sliding", "size"),
+            period=positive(period, "Sliding", "period"),
             offset=span(offset),
         )
 
     def first_start(self, after: int) -> int:
-        """That of the first window of the grid which has not ended."""
+        """The start of the first window that ends after the instant."""
         ended = after - int(self.size)
         return ended + int(self.period) - (ended - int(self.offset)) % int(self.period)
 
     @property
     def slices(self) -> Fixed:
-        """Fixed windows that no bound falls inside of: their size divides both size and period.
+        """The slices: fixed windows whose size divides both the size and the period.
 
-        Rows that are combined by slice first need not be copied into every window, slices are.
+        No window starts or ends inside a slice. Rows are combined by slice first, so that slices and not rows are
+        copied into every window.
 
         >>> from uncombine.windows import Sliding
         >>> Sliding("1 hour", "10 minutes", offset="25 minutes").slices
@@ -56,7 +71,7 @@ class Sliding(Window):
         return Fixed(Span(step), Span(self.offset % step))
 
     def windows_of_slices(self, slice_start: np.ndarray) -> Assigned:
-        """The windows that contain each slice; `row` numbers the slices.
+        """The windows that contain each slice; `row` has the numbers of the slices.
 
         >>> import numpy as np
         >>> from uncombine.windows import Sliding
@@ -67,7 +82,7 @@ class Sliding(Window):
         return self.assign(slice_start)
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
-        """The windows of each row, by increasing start; `row` is absent where each row has exactly one."""
+        """The windows of each row, by increasing start; `row` is None where each row has exactly one window."""
         size, period = int(self.size), int(self.period)
         since = since_grid(times, period, int(self.offset))
         most = -(-size // period)
@@ -78,11 +93,10 @@ class Sliding(Window):
             nth = np.tile(np.arange(most - 1, -1, -1), len(times))
         else:
             count = (size - 1 - since) // period + 1
-            behind = np.cumsum(count)
-            nth = np.repeat(behind, count) - 1 - np.arange(int(count.sum()))
+            total = np.cumsum(count)
+            nth = np.repeat(total, count) - 1 - np.arange(int(count.sum()))
         row = np.repeat(np.arange(len(times)), count)
-        # `nth` counts back from the window that started last; its age is less than the size, so nothing
-        # wraps.
+        # `nth` counts back from the window that started last. Ages are less than the size, so nothing wraps around.
         age = since[row] + nth * period
         times = times[row]
         return Assigned(row, earlier(times, age), later(times, size - age))

@@ -1,4 +1,4 @@
-"""Lengths of time: whole microseconds that print as people write them."""
+"""Lengths of time: whole microseconds that print as people write them, such as '1 hour 30 minutes'."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST = 2**63 - 1
 class Span(int):
     """A length of time in whole microseconds, with a text and a repr that `span` reads back.
 
-    It is an `int` so that arrays of times can be added to it; what comes of arithmetic is a plain `int`.
+    It is an `int`, so that it can be added to arrays of times. The result of arithmetic is a plain `int`.
 
     >>> from uncombine.windows import Span, span
     >>> Span(90_000_000)
@@ -53,18 +53,30 @@ class Span(int):
 
 
 Length = str | timedelta | Span
-"""What is taken where a length of time is asked for."""
+"""The types that are accepted as a length of time."""
 
-NOTHING = Span(0)
-"""The length of time that is none."""
+ZERO = Span(0)
+"""No time at all."""
 
 
 def span(value: Length) -> Span:
     """A length of time from a text such as "30 minutes", a `timedelta`, or a Span.
 
-    Units go from microseconds to weeks, spelled out or as us, ms, s, min, h, d; several parts are added up. A
-    bare number is refused, because nobody who reads it can know its unit.
+    Units are microseconds to weeks, written out or as us, ms, s, min, h, d. Several parts are added up. A number
+    without a unit is refused, because a reader cannot know its unit.
 
+    Parameters
+    ----------
+    value
+        The text, `timedelta` or Span.
+
+    Returns
+    -------
+    Span
+        The length in whole microseconds.
+
+    Examples
+    --------
     >>> from datetime import timedelta
     >>> from uncombine.windows import span
     >>> span("1 hour 30 minutes") == span(timedelta(minutes=90))
@@ -79,15 +91,15 @@ def span(value: Length) -> Span:
     if isinstance(value, str):
         return _checked(_read(value), value)
     raise TypeMismatch(
-        f"a length of time is a text with its unit such as '30 minutes', or a timedelta, and not {value!r}"
+        f"a length of time must be a text with a unit such as '30 minutes', or a timedelta, but is {value!r}"
     )
 
 
-def positive(value: Length, what: str) -> Span:
-    """A length of time that must be longer than nothing; `what` names it in the error."""
+def positive(value: Length, owner: str, name: str) -> Span:
+    """A length of time that must be longer than zero; the error names the owner and its argument."""
     length = span(value)
     if length <= 0:
-        raise InvalidArgument(f"{what} is {length!r}, and it must be longer than nothing")
+        raise InvalidArgument(f"{owner}({name}): {name} must be longer than zero, but is {length!r}")
     return length
 
 
@@ -104,14 +116,16 @@ def _read(text: str) -> int:
         total += Fraction(part[1]) * _size(part[2], text)
         at = part.end()
     if at == 0 or words[at:].strip():
-        raise InvalidArgument(f"{text!r} is no length of time: write a number and a unit, as in '30 minutes'")
+        raise InvalidArgument(f"{text!r} is not a length of time: write a number and a unit, such as '30 minutes'")
     return round(total)
 
 
 def _size(unit: str, text: str) -> int:
     name = _SHORT.get(unit) or unit.removesuffix("s")
     if name in _UNEQUAL:
-        raise InvalidArgument(f"{text!r} is no length of time, as {name}s are not equally long: use Calendar({name!r})")
+        raise InvalidArgument(
+            f"{text!r} is not a length of time, because {name}s differ in length: use Calendar({name!r})"
+        )
     if name not in UNITS:
         raise InvalidArgument(f"{text!r} has the unknown unit {unit!r}: {nearest(name, UNITS)}")
     return UNITS[name]

@@ -1,4 +1,4 @@
-"""Instants as int64 microseconds UTC: from what people write, from Arrow columns, and back."""
+"""Instants as int64 microseconds UTC, read from texts, datetimes and Arrow columns, and written back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEVER = MAX_TIME
 """The deadline of a timer that is not set."""
 
 FIRST = -62_135_596_800_000_000
-"""The first instant of the year 1. What Python's datetime and SQL can show is what a row's time may be."""
+"""The first instant of the year 1; the times of rows lie in the years that Python's datetime and SQL can show."""
 LAST = 253_402_300_799_999_999
 """The last instant of the year 9999."""
 
@@ -32,8 +32,20 @@ _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 def timestamp(value: datetime | date | str | int | np.datetime64 | np.integer[Any]) -> int:
     """Microseconds since 1970 UTC from a datetime, a date, an ISO text, or microseconds.
 
-    What names no zone is taken as UTC.
+    A time without a time zone is taken as UTC.
 
+    Parameters
+    ----------
+    value
+        The datetime, date, text or number.
+
+    Returns
+    -------
+    int
+        Microseconds since 1970-01-01T00:00:00Z.
+
+    Examples
+    --------
     >>> from uncombine.windows import timestamp
     >>> timestamp("1970-01-01T00:00:01Z")
     1000000
@@ -52,14 +64,16 @@ def timestamp(value: datetime | date | str | int | np.datetime64 | np.integer[An
         since = (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
         micros = since // timedelta(microseconds=1)
     else:
-        raise TypeMismatch(f"a time is a datetime, an ISO text or whole microseconds since 1970, not {value!r}")
+        raise TypeMismatch(
+            f"a time must be a datetime, a date, an ISO text or whole microseconds since 1970, but is {value!r}"
+        )
     if not MIN_TIME <= micros <= MAX_TIME:
-        raise OutOfRange(f"the time {value!r} is no instant, or none that 64 bits of microseconds since 1970 can hold")
+        raise OutOfRange(f"the time {value!r} is missing or does not fit into 64 bits of microseconds since 1970")
     return micros
 
 
 def time_column(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """Microseconds of a timestamp or date column, and a mask of those known and in the years 1 to 9999.
+    """Microseconds of a timestamp or date column, and a mask of the times that are present and in the years 1 to 9999.
 
     A column without a time zone is taken as UTC. Where the mask is false, the value is 0.
 
@@ -75,7 +89,7 @@ def time_column(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndar
     elif pa.types.is_date64(column.type):
         column = column.view(pa.timestamp("ms"))
     if not pa.types.is_timestamp(column.type):
-        raise TypeMismatch(f"a time column must hold timestamps or dates, not {column.type}: cast it first")
+        raise TypeMismatch(f"a time column must hold timestamps or dates, but its type is {column.type}: cast it first")
     valid = np.ones(len(column), np.bool_)
     if column.null_count:
         valid = np.array(column.is_valid())
@@ -92,7 +106,7 @@ def time_column(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndar
 
 
 def timestamps(times: np.ndarray) -> pa.Array:
-    """Microseconds as an Arrow column; outside the years 1 to 9999 stands the first or last instant of these.
+    """Microseconds as an Arrow column; times outside the years 1 to 9999 become the first or last instant of these.
 
     >>> import numpy as np
     >>> from uncombine.windows import timestamps
@@ -103,7 +117,7 @@ def timestamps(times: np.ndarray) -> pa.Array:
 
 
 def times_of(values: Iterable[Any]) -> pa.Array:
-    """A timestamp column of what people write, None where there is none.
+    """A timestamp column of values that `timestamp` reads; None gives null.
 
     >>> from uncombine.windows.times import times_of
     >>> times_of(["2016-01-20T12:00:26Z", None]).null_count
@@ -114,7 +128,7 @@ def times_of(values: Iterable[Any]) -> pa.Array:
 
 
 def time_text(time: int) -> str:
-    """An instant as ISO text for people.
+    """An instant as ISO text, or an end of time by name.
 
     >>> from uncombine.windows import time_text
     >>> time_text(1_500_000)
@@ -133,4 +147,4 @@ def _read(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text.strip())
     except ValueError:
-        raise InvalidArgument(f"{text!r} is no ISO time such as '2016-01-20T12:00:00Z'") from None
+        raise InvalidArgument(f"{text!r} is not an ISO time such as '2016-01-20T12:00:00Z'") from None

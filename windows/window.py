@@ -1,4 +1,7 @@
-"""What every kind of window gives: windows for the times of rows, and whether they merge."""
+"""The base of every kind of window: it assigns windows to the times of rows, and merges windows.
+
+`tests/windows/test_values.py` guards it.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ Bounds: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 class Assigned:
-    """Windows of rows: row `row[i]` is in [start[i], end[i]). Without `row`, each row has one, in order."""
+    """The windows of rows: row `row[i]` is in [start[i], end[i]). If `row` is None, each row has one, in order."""
 
     row: np.ndarray | None = None
     number: np.ndarray | None = None
-    """Where windows are numbered in the order of time, the number of each: cheaper to work with than bounds are."""
+    """The number of each window, if windows are numbered in the order of time; numbers are cheaper than bounds."""
     bounds_of: Callable[[np.ndarray], Bounds]
-    """The bounds of windows of these numbers."""
+    """The bounds of the windows with given numbers."""
 
     def __init__(self, row: np.ndarray | None, start: np.ndarray, end: np.ndarray) -> None:
         self.row = row
@@ -29,19 +32,19 @@ class Assigned:
 
     @classmethod
     def numbered(cls, number: np.ndarray, bounds_of: Callable[[np.ndarray], Bounds]) -> Assigned:
-        """One window for each row; its bounds are worked out from its number when somebody asks."""
+        """One window for each row; its bounds are computed from its number at first use."""
         self = cls.__new__(cls)
         self.number, self.bounds_of, self._bounds = number, bounds_of, None
         return self
 
     @property
     def start(self) -> np.ndarray:
-        """Where each window starts."""
+        """The start of each window."""
         return self._all()[0]
 
     @property
     def end(self) -> np.ndarray:
-        """Where each window ends; it is not in it."""
+        """The end of each window, which is not part of it."""
         return self._all()[1]
 
     def bounds(self, places: np.ndarray) -> Bounds:
@@ -59,52 +62,52 @@ class Assigned:
 
 @dataclass(frozen=True, repr=False)
 class Window(ABC):
-    """A way to cut event time into half-open windows; a value, equal to one of the same kind and settings."""
+    """A way to cut event time into half-open windows, as a value: windows of one kind and settings are equal."""
 
     @property
     def merging(self) -> bool:
-        """Whether windows of a key may become one."""
+        """True if windows of a key may become one."""
         return False
 
     @property
     def inherits(self) -> bool:
-        """Whether rows bring their windows with them, so that none are assigned."""
+        """True if rows bring their windows, so that `assign` is not called."""
         return False
 
     @property
     def needs_key_hash(self) -> bool:
-        """Whether `assign` wants a hash of each row's key."""
+        """True if `assign` needs a hash of each row's key."""
         return False
 
     @property
     def end_follows_start(self) -> bool:
-        """Whether two windows of a key with the same start have the same end."""
+        """True if two windows of a key with the same start have the same end."""
         return True
 
     @property
     def may_be_endless(self) -> bool:
-        """Whether a window may last to the end of time, and not only as its calendar or its numbers end there."""
+        """True if a window may last to the end of time by its kind, and not only because its numbers end there."""
         return False
 
     @property
     def merges_by_overlap(self) -> bool:
-        """Whether windows that merge become the hulls of those that overlap."""
+        """True if windows that overlap merge into their hull."""
         return self.merging
 
     def first_start(self, after: int) -> int | None:
-        """The least start of windows that end after an instant, before any merge; None where it is not known."""
+        """The least start of the windows that end after an instant, before any merge; None if it is not known."""
         return None
 
     def first_end(self, start: np.ndarray) -> np.ndarray:
-        """For merged windows, the least end that the window of one of their rows may have."""
+        """The least end of the window of the first row, for merged windows with these starts."""
         return start + 1
 
     @abstractmethod
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
-        """The windows of rows with these times; one that the ends of time cut starts or ends there."""
+        """The windows of rows with these times, cut off at the ends of time."""
 
     def merge(self, codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Merged:
-        """Windows of each key joined where they overlap; keys are numbers from 0."""
+        """The windows of each key, merged where they overlap; `codes` numbers the keys from 0."""
         return union_intervals(codes, start, end)
 
     def __repr__(self) -> str:
@@ -119,6 +122,6 @@ class Window(ABC):
 
 
 def settle(value: Window, **settings: object) -> None:
-    """Set the fields of a frozen value that is being made."""
+    """Set the fields of a frozen value in its `__init__`."""
     for name, setting in settings.items():
         object.__setattr__(value, name, setting)

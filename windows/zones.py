@@ -1,4 +1,7 @@
-"""Time zones: which there are, and when each date starts in one."""
+"""Time zones: their names, and the instant at which each date starts in a zone.
+
+`tests/windows/test_calendar.py` guards it.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,16 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def zone(tz: str | ZoneInfo) -> str:
-    """The name of a time zone that is in the database."""
+    """The name of a time zone, checked against the time zone database."""
     name = tz.key if isinstance(tz, ZoneInfo) else tz
     if not isinstance(name, str):
-        raise TypeMismatch(f"tz= is {tz!r}: give the name of a time zone such as 'Europe/Berlin'")
+        raise TypeMismatch(f"Calendar(tz): tz must be the name of a time zone such as 'Europe/Berlin', but is {tz!r}")
     if not _known(name):
         if not _known("Europe/London"):
-            raise InvalidArgument(f"tz={name!r} cannot be looked up, as Python has no time zones here: install tzdata")
-        raise InvalidArgument(f"tz= is {name!r}, which is no time zone such as 'Europe/Berlin' or 'UTC'")
+            raise InvalidArgument(
+                f"Calendar(tz): tz {name!r} cannot be looked up, because Python has no time zones here: install tzdata"
+            )
+        raise InvalidArgument(f"Calendar(tz): tz must be a time zone such as 'Europe/Berlin' or 'UTC', but is {name!r}")
     return name
 
 
@@ -38,9 +43,9 @@ def _known(name: str) -> bool:
 def day_starts(tz: str, year: int) -> np.ndarray:
     """The first instant of each date of a year in a zone, microseconds UTC.
 
-    A date that the zone left out starts with the next one. This is a loop over dates, because only `zoneinfo`
-    knows the rules of zones for all years: Arrow's kernels stop at the last change that is listed, in 2037 or
-    long before.
+    A date that the zone left out starts with the next date. This is a loop over dates, because only `zoneinfo`
+    knows the rules of zones for all years: Arrow's kernels stop at the last change in their list, in 2037 or
+    earlier.
     """
     info = ZoneInfo(tz)
     january = date(year, 1, 1).toordinal()
@@ -50,13 +55,13 @@ def day_starts(tz: str, year: int) -> np.ndarray:
 
 
 def _first_instant(midnight: datetime, info: ZoneInfo) -> int:
-    """When the clocks of a zone first show this local time or a later one, in seconds since 1970."""
+    """The instant at which the clocks of a zone first show this local time or a later one, in seconds since 1970."""
     local = (midnight - _EPOCH) // _SECOND
     before = _offset(midnight.replace(tzinfo=info))
     after = _offset(midnight.replace(tzinfo=info, fold=1))
     if after <= before:
         return local - before
-    # The clocks skip it: they jump between these two, at the instant at which the later offset begins.
+    # The clocks skip this time. They jump between these two instants, when the later offset begins.
     early, late = local - after, local - before
     while late - early > 1:
         middle = (early + late) // 2
@@ -66,7 +71,7 @@ def _first_instant(midnight: datetime, info: ZoneInfo) -> int:
 
 
 def _offset(moment: datetime) -> int:
-    """How far a zone is ahead of UTC, in seconds."""
+    """The offset of a zone from UTC in seconds, positive to the east."""
     offset = moment.utcoffset()
     assert offset is not None
     return offset // _SECOND

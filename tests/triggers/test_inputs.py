@@ -47,7 +47,7 @@ def plan(trigger: uc.Trigger) -> None:
         (
             uc.OnResult(COL("size") > 1),
             UnknownColumn,
-            "known are 'kind', 'n', 'total'; use OnPunctuation to ask the rows",
+            "known are 'kind', 'n', 'total'; use OnPunctuation for a column of the rows",
         ),
         (uc.OnResult(COL("total")), TypeMismatch, "booleans.*int64"),
     ],

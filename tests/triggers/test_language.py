@@ -76,25 +76,25 @@ def test_triggers_of_other_settings_are_not_equal() -> None:
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: uc.AfterCount(0), "from 1 on"),
-        (lambda: uc.AfterCount(True), "from 1 on"),
-        (lambda: uc.RepeatCount(uc.Always(), -1), "from 1 on"),
+        (lambda: uc.AfterCount(0), r"AfterCount\(n\): n must be a whole number of at least 1, but is 0"),
+        (lambda: uc.AfterCount(True), "n must be a whole number of at least 1, but is True"),
+        (lambda: uc.RepeatCount(uc.Always(), -1), r"RepeatCount\(child, n\): n must be .* but is -1"),
         (lambda: uc.WatermarkPercentile(0), "from 1 to 100"),
         (lambda: uc.WatermarkPercentile(101), "from 1 to 100"),
-        (lambda: uc.WatermarkPercentile(0.9), "takes a percentage: say 90 and not 0.9"),
-        (lambda: uc.AtPeriod("0 seconds"), "period"),
-        (lambda: uc.AfterDelay("-1 seconds"), "delay"),
+        (lambda: uc.WatermarkPercentile(0.9), "but is 0.9: write 90 for 90 %"),
+        (lambda: uc.AtPeriod("0 seconds"), r"AtPeriod\(period\): period must be longer than zero"),
+        (lambda: uc.AfterDelay("-1 seconds"), "delay must be at least zero, but is '-1 second'"),
         (lambda: uc.AfterDelay(5), "5"),  # type: ignore[arg-type]
         (lambda: uc.AtPeriod("1 minute", domain="wall"), "'processing' or 'event'"),
         (lambda: uc.FirstOf(), "at least one"),
-        (lambda: uc.AllOf(uc.Always(), "x"), "AllOf is made of triggers"),  # type: ignore[arg-type]
-        (lambda: uc.Repeatedly(3), "Repeatedly is made of triggers"),  # type: ignore[arg-type]
+        (lambda: uc.AllOf(uc.Always(), "x"), "AllOf takes triggers"),  # type: ignore[arg-type]
+        (lambda: uc.Repeatedly(3), "Repeatedly takes triggers"),  # type: ignore[arg-type]
         (lambda: uc.AfterWatermark(early=1), "AfterWatermark"),  # type: ignore[arg-type]
-        (lambda: uc.OnResult("x > 1"), "OnResult takes an expression"),  # type: ignore[arg-type]
-        (lambda: uc.AfterBytes(1, of=[]), "names of columns"),
-        (lambda: uc.AfterBytes(1, of=[3]), "names of columns"),  # type: ignore[list-item]
-        (lambda: uc.AfterBytes(1, of=3), "names of columns"),  # type: ignore[arg-type]
-        (lambda: uc.AfterCount(1).or_finally("x"), "RepeatUntil is made of triggers"),  # type: ignore[arg-type]
+        (lambda: uc.OnResult("x > 1"), "predicate must be an expression"),  # type: ignore[arg-type]
+        (lambda: uc.AfterBytes(1, of=[]), "list of column names"),
+        (lambda: uc.AfterBytes(1, of=[3]), "list of column names"),  # type: ignore[list-item]
+        (lambda: uc.AfterBytes(1, of=3), "list of column names"),  # type: ignore[arg-type]
+        (lambda: uc.AfterCount(1).or_finally("x"), "RepeatUntil takes triggers"),  # type: ignore[arg-type]
     ],
 )
 def test_what_makes_no_sense_is_refused_when_it_is_built(build: Any, words: str) -> None:
@@ -260,5 +260,5 @@ def test_rule_28_plain_state_is_kept_as_it_is(value: Any) -> None:
 def test_rule_28_state_that_would_come_back_as_something_else_is_refused(value: Any) -> None:
     ctx = uc.TriggerContext((0, 1), 0, 0, {})
     ctx.state["tag"] = value
-    with pytest.raises(TypeMismatch, match=r"^the state 'tag' of a user trigger is "):
+    with pytest.raises(TypeMismatch, match=r"^the state 'tag' of a user trigger must be made of "):
         ctx.memo()

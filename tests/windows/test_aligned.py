@@ -144,13 +144,13 @@ def test_sliding_by_its_size_is_fixed(times: list[int], size: int, offset: int) 
 @pytest.mark.parametrize(
     ("make", "what"),
     [
-        (lambda: uc.Fixed("0 seconds"), "the size of Fixed is '0 seconds'"),
-        (lambda: uc.Fixed("-1 minute"), "the size of Fixed is '-1 minute'"),
-        (lambda: uc.Sliding("0 s", "1 minute"), "the size of Sliding is '0 seconds'"),
-        (lambda: uc.Sliding("1 minute", "-1 s"), "the period of Sliding is '-1 second'"),
+        (lambda: uc.Fixed("0 seconds"), "size must be longer than zero, but is '0 seconds'"),
+        (lambda: uc.Fixed("-1 minute"), "size must be longer than zero, but is '-1 minute'"),
+        (lambda: uc.Sliding("0 s", "1 minute"), "size must be longer than zero, but is '0 seconds'"),
+        (lambda: uc.Sliding("1 minute", "-1 s"), "period must be longer than zero, but is '-1 second'"),
     ],
 )
 def test_lengths_must_be_positive(make: object, what: str) -> None:
     assert callable(make)
-    with pytest.raises(InvalidArgument, match=f"{what}, and it must be longer than nothing"):
+    with pytest.raises(InvalidArgument, match=what):
         make()

@@ -215,17 +215,17 @@ def test_words_are_settled() -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "why"),
     [
-        (("fortnight",), InvalidArgument, "the unit of Calendar is 'fortnight': known are 'day', 'week'"),
+        (("fortnight",), InvalidArgument, "unit 'fortnight' is unknown: known are 'day', 'week'"),
         (("mont",), InvalidArgument, "did you mean 'month'"),
         (("1 day",), InvalidArgument, "did you mean 'day'"),
-        ((1,), TypeMismatch, "the unit of Calendar is a word such as 'day', not 1"),
-        (("day", "Europe/Berlim"), InvalidArgument, "tz= is 'Europe/Berlim', which is no time zone"),
-        (("day", "Europe"), InvalidArgument, "tz= is 'Europe', which is no time zone"),
-        (("day", "../etc"), InvalidArgument, "which is no time zone"),
-        (("day", ""), InvalidArgument, "which is no time zone"),
-        (("day", None), TypeMismatch, "tz= is None: give the name of a time zone"),
-        (("day", "UTC", "mon"), InvalidArgument, "week_start= is 'mon': did you mean 'monday'"),
-        (("day", "UTC", 0), TypeMismatch, "week_start= is a word such as 'monday', not 0"),
+        ((1,), TypeMismatch, "unit must be a text such as 'day', but is 1"),
+        (("day", "Europe/Berlim"), InvalidArgument, "tz must be a time zone such as .* but is 'Europe/Berlim'"),
+        (("day", "Europe"), InvalidArgument, "tz must be a time zone such as .* but is 'Europe'"),
+        (("day", "../etc"), InvalidArgument, "tz must be a time zone"),
+        (("day", ""), InvalidArgument, "tz must be a time zone"),
+        (("day", None), TypeMismatch, "tz must be the name of a time zone such as 'Europe/Berlin', but is None"),
+        (("day", "UTC", "mon"), InvalidArgument, "week_start 'mon' is unknown: did you mean 'monday'"),
+        (("day", "UTC", 0), TypeMismatch, "week_start must be a text such as 'monday', but is 0"),
     ],
 )
 def test_wrong_arguments(arguments: tuple[Any, ...], kind: type[Exception], why: str) -> None:

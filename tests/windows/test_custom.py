@@ -78,13 +78,17 @@ def test_functions_cannot_change_what_they_are_given() -> None:
 @pytest.mark.parametrize(
     ("gives", "kind", "why"),
     [
-        (lambda times: times, TypeMismatch, r"must give three arrays \(row, start, end\), not ndarray"),
+        (lambda times: times, TypeMismatch, r"must give three arrays \(row, start, end\), but gave ndarray"),
         (lambda times: (times, times), TypeMismatch, "must give three arrays"),
         (lambda times: (None, times, times[:2] + 9), InvalidArgument, "gave 3 rows, 3 starts and 2 ends"),
         (lambda times: (None, [1], [2]), InvalidArgument, "gave 3 rows, 1 starts and 1 ends"),
-        (lambda times: ([3], [1], [2]), InvalidArgument, "named row 3 of 3 rows"),
-        (lambda times: ([-1], [1], [2]), InvalidArgument, "named row -1 of 3 rows"),
-        (lambda times: ([0], [7], [7]), InvalidArgument, r"gave the window \[7, 7\), which must end after"),
+        (lambda times: ([3], [1], [2]), InvalidArgument, "must give rows from 0 to 2, but gave row 3"),
+        (lambda times: ([-1], [1], [2]), InvalidArgument, "must give rows from 0 to 2, but gave row -1"),
+        (
+            lambda times: ([0], [7], [7]),
+            InvalidArgument,
+            r"windows that end after their start, but gave \[7, 7\)",
+        ),
         (
             lambda times: (None, times * 1.0, times * 2.0),
             TypeMismatch,
@@ -102,7 +106,7 @@ def test_wrong_assignments(gives: Callable[..., Any], kind: type[Exception], why
     ("gives", "kind", "why"),
     [
         (lambda code, start, end: [0], InvalidArgument, "gave 1 numbers for 3 windows"),
-        (lambda code, start, end: [0, 0, 0], InvalidArgument, "gave windows of two keys the same number"),
+        (lambda code, start, end: [0, 0, 0], InvalidArgument, "must not join windows of two keys"),
         (lambda code, start, end: ["a", "b", "c"], TypeMismatch, "a number as an array of whole numbers"),
     ],
 )
@@ -112,7 +116,7 @@ def test_wrong_merges(gives: Callable[..., Any], kind: type[Exception], why: str
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(TypeMismatch, match="Custom takes a function of times"):
+    with pytest.raises(TypeMismatch, match="assign must be a function of times"):
         uc.Custom("1 minute")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match="merge= of Custom is 'touching'"):
+    with pytest.raises(InvalidArgument, match="merge must be 'overlap', a function or None, but is 'touching'"):
         uc.Custom(burst, merge="touching")

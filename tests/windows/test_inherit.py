@@ -42,7 +42,7 @@ def test_times_alone_say_nothing() -> None:
     [pa.int64(), pa.struct([("start", pa.int64())]), pa.struct([("from", pa.int64()), ("end", pa.int64())])],
 )
 def test_columns_that_are_no_windows(kind: pa.DataType) -> None:
-    with pytest.raises(TypeMismatch, match="must be a struct of start and end"):
+    with pytest.raises(TypeMismatch, match="a struct of start and end, but its type is"):
         uc.Inherit().assign_column(pa.nulls(1, kind))
 
 

@@ -74,7 +74,7 @@ def test_a_span_is_an_int_that_survives_pickling() -> None:
 
 @pytest.mark.parametrize("value", [5, 5.0, True, None, b"5 minutes", ["5 minutes"]])
 def test_what_names_no_unit_is_refused(value: Any) -> None:
-    with pytest.raises(TypeMismatch, match="a length of time is a text with its unit such as '30 minutes'"):
+    with pytest.raises(TypeMismatch, match="a length of time must be a text with a unit such as '30 minutes'"):
         uc.span(value)
 
 

@@ -48,12 +48,12 @@ def test_what_else_is_an_instant() -> None:
 
 @pytest.mark.parametrize("value", [True, 1.5, None, pd.NaT, b"1969-07-20", timedelta(1)])
 def test_what_is_no_instant(value: Any) -> None:
-    with pytest.raises(TypeMismatch, match="a time is a datetime, an ISO text or whole microseconds"):
+    with pytest.raises(TypeMismatch, match="a time must be a datetime, a date, an ISO text or whole microseconds"):
         uc.timestamp(value)
 
 
 def test_texts_that_are_no_instant() -> None:
-    with pytest.raises(InvalidArgument, match="'yesterday' is no ISO time such as"):
+    with pytest.raises(InvalidArgument, match="'yesterday' is not an ISO time such as"):
         uc.timestamp("yesterday")
 
 
@@ -107,7 +107,7 @@ def test_dates_are_midnights(dates: list[date | None], kind: pa.DataType) -> Non
 
 @pytest.mark.parametrize("column", [pa.array([1, 2]), pa.array(["2016-01-20"]), pa.array([1], pa.time64("us"))])
 def test_columns_that_hold_no_times(column: pa.Array) -> None:
-    with pytest.raises(TypeMismatch, match=re.escape(f"must hold timestamps or dates, not {column.type}")):
+    with pytest.raises(TypeMismatch, match=re.escape(f"must hold timestamps or dates, but its type is {column.type}")):
         time_column(column)
 
 
