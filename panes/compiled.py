@@ -14,8 +14,8 @@ from ..triggers.program import Fact, Node
 from ..windows.grid import later
 from .grouping import Grouping
 from .hashes import key_hashes
-from .live import BASE, EXTENT, Shape
 from .pane_columns import output_schema, record_type
+from .windows_in_hand import BASE, EXTENT, Shape
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Compiled:
         facts = tuple({fact.name: fact for fact in trigger.facts()}.values())
         output, record = output_schema(grouping.by, plan, schema), record_type(plan)
         extents = {name: EXTENT[name] for name in grouping.extents}
-        numbers: dict[str, tuple[object, object]] = {**BASE, **extents, **trigger.columns()}
         key_types = [field.type for field in output][: len(grouping.by)]
-        shape = Shape(key_types, numbers, plan.fields, pa.list_(record) if grouping.keeps_last else None)
+        outstanding = pa.list_(record) if grouping.keeps_last else None
+        shape = Shape(key_types, {**BASE, **extents}, trigger.columns(), plan.fields, outstanding)
         percents = percentiles(grouping.asked)
         return cls(grouping, schema, plan, trigger, percents, facts, record, shape, output)
 

@@ -1,233 +1,192 @@
-"""Panes: what a firing makes of the contents of windows, and what it takes back."""
+"""Windows fire: their panes and retractions are emitted, and the windows keep what later panes depend on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..combiners.columns import Column
 from ..combiners.groups import Groups, stable_order
-from ..combiners.ordering import order_keys
-from ..windows import result_times, timestamps
-from ..windows.times import MAX_TIME, MIN_TIME, UTC_MICROS
+from ..windows.times import MAX_TIME
 from .compiled import Compiled
-from .live import EXTENT, Live, extent, list_sizes, listed, owners
-from .pane_columns import PANE, TIMINGS
+from .lists import items_of, list_sizes, listed, only, owners
+from .pane_rows import Firing, as_numpy, output_rows, pane_records, same_values, sort_windows, timings
+from .windows_in_hand import EXTENT, InHand
 
 
 @dataclass(frozen=True)
-class Firing:
-    """The windows that fire in one phase, and what is said about them."""
+class _Emission:
+    """The windows that fire and have something to show, in the order of their panes, with an entry for each."""
 
-    fired: np.ndarray
-    cause: str
-    watermark: int
-    processing_time: int
-    last: np.ndarray
-    output_watermark: int
-    percent: np.ndarray | None = None
+    places: np.ndarray
+    """The place of each window in hand."""
+    timing: np.ndarray
+    records: pa.StructArray
+    """The new pane of each."""
+    emitted: np.ndarray
+    """True where the new pane is emitted."""
+    retracted: np.ndarray
+    """True where the outstanding panes of the window are retracted."""
 
 
-class Emitter:
-    """Makes rows of output out of windows that fire."""
+def emit(compiled: Compiled, windows: InHand, firing: Firing) -> tuple[InHand, list[pa.Table]]:
+    """The windows after a firing, and the rows of output of those that fire, if there are any."""
+    timing = timings(windows, firing.watermark)
+    shows = windows.num["fresh"]
+    if compiled.grouping.on_time == "always":
+        shows = shows | (timing == 1)
+    if firing.cause == "expiry" and compiled.grouping.closing == "always":
+        shows = np.ones(len(windows), np.bool_)
+    fired = np.flatnonzero(firing.fired & shows)
+    if len(fired) == 0:
+        return windows, []
+    fired = fired[sort_windows(windows, fired)]
+    emission = _emission(compiled, windows, fired, timing[fired], firing)
+    after = _emptied(compiled, _emitted(windows, emission), fired[firing.cleared[fired]])
+    return after, [_output(compiled, windows, emission)]
 
-    def __init__(self, compiled: Compiled) -> None:
-        self.grouping, self.plan = compiled.grouping, compiled.plan
-        self.record, self.schema = compiled.record, compiled.output_schema
 
-    def timing(self, live: Live, watermark: int) -> np.ndarray:
-        """0 early, 1 on time, 2 late, for a pane of each window at this watermark."""
-        passed = watermark >= live.num["end"]
-        on_time = passed & ~live.num["born_late"] & ~live.num["on_time_given"]
-        return np.where(~passed, 0, np.where(on_time, 1, 2))
+def _emission(compiled: Compiled, windows: InHand, fired: np.ndarray, timing: np.ndarray, firing: Firing) -> _Emission:
+    grouping = compiled.grouping
+    records = pane_records(compiled, windows, fired, timing, firing)
+    has_rows = np.ones(len(fired), np.bool_)
+    if grouping.changelog and grouping.retracting:
+        has_rows = windows.num["weight"][fired] != 0
+    emitted, retracted = has_rows, np.zeros(len(fired), np.bool_)
+    if grouping.only_updated:
+        emitted = emitted & ~_unchanged(compiled, windows, fired, records)
+    if grouping.retracting:
+        retracted = emitted | ~has_rows
+    return _Emission(fired, timing, records, emitted, retracted)
 
-    def panes(self, live: Live, firing: Firing, cleared: np.ndarray) -> list[pa.Table]:
-        """The output of the windows that fire; updates `live` in place for what was shown and is owed."""
-        grouping = self.grouping
-        timing = self.timing(live, firing.watermark)
-        shows = live.num["fresh"].copy()
-        if grouping.on_time == "always":
-            shows |= timing == 1
-        if firing.cause == "expiry" and grouping.closing == "always":
-            shows |= True
-        fired = np.flatnonzero(firing.fired & shows)
-        if len(fired) == 0:
-            return []
-        fired = fired[sort_windows(live.keys, live.num, fired)]
-        records = self._records(live, fired, timing[fired], firing)
-        holds = np.ones(len(fired), np.bool_)
-        if grouping.changelog and grouping.mode == "retracting":
-            holds = live.num["weight"][fired] != 0
-        emitted = holds.copy()
-        taken = np.zeros(len(fired), np.bool_)
-        if grouping.keeps_last:
-            assert live.owed is not None
-            if grouping.only_updated:
-                emitted &= ~self._unchanged(live, fired, records)
-            if grouping.retracting:
-                taken = emitted | ~holds
-        out = self._output(live, fired, records, emitted, taken)
-        self._remember(live, fired, records, emitted, taken, timing[fired])
-        live.num["fresh"][fired] = False
-        self._clear(live, fired[cleared[fired]])
-        return out
 
-    def retractions(self, live: Live, rows: np.ndarray, records: pa.Array) -> pa.Table:
-        """Records taken back; `rows[i]` is the window in hand that owes record i."""
-        keys = [key.take(pa.array(rows)) for key in live.keys]
-        return self.output(keys, records, np.full(len(records), -1))
-
-    def output(self, keys: Sequence[pa.Array], records: pa.Array, diff: np.ndarray) -> pa.Table:
-        """Records as rows of output."""
-        start, end, *values, event_time, pane = records.flatten()
-        window = self._window(start, end)
-        columns = [*keys, window, *values, timestamps(_numpy(event_time)), pa.array(diff, pa.int64()), pane]
-        columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, self.schema, strict=True)]
-        return pa.Table.from_arrays(columns, schema=self.schema)
-
-    def _window(self, start: pa.Array, end: pa.Array) -> pa.Array:
-        ends = _numpy(end)
-        fields = [timestamps(_numpy(start)), timestamps(ends)]
-        everywhere = ends == MAX_TIME
-        mask = pa.array(everywhere) if everywhere.any() else None
-        return pa.StructArray.from_arrays(fields, fields=list(self.schema.field("window").type), mask=mask)
-
-    def _records(self, live: Live, fired: np.ndarray, timing: np.ndarray, firing: Firing) -> pa.Array:
-        num = {name: live.num[name][fired] for name in ("start", "end", "index", "nonspeculative")}
-        earliest, latest = extent(live.num)
-        at = pa.array(fired)
-        values = self.plan.extract(tuple(a.take(at) for a in live.acc))
-        floor = firing.output_watermark if self.grouping.window.may_be_endless else None
-        event_time = result_times(
-            self.grouping.policy, num["start"], num["end"], earliest[fired], latest[fired], firing.watermark, floor
-        )
-        count = len(fired)
-        percent = pa.nulls(count, pa.float64())
-        if firing.percent is not None:
-            chosen = firing.percent[fired]
-            percent = pa.array(chosen, mask=np.isnan(chosen))
-        pane = pa.StructArray.from_arrays(
-            [
-                pa.array(num["index"]),
-                pa.array(np.where(timing == 0, -1, num["nonspeculative"])),
-                pa.array(TIMINGS).take(pa.array(timing)),
-                pa.array(num["index"] == 0),
-                pa.array(firing.last[fired]),
-                _moment(firing.watermark, count),
-                percent,
-                _moment(firing.processing_time, count),
-                pa.repeat(pa.scalar(firing.cause), count),
-            ],
-            fields=list(PANE),
-        )
-        columns = [pa.array(num["start"]), pa.array(num["end"]), *values, pa.array(event_time), pane]
-        return pa.StructArray.from_arrays(columns, fields=list(self.record))
-
-    def _unchanged(self, live: Live, fired: np.ndarray, records: pa.Array) -> np.ndarray:
-        """Where the one record owed has the window and the values of the new one."""
-        assert live.owed is not None
-        owed = live.owed.take(pa.array(fired))
-        sizes = list_sizes(owed)
-        single = sizes == 1
-        same = single.copy()
-        if not single.any():
-            return same
-        rows = np.flatnonzero(single)
-        old = owed.flatten().take(pa.array(np.repeat(single, sizes).nonzero()[0]))
-        new = records.take(pa.array(rows))
-        alike = np.ones(len(rows), np.bool_)
-        for field in list(self.record)[:-2]:
-            alike &= same_values(old.field(field.name), new.field(field.name))
-        same[rows] = alike
+def _unchanged(compiled: Compiled, windows: InHand, fired: np.ndarray, records: pa.StructArray) -> np.ndarray:
+    """True where the window has exactly one outstanding pane and the new pane equals it."""
+    assert windows.outstanding is not None
+    outstanding = windows.outstanding.take(pa.array(fired))
+    sizes = list_sizes(outstanding)
+    single = sizes == 1
+    same = single.copy()
+    if not single.any():
         return same
-
-    def _output(
-        self, live: Live, fired: np.ndarray, records: pa.Array, emitted: np.ndarray, taken: np.ndarray
-    ) -> list[pa.Table]:
-        """Retractions of a window before its new value, windows in order."""
-        keys = [key.take(pa.array(fired)) for key in live.keys]
-        if not taken.any():
-            places = pa.array(np.flatnonzero(emitted))
-            return [self.output([k.take(places) for k in keys], records.take(places), np.ones(len(places), np.int64))]
-        assert live.owed is not None
-        old = live.owed.flatten()
-        owner, back = _items_of(live.owed, fired, np.flatnonzero(taken))
-        if (owner[1:] == owner[:-1]).any():  # debts of windows that merged stand in the order in which they were kept
-            by_time = np.lexsort((_numpy(old.field("end"))[back], _numpy(old.field("start"))[back], owner))
-            owner, back = owner[by_time], back[by_time]
-        new = np.flatnonzero(emitted)
-        window = np.concatenate([owner, new])
-        order = stable_order(window, len(fired))
-        # Records are wide, so they are moved once, by places worked out beforehand.
-        places = np.concatenate([back, len(old) + new])[order]
-        both = pa.concat_arrays([old, records]).take(pa.array(places))
-        diff = np.concatenate([np.full(len(owner), -1), np.ones(len(new), np.int64)])[order]
-        at = pa.array(window[order])
-        return [self.output([k.take(at) for k in keys], both, diff)]
-
-    def _remember(
-        self,
-        live: Live,
-        fired: np.ndarray,
-        records: pa.Array,
-        emitted: np.ndarray,
-        taken: np.ndarray,
-        timing: np.ndarray,
-    ) -> None:
-        counted = fired[emitted]
-        live.num["index"][counted] += 1
-        live.num["nonspeculative"][fired[emitted & (timing > 0)]] += 1
-        live.num["on_time_given"][fired[emitted & (timing > 0)]] = True
-        if live.owed is None:
-            return
-        replaced = emitted | taken
-        owner = owners(live.owed)
-        forget = np.zeros(len(live), np.bool_)
-        forget[fired[replaced]] = True
-        kept = ~forget[owner]
-        by_owner = Groups(np.concatenate([owner[kept], fired[emitted]]), len(live))
-        places = np.concatenate([np.flatnonzero(kept), len(owner) + np.flatnonzero(emitted)])[by_owner.order]
-        items = pa.concat_arrays([live.owed.flatten(), records]).take(pa.array(places))
-        live.owed = listed(items, by_owner.sizes, live.owed.type)
-
-    def _clear(self, live: Live, gone: np.ndarray) -> None:
-        if len(gone) == 0:
-            return
-        zero = self.plan.zero(1)
-        places = np.arange(len(live))
-        places[gone] = len(live)
-        at = pa.array(places)
-        live.acc = tuple(pa.concat_arrays([a, z]).take(at) for a, z in zip(live.acc, zero, strict=True))
-        for name, (_, nothing) in EXTENT.items():
-            if name in live.num:  # where there is no end, what comes next is not before what came
-                values = live.num[name].copy()  # they may be those of a parcel
-                kept = (live.num["end"][gone] == MAX_TIME) & (name == "latest")
-                values[gone] = np.where(kept, values[gone], nothing)
-                live.num[name] = values
-        if live.owed is not None:
-            # What comes next shows other rows, so that even an equal value is news.
-            sizes = list_sizes(live.owed)
-            kept = np.ones(len(live), np.bool_)
-            kept[gone] = False
-            items = live.owed.flatten().filter(pa.array(np.repeat(kept, sizes)))
-            live.owed = listed(items, np.where(kept, sizes, 0), live.owed.type)
+    rows = np.flatnonzero(single)
+    old = outstanding.flatten().take(pa.array(np.repeat(single, sizes).nonzero()[0]))
+    new = records.take(pa.array(rows))
+    alike = np.ones(len(rows), np.bool_)
+    for field in list(compiled.record)[:-2]:
+        alike &= same_values(old.field(field.name), new.field(field.name))
+    same[rows] = alike
+    return same
 
 
-def _items_of(lists: pa.ListArray, rows: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The items of the lists at `rows[chosen]`: which of `chosen` has each, and its place in the flattened lists."""
-    sizes = list_sizes(lists)
-    first = (np.cumsum(sizes) - sizes)[rows[chosen]]
-    many = sizes[rows[chosen]]
-    within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-    return np.repeat(chosen, many), np.repeat(first, many) + within
+def _output(compiled: Compiled, windows: InHand, emission: _Emission) -> pa.Table:
+    """Rows of output: windows in order, the retractions of a window before its new pane."""
+    fired, records = emission.places, emission.records
+    keys = [key.take(pa.array(fired)) for key in windows.keys]
+    new = np.flatnonzero(emission.emitted)
+    if not emission.retracted.any():
+        places = pa.array(new)
+        return output_rows(compiled, [k.take(places) for k in keys], records.take(places), np.ones(len(new), np.int64))
+    assert windows.outstanding is not None
+    old = windows.outstanding.flatten()
+    owner, back = items_of(windows.outstanding, fired, np.flatnonzero(emission.retracted))
+    if (owner[1:] == owner[:-1]).any():  # those of windows that merged stand in the order in which they were kept
+        by_time = np.lexsort((as_numpy(old.field("end"))[back], as_numpy(old.field("start"))[back], owner))
+        owner, back = owner[by_time], back[by_time]
+    window = np.concatenate([owner, new])
+    order = stable_order(window, len(fired))
+    # Records are wide, so they are moved once, by places worked out beforehand.
+    places = np.concatenate([back, len(old) + new])[order]
+    both = pa.concat_arrays([old, records]).take(pa.array(places))
+    diff = np.concatenate([np.full(len(owner), -1), np.ones(len(new), np.int64)])[order]
+    at = pa.array(window[order])
+    return output_rows(compiled, [k.take(at) for k in keys], both, diff)
+
+
+def _emitted(windows: InHand, emission: _Emission) -> InHand:
+    """The windows after their panes: counted, with nothing fresh, and with what is outstanding now."""
+    fired, emitted = emission.places, emission.emitted
+    num = {**windows.num, **{name: windows.num[name].copy() for name in _CHANGED}}
+    later = fired[emitted & (emission.timing > 0)]
+    num["index"][fired[emitted]] += 1
+    num["nonspeculative"][later] += 1
+    num["on_time_given"][later] = True
+    num["fresh"][fired] = False
+    return replace(windows, num=num, outstanding=_outstanding(windows, emission))
+
+
+_CHANGED = ("index", "nonspeculative", "on_time_given", "fresh")
+"""The numbers of a window that change when it fires."""
+
+
+def _outstanding(windows: InHand, emission: _Emission) -> pa.ListArray | None:
+    """The panes of each window that are outstanding after these were emitted and others retracted."""
+    lists = windows.outstanding
+    if lists is None:
+        return None
+    fired, emitted = emission.places, emission.emitted
+    owner = owners(lists)
+    replaced = np.zeros(len(windows), np.bool_)
+    replaced[fired[emitted | emission.retracted]] = True
+    kept = ~replaced[owner]
+    by_owner = Groups(np.concatenate([owner[kept], fired[emitted]]), len(windows))
+    places = np.concatenate([np.flatnonzero(kept), len(owner) + np.flatnonzero(emitted)])[by_owner.order]
+    items = pa.concat_arrays([lists.flatten(), emission.records]).take(pa.array(places))
+    return listed(items, by_owner.sizes, lists.type)
+
+
+def _emptied(compiled: Compiled, windows: InHand, gone: np.ndarray) -> InHand:
+    """The windows with the contents of those at the places `gone` removed."""
+    if len(gone) == 0:
+        return windows
+    places = np.arange(len(windows))
+    places[gone] = len(windows)
+    at = pa.array(places)
+    zero = compiled.plan.zero(1)
+    acc = tuple(pa.concat_arrays([a, z]).take(at) for a, z in zip(windows.acc, zero, strict=True))
+    num, outstanding = dict(windows.num), windows.outstanding
+    for name, (_, value) in EXTENT.items():
+        if name in num:  # in a window without end, rows that come next are not before those that came
+            values = num[name].copy()
+            kept = (num["end"][gone] == MAX_TIME) & (name == "latest")
+            values[gone] = np.where(kept, values[gone], value)
+            num[name] = values
+    if outstanding is not None:
+        # The next pane shows other rows, so that it is emitted even if its values are equal.
+        kept = np.ones(len(windows), np.bool_)
+        kept[gone] = False
+        outstanding = only(outstanding, kept)
+    return replace(windows, num=num, acc=acc, outstanding=outstanding)
+
+
+def retract_ended(compiled: Compiled, windows: InHand) -> tuple[InHand, list[pa.Table]]:
+    """Retract the outstanding panes of windows that ended in a merge or a split, where that is wanted at once."""
+    grouping, outstanding = compiled.grouping, windows.outstanding
+    if not (grouping.retracting and grouping.eager_retractions) or outstanding is None:
+        return windows, []
+    owner, items = owners(outstanding), outstanding.flatten()
+    starts, ends = as_numpy(items.field("start")), as_numpy(items.field("end"))
+    ended = (starts != windows.num["start"][owner]) | (ends != windows.num["end"][owner])
+    ended &= ~compiled.trigger.done(windows.trigger)[owner]  # a finished window emits nothing in their place
+    if not ended.any():
+        return windows, []
+    places = np.flatnonzero(ended)
+    chosen = np.unique(owner[places])
+    rank = np.empty(len(windows), np.int64)
+    rank[chosen[sort_windows(windows, chosen)]] = np.arange(len(chosen))
+    places = places[np.lexsort((ends[places], starts[places], rank[owner[places]]))]
+    at = pa.array(owner[places])
+    keys = [key.take(at) for key in windows.keys]
+    retractions = output_rows(compiled, keys, items.take(pa.array(places)), np.full(len(places), -1))
+    left = items.filter(pa.array(~ended))
+    sizes = np.bincount(owner[~ended], minlength=len(windows))
+    return replace(windows, outstanding=listed(left, sizes, outstanding.type)), [retractions]
 
 
 def cleared(mode: str, requests: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Where the contents of windows are cleared when they fire; `requests` is what their triggers ask for."""
+    """True where a window is emptied when it fires; `requests` is what the triggers asked for."""
     match mode:
         case "discarding":
             return np.ones(len(requests["clear"]), np.bool_)
@@ -237,35 +196,3 @@ def cleared(mode: str, requests: Mapping[str, np.ndarray]) -> np.ndarray:
             return requests["clear"]
         case _:
             return np.zeros(len(requests["clear"]), np.bool_)
-
-
-def sort_windows(keys: Sequence[pa.Array], num: dict[str, np.ndarray], chosen: np.ndarray) -> np.ndarray:
-    """The order of the chosen windows by (key, start, end)."""
-    at = pa.array(chosen)
-    columns = [Column(key.take(at)) for key in keys]
-    columns += [Column(pa.array(num["start"][chosen])), Column(pa.array(num["end"][chosen]))]
-    return np.argsort(order_keys(columns).keys, kind="stable")
-
-
-def same_values(a: pa.Array, b: pa.Array) -> np.ndarray:
-    """Where two columns hold the same value, null and NaN counting as values."""
-    if pa.types.is_nested(a.type):
-        size = len(a)
-        codes = pa.concat_arrays([a, b]).to_pylist()  # nested results are few and have no columnar equality
-        return np.array([repr(codes[i]) == repr(codes[size + i]) for i in range(size)], np.bool_)
-    equal = pc.fill_null(pc.equal(a, b), False)
-    equal = pc.or_(equal, pc.and_(pc.is_null(a), pc.is_null(b)))
-    if pa.types.is_floating(a.type):
-        equal = pc.or_(equal, pc.fill_null(pc.and_(pc.is_nan(a), pc.is_nan(b)), False))
-    return np.asarray(equal)
-
-
-def _moment(time: int, count: int) -> pa.Array:
-    """The reading of a clock; null at the beginning and at the end of time."""
-    if not MIN_TIME < time < MAX_TIME:
-        return pa.nulls(count, UTC_MICROS)
-    return timestamps(np.full(count, time))
-
-
-def _numpy(array: pa.Array) -> np.ndarray:
-    return np.asarray(array.to_numpy(zero_copy_only=False))

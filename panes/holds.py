@@ -17,7 +17,8 @@ from ..windows import holds
 from ..windows.grid import later
 from ..windows.times import MAX_TIME, MIN_TIME
 from .grouping import Grouping
-from .live import Live, extent, owners
+from .lists import owners
+from .windows_in_hand import InHand, extent
 
 
 def behind_its_end(grouping: Grouping) -> bool:
@@ -27,22 +28,22 @@ def behind_its_end(grouping: Grouping) -> bool:
     return grouping.retracting and (grouping.window.merging or grouping.window.may_be_endless)
 
 
-def window_holds(grouping: Grouping, live: Live, done: np.ndarray, floor: int) -> Deadlines:
+def window_holds(grouping: Grouping, windows: InHand, done: np.ndarray, floor: int) -> Deadlines:
     """The least output watermark that each window allows; `done` is where its trigger has finished."""
-    num = live.num
+    num = windows.num
     closes = {"always": True, "non_empty": num["fresh"], "never": False}[grouping.closing]
     shows = ~(done & ~np.asarray(closes, np.bool_))
-    times = _times(grouping, live, floor)
+    times = _times(grouping, windows, floor)
     hold = where(shows & ~(num["on_time_given"] | num["born_late"]), times)
     if not behind_its_end(grouping):
         return hold
     least = np.where(shows | grouping.window.merging, times, MAX_TIME)
     if grouping.splits:
         least = np.minimum(least, grouping.window.first_end(num["start"]) - 1)
-    if grouping.retracting and live.owed is not None and len(live.owed.flatten()):
-        records = live.owed.flatten()
+    if grouping.retracting and windows.outstanding is not None and len(windows.outstanding.flatten()):
+        records = windows.outstanding.flatten()
         last = np.asarray(records.field("end")) - 1
-        np.minimum.at(least, owners(live.owed), np.minimum(np.asarray(records.field("event_time")), last))
+        np.minimum.at(least, owners(windows.outstanding), np.minimum(np.asarray(records.field("event_time")), last))
     allowed = int(grouping.allowed_lateness)
     return np.minimum(hold, later(least, allowed) if allowed else least)
 
@@ -56,9 +57,9 @@ def furthest(grouping: Grouping, watermark: int) -> int:
     return watermark if in_time is None or late is None else min(watermark, in_time, late + allowed)
 
 
-def _times(grouping: Grouping, live: Live, floor: int) -> np.ndarray:
+def _times(grouping: Grouping, windows: InHand, floor: int) -> np.ndarray:
     """The least time of a pane to come of each window."""
-    num, policy = live.num, grouping.policy
+    num, policy = windows.num, grouping.policy
     earliest, latest = extent(num)
     if policy == "latest" and grouping.splits:
         policy = "earliest"  # what is left after a split may be only the first of the rows

@@ -19,11 +19,12 @@ from ..combiners.keycodes import normal_keys
 from ..triggers import UserTrigger, walk
 from ..windows import Assigned, Sliding
 from ..windows.times import MAX_TIME, MIN_TIME
-from .bundle import cells_of, good_rows, merge_in_order
 from .cells import Cells
 from .grouping import Grouping
 from .hashes import key_hashes
 from .operator import Operator
+from .rows import good_rows
+from .rows_to_cells import cells_of, merge_in_order
 from .slices import windows_from_slices
 
 AT = "uncombine_at"

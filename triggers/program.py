@@ -55,7 +55,7 @@ class Fact:
     of: Callable[[pa.Table], np.ndarray]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Moment:
     """The clocks, windows and rows of one evaluation; arrays have an element for each window of the step."""
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.panes import operator as operator_module
+from uncombine.panes import step as step_module
 from uncombine.panes import store as store_module
 
 SECOND = 1_000_000
@@ -69,7 +69,7 @@ def test_a_step_in_parts_is_a_step(name: str, monkeypatch: pytest.MonkeyPatch) -
         times: dict[str, Any] = {"watermark": mark, "processing_time": (batch + 9) * SECOND, "percentiles": {50: mark}}
         whole = operator.step(state, rows, **times)
         with monkeypatch.context() as patch:
-            patch.setattr(operator_module, "IN_HAND", 1_000)
+            patch.setattr(step_module, "IN_HAND", 1_000)
             patch.setattr(store_module, "CHUNK_BYTES", int(rng.choice([400, 1 << 20])))
             parts = operator.step(cut, rows, **times)
         assert ordered(parts.panes) == ordered(whole.panes)
@@ -93,7 +93,7 @@ def texts(numbers: np.ndarray, size: int) -> pa.Array:
 @pytest.mark.soak
 def test_more_text_than_an_array_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """2.3 GB of the windows of one shard, taken in hand by one step."""
-    monkeypatch.setattr(operator_module, "IN_HAND", 128 << 20)
+    monkeypatch.setattr(step_module, "IN_HAND", 128 << 20)
     schema = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "x": pa.string()})
     operator = uc.Operator(uc.Grouping({"m": uc.Max("x")}, uc.Fixed("1 minute"), by="k"), schema)
     state, each, size = operator.initial(), 230, 1_000_000

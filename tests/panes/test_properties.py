@@ -13,7 +13,7 @@ import pytest
 from reference.shards import in_parcels
 
 import uncombine as uc
-from uncombine.panes import compiled, operator
+from uncombine.panes import bundle, compiled
 
 MINUTE = 60_000_000
 WINDOWS: list[Any] = [
@@ -174,7 +174,7 @@ def test_sessions_over_a_changelog_end_as_over_the_rows_that_are_left(
 ) -> None:
     """Whatever clocks pass while rows of other keys come, and whether or not the hashes of keys are told apart."""
     if collisions:
-        for module in (compiled, operator):
+        for module in (bundle, compiled):
             monkeypatch.setattr(module, "key_hashes", lambda keys, count, start=None: np.zeros(count, np.uint64))
     rng = random.Random(seed)
     rows = data(rng, 30)

@@ -12,7 +12,7 @@ import pytest
 from chaos import Cluster, disturbed, draw_batches, draw_flow
 from streams import Engine, Handle
 
-from uncombine.panes import chunkcache, chunklog, filecache, operator, store
+from uncombine.panes import chunkcache, chunklog, filecache, step, store
 from uncombine.sparkops import processor
 
 
@@ -27,7 +27,7 @@ def told(got: Any, engine: Engine) -> tuple[list[str], list[Any], dict[Any, Any]
 def bounded(monkeypatch: pytest.MonkeyPatch, chunk: int, in_hand: int) -> None:
     """So many bytes to a chunk, and of windows in hand and panes on their way at once."""
     monkeypatch.setattr(store, "CHUNK_BYTES", chunk)
-    monkeypatch.setattr(operator, "IN_HAND", in_hand)
+    monkeypatch.setattr(step, "IN_HAND", in_hand)
     monkeypatch.setattr(processor, "OUT_BYTES", in_hand)
 
 

@@ -1,0 +1,59 @@
+"""What windows hand on to the windows that come of them: identity, the trigger's state and outstanding panes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from .cells import Pairs
+from .clocks import Clocks
+from .compiled import Compiled
+from .lists import regroup
+from .windows_in_hand import InHand
+
+_IDENTITY = ("index", "nonspeculative", "born_late", "on_time_given")
+"""Numbers that a window of the same bounds keeps. A session that grows is a new window, whose numbers start anew."""
+
+
+def carry_over(
+    compiled: Compiled,
+    windows: InHand,
+    lineage: Pairs,
+    keys: Sequence[pa.Array],
+    start: np.ndarray,
+    end: np.ndarray,
+    clocks: Clocks,
+) -> InHand:
+    """New windows with these keys and bounds, and everything of the windows that they come of but the contents.
+
+    `lineage` has pairs (old window, new window). Every old window is in at least one. Windows that split hand their
+    outstanding panes to the first of theirs.
+    """
+    shape, trigger, count = compiled.shape, compiled.trigger, len(start)
+    num = shape.first_numbers(count, {"start": start, "end": end, "born_late": clocks.before >= end})
+    state, outstanding = shape.first_trigger(count), shape.none_outstanding(count)
+    moment = clocks.moment("rows", num)
+    trigger.begin(state, np.ones(count, np.bool_), moment)
+    old, new = lineage
+    if len(old):
+        same = (windows.num["start"][old] == start[new]) & (windows.num["end"][old] == end[new])
+        for name in _IDENTITY:
+            num[name][new[same]] = windows.num[name][old[same]]
+        num["fresh"][new[windows.num["fresh"][old]]] = True
+        alone = (np.bincount(old)[old] == 1) & (np.bincount(new)[new] == 1)
+        plain = same & alone
+        was, becomes = old[plain], new[plain]
+        for name, values in state.items():
+            values[becomes] = windows.trigger[name][was]
+        if len(was) < len(old):
+            was, becomes = old[~plain], new[~plain]
+            sources = {name: values[was] for name, values in windows.trigger.items()}
+            trigger.merge(sources, state, becomes, np.ones(len(was), np.bool_), moment)
+        if windows.outstanding is not None:
+            heir = np.empty(len(windows), np.int64)
+            heir[old[::-1]] = new[::-1]  # of several pairs the first
+            outstanding = regroup(windows.outstanding, heir, count)
+    none = tuple(pa.array([], field.type) for field in shape.acc_fields)
+    return InHand(list(keys), num, state, none, outstanding)
