@@ -37,6 +37,10 @@ class UnknownColumn(UncombineError, LookupError):
         self.column = column
 
 
+class NoSuchStep(UncombineError, AttributeError):
+    """A flow is asked for a method that it does not have; the message names what to write."""
+
+
 class NotRetractable(UncombineError, ValueError):
     """A combiner is asked for a retraction that its capability does not allow."""
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import uncombine as uc
-from uncombine.sparkops.routes import FinalPanes
+from uncombine.sparkops.routes.final import FinalPanes
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find this folder
 
@@ -92,7 +92,7 @@ def of_df(df: DataFrame, window: Any) -> DataFrame:
 
 def merged(df: DataFrame, window: Any) -> DataFrame:
     flow = uc.flow(df).window(window).combine(by="k", **SUMS)
-    return FinalPanes(flow, "to be measured").df().select("k", "window", "s", "c")
+    return FinalPanes(flow, flow.source.input, "to be measured").df().select("k", "window", "s", "c")
 
 
 def nothing(batches: Iterator[Any]) -> Iterator[Any]:

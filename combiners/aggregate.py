@@ -132,13 +132,15 @@ def _pieces(plan: Plan, keys: list[str], table: pa.Table, weights: Weights) -> I
 
 
 def as_table(table: Any) -> pa.Table:
-    """A table from what users hold: Arrow as it is, a pandas DataFrame without its index."""
+    """A table from what users hold: Arrow as it is, a pandas DataFrame without its index, any other Arrow stream."""
     if isinstance(table, pa.Table):
         return table
     if isinstance(table, pa.RecordBatch):
         return pa.Table.from_batches([table])
     if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "columns"):
         return pa.Table.from_pandas(table, preserve_index=False)
+    if hasattr(table, "__arrow_c_stream__"):
+        return pa.table(table)
     raise TypeMismatch(f"an Arrow table or a pandas DataFrame is needed, not {type(table).__name__}")
 
 

@@ -10,12 +10,9 @@ import pyarrow as pa
 
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner
-from .compiled import CompiledCombiner
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
 from .counting import CountFn, count_of
 from .groups import Groups
-from .inputs import Input, expression, input_type, refuse
-from .parts import Part
 from .vectors import int64s
 
 
@@ -27,7 +24,7 @@ class _Bool(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+    def lower(self, schema: pa.Schema) -> Lowered:
         kind = input_type(self.input, schema, self)
         if not pa.types.is_boolean(kind):
             raise refuse(self, self.input, kind, "a boolean column")
@@ -38,7 +35,7 @@ class _Bool(Combiner):
             some_true, some_false = true > 0, known > true
             return pa.array(self._decide(some_true, some_false), mask=~(some_true | some_false))
 
-        return CompiledCombiner(parts, finish, pa.bool_())
+        return Lowered(parts, finish, pa.bool_())
 
     def _decide(self, some_true: np.ndarray, some_false: np.ndarray) -> np.ndarray:
         raise NotImplementedError
@@ -125,7 +122,7 @@ class BitXor(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+    def lower(self, schema: pa.Schema) -> Lowered:
         kind = input_type(self.input, schema, self)
         if not pa.types.is_integer(kind):
             raise refuse(self, self.input, kind, "integers")
@@ -135,4 +132,4 @@ class BitXor(Combiner):
             missing = int64s(parts[1][0]) == 0
             return pa.array(bits.astype(kind.to_pandas_dtype()), kind, mask=missing)
 
-        return CompiledCombiner((Part(BitXorFn(), (expression(self.input),)), count_of(self.input)), finish, kind)
+        return Lowered((Part(BitXorFn(), (expression(self.input),)), count_of(self.input)), finish, kind)

@@ -21,11 +21,8 @@ import pyarrow as pa
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner
-from .compiled import CompiledCombiner
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
 from .groups import Groups
-from .inputs import Input, expression, input_type, refuse
-from .parts import Part
 from .zset import ZSet
 
 _LEAST_ERROR = 1e-6
@@ -146,7 +143,7 @@ class ApproxQuantiles(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+    def lower(self, schema: pa.Schema) -> Lowered:
         kind = input_type(self.input, schema, self)
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
             raise refuse(self, self.input, kind, "numbers")
@@ -166,7 +163,7 @@ class ApproxQuantiles(Combiner):
             offsets = pa.array(lengths, pa.int32(), mask=np.append(~known, False))
             return pa.ListArray.from_arrays(offsets, pa.array(values, from_pandas=False))
 
-        return CompiledCombiner((Part(fn, (expression(self.input),)),), finish, pa.list_(pa.float64()))
+        return Lowered((Part(fn, (expression(self.input),)),), finish, pa.list_(pa.float64()))
 
 
 def _floats(column: Column) -> np.ndarray:

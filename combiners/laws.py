@@ -27,11 +27,12 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 from .algebra import Capability, CombineFn
-from .combiner import Bound, Combiner
+from .combiner import Combiner
 from .expressions import Expr
 from .laws_cases import Case, Row, Subject
 from .laws_checks import LAWS, Law
 from .laws_strategies import TYPES, Typed, as_typed, rows_of, typed, values_of
+from .plan import Bound
 from .scalar import ScalarCombiner
 
 __all__ = ["LAWS", "TYPES", "LawViolation", "Typed", "check_laws", "subjects", "typed", "values_of"]
@@ -188,7 +189,7 @@ def _typings(combiner: Combiner, fixed: dict[str, pa.DataType]) -> Iterator[pa.S
             names.append(unknown.column)
     if not accepted:
         schema = pa.schema([(name, fixed.get(name, TYPES[0])) for name in names])
-        combiner.compile(schema)
+        combiner.lower(schema)
     seen: set[tuple[str, pa.DataType]] = set()
     for schema in accepted:
         pairs = {(field.name, field.type) for field in schema}
@@ -204,7 +205,7 @@ def _accepted(combiner: Combiner, names: Sequence[str], fixed: dict[str, pa.Data
     for kinds in typings:
         schema = pa.schema(list(zip(names, kinds, strict=True)))
         try:
-            combiner.compile(schema)
+            combiner.lower(schema)
         except UnknownColumn:
             raise
         except (UncombineError, pa.ArrowException):

@@ -12,12 +12,9 @@ import pyarrow.compute as pc
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability
 from .columns import numbers
-from .combiner import Combiner
-from .compiled import CompiledCombiner
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
 from .decimals import nearest_floats
-from .inputs import Input, expression, input_type, refuse
 from .ordering import from_int64
-from .parts import Part
 from .ranks import BagFn, Neighbours, Ranked, neighbours
 from .zset import ZSet
 
@@ -46,8 +43,8 @@ class Median(Combiner):
     def append_only(self) -> Combiner:
         return replace(self, retractable=False)
 
-    def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        return _compile(self, self.input, schema, (0.5,), self.retractable)
+    def lower(self, schema: pa.Schema) -> Lowered:
+        return _lower(self, self.input, schema, (0.5,), self.retractable)
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,8 +79,8 @@ class Quantile(Combiner):
     def append_only(self) -> Combiner:
         return replace(self, retractable=False)
 
-    def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        return _compile(self, self.input, schema, (self.q,), self.retractable)
+    def lower(self, schema: pa.Schema) -> Lowered:
+        return _lower(self, self.input, schema, (self.q,), self.retractable)
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,8 +110,8 @@ class Quantiles(Combiner):
     def append_only(self) -> Combiner:
         return replace(self, retractable=False)
 
-    def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        return _compile(self, self.input, schema, tuple(self.q), self.retractable)
+    def lower(self, schema: pa.Schema) -> Lowered:
+        return _lower(self, self.input, schema, tuple(self.q), self.retractable)
 
 
 def _part(q: object, who: object) -> float:
@@ -127,9 +124,7 @@ def _part(q: object, who: object) -> float:
     return value
 
 
-def _compile(
-    who: Combiner, given: Input, schema: pa.Schema, parts: tuple[float, ...], retractable: bool
-) -> CompiledCombiner:
+def _lower(who: Combiner, given: Input, schema: pa.Schema, parts: tuple[float, ...], retractable: bool) -> Lowered:
     kind = input_type(given, schema, who)
     timed = bool(pa.types.is_temporal(kind)) and not pa.types.is_interval(kind)
     if not (timed or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind)):
@@ -155,7 +150,7 @@ def _compile(
 
     output = kind if timed else pa.float64()
     part = Part(zset if retractable else bag, (expression(given),))
-    return CompiledCombiner((part,), finish, pa.list_(output) if listed else output)
+    return Lowered((part,), finish, pa.list_(output) if listed else output)
 
 
 def _between(pair: Neighbours) -> pa.Array:

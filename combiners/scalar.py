@@ -15,11 +15,8 @@ from ..errors import InvalidArgument, NotRetractable, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .alike import same_as_first
 from .columns import Column
-from .combiner import Combiner, Tolerance
-from .compiled import CompiledCombiner
+from .combiner import Combiner, Input, Lowered, Part, Tolerance, expression, input_type
 from .groups import Groups
-from .inputs import Input, expression, input_type
-from .parts import Part
 
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 
@@ -154,14 +151,14 @@ class ScalarCombiner(Combiner):
             raise InvalidArgument(f"{self!r} takes {len(self.inputs)} inputs, and .of() was given {len(inputs)}")
         return replace(self, inputs=inputs)
 
-    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+    def lower(self, schema: pa.Schema) -> Lowered:
         for given in self.inputs:
             input_type(given, schema, self)
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return self.fn.extract(parts[0])
 
-        return CompiledCombiner((Part(self.fn, tuple(map(expression, self.inputs))),), finish, self.fn.output)
+        return Lowered((Part(self.fn, tuple(map(expression, self.inputs))),), finish, self.fn.output)
 
     def __repr__(self) -> str:
         return f"{self.fn.name}({', '.join(map(repr, self.inputs))})"

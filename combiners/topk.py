@@ -12,12 +12,9 @@ from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .by import NAMES
 from .columns import Column
-from .combiner import Combiner
-from .compiled import CompiledCombiner
+from .combiner import Combiner, Input, Lowered, Part, expression, input_type
 from .groups import Groups
-from .inputs import Input, expression, input_type
 from .ordering import require_order
-from .parts import Part
 from .zset import Items, ZSet, running
 
 
@@ -96,7 +93,7 @@ class _Best(Combiner):
     def append_only(self) -> Combiner:
         return replace(self, retractable=False)
 
-    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+    def lower(self, schema: pa.Schema) -> Lowered:
         given = [self.input] if self.by is None else [self.by, self.input]
         kinds = tuple(input_type(one, schema, self) for one in given)
         for one, kind in zip(given, kinds, strict=True):
@@ -116,7 +113,7 @@ class _Best(Combiner):
             )
 
         inputs = tuple(expression(one) for one in given)
-        return CompiledCombiner((Part(fn, inputs),), finish, pa.list_(kinds[-1]))
+        return Lowered((Part(fn, inputs),), finish, pa.list_(kinds[-1]))
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,5 +1,6 @@
 """HOW refinements relate: accumulation modes, pane info, the engine-free grouping operator, the local runner."""
 
+from .flow import Flow
 from .grouping import Grouping
 from .operator import Operator
 from .script import Clock, Elements, Watermark
@@ -12,6 +13,7 @@ __all__ = [
     "Clock",
     "Counts",
     "Elements",
+    "Flow",
     "Grouping",
     "IngressTime",
     "Monotonic",

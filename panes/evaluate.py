@@ -72,7 +72,7 @@ def rows_moment(compiled: Compiled, clocks: Clocks, taken: TakenIn, rows: Rows) 
         """Where a predicate holds of the aggregates of the windows in the mask."""
         places = np.flatnonzero(mask)
         chosen = windows.take(places)
-        names = [*compiled.grouping.by, *compiled.plan.compiled]
+        names = [*compiled.grouping.by, *compiled.plan.lowered]
         table = pa.table([*chosen.keys, *compiled.plan.extract(chosen.acc)], names=names)
         held = np.zeros(len(mask), np.bool_)
         held[places] = truth(predicate, table)

@@ -1,9 +1,8 @@
-"""Runs a script of elements, watermark moves and clock moves through a pipeline, in milliseconds and without Spark."""
+"""Runs a script of elements, watermark reports and clock times through any flow, in milliseconds and without Spark."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,58 +10,64 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners import Combiner
+from ..combiners.columns import flat
 from ..combiners.plain_types import plain_schema
 from ..errors import InvalidArgument, UnknownColumn, require_options
-from ..triggers import percentiles
-from ..windows import Span, Window, span, timestamp
+from ..windows import Span, Window, span, time_column, timestamp
 from ..windows.times import MAX_TIME, MIN_TIME
-from .grouping import Grouping
+from .flow import OPTIONS, Flow, Settings, Stage, flow_of
+from .intake import Intake, Taken
+from .late_rows import with_late_rows
+from .local_result import Result
+from .local_source import LocalSource, source
 from .operator import Operator
-from .running import next_timer
+from .parcels import MARKS
 from .script import Clock, Elements, Entry, Watermark, check_script, instant, reports, tables_of
-from .stages import Asked, check_followed, settled
-from .state import OperatorState
-from .watermarks import Watermarks
-
-_COUNTS = b"uncombine.counts"
-_WATERMARKS = b"uncombine.output_watermarks"
-_DROPPED = b"uncombine.dropped_rows"
-_OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "time"))
+from .shard import Bundle, Played, Report, Shard, reports_by_time
+from .transforms import applied
 
 
 def run(
-    script: Sequence[Entry],
+    script: Sequence[Entry] | None = None,
+    flow: Flow | None = None,
     *,
-    window: Window,
+    window: Window | None = None,
     time: str = "ts",
     watermark: str | None = None,
     idle_after: str | Span | None = None,
     schema: pa.Schema | None = None,
     **options: Any,
-) -> pa.Table:
+) -> Result:
     """The panes that a script gives, in their order.
 
-    Before an entry moves processing time on, every timer that falls due on the way is fired at its own instant.
+    Before an entry moves processing time on, every timer that falls due on the way fires at its own instant.
 
     Parameters
     ----------
     script
-        A list of `Elements`, `Watermark` and `Clock`.
+        A list of `Elements`, `Watermark` and `Clock`. Without one the rows of the table of `uc.local.source` come as
+        one bundle, and then the input ends.
+    flow
+        Any flow, of any number of groupings: over `uc.local.source`, or the flow over Spark that is deployed. Its rows
+        report watermarks by the flow's own strategy, and a script may report more. Rows come at the time in the flow's
+        `processing_time` column, or else at that of their entry.
     window, time, **options
-        As for `Grouping`: trigger=, mode=, by=, diff=, allowed_lateness=, on_time=, closing=, only_updated=,
-        eager_retractions=, late=, granularity=, timestamp=, allow_finish=, max_future=. Every other name is a result,
-        and its value a combiner. The mode is "accumulating" if not given, and "retracting" with diff=.
+        The short form, in place of a flow of one grouping: as for `Grouping`: trigger=, mode=, by=, diff=,
+        allowed_lateness=, on_time=, closing=, only_updated=, eager_retractions=, late=, granularity=, timestamp=,
+        allow_finish=, max_future=. Every other name is a result, and its value a combiner. The mode is "accumulating"
+        if not given, and "retracting" with diff=.
     watermark
-        "each_batch": for each bundle the watermark runs from the beginning to the end of time.
+        "each_batch", in the short form: within each bundle the watermark runs from the beginning to the end of time.
     idle_after
-        After so much processing time without a word a source no longer holds the watermark back.
+        In the short form: a source that reports nothing for this long is idle and no longer holds the watermark back.
     schema
-        The types of the rows, where they cannot be told from the script.
+        In the short form: the types of the rows, where the script does not show them.
 
     Returns
     -------
-    pyarrow.Table
-        The keys, `window`, the results, `event_time`, `diff`, `pane` and `step`, the entry that the row came from.
+    Result
+        An Arrow table of the keys, `window`, the results, `event_time`, `diff`, `pane` and `step` (the entry that the
+        row came from), with `.table()`, `.counts()`, `.late_rows()`, `.dropped_rows` and `.output_watermarks`.
 
     Examples
     --------
@@ -75,104 +80,105 @@ def run(
     >>> panes.select(["total", "diff", "step"]).to_pylist()
     [{'total': 5, 'diff': 1, 'step': 1}]
     """
-    return pipeline([Stage(window, time=time, **options)], script, watermark, idle_after, schema)
+    if flow is None:
+        if window is None or script is None:
+            raise InvalidArgument("local.run() takes a script and a flow, or a script and window= with combiners")
+        entries = check_script(script)
+        flow = _short_form(entries, window, time, watermark, schema, options)
+        return _Run(flow, None if idle_after is None else int(span(idle_after))).all(entries)
+    if not isinstance(flow, Flow):
+        raise InvalidArgument(f"local.run() takes a script and a flow, not {flow!r} as the flow")
+    short = {"window": window, "watermark": watermark, "idle_after": idle_after, "schema": schema, **options}
+    if given := [name for name, value in short.items() if value is not None]:
+        raise InvalidArgument(f"local.run(script, flow) takes no {given[0]}=: give it where the flow is built")
+    strategy = flow.settings.strategy
+    idle = None if strategy is None or strategy.idle is None else int(strategy.idle)
+    return _Run(flow, idle).all(_entries(script, flow))
 
 
-class Stage:
-    """One grouping of a pipeline, with its options as for `run`; `then` is what to make of its panes for the next.
-
-    What is left open of it is settled by its place in the pipeline (see `pipeline`); `grouping` is the stage alone.
-
-    >>> import uncombine as uc
-    >>> Stage = uc.local.Stage
-    >>> Stage(uc.Sessions("1 minute"), by="user", n=uc.Count()).grouping.by
-    ('user',)
-    """
-
-    def __init__(self, window: Window, then: Any = None, **options: Any) -> None:
-        combiners = {name: value for name, value in options.items() if isinstance(value, Combiner)}
-        settings = {name: value for name, value in options.items() if name not in combiners}
-        require_options(settings, [*_OPTIONS, "time"], "a stage")
-        self.asked = Asked(combiners, window, settings)
-        self.grouping = settled([self.asked])[0]
-        self.then = then
-
-
-@dataclass
-class _Running:
-    """A stage in the middle of a run."""
-
-    operator: Operator
-    state: OperatorState
-    watermarks: Watermarks
-    percents: tuple[float, ...]
-
-
-def pipeline(
-    stages: Sequence[Stage],
-    script: Sequence[Entry],
-    watermark: str | None = None,
-    idle_after: str | Span | None = None,
-    schema: pa.Schema | None = None,
-) -> pa.Table:
-    """The panes of the last of several stages, each grouping the panes of the one before.
-
-    A stage's panes go to the next as rows, with the output watermark of the stage behind them. `Stage(then=f)` puts the
-    rows through a function of Arrow tables. What a stage leaves open is settled as in a flow on Spark: it reads the
-    time in `event_time` and, where the stage before it retracts, the weight in `diff`; its `allowed_lateness` is that
-    of the stage before; it retracts if a window of it can be shown more than once and another stage follows.
-
-    >>> import uncombine as uc
-    >>> script = [uc.Elements([{"ts": 0, "u": "a"}, {"ts": 1, "u": "a"}, {"ts": 2, "u": "b"}]), uc.Watermark(None)]
-    >>> per_user = uc.local.Stage(uc.Fixed("1 minute"), by="u", n=uc.Count())
-    >>> sizes = uc.local.Stage(uc.Fixed("1 minute"), most=uc.Max("n"))
-    >>> uc.local.pipeline([per_user, sizes], script).select(["most", "diff"]).to_pylist()
-    [{'most': 2, 'diff': 1}]
-    """
+def _short_form(
+    entries: list[Entry],
+    window: Window,
+    time: str,
+    watermark: str | None,
+    schema: pa.Schema | None,
+    options: Mapping[str, Any],
+) -> Flow:
+    """The flow of one grouping that the short form of `run` stands for."""
     if watermark not in (None, "each_batch"):
         raise InvalidArgument(f"watermark= is {watermark!r}, and it must be None or 'each_batch'")
-    if not stages:
-        raise InvalidArgument("a pipeline needs at least one stage, such as Stage(Fixed('1 minute'), n=Count())")
-    entries = check_script(script)
-    schema = None if schema is None else plain_schema(schema)
-    tables = tables_of(entries, stages[0].grouping.time, schema)
-    known = schema or next((t.schema for t in tables if t is not None and t.num_columns), None)
-    if known is None:
-        raise UnknownColumn("the script has no rows to tell the columns from: give schema=")
-    return _Run(stages, known, watermark == "each_batch", None if idle_after is None else int(span(idle_after))).all(
-        entries, tables
-    )
+    combiners = {name: value for name, value in options.items() if isinstance(value, Combiner)}
+    given = {name: value for name, value in options.items() if name not in combiners}
+    require_options(given, [*OPTIONS, "by"], "local.run()")
+    by, diff = given.pop("by", ()), given.pop("diff", None)
+    if schema is None:
+        tables = tables_of(entries, [time])
+        schema = next((table.schema for table in tables if table is not None and table.num_columns), None)
+    if schema is None:
+        raise UnknownColumn("the script has no rows that show the columns: give schema=")
+    rows = LocalSource(plain_schema(schema), streaming=False)
+    settings = Settings(time, diff=diff, each_batch=watermark == "each_batch")
+    return flow_of(rows, settings).window(window, **given).combine(by=by, **combiners)
+
+
+def _entries(script: Sequence[Entry] | None, flow: Flow) -> list[Entry]:
+    """The entries of a script, or those that the rows of the source's table stand for."""
+    if script is not None:
+        return check_script(script)
+    rows = getattr(flow.source, "rows", None)
+    if rows is None:
+        raise InvalidArgument("local.run() needs a script, since the source of the flow has columns and no rows")
+    return [Elements(rows), Watermark(None)]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The rows of an entry that came at one instant, and their places among those that came to the grouping."""
+
+    bundle: Bundle
+    places: np.ndarray
 
 
 class _Run:
-    def __init__(self, stages: Sequence[Stage], schema: pa.Schema, each_batch: bool, idle_after: int | None) -> None:
-        self.each_batch = each_batch
-        self.stages: list[tuple[Stage, _Running]] = []
-        groupings = settled([stage.asked for stage in stages], each_batch=each_batch)
-        for stage, grouping in zip(stages, groupings, strict=True):
-            grouping.check_trigger(each_batch)
-            operator = Operator(grouping, schema)
-            if grouping is not groupings[-1]:
-                check_followed(grouping, schema, each_batch)
-            # The stage before a stage is its one source, which says how far it is in every step.
-            marks = Watermarks(idle_after=None if self.stages else idle_after)
-            self.stages.append((stage, _Running(operator, operator.initial(), marks, percentiles(grouping.asked))))
-            schema = _passed_on(stage, operator.output_schema.empty_table()).schema
+    """A flow in the middle of a run: a shard for each grouping, and what it gave so far."""
+
+    def __init__(self, flow: Flow, idle_after: int | None) -> None:
+        self.flow = flow
+        self.shards: list[Shard] = []
+        schema = flow.source_schema
+        for stage in flow.stages:
+            schema = applied(stage.transforms, schema.empty_table()).schema
+            # The grouping before a grouping is its one source, and reports in every step.
+            operator = Operator(stage.grouping, schema)
+            self.shards.append(Shard.start(operator, (), None if self.shards else idle_after))
+            schema = operator.output_schema
         self.now = MIN_TIME
         self.out: list[pa.Table] = []
-        self.late: list[list[pa.Table]] = [[] for _ in stages]
-        self.output_watermarks: list[int] = []
+        self.late: list[list[pa.Table]] = [[] for _ in flow.stages]
         self.dropped: list[tuple[int, int]] = []
+        self.output_watermarks: list[int] = []
 
-    def all(self, entries: list[Entry], tables: list[pa.Table | None]) -> pa.Table:
-        empty = self.stages[0][1].operator.schema.empty_table()
-        for step, (entry, table) in enumerate(zip(entries, tables, strict=True)):
-            self._wait_until(self._clock_of(entry), step)
-            rows = empty if table is None else table
-            self._report(entry)
-            self._step(rows, step, batch=self.each_batch and isinstance(entry, Elements))
-            self.output_watermarks.append(self.stages[-1][1].state.output_watermark)
+    def all(self, entries: list[Entry]) -> Result:
+        settings, schema = self.flow.settings, self.flow.source.schema
+        times = [name for name in (settings.time, settings.processing_time) if name is not None]
+        for step, (entry, table) in enumerate(zip(entries, tables_of(entries, times, schema), strict=True)):
+            self._check_input(step, entry)
+            self.now = max(self.now, self._clock_of(entry))
+            rows = schema.empty_table() if table is None else table
+            if self.shards:
+                self._step(step, self._parts(entry, rows))
+                self.output_watermarks.append(self.shards[-1].state.output_watermark)
+            else:
+                self._show(step, applied(self.flow.transforms, rows))
         return self._result()
+
+    def _check_input(self, step: int, entry: Entry) -> None:
+        name = self.flow.settings.name
+        if isinstance(entry, Elements) and entry.input is not None and entry.input != name:
+            known = "has no name" if name is None else f"is {name!r}"
+            raise InvalidArgument(
+                f"entry {step} of the script is for input={entry.input!r}, and the one source {known}"
+            )
 
     def _clock_of(self, entry: Entry) -> int:
         match entry:
@@ -181,145 +187,97 @@ class _Run:
             case Elements(at=at) | Watermark(at=at):
                 return instant(at, self.now)
 
-    def _wait_until(self, now: int, step: int) -> None:
-        """Let processing time run on to `now`, stopping at every timer on the way."""
-        empty = self.stages[0][1].operator.schema.empty_table()
-        while True:
-            timers = [next_timer(running.state, running.watermarks) for _, running in self.stages]
-            due = min((timer for timer in timers if timer is not None), default=MAX_TIME)
-            if due > now or due == MAX_TIME:
-                break
-            self.now = max(self.now, due)
-            self._step(empty, step, batch=False)
-        self.now = max(self.now, now)
+    def _parts(self, entry: Entry, rows: pa.Table) -> dict[int, _Part]:
+        """The bundles of an entry for the first grouping, by their processing time."""
+        first, settings = self.flow.stages[0], self.flow.settings
+        given: list[Report] = [(report.source, instant(report.t, MAX_TIME)) for report in reports(entry)]
+        taken = Taken(applied(first.transforms, rows), self.now, MARKS.empty_table())
+        if isinstance(entry, Elements) and (settings.strategy is not None or settings.processing_time is not None):
+            taken = Intake(first.grouping, settings.time, settings.strategy, first.transforms)(rows, self._times(rows))
+        told = reports_by_time(taken.reports)
+        if given or settings.processing_time is None or not isinstance(entry, Elements):
+            told[self.now] = [*told.get(self.now, []), *given]
+        places = dict(_places(taken.at, taken.rows.num_rows))
+        whole = settings.each_batch and isinstance(entry, Elements)
+        out = {}
+        for at in {*told, *places}:
+            here = places.get(at, np.zeros(0, np.int64))
+            out[at] = _Part(Bundle([taken.rows.take(pa.array(here))], reports=told.get(at, ()), whole=whole), here)
+        return out
 
-    def _report(self, entry: Entry) -> None:
-        running = self.stages[0][1]
-        given = [(report.source, instant(report.t, MAX_TIME)) for report in reports(entry)]
-        running.watermarks = running.watermarks.told(given, self.now)
+    def _times(self, rows: pa.Table) -> np.ndarray:
+        """The processing time of each row: that of its column, or, where that is null or not named, of its entry."""
+        name = self.flow.settings.processing_time
+        if name is None:
+            return np.full(rows.num_rows, self.now)
+        times, valid = time_column(flat(rows[name]))
+        return np.where(valid, times, self.now)
 
-    def _step(self, rows: pa.Table, step: int, batch: bool) -> None:
-        for i, (stage, running) in enumerate(self.stages):
-            running.watermarks = running.watermarks.at(self.now)
-            marks = running.watermarks
-            stepped = running.operator.step(
-                running.state, rows, marks.least, self.now, marks.percentiles(running.percents), batch
-            )
-            running.state = stepped.state
-            self.late[i].append(stepped.late_rows)
-            if i == 0:
-                self.dropped += [(step, int(place)) for place in stepped.dropped_places]
-            if i + 1 < len(self.stages):
-                rows = _passed_on(stage, stepped.panes)
-                following = self.stages[i + 1][1]
-                following.watermarks = following.watermarks.advanced(None, stepped.output_watermark, self.now)
-        if stepped.panes.num_rows:
-            self.out.append(stepped.panes.append_column("step", pa.array(np.full(stepped.panes.num_rows, step))))
+    def _step(self, step: int, parts: Mapping[int, _Part]) -> None:
+        played: list[Played] = []
+        for at, part in sorted(parts.items()):
+            self.now = max(self.now, at)
+            self.shards[0], steps = self.shards[0].take(at, part.bundle)
+            self.dropped += [(step, int(part.places[place])) for place in steps[-1].stepped.dropped_places]
+            played += steps
+        for i, stage in enumerate(self.flow.stages):
+            if i:
+                self.shards[i], played = self.shards[i].play(_passed_on(stage, played))
+            self.shards[i], timers = self.shards[i].wait(self.now)
+            played += timers
+            self.late[i] += [done.stepped.late_rows for done in played]
+        for done in played:
+            self._show(step, self._shown(done))
 
-    def _result(self) -> pa.Table:
-        schema = self.stages[-1][1].operator.output_schema.append(pa.field("step", pa.int64()))
-        states = [running.state for _, running in self.stages]
-        metadata = {
-            _DROPPED: json.dumps(self.dropped).encode(),
-            _COUNTS: json.dumps([{**asdict(state.counts), "held": len(state.windows)} for state in states]).encode(),
-            _WATERMARKS: json.dumps(self.output_watermarks).encode(),
-        }
-        for number, ((_, running), tables) in enumerate(zip(self.stages, self.late, strict=True), 1):
-            late = pa.concat_tables([running.operator.schema.empty_table(), *tables])
-            if late.num_rows:
-                sink = pa.BufferOutputStream()
-                with pa.ipc.new_stream(sink, late.schema) as writer:
-                    writer.write_table(late)
-                metadata[_late_of(number)] = sink.getvalue().to_pybytes()
-        return pa.concat_tables([schema.empty_table(), *self.out]).replace_schema_metadata(metadata)
+    def _shown(self, done: Played) -> pa.Table:
+        if not self.flow.transforms:
+            return done.panes
+        panes = done.panes
+        if self.flow.source.late_column and self.flow.stages[-1].grouping.late == "emit":
+            panes = with_late_rows(panes, done.stepped.late_rows, self.shards[-1].operator.schema)
+        return applied(self.flow.transforms, panes)
 
+    def _show(self, step: int, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self.out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, step))))
 
-def counts(result: pa.Table, stage: int | None = None) -> dict[str, int]:
-    """How many rows gave no result, by the reason, and how many windows are held at the end.
-
-    Of one stage of a pipeline, counted from 1, or of all together.
-
-    >>> import uncombine as uc
-    >>> script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Watermark("1970-01-02")]
-    >>> uc.local.counts(uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()))
-    {'dropped': 0, 'finished': 0, 'unassigned': 0, 'bad': 0, 'held': 0}
-    """
-    found: list[dict[str, int]] = json.loads(_metadata(result)[_COUNTS])
-    if stage is not None:
-        return found[_place(stage, len(found))]
-    return {name: sum(of_stage[name] for of_stage in found) for name in found[0]}
+    def _result(self) -> Result:
+        whole = bool(self.flow.transforms) or not self.shards
+        schema = self.flow.schema if whole else self.shards[-1].operator.output_schema
+        panes = pa.concat_tables([schema.append(pa.field("step", pa.int64())).empty_table(), *self.out])
+        states = [shard.state for shard in self.shards]
+        counts = [{**asdict(state.counts), "held": len(state.windows)} for state in states]
+        late = [
+            pa.concat_tables([shard.operator.schema.empty_table(), *tables])
+            for shard, tables in zip(self.shards, self.late, strict=True)
+        ]
+        return Result(panes, counts, late, self.dropped, self.output_watermarks)
 
 
-def dropped(result: pa.Table) -> int:
-    """How many rows came too late for their window.
-
-    >>> import uncombine as uc
-    >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
-    >>> uc.local.dropped(uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()))
-    1
-    """
-    return counts(result)["dropped"]
-
-
-def dropped_rows(result: pa.Table) -> list[tuple[int, int]]:
-    """Which rows came too late for their window: the entry of the script and the row's place in it.
-
-    >>> import uncombine as uc
-    >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
-    >>> uc.local.dropped_rows(uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()))
-    [(1, 0)]
-    """
-    return [(step, place) for step, place in json.loads(_metadata(result)[_DROPPED])]
+def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:
+    """The places of rows by their processing time."""
+    if count == 0:
+        return
+    if isinstance(at, int):
+        yield at, np.arange(count)
+        return
+    for time in np.unique(at).tolist():
+        yield time, np.flatnonzero(at == time)
 
 
-def output_watermarks(result: pa.Table) -> list[int]:
-    """The output watermark after each entry of the script, microseconds.
-
-    >>> import uncombine as uc
-    >>> script = [uc.Elements([{"ts": 0}]), uc.Watermark("1970-01-01T00:00:01Z")]
-    >>> uc.local.output_watermarks(uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()))[-1]
-    1000000
-    """
-    found: list[int] = json.loads(_metadata(result)[_WATERMARKS])
-    return found
-
-
-def late_rows(result: pa.Table, stage: int = 1) -> pa.Table | None:
-    """The rows of a stage that came after their window's expiry and that `late="emit"` gave back, or None.
-
-    Stages are counted from 1; the rows of a later one are panes of the stage before it.
-
-    >>> import uncombine as uc
-    >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
-    >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), late="emit", n=uc.Count())
-    >>> uc.local.late_rows(result)["x"].to_pylist()
-    [1]
-    """
-    metadata = _metadata(result)
-    _place(stage, len(json.loads(metadata[_COUNTS])))
-    stored = metadata.get(_late_of(stage))
-    return None if stored is None else pa.ipc.open_stream(stored).read_all()
+def _passed_on(stage: Stage, played: Sequence[Played]) -> dict[int, Bundle]:
+    """The panes of a grouping as bundles for the next one, with the output watermark after them."""
+    out: dict[int, list[Played]] = {}
+    for done in played:
+        out.setdefault(done.at, []).append(done)
+    return {
+        at: Bundle(
+            [applied(stage.transforms, done.panes) for done in steps],
+            reports=[(None, done.stepped.output_watermark) for done in steps],
+            whole=any(done.whole for done in steps),
+        )
+        for at, steps in out.items()
+    }
 
 
-def _late_of(stage: int) -> bytes:
-    return f"uncombine.late_rows.{stage}".encode()
-
-
-def _place(stage: int, stages: int) -> int:
-    if isinstance(stage, bool) or not isinstance(stage, int) or not 1 <= stage <= stages:
-        raise InvalidArgument(f"stage= is {stage!r}, and the stages of this run are counted from 1 to {stages}")
-    return stage - 1
-
-
-def _metadata(result: pa.Table) -> dict[bytes, bytes]:
-    metadata = result.schema.metadata or {}
-    if _COUNTS not in metadata:
-        raise InvalidArgument("this table is not (or no longer) what uc.local.run gave: ask before you transform it")
-    return dict(metadata)
-
-
-def _passed_on(stage: Stage, panes: pa.Table) -> pa.Table:
-    return panes if stage.then is None else stage.then(panes)
-
-
-__all__ = ["Stage", "counts", "dropped", "dropped_rows", "late_rows", "output_watermarks", "pipeline", "run"]
+__all__ = ["Result", "run", "source"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, require_column
 from .grouping import RESERVED
-from .local import dropped_rows
+from .local_result import Result
 from .script import Clock, Elements, Entry, Watermark, check_script, reports, tables_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class _Point:
 
 
 def panes(
-    result: pa.Table,
+    result: pa.Table | Result,
     script: Sequence[Entry],
     *,
     time: str = "ts",
@@ -145,10 +145,10 @@ def _datetime(micros: int) -> datetime:
 def _points(
     entries: list[Entry], result: pa.Table, time: str, datum: str | None, where: dict[str, Any], clock: list[datetime]
 ) -> list[_Point]:
-    gone = set(dropped_rows(result)) if "step" in result.column_names else set()
+    gone = set(result.dropped_rows) if isinstance(result, Result) else set()
     watermark: datetime | None = None
     points: list[_Point] = []
-    for step, (entry, table) in enumerate(zip(entries, tables_of(entries, time), strict=True)):
+    for step, (entry, table) in enumerate(zip(entries, tables_of(entries, [time]), strict=True)):
         before = watermark
         for report in reports(entry):
             watermark = _moved(report)

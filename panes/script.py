@@ -20,7 +20,7 @@ class Elements:
     """Rows that arrive together; `at` is the processing time at which they do (None: it does not move).
 
     `watermarks` are the watermark reports that come with them, in one bundle, as a micro-batch of a stream brings them:
-    the rows are judged by the watermark from before.
+    the rows are judged by the watermark from before. `input` names the source, where a flow has several.
 
     >>> import uncombine as uc
     >>> uc.Elements([{"ts": "2016-01-20T12:00:26Z", "score": 5}], at="2016-01-20T12:05:19Z").at
@@ -30,6 +30,7 @@ class Elements:
     rows: Sequence[Mapping[str, Any]] | pa.Table
     at: datetime | str | int | None = None
     watermarks: Sequence[Watermark] = ()
+    input: str | None = None
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,9 @@ def reports(entry: Entry) -> Sequence[Watermark]:
             return []
 
 
-def tables_of(script: Sequence[Entry], time: str, schema: pa.Schema | None = None) -> list[pa.Table | None]:
-    """The rows of each entry as tables of one schema (None for entries without rows), times as timestamps."""
-    given = (_table(entry.rows, time, i) if isinstance(entry, Elements) else None for i, entry in enumerate(script))
+def tables_of(script: Sequence[Entry], times: Sequence[str], schema: pa.Schema | None = None) -> list[pa.Table | None]:
+    """The rows of each entry as tables of one schema (None for entries without rows), `times` as timestamps."""
+    given = (_table(entry.rows, times, i) if isinstance(entry, Elements) else None for i, entry in enumerate(script))
     tables = [None if table is None else plain_table(table) for table in given]
     schemas = [table.schema for table in tables if table is not None and table.num_columns]
     if not schemas:
@@ -102,9 +103,9 @@ def tables_of(script: Sequence[Entry], time: str, schema: pa.Schema | None = Non
     return [None if table is None else _fit(table, schema, i) for i, table in enumerate(tables)]
 
 
-def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, time: str, entry: int) -> pa.Table:
+def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, times: Sequence[str], entry: int) -> pa.Table:
     if isinstance(rows, pa.Table):
-        return _with_times(rows, time)
+        return with_times(rows, times)
     if isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows):
         raise InvalidArgument(f"the rows of entry {entry} of the script must be a list of dicts or an Arrow table")
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -112,17 +113,19 @@ def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, time: str, entry: int) 
     for name in names:
         values = [row.get(name) for row in rows]
         try:
-            columns[name] = times_of(values) if name == time else pa.array(values)
+            columns[name] = times_of(values) if name in times else pa.array(values)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise TypeMismatch(f"column {name!r} of entry {entry} of the script mixes types: {error}") from None
     return pa.table(columns)
 
 
-def _with_times(table: pa.Table, time: str) -> pa.Table:
-    """An Arrow table whose time column may be written as people write times."""
-    if time not in table.column_names or pa.types.is_temporal(table.schema.field(time).type):
-        return table
-    return table.set_column(table.column_names.index(time), time, times_of(table[time].to_pylist()))
+def with_times(table: pa.Table, times: Sequence[str]) -> pa.Table:
+    """An Arrow table whose time columns may be written as people write times."""
+    for name in times:
+        if name in table.column_names and not pa.types.is_temporal(table.schema.field(name).type):
+            column = times_of(table[name].to_pylist())
+            table = table.set_column(table.column_names.index(name), name, column)
+    return table
 
 
 def _fit(table: pa.Table, schema: pa.Schema, entry: int) -> pa.Table:

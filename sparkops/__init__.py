@@ -14,14 +14,13 @@ if find_spec("pyspark") is None:
 from .accumulated import accumulate, extract_accumulated, merge_accumulated, uncombine_accumulated
 from .accumulators import add_udf, extract_udf, merge_udf, uncombine_udf
 from .files import files
-from .flow import Flow, flow
+from .flow import flow
 from .perkey import combine_per_key
 from .progress import Progress, StageProgress, progress, watch
 from .session import session
 from .udfs import as_arrow_udf, as_pandas_udf, register
 
 __all__ = [
-    "Flow",
     "Progress",
     "StageProgress",
     "accumulate",

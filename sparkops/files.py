@@ -14,14 +14,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from ..combiners.columns import flat
 from ..combiners.expressions import Expr
 from ..errors import InvalidArgument
+from ..panes.flow import Flow, Settings, flow_of
 from ..panes.memory import keep_memory
 from ..panes.parcels import AT
 from ..panes.strategies import Strategy
 from ..windows import time_column
-from .flow import Flow, Settings, flow_of
+from .inputs import Input, Metric, Task, processing_time
 from .naming import FILES
 from .reading import FileFormat, Split, describe, read, splits
-from .sources import Metric, Source, Task, processing_time
+from .source import SparkSource
 from .wire import WIRE_DDL, wire_batch
 
 if TYPE_CHECKING:
@@ -108,13 +109,13 @@ def files(
         on_missing_column=on_missing_column,
         options=options,
     )
-    source = FilesSource(spark, tuple(paths), described, streaming, max_files_per_batch)
+    source = SparkSource(FilesInput(spark, tuple(paths), described, streaming, max_files_per_batch))
     settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name)
     return flow_of(source, settings)
 
 
 @dataclass(frozen=True, eq=False)
-class FilesSource(Source):
+class FilesInput(Input):
     """Files of one format."""
 
     spark: SparkSession

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count, groupby
 
-from ..errors import InvalidArgument
-
 UNNAMED = "flow"
 """The name of a flow that was given none."""
 
@@ -75,11 +73,3 @@ def shown_names(labels: Iterable[Label]) -> dict[Label, str]:
         same = list(group)
         out |= {label: name if len(same) == 1 else f"{name} #{i}" for i, label in enumerate(same, 1)}
     return out
-
-
-def check_name(name: object) -> None:
-    """Raise unless a flow can have this name."""
-    if name is None:
-        return
-    if not isinstance(name, str) or not name.strip() or not name.isprintable() or "#" in name:
-        raise InvalidArgument(f"name= takes a text without '#' and line breaks, such as 'clicks', not {name!r}")

@@ -9,9 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners import Combiner
 from ..errors import InvalidArgument
+from ..panes.flow import Flow, Settings, flow_of
 from ..windows import Global
-from .flow import Flow, Settings, flow_of
-from .sources import DataFrameSource, column
+from .inputs import DataFrameInput, column
+from .source import SparkSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,5 +73,5 @@ def per_key(
     if df.isStreaming:
         raise InvalidArgument("combine_per_key takes a bounded DataFrame: a streaming one becomes a flow with uc.flow")
     timed = df.withColumn(_TIME, F.timestamp_micros(F.lit(0)))
-    source = DataFrameSource(timed, _TIME)
+    source = SparkSource(DataFrameInput(timed, _TIME))
     return flow_of(source, Settings(_TIME, diff=diff, shards=shards)).window(Global()).combine(by, **combiners)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ..errors import InvalidArgument
 from ..windows import MAX_TIME, MIN_TIME
 from .naming import FILES, Label, parsed, shown_names
-from .processor import CLOCKS, COUNTS
+from .routes.shard_processor import CLOCKS, COUNTS
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery

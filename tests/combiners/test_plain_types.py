@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 from uncombine.combiners.plain_types import plain_type
@@ -124,9 +125,9 @@ def test_groupings_of_rows_that_come_so(plain: pa.Array, kind: pa.DataType) -> N
             return panes.set_column(panes.column_names.index("v"), "v", panes["v"].cast(to))
 
         script = [uc.Elements(pa.table({"ts": times, "v": plain})), uc.Watermark(None)]
-        first = uc.local.Stage(uc.Fixed("1 minute"), by="v", n=uc.Count(), then=cast)
-        second = uc.local.Stage(uc.Fixed("1 hour"), by="v", n=uc.Sum("n"), most=uc.Max("v"))
-        return uc.local.pipeline([first, second], script)
+        first = Stage(uc.Fixed("1 minute"), by="v", n=uc.Count(), then=cast)
+        second = Stage(uc.Fixed("1 hour"), by="v", n=uc.Sum("n"), most=uc.Max("v"))
+        return pipeline([first, second], script)
 
     assert final(plain.cast(kind)) == final(plain)
     assert staged(kind).equals(staged(plain.type))

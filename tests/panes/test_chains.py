@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from reference.chains import SCHEMA, case, checked, told
+from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 
 SECOND = 1_000_000
 HOUR = 3_600
-STAGE = uc.local.Stage
+STAGE = Stage
 
 
 @pytest.mark.parametrize(
@@ -35,8 +36,8 @@ def mark(t: float) -> uc.Watermark:
 
 
 def left(stages: list[Any], script: list[Any], *names: str) -> list[tuple[Any, ...]]:
-    result = uc.local.pipeline(stages, script, schema=SCHEMA)
-    assert all(uc.local.counts(result, stage=i + 2)["dropped"] == 0 for i in range(len(stages) - 1))
+    result = pipeline(stages, script, schema=SCHEMA)
+    assert all(result.counts(stage=i + 2)["dropped"] == 0 for i in range(len(stages) - 1))
     found: dict[tuple[Any, ...], int] = {}
     for row in result.to_pylist():
         values = tuple(row[name] for name in names)
@@ -79,8 +80,8 @@ def test_a_late_row_of_a_changelog_does_not_save_itself_by_a_session_that_may_fa
     sessions = STAGE(uc.Sessions("20 seconds"), diff="d", by="k", trigger=uc.Always(), n=uc.Count())
     script = [add((15, "a", 1), (30, "a", 1)), mark(40), add((3, "a", 1)), add((15, "a", -1)), mark(HOUR)]
     each = STAGE(uc.Fixed("10 seconds"), by="n", sessions=uc.Count())
-    result = uc.local.pipeline([sessions, each], script, schema=SCHEMA)
-    assert [uc.local.counts(result, stage=i)["dropped"] for i in (1, 2)] == [1, 0]
+    result = pipeline([sessions, each], script, schema=SCHEMA)
+    assert [result.counts(stage=i)["dropped"] for i in (1, 2)] == [1, 0]
     assert left([sessions, each], script, "n", "sessions") == [(1, 1)]
 
 
@@ -95,7 +96,7 @@ def test_starts_of_windows_are_in_time_downstream() -> None:
 def test_starts_that_may_lie_anywhere_are_refused_before_another_stage(window: uc.Window) -> None:
     first = STAGE(window, timestamp="start_of_window", n=uc.Count())
     with pytest.raises(uc.UncombineError, match=r"timestamp='start_of_window' of stage 1 .* use timestamp='earliest'"):
-        uc.local.pipeline([first, STAGE(uc.Fixed("1 minute"), n=uc.Count())], [], schema=SCHEMA)
+        pipeline([first, STAGE(uc.Fixed("1 minute"), n=uc.Count())], [], schema=SCHEMA)
 
 
 @pytest.mark.parametrize("timestamp", [None, "end_of_window", "start_of_window", "earliest", "latest", "watermark"])

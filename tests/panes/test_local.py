@@ -19,9 +19,9 @@ def test_an_empty_script_gives_an_empty_table_of_the_same_columns(late: str) -> 
     nothing = uc.local.run([], schema=SCHEMA, **options)
     assert nothing.num_rows == 0
     assert nothing.schema.equals(uc.local.run([uc.Elements([])], schema=SCHEMA, **options).schema)
-    assert uc.local.counts(nothing) == {"dropped": 0, "finished": 0, "unassigned": 0, "bad": 0, "held": 0}
-    assert uc.local.output_watermarks(nothing) == uc.local.dropped_rows(nothing) == []
-    assert uc.local.late_rows(nothing) is None
+    assert nothing.counts() == {"dropped": 0, "finished": 0, "unassigned": 0, "bad": 0, "held": 0}
+    assert nothing.output_watermarks == nothing.dropped_rows == []
+    assert nothing.late_rows().num_rows == 0
 
 
 @pytest.mark.parametrize(

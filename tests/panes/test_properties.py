@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from reference.shards import in_parcels
+from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 from uncombine.panes import bundle, compiled
@@ -65,8 +66,8 @@ def run(script: list[Any], seed: int, **options: Any) -> tuple[list[pa.Table], i
     combiners = {name: value for name, value in options.items() if name not in given}
     local = uc.local.run(script, schema=SCHEMA, **options)
     shards = in_parcels(script, SCHEMA, given, combiners, random.Random(seed), 1 + seed % 3)
-    assert uc.local.counts(local)["dropped"] == shards.counts.dropped == 0
-    return [local, shards.table], uc.local.counts(local)["held"] + shards.held + shards.atoms
+    assert local.counts()["dropped"] == shards.counts.dropped == 0
+    return [local, shards.table], local.counts()["held"] + shards.held + shards.atoms
 
 
 def left(result: pa.Table) -> Counter[Any]:
@@ -142,8 +143,8 @@ def test_a_second_stage_over_the_changes_is_the_second_stage_over_the_result(see
     rows = data(rng)
 
     def stages(**settings: Any) -> list[Any]:
-        later = uc.local.Stage(uc.Global(), **second)
-        return [uc.local.Stage(windows, **first, **settings), later]
+        later = Stage(uc.Global(), **second)
+        return [Stage(windows, **first, **settings), later]
 
     def remains(result: pa.Table) -> Counter[Any]:
         found: Counter[Any] = Counter()
@@ -151,8 +152,8 @@ def test_a_second_stage_over_the_changes_is_the_second_stage_over_the_result(see
             found[(row["n"], row["sizes"], row["best"])] += row["diff"]
         return Counter({value: n for value, n in found.items() if n})
 
-    at_once = uc.local.pipeline(stages(), [uc.Elements(rows), uc.Watermark(None)])
-    in_parts = uc.local.pipeline(stages(trigger=trigger), cut(rng, rng.sample(rows, len(rows)), lag=30_000_000))
+    at_once = pipeline(stages(), [uc.Elements(rows), uc.Watermark(None)])
+    in_parts = pipeline(stages(trigger=trigger), cut(rng, rng.sample(rows, len(rows)), lag=30_000_000))
     assert remains(in_parts) == remains(at_once)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NotRetractable
@@ -90,7 +91,7 @@ def test_rule_03_sliding_windows_overlap_and_gaps_are_counted() -> None:
     ]
     result = run([add((5, 1), (30, 2)), END], uc.Sliding("10 seconds", "1 minute"))
     assert shown(result) == [(0, 10, 1, 1)]
-    assert uc.local.counts(result)["unassigned"] == 1
+    assert result.counts()["unassigned"] == 1
 
 
 def test_rule_04_a_row_opens_a_session_of_one_gap() -> None:
@@ -117,25 +118,25 @@ def test_rule_06_a_session_that_grows_is_a_new_window_with_the_old_ones_debts() 
 
 def test_rule_07_the_watermark_never_goes_back() -> None:
     result = run([add((0, 1)), mark(60), mark(10), add((30, 2))])
-    assert uc.local.dropped(result) == 1
-    assert uc.local.output_watermarks(result)[-1] == t(60)
+    assert result.dropped == 1
+    assert result.output_watermarks[-1] == t(60)
 
 
 def test_rule_08_a_window_passes_at_its_end_and_expires_after_its_lateness() -> None:
     script = [add((0, 1)), mark(59.999999), mark(60), mark(89), mark(90)]
     result = run(script, allowed_lateness="30 seconds")
     assert result["step"].to_pylist() == [2]
-    held = [uc.local.counts(run(script[:n], allowed_lateness="30 seconds"))["held"] for n in (4, 5)]
+    held = [run(script[:n], allowed_lateness="30 seconds").counts()["held"] for n in (4, 5)]
     assert held == [1, 0]
 
 
 def test_rule_09_a_late_row_that_joins_a_live_session_is_kept() -> None:
     window = uc.Sessions("1 minute")
     script = [add((100, 1)), mark(130), add((50, 2))]
-    assert uc.local.dropped(run([*script, END], window)) == 0
+    assert run([*script, END], window).dropped == 0
     assert shown(run([*script, END], window)) == [(50, 160, 3, 1)]
     lonely = [add((100, 1)), mark(130), add((30, 2))]
-    assert uc.local.dropped(run(lonely, window)) == 1
+    assert run(lonely, window).dropped == 1
     bridged_in_one_bundle = [add((100, 1)), mark(130), add((30, 2), (60, 4))]
     assert shown(run([*bridged_in_one_bundle, END], window)) == [(30, 160, 7, 1)]
 
@@ -143,11 +144,11 @@ def test_rule_09_a_late_row_that_joins_a_live_session_is_kept() -> None:
 def test_rule_09_late_rows_can_be_had_or_given_a_window_of_their_own() -> None:
     script = [add((0, 1)), mark(60), add((30, 2), (70, 4)), END]
     emitted = run(script, late="emit")
-    assert uc.local.late_rows(emitted)["x"].to_pylist() == [2]
+    assert emitted.late_rows()["x"].to_pylist() == [2]
     assert shown(emitted) == [(0, 60, 1, 1), (60, 120, 4, 1)]
     duplicated = run(script, late="duplicate")
     assert shown(duplicated, "timing", "is_first", "is_last", "trigger")[1] == (0, 60, 2, 1, "LATE", True, True, "late")
-    assert uc.local.dropped(duplicated) == 1
+    assert duplicated.dropped == 1
     for wrong, named in (({"mode": "retracting"}, "mode='retracting'"), ({"mode": "discarding", "diff": "d"}, "diff=")):
         with pytest.raises(InvalidArgument, match=f"late='duplicate' .* does not go with {named}"):
             run(script, late="duplicate", **wrong)
@@ -156,7 +157,7 @@ def test_rule_09_late_rows_can_be_had_or_given_a_window_of_their_own() -> None:
 def test_rule_09_rows_are_judged_by_the_watermark_from_before_their_bundle() -> None:
     together = uc.Elements(add((30, 2)).rows, watermarks=[mark(60)])
     assert shown(run([add((0, 1)), together])) == [(0, 60, 3, 1)]
-    assert uc.local.dropped(run([add((0, 1)), mark(60), add((30, 2))])) == 1
+    assert run([add((0, 1)), mark(60), add((30, 2))]).dropped == 1
     reports = [mark(70, "one"), mark(30, "two")]
     assert shown(run([uc.Elements(add((0, 1)).rows, watermarks=reports), mark(60, "two")], timestamp="watermark")) == [
         (0, 60, 1, 1)
@@ -193,9 +194,9 @@ def test_rule_10_percentiles_over_sources() -> None:
 
 def test_rule_11_rows_without_a_time_or_far_in_the_future_are_bad() -> None:
     result = run([add((None, 1), (0, 2), (2 * 86_400, 4), at=0), END])
-    assert uc.local.counts(result)["bad"] == 2
+    assert result.counts()["bad"] == 2
     assert shown(result) == [(0, 60, 2, 1)]
-    assert uc.local.counts(run([add((2 * 86_400, 4), at=0), END], max_future="3 days"))["bad"] == 0
+    assert run([add((2 * 86_400, 4), at=0), END], max_future="3 days").counts()["bad"] == 0
 
 
 def test_rule_12_each_batch_fires_windows_that_got_rows_and_expires_none() -> None:
@@ -293,7 +294,7 @@ def test_rule_16_the_same_steps_give_the_same_bytes_in_order() -> None:
     script = [add((70, 1, "b"), (0, 2, "b"), (0, 4, "a"), (5, 8, None)), add((1, 1, "b"), (0, 1, "a"))]
     options: dict[str, Any] = {"trigger": REPEATED, "mode": "retracting"}
     first, second = run([*script, END], **options), run([*script, END], **options)
-    assert _bytes(first) == _bytes(second)
+    assert _bytes(first.panes) == _bytes(second.panes)
     keys = [(r["step"], r["k"] is not None, r["k"] or "", r["window"]["start"]) for r in first.to_pylist()]
     assert keys == sorted(keys)
 
@@ -411,7 +412,7 @@ def test_rule_24_leaves_finish_when_they_fire_but_always_and_never() -> None:
     ones = [add((i, 1)) for i in range(4)]
     assert _fired_at(uc.AfterCount(1), ones, allow_finish=True) == [0]
     assert _fired_at(uc.Always(), ones) == [0, 1, 2, 3]
-    assert uc.local.counts(run(ones, trigger=uc.AfterCount(1), allow_finish=True))["finished"] == 3
+    assert run(ones, trigger=uc.AfterCount(1), allow_finish=True).counts()["finished"] == 3
 
 
 def test_rule_25_children_that_would_fire_are_fired_and_others_keep_their_state() -> None:
@@ -428,7 +429,7 @@ def test_rule_26_a_trigger_that_can_finish_is_an_error_unless_wanted() -> None:
     run([add((0, 1))], trigger=uc.AfterWatermark())
     finished = run([add((0, 1)), add((1, 2)), END], trigger=uc.AfterCount(1), allow_finish=True)
     assert shown(finished) == [(0, 60, 1, 1)]
-    assert uc.local.counts(finished)["finished"] == 1
+    assert finished.counts()["finished"] == 1
 
 
 def pairs(code: Any, start: Any, end: Any) -> Any:
@@ -455,7 +456,7 @@ def test_rule_26_a_dropped_row_merges_windows_but_over_a_changelog(diff: Any, ex
     ]
     result = run([*script, END], uc.Sessions("1 minute"), **options)
     assert shown(result) == expected
-    assert uc.local.counts(result)["finished"] == (1 if diff else 3)
+    assert result.counts()["finished"] == (1 if diff else 3)
 
 
 def test_rule_26_a_dropped_retraction_leaves_a_finished_session_whole() -> None:
@@ -463,7 +464,7 @@ def test_rule_26_a_dropped_retraction_leaves_a_finished_session_whole() -> None:
     options: dict[str, Any] = {"mode": "retracting", "diff": "d", "eager_retractions": True}
     result = run(script, uc.Sessions("1 minute"), trigger=uc.AfterCount(3), allow_finish=True, **options)
     assert shown(result) == [(0, 160, 7, 1), (300, 360, 8, 1)]
-    assert uc.local.counts(result)["finished"] == 1
+    assert result.counts()["finished"] == 1
 
 
 def test_rule_26_nor_does_it_merge_custom_windows() -> None:
@@ -475,7 +476,7 @@ def test_rule_26_nor_does_it_merge_custom_windows() -> None:
     options: dict[str, Any] = {"mode": "retracting", "eager_retractions": True}
     result = run(script, uc.Custom(halves, pairs), trigger=uc.AfterCount(1), allow_finish=True, **options)
     assert shown(result) == [(0, 30, 1, 1), (60, 90, 4, 1)]
-    assert uc.local.counts(result)["finished"] == 1
+    assert result.counts()["finished"] == 1
 
 
 def test_rule_27_a_trigger_that_cannot_fire_on_global_is_an_error() -> None:
@@ -704,13 +705,13 @@ def test_rule_36_results_hold_no_times_but_those_of_the_data(window: Any, policy
 @pytest.mark.parametrize(("policy", "held"), [("earliest", 10), ("start_of_window", 0), ("end_of_window", 45)])
 def test_rule_37_the_output_watermark_is_held_for_on_time_panes_to_come(policy: str, held: float) -> None:
     result = run([add((10, 1), (40, 2)), mark(45), mark(60)], timestamp=policy)
-    assert [(w - NOON) / 1e6 for w in uc.local.output_watermarks(result)[1:]] == [held, 60]
+    assert [(w - NOON) / 1e6 for w in result.output_watermarks[1:]] == [held, 60]
 
 
 @pytest.mark.parametrize(("window", "held"), [(uc.Fixed("1 minute"), 0), (uc.Sliding("1 minute", "20 seconds"), 0)])
 def test_rule_37_the_output_watermark_waits_for_the_starts_of_windows_to_come(window: Any, held: float) -> None:
     result = run([mark(45), add((50, 1))], window, timestamp="start_of_window")
-    assert [(w - NOON) / 1e6 for w in uc.local.output_watermarks(result)] == [held, held]
+    assert [(w - NOON) / 1e6 for w in result.output_watermarks] == [held, held]
 
 
 def test_rule_37_a_window_that_passed_without_its_on_time_pane_still_holds() -> None:
@@ -718,10 +719,10 @@ def test_rule_37_a_window_that_passed_without_its_on_time_pane_still_holds() -> 
     script = [add((10, 1)), mark(60), mark(80), add((20, 2))]
     result = run(script, trigger=late, on_time="non_empty", allowed_lateness="1 hour")
     assert shown(result, "timing") == [(0, 60, 1, 1, "EARLY"), (0, 60, 3, 1, "ON_TIME")]
-    assert [(w - NOON) / 1e6 for w in uc.local.output_watermarks(result)[1:]] == [59.999999, 59.999999, 80]
+    assert [(w - NOON) / 1e6 for w in result.output_watermarks[1:]] == [59.999999, 59.999999, 80]
     closing = run([add((10, 1)), mark(60), mark(90)], trigger=uc.Never(), allowed_lateness="30 seconds")
     assert shown(closing, "timing") == [(0, 60, 1, 1, "ON_TIME")]
-    assert [(w - NOON) / 1e6 for w in uc.local.output_watermarks(closing)[1:]] == [59.999999, 90]
+    assert [(w - NOON) / 1e6 for w in closing.output_watermarks[1:]] == [59.999999, 90]
 
 
 @dataclass(frozen=True, repr=False)
@@ -738,15 +739,15 @@ def test_rule_37_a_finished_window_holds_for_its_closing_pane(closing: str, held
     options: dict[str, Any] = {"trigger": EndsUnseen(), "allow_finish": True, "allowed_lateness": "30 seconds"}
     result = run(script, **options, closing=closing)
     assert [r[4] for r in shown(result, "timing")] == (["ON_TIME"] if held < 60 else [])
-    assert [(w - NOON) / 1e6 for w in uc.local.output_watermarks(result)[1:]] == [held, 100]
+    assert [(w - NOON) / 1e6 for w in result.output_watermarks[1:]] == [held, 100]
 
 
 def test_rule_37_a_value_and_its_retraction_share_their_fate_downstream() -> None:
     options: dict[str, Any] = {"trigger": REPEATED, "mode": "retracting", "allowed_lateness": "1 hour"}
-    first = uc.local.Stage(uc.Fixed("1 minute"), by="k", **options, n=uc.Count())
-    second = uc.local.Stage(uc.Fixed("1 minute"), time="event_time", diff="diff", **options, total=uc.Sum("n"))
+    first = Stage(uc.Fixed("1 minute"), by="k", **options, n=uc.Count())
+    second = Stage(uc.Fixed("1 minute"), time="event_time", diff="diff", **options, total=uc.Sum("n"))
     script = [add((0, 1)), mark(60), add((1, 1)), add((2, 1, "b")), mark(10**6)]
-    result = uc.local.pipeline([first, second], script)
+    result = pipeline([first, second], script)
     assert result.to_pylist()[-1]["total"] == 3
     assert sum(r["diff"] for r in result.to_pylist()) == 1
 
@@ -778,7 +779,7 @@ def test_rule_40_a_session_falls_apart_when_its_bridge_is_taken_back() -> None:
     script = [add((0, 1), (50, 2), (100, 4)), add((50, 2, "a", -1)), mark(10**4)]
     result = run(script, uc.Sessions("1 minute"), trigger=REPEATED, mode="retracting", diff="d", on_time="non_empty")
     assert shown(result) == [(0, 160, 7, 1), (0, 160, 7, -1), (0, 60, 1, 1), (100, 160, 4, 1)]
-    assert uc.local.counts(result)["held"] == 0
+    assert result.counts()["held"] == 0
 
 
 def test_rule_40_late_retractions_split_sessions_that_were_on_time() -> None:
@@ -840,20 +841,20 @@ def test_rule_41_diffs_leave_the_accumulating_result(window: Any) -> None:
 def test_rule_42_the_chain_settles_what_a_grouping_leaves_open() -> None:
     script = [add((0, 1), (1, 2, "b")), mark(60), add((2, 4)), mark(10**6)]
     options: dict[str, Any] = {"window": uc.Fixed("1 minute"), "trigger": REPEATED}
-    first = uc.local.Stage(**options, allowed_lateness="1 hour", by="k", sum=uc.Sum("x"))
-    result = uc.local.pipeline([first, uc.local.Stage(**options, sum=uc.Sum("sum"))], script)
+    first = Stage(**options, allowed_lateness="1 hour", by="k", sum=uc.Sum("x"))
+    result = pipeline([first, Stage(**options, sum=uc.Sum("sum"))], script)
     assert sum(row[2] * row[3] for row in shown(result)) == shown(result)[-1][2] == 7
 
 
 def test_rule_43_panes_that_would_count_rows_twice_are_refused() -> None:
     options: dict[str, Any] = {"window": uc.Fixed("1 minute"), "trigger": REPEATED, "allowed_lateness": "1 hour"}
-    second = uc.local.Stage(uc.Fixed("1 minute"), n=uc.Count())
-    first = uc.local.Stage(**options, mode="accumulating", n=uc.Count())
+    second = Stage(uc.Fixed("1 minute"), n=uc.Count())
+    first = Stage(**options, mode="accumulating", n=uc.Count())
     with pytest.raises(InvalidArgument, match="use mode='retracting'"):
-        uc.local.pipeline([first, second], [add((0, 1))])
-    first = uc.local.Stage(**options, mode="discarding", best=uc.Max("x"))
+        pipeline([first, second], [add((0, 1))])
+    first = Stage(**options, mode="discarding", best=uc.Max("x"))
     with pytest.raises(NotRetractable, match="best= has no differences to show"):
-        uc.local.pipeline([first, second], [add((0, 1))])
+        pipeline([first, second], [add((0, 1))])
 
 
 def test_every_rule_has_a_test() -> None:

@@ -14,7 +14,7 @@ import pytest
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
 from uncombine.panes.parcels import Lift, Parcel
-from uncombine.panes.running import Running
+from uncombine.panes.shard import Shard, bundles
 from uncombine.panes.strategies import BoundedLag
 from uncombine.windows import time_column
 
@@ -69,12 +69,14 @@ def test_sessions_over_a_changelog_are_shown_once(count: int, each: int, batches
     options: dict[str, Any] = {"mode": "retracting", "allowed_lateness": "2 hours", "by": "bidder", "diff": "diff"}
     operator = Operator(Grouping({"n": uc.CountDistinct("bid")}, uc.Sessions("2 minutes"), trigger, **options), BIDS)
     lift, lag = Lift(operator, 1, timed=True), BoundedLag("2 minutes")
-    running, panes = Running.start(operator), []
+    running, panes = Shard.start(operator), []
     for a, b in pairwise(np.linspace(0, len(frame), batches + 1).astype(int)):
         at = seen[a:b]
         part = rows.slice(a, b - a)
         marks = lag.marks(part, time_column(part["ts"].combine_chunks())[0], at)
-        running, played = running.play([Parcel("marks", marks), *(parcel for _, parcel in lift(part, at))], int(at[-1]))
+        running, played = running.play(
+            bundles([Parcel("marks", marks), *(parcel for _, parcel in lift(part, at))]), int(at[-1])
+        )
         panes += [instant.panes for instant in played]
     running, played = running.close()
     panes += [instant.panes for instant in played]

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NotRetractable
@@ -49,10 +50,10 @@ def left(result: pa.Table, *names: str) -> Counter[Any]:
 
 @pytest.mark.parametrize("window", [uc.Global(), uc.Fixed("30 days"), uc.Calendar("month"), uc.Calendar("year")])
 def test_panes_of_a_stage_may_lie_in_the_future(window: uc.Window) -> None:
-    stages = [uc.local.Stage(window, total=uc.Sum("score")), uc.local.Stage(uc.Global(), total=uc.Sum("total"))]
-    result = uc.local.pipeline(stages, scores())
+    stages = [Stage(window, total=uc.Sum("score")), Stage(uc.Global(), total=uc.Sum("total"))]
+    result = pipeline(stages, scores())
     assert result["total"].to_pylist() == [51]
-    assert uc.local.counts(result)["bad"] == 0
+    assert result.counts()["bad"] == 0
 
 
 def test_bad_rows_between_stages_are_those_without_a_time() -> None:
@@ -62,12 +63,12 @@ def test_bad_rows_between_stages_are_those_without_a_time() -> None:
 
     rows = [{"ts": NOON, "k": "a"}, {"ts": NOON, "k": "b"}, {"ts": NOON + 1, "k": "b"}]
     stages = [
-        uc.local.Stage(uc.Fixed("30 days"), by="k", then=lost, n=uc.Count()),
-        uc.local.Stage(uc.Global(), most=uc.Max("n"), keys=uc.Count()),
+        Stage(uc.Fixed("30 days"), by="k", then=lost, n=uc.Count()),
+        Stage(uc.Global(), most=uc.Max("n"), keys=uc.Count()),
     ]
-    result = uc.local.pipeline(stages, [uc.Elements(rows, at=NOON), uc.Watermark(None)])
+    result = pipeline(stages, [uc.Elements(rows, at=NOON), uc.Watermark(None)])
     assert result.select(["most", "keys"]).to_pylist() == [{"most": 2, "keys": 1}]
-    assert uc.local.counts(result, stage=2)["bad"] == 1
+    assert result.counts(stage=2)["bad"] == 1
 
 
 @pytest.mark.parametrize("window", [MINUTE, uc.Fixed("2 minutes"), uc.Sessions("1 minute"), uc.Global()], ids=repr)
@@ -75,10 +76,10 @@ def test_bad_rows_between_stages_are_those_without_a_time() -> None:
 def test_nothing_is_counted_twice_by_default(window: uc.Window, stages: int) -> None:
     """Accumulating panes would give 80 and 109 here."""
     options: dict[str, Any] = {"trigger": UPDATED, "allowed_lateness": "1 day"}
-    first = uc.local.Stage(window, **options, total=uc.Sum("score"))
-    between = [uc.local.Stage(uc.Fixed("1 hour"), trigger=UPDATED, total=uc.Sum("total"))] * (stages - 2)
-    last = uc.local.Stage(uc.Global(), total=uc.Sum("total"))
-    assert left(uc.local.pipeline([first, *between, last], scores()), "total") == {(51,): 1}
+    first = Stage(window, **options, total=uc.Sum("score"))
+    between = [Stage(uc.Fixed("1 hour"), trigger=UPDATED, total=uc.Sum("total"))] * (stages - 2)
+    last = Stage(uc.Global(), total=uc.Sum("total"))
+    assert left(pipeline([first, *between, last], scores()), "total") == {(51,): 1}
 
 
 def asked(**options: Any) -> Asked:
@@ -148,15 +149,15 @@ def test_what_would_count_rows_twice_or_lose_them_is_refused(chain: list[Asked],
 @pytest.mark.parametrize("mode", ["discarding", "discarding_by_default"])
 def test_discarded_panes_go_on_only_as_differences(mode: str) -> None:
     def total(**combiners: Any) -> pa.Table:
-        first = uc.local.Stage(MINUTE, trigger=UPDATED, mode=mode, allowed_lateness="1 day", **combiners)
-        return uc.local.pipeline([first, uc.local.Stage(uc.Global(), total=uc.Sum("total"))], scores())
+        first = Stage(MINUTE, trigger=UPDATED, mode=mode, allowed_lateness="1 day", **combiners)
+        return pipeline([first, Stage(uc.Global(), total=uc.Sum("total"))], scores())
 
     assert left(total(total=uc.Sum("score")), "total") == {(51,): 1}
     for wrong in (uc.Max("score"), uc.CountDistinct("score")):
         with pytest.raises(NotRetractable, match=r"total= has no differences to show .* use mode='retracting'"):
             total(total=wrong)
-    once = uc.local.Stage(MINUTE, mode=mode, total=uc.Max("score"))
-    assert uc.local.pipeline([once, uc.local.Stage(uc.Global(), total=uc.Sum("total"))], scores()).num_rows == 1
+    once = Stage(MINUTE, mode=mode, total=uc.Max("score"))
+    assert pipeline([once, Stage(uc.Global(), total=uc.Sum("total"))], scores()).num_rows == 1
 
 
 class Whole(uc.UserTrigger):
@@ -298,28 +299,21 @@ def test_each_batch_shows_again() -> None:
     settings: dict[str, Any] = {"window": MINUTE, "mode": "accumulating"}
     assert shows_again(uc.Grouping({"n": uc.Count()}, **settings), each_batch=True)
     assert any(shown_twice(random.Random(seed), settings, True) for seed in range(20))
-    stages = [uc.local.Stage(MINUTE, total=uc.Sum("score")), uc.local.Stage(uc.Fixed("1 day"), total=uc.Sum("total"))]
-    assert left(uc.local.pipeline(stages, scores()[:-1], watermark="each_batch"), "total") == {(51,): 1}
+    stages = [Stage(MINUTE, total=uc.Sum("score")), Stage(uc.Fixed("1 day"), total=uc.Sum("total"))]
+    assert left(pipeline(stages, scores()[:-1], watermark="each_batch"), "total") == {(51,): 1}
 
 
 def test_late_rows_of_every_stage() -> None:
     """The second stage hears of no lateness, since nothing is retracted, so that it may lose panes of late rows."""
-    first = uc.local.Stage(
-        MINUTE, trigger=UPDATED, mode="discarding", allowed_lateness="1 hour", late="emit", n=uc.Count()
-    )
-    second = uc.local.Stage(MINUTE, allowed_lateness="0 seconds", late="emit", n=uc.Sum("n"))
+    first = Stage(MINUTE, trigger=UPDATED, mode="discarding", allowed_lateness="1 hour", late="emit", n=uc.Count())
+    second = Stage(MINUTE, allowed_lateness="0 seconds", late="emit", n=uc.Sum("n"))
     script = [uc.Elements([{"ts": 0}]), uc.Watermark(90 * SECOND), uc.Elements([{"ts": 1}])]
     script += [uc.Watermark(7_200 * SECOND), uc.Elements([{"ts": 2}])]
-    result = uc.local.pipeline([first, second], script)
-    assert uc.local.late_rows(result)["ts"].cast(pa.int64()).to_pylist() == [2]
-    assert uc.local.late_rows(result, stage=2).select(["n", "diff"]).to_pylist() == [{"n": 1, "diff": 1}]
-    assert [uc.local.counts(result, stage=i)["dropped"] for i in (1, 2)] == [1, 1]
-    assert uc.local.counts(result)["dropped"] == 2
+    result = pipeline([first, second], script)
+    assert result.late_rows()["ts"].cast(pa.int64()).to_pylist() == [2]
+    assert result.late_rows(stage=2).select(["n", "diff"]).to_pylist() == [{"n": 1, "diff": 1}]
+    assert [result.counts(stage=i)["dropped"] for i in (1, 2)] == [1, 1]
+    assert result.counts()["dropped"] == 2
     for stage in (0, 3, True):
         with pytest.raises(InvalidArgument, match="counted from 1 to 2"):
-            uc.local.late_rows(result, stage=stage)
-
-
-def test_a_pipeline_needs_a_stage() -> None:
-    with pytest.raises(InvalidArgument, match="at least one stage"):
-        uc.local.pipeline([], [])
+            result.late_rows(stage=stage)

@@ -126,8 +126,8 @@ def test_a_session_without_rows_does_not_hold_the_output_watermark_for_one_that_
     script = [bundle((10, 1)), bundle((10, 1, -1)), uc.Watermark(20 * 1_000_000)]
     trigger = uc.AfterWatermark(early=uc.AfterCount(9))
     result = uc.local.run(script, trigger=trigger, n=uc.Count(), **sessions)
-    assert uc.local.counts(result)["held"] == 1
-    assert uc.local.output_watermarks(result)[-1] == 20 * 1_000_000
+    assert result.counts()["held"] == 1
+    assert result.output_watermarks[-1] == 20 * 1_000_000
 
 
 def test_a_row_is_told_to_the_sessions_that_it_concerns_alone() -> None:

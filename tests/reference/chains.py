@@ -1,6 +1,6 @@
 """Random chains of groupings, and in plain Python what each stage makes of what is left of the stage before it.
 
-`python tests/reference/chains.py 0 2000` shows the seeds for which a chain in `uc.local.pipeline` gives something else.
+`python tests/reference/chains.py 0 2000` shows the seeds for which a chain in `pipeline` gives something else.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pyarrow as pa
+from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 from reference.windows_model import MAX_TIME, MIN_TIME, united, windows_of
@@ -48,7 +49,7 @@ class Chain:
 
     def local(self, count: int) -> list[Any]:
         """The first stages, for the local runner."""
-        return [uc.local.Stage(s.window, **s.combiners, **s.options) for s in self.stages[:count]]
+        return [Stage(s.window, **s.combiners, **s.options) for s in self.stages[:count]]
 
 
 def chain(r: random.Random) -> Chain:
@@ -58,7 +59,7 @@ def chain(r: random.Random) -> Chain:
         asked = [_stage(r, i, changelog) for i in range(r.choice([2, 2, 3]))]
         try:
             groupings = settled(asked)
-            uc.local.pipeline(Chain(tuple(asked), changelog).local(len(asked)), [], schema=SCHEMA)
+            pipeline(Chain(tuple(asked), changelog).local(len(asked)), [], schema=SCHEMA)
         except UncombineError:
             continue
         waits = [int(uc.span(grouping.allowed_lateness)) for grouping in groupings]
@@ -260,10 +261,8 @@ def disagreement(stage: Asked, rows: Net, given: Net) -> str | None:
 
 def checked(chain: Chain, script: Sequence[Any]) -> str | None:
     """The first thing that is wrong with a chain over a script in the local runner."""
-    results = [
-        uc.local.pipeline(chain.local(count), script, schema=SCHEMA) for count in range(1, len(chain.stages) + 1)
-    ]
-    counts = [uc.local.counts(results[-1], stage=i + 1) for i in range(len(chain.stages))]
+    results = [pipeline(chain.local(count), script, schema=SCHEMA) for count in range(1, len(chain.stages) + 1)]
+    counts = [results[-1].counts(stage=i + 1) for i in range(len(chain.stages))]
     for i, of_stage in enumerate(counts[1:], 2):
         if any(of_stage[name] for name in ("dropped", "finished", "bad", "unassigned")):
             return f"stage {i} lost rows: {of_stage}"

@@ -94,14 +94,14 @@ def columnar(script: list[Any], options: dict[str, Any]) -> Any:
     """What the library gives, as the model gives it."""
     settings = options | {"allowed_lateness": f"{options['allowed_lateness']} microseconds"}
     result = uc.local.run(entries_of(script), **settings, **combiners(options), schema=SCHEMA)
-    counts = uc.local.counts(result)
+    counts = result.counts()
     return Result(
         _rows(result, [*options["by"], *combiners(options)]),
         counts["dropped"],
         counts["finished"],
         counts["unassigned"],
         counts["bad"],
-        uc.local.output_watermarks(result),
+        result.output_watermarks,
         counts["held"],
     )
 

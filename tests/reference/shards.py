@@ -13,7 +13,8 @@ import pyarrow as pa
 import uncombine as uc
 from uncombine.panes import Counts, Grouping, Operator, Stepped, Watermarks
 from uncombine.panes.parcels import MARKS, Lift, Parcel
-from uncombine.panes.running import Running
+from uncombine.panes.shard import Shard
+from uncombine.panes.shard import bundles as bundles_of
 from uncombine.windows import span, timestamp
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 
@@ -108,7 +109,7 @@ def in_parcels(
     operator = Operator(grouping, schema)
     out, given = Outcome(operator.output_schema), bundles(script, schema)
     lift = Lift(operator, shards, timed=True)
-    running = [Running.start(operator, idle_after=idle) for _ in range(shards)]
+    running = [Shard.start(operator, idle_after=idle) for _ in range(shards)]
     for first, last in _batches(given, r):
         parts: list[list[Parcel]] = [[_reports(given[first:last])] for _ in running]
         for shard, parcel in _lifted(lift, given[first:last], r):
@@ -119,8 +120,8 @@ def in_parcels(
                 r.shuffle(parcels)
             played = []
             if early is not None:
-                running[shard], played = running[shard].play([], until=early)
-            running[shard], more = running[shard].play(parcels)
+                running[shard], played = running[shard].wait(early)
+            running[shard], more = running[shard].play(bundles_of(parcels))
             for instant in [*played, *more]:
                 step = next(i for i in range(first, last) if given[i].at >= instant.at)
                 out.add(step, instant.stepped)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from uncombine.panes.flow import Flow, Settings, flow_of
 from uncombine.panes.parcels import AT
-from uncombine.sparkops.flow import Flow, Settings, flow_of
-from uncombine.sparkops.sources import Source
+from uncombine.sparkops.inputs import Input
+from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.spark_private import arrow_of
 from uncombine.sparkops.wire import WIRE, WIRE_DDL, murmur3
 
@@ -66,7 +67,7 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded(Source):
+class Bounded(Input):
     """Rows that are there, cut into partitions."""
 
     parts: Sequence[pa.Table]
@@ -113,4 +114,4 @@ def cut(table: pa.Table, parts: int, seed: int) -> list[pa.Table]:
 
 def bounded_flow(parts: Sequence[pa.Table], time: str, watermark: Any = None, seed: int = 0, **settings: Any) -> Flow:
     """A flow over rows in parts, for the stand-in."""
-    return flow_of(Bounded(list(parts), parts[0].schema, seed), Settings(time, watermark, **settings))
+    return flow_of(SparkSource(Bounded(list(parts), parts[0].schema, seed)), Settings(time, watermark, **settings))

@@ -23,9 +23,9 @@ from streams import MARK, NOW, ORIGIN, START, Engine, Handle, Now, _told, punctu
 import uncombine as uc
 from uncombine.errors import UncombineError
 from uncombine.panes.chunkcache import ChunkCache
-from uncombine.sparkops import processor
-from uncombine.sparkops.flow import Flow
-from uncombine.sparkops.processor import ShardProcessor
+from uncombine.panes.flow import Flow
+from uncombine.sparkops.routes import shard_processor as processor
+from uncombine.sparkops.routes.shard_processor import ShardProcessor
 
 SECOND = 1_000_000
 WHOLE = punctuated_schema(SCHEMA)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncombine.sparkops.reading import describe, read, splits
-from uncombine.sparkops.tasks import pieces
+from uncombine.sparkops.routes.tasks import pieces
 
 
 def text_bytes(column: pa.ChunkedArray) -> int:

@@ -21,15 +21,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 import uncombine as uc
+from uncombine.panes.flow import Flow, Settings, flow_of
 from uncombine.panes.parcels import AT
 from uncombine.panes.script import reports
-from uncombine.sparkops import processor
-from uncombine.sparkops.flow import Flow, Settings, flow_of
-from uncombine.sparkops.processor import CLOCKS, COUNTS, ShardProcessor
-from uncombine.sparkops.routes import live_lifts
-from uncombine.sparkops.sources import Source
+from uncombine.sparkops.inputs import Input
+from uncombine.sparkops.routes import shard_processor as processor
+from uncombine.sparkops.routes.replay import live_lifts
+from uncombine.sparkops.routes.shard_processor import CLOCKS, COUNTS, ShardProcessor
+from uncombine.sparkops.routes.streaming import ShowPanes, Streaming
+from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.sql_types import spark_schema
-from uncombine.sparkops.streaming import ShowPanes, Streaming
 from uncombine.windows import timestamp
 from uncombine.windows.times import times_of
 
@@ -40,7 +41,7 @@ NOW, MARK, ORIGIN = "proc", "mark", "origin"
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Source):
+class Rows(Input):
     """A streaming source of which only the columns are known."""
 
     schema: pa.Schema  # type: ignore[misc]
@@ -56,7 +57,7 @@ class Rows(Source):
 
 def rows_flow(schema: pa.Schema, time: str = "ts", watermark: Any = None, shards: int = 2, **settings: Any) -> Flow:
     """A streaming flow over rows of this schema, for the stand-in."""
-    return flow_of(Rows(schema), Settings(time, watermark, shards=shards, **settings))
+    return flow_of(SparkSource(Rows(schema)), Settings(time, watermark, shards=shards, **settings))
 
 
 def punctuated_schema(schema: pa.Schema) -> pa.Schema:
@@ -192,7 +193,7 @@ class Engine:
         self, flow: Flow, seed: int | None = None, restored: dict[tuple[int, int], Handle] | None = None
     ) -> None:
         self.flow, self.random = flow, None if seed is None else random.Random(seed)
-        route = Streaming(flow)
+        route = Streaming(flow, flow.source.input)
         self.ids, self.schema = route.ids, route.schemas[0]
         self.lifts = live_lifts(flow, route.schemas, self.ids)
         self.tasks = list(route.tasks(self.lifts))

@@ -13,7 +13,7 @@ from chaos import Cluster, disturbed, draw_batches, draw_flow
 from streams import Engine, Handle
 
 from uncombine.panes import chunkcache, chunklog, filecache, step, store
-from uncombine.sparkops import processor
+from uncombine.sparkops.routes import shard_processor as processor
 
 
 def told(got: Any, engine: Engine) -> tuple[list[str], list[Any], dict[Any, Any]]:

@@ -15,8 +15,9 @@ import pytest
 
 import uncombine as uc
 from uncombine.combiners.decoded_sizes import cut, fixed_bytes
-from uncombine.sparkops import parquet_files, reading, tasks, text_files
+from uncombine.sparkops import parquet_files, reading, text_files
 from uncombine.sparkops.reading import describe, read, splits
+from uncombine.sparkops.routes import tasks
 
 LONG = "x" * 2200
 SCRIPT = Path(__file__).with_name("reading_memory.py")

@@ -87,7 +87,7 @@ def test_large_files_are_read_in_parts(spark: SparkSession, tmp_path: Path, monk
     table = write(tmp_path / "in", "parquet")
     flow = uc.files(spark, str(tmp_path / "in"))
     monkeypatch.setattr(sys.modules["uncombine.sparkops.files"], "LARGE", 2_000)
-    assert flow.source._given().count() > 3
+    assert flow.source.input._given().count() > 3
     assert keyed(totals(flow)) == expected(table)
 
 

@@ -16,8 +16,8 @@ from test_lowering import in_utc, zone
 
 import uncombine as uc
 from uncombine.errors import TypeMismatch
+from uncombine.panes.transforms import _typed
 from uncombine.sparkops.sql_types import spark_schema
-from uncombine.sparkops.transforms import _typed
 
 
 def same(table: pa.Table) -> pa.Table:
@@ -153,8 +153,8 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
         (lambda: rows_flow(diff="weight"), "diff= needs column 'weight'"),
         (lambda: rows_flow(diff=5), "diff= takes the name of a column, not 5"),
         (lambda: grouped(rows_flow(diff="share").window(FIXED)), "int64 column of weights, and 'share' is double"),
-        (lambda: rows_flow(shards=0), "shards= takes a whole number"),
-        (lambda: rows_flow(shards=True), "shards= takes a whole number"),
+        (lambda: rows_flow(shards=0), "shards= must be a whole number"),
+        (lambda: rows_flow(shards=True), "shards= must be a whole number"),
         (lambda: grouped(rows_flow().window("1 minute")), "takes a window such as"),
         (lambda: rows_flow().window(FIXED, triger=uc.Always()), "did you mean 'trigger'"),
         (lambda: grouped(rows_flow().window(FIXED, mode="acumulating")), "did you mean 'accumulating'"),
@@ -170,7 +170,10 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
         (lambda: grouped(rows_flow(**PLAYED).window(FIXED, uc.AfterCount(1))), r"use Repeatedly\(AfterCount\(1\)\)"),
         (lambda: grouped(rows_flow(**PLAYED).window(uc.Global())), "can never fire on Global"),
         (lambda: grouped(rows_flow(**PLAYED).window(FIXED, late="emit"), late=uc.Count()), "'late' is the column"),
-        (lambda: grouped(grouped(rows_flow().window(FIXED, late="emit")).window(FIXED)), "use it in the last stage"),
+        (
+            lambda: grouped(grouped(rows_flow().window(FIXED, late="emit")).window(FIXED)),
+            "late='emit' in the last grouping",
+        ),
         (
             lambda: grouped(grouped(each("accumulating")).window(FIXED)),
             "use mode='retracting'",
@@ -187,7 +190,7 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
         (lambda: grouped(grouped().window(FIXED), s=uc.Sum("score")), "'score', .* known are 'window', 'n'"),
         (lambda: rows_flow().select("usr"), "did you mean 'user'"),
         (lambda: rows_flow().select("user", "user"), "twice"),
-        (lambda: rows_flow().select(), "nothing is left"),
+        (lambda: rows_flow().select(), "no column is left"),
         (lambda: rows_flow().where("score > 1"), r"takes an expression of uc\.col"),
         (lambda: rows_flow().where(uc.col("scor") > 1), "did you mean 'score'"),
         (lambda: rows_flow().where(uc.col("score")), "one boolean a row"),

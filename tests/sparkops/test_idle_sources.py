@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from bounded import bounded_flow, cut
 from streams import MARK, NOW, ORIGIN, START, play, punctuated, punctuated_schema, rows_flow
+from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 
@@ -54,9 +55,9 @@ def flow(source: Any, window: uc.Window, stages: int) -> Any:
 
 
 def locally(entries: list[Any], window: uc.Window, stages: int) -> pa.Table:
-    first = uc.local.Stage(window, by="k", **FIRST, total=uc.Sum("v"))
-    second = uc.local.Stage(uc.Fixed("1 minute"), **SECOND_STAGE, n=uc.Count(), most=uc.Max("total"))
-    return uc.local.pipeline([first, second][:stages], entries, idle_after="20 seconds", schema=SCHEMA)
+    first = Stage(window, by="k", **FIRST, total=uc.Sum("v"))
+    second = Stage(uc.Fixed("1 minute"), **SECOND_STAGE, n=uc.Count(), most=uc.Max("total"))
+    return pipeline([first, second][:stages], entries, idle_after="20 seconds", schema=SCHEMA)
 
 
 def plain(panes: pa.Table) -> list[str]:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import uncombine as uc
-from uncombine.sparkops.flow import Flow
+from uncombine.panes.flow import Flow
 
 TYPES = {
     "b": "tinyint",

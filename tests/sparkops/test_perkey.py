@@ -76,7 +76,7 @@ def test_a_key_with_nine_rows_in_ten(spark: SparkSession) -> None:
 def test_merging_gives_away_what_is_complete(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """With limits so small that a task sends many parcels and a merge holds few of them at once."""
     from uncombine.panes.final import Final
-    from uncombine.sparkops import tasks
+    from uncombine.sparkops.routes import tasks
 
     final, flow = sys.modules[Final.__module__], None
     monkeypatch.setattr(final, "PARCEL_CELLS", 50)

@@ -9,8 +9,8 @@ from streams import START, Engine, rows_flow
 
 import uncombine as uc
 from uncombine.panes.parcels import Parcel
-from uncombine.sparkops import processor
-from uncombine.sparkops.processor import CLOCKS, COUNTS, ShardProcessor
+from uncombine.sparkops.routes import shard_processor as processor
+from uncombine.sparkops.routes.shard_processor import CLOCKS, COUNTS, ShardProcessor
 
 SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})
 

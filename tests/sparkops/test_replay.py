@@ -60,7 +60,7 @@ def agree(seed: int) -> bool:
     assert plain(got.filter(pc.invert(late))) == plain(want)
     if options["late"] == "emit":
         rows = [{name: row[name] for name in SCHEMA.names} for row in got.filter(late)["late"].to_pylist()]
-        known = uc.local.late_rows(want)
+        known = want.late_rows()
         assert sorted(map(repr, rows)) == sorted(map(repr, [] if known is None else known.to_pylist()))
     return True
 

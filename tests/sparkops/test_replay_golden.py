@@ -17,7 +17,7 @@ from streams import MARK, NOW, punctuated, timed
 from test_replay import apart
 
 import uncombine as uc
-from uncombine.sparkops.flow import Flow
+from uncombine.panes.flow import Flow
 from uncombine.windows import timestamp
 
 FIRST = timestamp("2016-01-20T12:00:00Z")

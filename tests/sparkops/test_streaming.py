@@ -93,7 +93,7 @@ def agree(seed: int) -> bool:
     assert in_order(got.filter(pc.invert(late))) == in_order(want)
     if options["late"] == "emit":
         given = [{name: row[name] for name in SCHEMA.names} for row in got.filter(late)["late"].to_pylist()]
-        known = uc.local.late_rows(want)
+        known = want.late_rows()
         assert sorted(map(repr, given)) == sorted(map(repr, [] if known is None else known.to_pylist()))
     else:
         assert not pc.any(late).as_py()

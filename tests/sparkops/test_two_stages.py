@@ -27,6 +27,7 @@ from streams import (
     timed,
     together,
 )
+from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 
@@ -110,10 +111,10 @@ def check(entries: list[Any], panes: pa.Table) -> None:
 
 def locally(entries: list[Any]) -> pa.Table:
     stages = [
-        uc.local.Stage(uc.Sessions("20 seconds"), then=lengths, by="k", **FIRST, **SESSIONS),
-        uc.local.Stage(uc.Fixed("2 minutes"), by="long", **SECOND_STAGE, **LENGTHS),
+        Stage(uc.Sessions("20 seconds"), then=lengths, by="k", **FIRST, **SESSIONS),
+        Stage(uc.Fixed("2 minutes"), by="long", **SECOND_STAGE, **LENGTHS),
     ]
-    return uc.local.pipeline(stages, entries, schema=SCHEMA)
+    return pipeline(stages, entries, schema=SCHEMA)
 
 
 @pytest.mark.parametrize("first", [0, 10])

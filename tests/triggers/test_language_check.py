@@ -53,7 +53,7 @@ def lost(trigger: uc.Trigger, seed: int, lateness: str, allow_finish: bool) -> i
     entries = script(random.Random(seed))
     options = {"allowed_lateness": lateness, "allow_finish": allow_finish}
     window = WINDOWS[seed % 2]
-    return uc.local.counts(uc.local.run(entries, window=window, trigger=trigger, n=uc.Count(), **options))["finished"]
+    return uc.local.run(entries, window=window, trigger=trigger, n=uc.Count(), **options).counts()["finished"]
 
 
 def test_the_scripts_make_triggers_finish_too_early() -> None:
@@ -130,7 +130,7 @@ def test_where_windows_do_not_expire_a_trigger_that_finishes_is_refused() -> Non
     with pytest.raises(InvalidArgument, match=r"do not expire.*Repeatedly\(AfterWatermark\(\)\).*allow_finish"):
         uc.local.run(script, trigger=PASSED, **options)
     taken = uc.local.run(script, trigger=PASSED, allow_finish=True, **options)
-    assert (taken["n"].to_pylist(), uc.local.counts(taken)["finished"]) == ([1], 1)
+    assert (taken["n"].to_pylist(), taken.counts()["finished"]) == ([1], 1)
     assert uc.local.run(script, trigger=uc.Repeatedly(PASSED), **options)["n"].to_pylist() == [1, 2]
     grouping = Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), trigger=PASSED)
     operator = Operator(grouping, pa.schema({"ts": pa.timestamp("us", "UTC")}))
@@ -142,4 +142,4 @@ def test_record_by_record_no_row_is_lost_to_a_trigger_that_finishes_with_its_win
     rows = [{"ts": 0, "x": x} for x in range(3)]
     script = [uc.Elements(rows), uc.Watermark(30_000_000), uc.Elements(rows), uc.Watermark(60_000_000)]
     panes = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=PASSED, granularity="record", n=uc.Count())
-    assert (panes["n"].to_pylist(), uc.local.counts(panes)["finished"]) == ([6], 0)
+    assert (panes["n"].to_pylist(), panes.counts()["finished"]) == ([6], 0)

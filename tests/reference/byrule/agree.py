@@ -72,14 +72,14 @@ def by_operator(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
         for entry in script
     ]
     table = uc.local.run(tables, **options, schema=SCHEMA, **combiners_of(options))
-    counts = uc.local.counts(table)
-    late = uc.local.late_rows(table)
+    counts = table.counts()
+    late = table.late_rows()
     return {
         "rows": _rows(table),
         **{name: counts[name] for name in ("dropped", "finished", "unassigned", "bad", "held")},
-        "dropped_rows": sorted(uc.local.dropped_rows(table)),
+        "dropped_rows": sorted(table.dropped_rows),
         "late": 0 if late is None else late.num_rows,
-        "output_watermarks": uc.local.output_watermarks(table),
+        "output_watermarks": table.output_watermarks,
     }
 
 

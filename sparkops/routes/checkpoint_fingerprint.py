@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ..panes import Grouping
+from ...panes import Grouping
 
 Fingerprint: TypeAlias = Mapping[str, Any]
 

@@ -16,7 +16,6 @@ from ..errors import TypeMismatch
 from ..panes.memory import keep_memory
 from ..panes.parcels import AT
 from .sql_types import arrow_type
-from .tasks import fitted
 from .wire import WIRE_DDL
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ Metric = Callable[[str], str]
 """The name of a flow's metric for a part of it."""
 
 
-class Source(ABC):
+class Input(ABC):
     """Rows of a known schema, and a way to let a task run over them where they are."""
 
     spark: SparkSession
@@ -54,11 +53,11 @@ class Source(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """What it is, for people."""
+        """The input, for people."""
 
 
 @dataclass(frozen=True, eq=False)
-class DataFrameSource(Source):
+class DataFrameInput(Input):
     """Any DataFrame; rows cross from the JVM to Python."""
 
     df: DataFrame
@@ -130,13 +129,6 @@ def column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def check_processing_time(name: str, schema: pa.Schema) -> None:
-    """Raise unless the column can be a processing time."""
-    kind = schema.field(name).type
-    if not pa.types.is_timestamp(kind):
-        raise TypeMismatch(f"processing_time= takes a timestamp column, and {name!r} is {kind}: cast it first")
-
-
 def wire_map(df: DataFrame, task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: Any) -> Any:
     """The task over the packed rows of each partition."""
 
@@ -145,3 +137,9 @@ def wire_map(df: DataFrame, task: Callable[[Iterable[pa.RecordBatch]], Iterator[
         return task(batches)
 
     return df.mapInArrow(run, schema)
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """What Spark hands over, with the names and types that the plan was made for, times in UTC."""
+    columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ..errors import InvalidArgument
-from ..panes.parcels import Parcel
-from ..triggers import uses_processing_time
-from .fingerprint import fingerprint
-from .processor import CLOCKS, COUNTS, OUT_DDL, ShardProcessor, ShardTask
-from .routes import Route, live_lifts
-from .session import PROVIDER, ROCKSDB
-from .sources import wire_map
-from .sql_types import spark_schema
+from ...errors import InvalidArgument
+from ...panes.parcels import Parcel
+from ...panes.transforms import Transform, applied
+from ...triggers import uses_processing_time
+from ..inputs import wire_map
+from ..session import PROVIDER, ROCKSDB
+from ..sql_types import spark_schema
+from ..wire import WIRE, WIRE_DDL, payloads
+from .base import Route
+from .checkpoint_fingerprint import fingerprint
+from .replay import live_lifts
+from .shard_processor import CLOCKS, COUNTS, OUT_DDL, ShardProcessor, ShardTask
 from .tasks import LiftLive, batches_of, source_names
-from .transforms import Transform, applied
-from .wire import WIRE, WIRE_DDL, payloads
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -44,10 +45,10 @@ class Streaming(Route):
 
     def df(self) -> DataFrame:
         flow = self.flow
-        require_rocksdb(flow.source.spark)
+        require_rocksdb(self.input.spark)
         lifts = live_lifts(flow, self.schemas, self.ids)
         at = flow.settings.processing_time or ""
-        packed = flow.source.mapped(lifts[0], list(self.schemas[0].names), at, WIRE_DDL, self.metric)
+        packed = self.input.mapped(lifts[0], list(self.schemas[0].names), at, WIRE_DDL, self.metric)
         for i, task in enumerate(self.tasks(lifts)):
             stepped = packed.groupBy("shard").transformWithStateInPandas(
                 ShardProcessor(task), OUT_DDL, "append", self._time_mode

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +13,11 @@ import pyarrow as pa
 from ..combiners.aggregate import as_table
 from ..combiners.expressions import Expr
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..panes.parcels import parts
 from ..triggers import truth
-from .sql_types import arrow_type, spark_type
+from .parcels import parts
+
+Held = Callable[[pa.Field], pa.Field]
+"""How an engine holds a column: the type that comes back of a column that was handed to it."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Transform(ABC):
         """The same with one more column that goes along with its rows."""
         return self.apply(table)
 
-    def settled(self, schema: pa.Schema) -> Transform:
+    def settled(self, schema: pa.Schema, held: Held) -> Transform:
         """The step over rows of this schema, its result of the same types whatever rows come."""
         return self
 
@@ -67,9 +68,9 @@ class Map(Transform):
         columns = [_typed(given[field.name], field, who) for field in self.kinds]
         return pa.Table.from_arrays(columns, schema=self.kinds)
 
-    def settled(self, schema: pa.Schema) -> Map:
+    def settled(self, schema: pa.Schema, held: Held) -> Map:
         given = self.apply(schema.empty_table()).schema
-        fields = [_known(field, schema, f"map() with {_name(self.function)}") for field in given]
+        fields = [_known(field, schema, held, f"map() with {_name(self.function)}") for field in given]
         return Map(self.function, pa.schema(fields))
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
@@ -145,10 +146,10 @@ class WithColumns(Transform):
                 out = out.append_column(name, column)
         return out
 
-    def settled(self, schema: pa.Schema) -> WithColumns:
+    def settled(self, schema: pa.Schema, held: Held) -> WithColumns:
         given = self.apply(schema.empty_table()).schema
         made = [name for name, value in self.columns.items() if not isinstance(value, Expr)]
-        fields = [_known(given.field(name), pa.schema([]), f"with_columns({name}=)") for name in made]
+        fields = [_known(given.field(name), pa.schema([]), held, f"with_columns({name}=)") for name in made]
         return WithColumns(self.columns, pa.schema(fields))
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
@@ -182,12 +183,10 @@ def function_of(value: object, who: str) -> Expr | Callable[[pa.Table], Any]:
     raise InvalidArgument(f"{who} takes an expression of uc.col or a function of an Arrow table, not {value!r}")
 
 
-def _known(field: pa.Field, before: pa.Schema, who: str) -> pa.Field:
-    """The column in a type that Spark has; in that of the one of its name before where it shows none of its own."""
+def _known(field: pa.Field, before: pa.Schema, held: Held, who: str) -> pa.Field:
+    """The column in a type that the engine has; in that of the column of its name before where it shows none."""
     if not pa.types.is_null(field.type):
-        with suppress(TypeMismatch):  # what nobody hands to Spark may have any type
-            return field.with_type(arrow_type(spark_type(field.type, field.name), field.name))
-        return field
+        return held(field)
     if field.name in before.names:
         return before.field(field.name)
     raise TypeMismatch(

@@ -6,21 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter_ns
 
-import numpy as np
 import pyarrow as pa
 
-from ..combiners.columns import flat
-from ..combiners.decoded_sizes import cut, fixed_bytes
-from ..panes import Grouping, Operator
-from ..panes.final import Final
-from ..panes.grouping import RESERVED
-from ..panes.parcels import AT, MARKS, Lift, Parcel
-from ..panes.running import Played, Running
-from ..panes.strategies import IngressTime, Punctuated, Strategy
-from ..windows import time_column, timestamps
-from ..windows.times import MAX_TIME, MIN_TIME
-from .transforms import Transform, applied
-from .wire import payloads, wire_batch
+from ...combiners.decoded_sizes import cut, fixed_bytes
+from ...panes import Grouping, Operator
+from ...panes.final import Final
+from ...panes.intake import Intake, Taken, int64s, transformed
+from ...panes.late_rows import with_late_rows
+from ...panes.parcels import AT, MARKS, Lift, Parcel
+from ...panes.shard import Played, Shard, bundles
+from ...panes.strategies import Strategy
+from ...panes.transforms import Transform, applied
+from ..wire import payloads, wire_batch
 
 PIECE_ROWS = 2_000_000
 PIECE_BYTES = 256 << 20
@@ -60,12 +57,6 @@ def _cut(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         if table.num_rows:
             fixed = sum(map(fixed_bytes, table.schema.types))
             yield from cut(table, fixed, PIECE_ROWS, PIECE_BYTES)
-
-
-def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """What Spark hands over, with the names and types that the plan was made for, times in UTC."""
-    columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 class Stopwatch:
@@ -197,21 +188,10 @@ class LiftLive:
             yield wire_batch([*sent, (self.ids[0], 0, spent)])
 
     def _lifted(self, lift: Lift, piece: pa.Table) -> list[tuple[int, int, bytes]]:
-        """The parcels of a piece, and what its rows say of the watermark."""
-        strategy = self.strategy
-        assert strategy is not None
-        at = _numbers(piece[AT])
-        rows = piece.drop_columns([AT])
-        if isinstance(strategy, IngressTime):
-            rows = with_time(rows, self.grouping.time, at)
-        times, valid = time_column(flat(rows[self.time]))
-        if (ahead := self.grouping.max_future) is not None:
-            valid &= times <= at + np.minimum(int(ahead), MAX_TIME - np.maximum(at, 0))
-        marks = strategy.marks(rows, np.where(valid, times, MIN_TIME), at)
-        if isinstance(strategy, Punctuated):  # a row that says nothing else is no row of the grouping's
-            said = np.asarray(rows[strategy.column].is_valid()) & np.asarray(rows[self.time].is_null())
-            rows, at = rows.filter(pa.array(~said)), at[~said]
-        return list(self.sent(lift, rows, at, marks))
+        """The parcels of a piece, and the watermark reports of its rows."""
+        at = int64s(piece[AT])
+        taken = Intake(self.grouping, self.time, self.strategy, self.transforms)(piece.drop_columns([AT]), at)
+        return list(self.sent(lift, taken))
 
     @property
     def lift(self) -> Lift:
@@ -219,21 +199,12 @@ class LiftLive:
         operator = Operator(self.grouping, applied(self.transforms, self.schema.empty_table()).schema)
         return Lift(operator, len(self.ids), self.timed)
 
-    def sent(
-        self, lift: Lift, rows: pa.Table, at: int | np.ndarray, marks: pa.Table
-    ) -> Iterator[tuple[int, int, bytes]]:
-        """The parcels of rows, and the marks for every shard."""
-        told = Parcel("marks", marks).pack()
+    def sent(self, lift: Lift, taken: Taken) -> Iterator[tuple[int, int, bytes]]:
+        """The parcels of rows, and their watermark reports for every shard."""
+        reports = Parcel("marks", taken.reports).pack()
         for number in self.ids:
-            yield number, 0, told
-        if isinstance(at, np.ndarray) and len(at) and self.transforms:
-            carrying = rows.append_column(AT, pa.array(at))
-            for transform in self.transforms:
-                carrying = transform.carrying(carrying, AT)
-            rows, at = carrying.drop_columns([AT]), _numbers(carrying[AT])
-        else:
-            rows = applied(self.transforms, rows)
-        for shard, parcel in lift(rows, at):
+            yield number, 0, reports
+        for shard, parcel in lift(taken.rows, taken.at):
             yield self.ids[shard], parcel.lo, parcel.pack()
 
 
@@ -249,7 +220,7 @@ class Passing:
         for instant in played:
             mark = {"source": self.source, "time": instant.stepped.output_watermark, "at": instant.at}
             marks = pa.Table.from_pylist([mark], schema=MARKS)
-            yield from self.lift.sent(lift, instant.panes, instant.at, marks)
+            yield from self.lift.sent(lift, transformed(self.lift.transforms, instant.panes, instant.at, marks))
 
 
 def source_names(ids: Iterable[int]) -> list[str]:
@@ -278,8 +249,8 @@ class Play:
             shards.setdefault(shard, []).append(Parcel.unpack(payload))
         operator = Operator(self.grouping, self.schema)
         for shard in list(shards):
-            running = Running.start(operator, self.sources, self.idle_after)
-            running, played = running.play(shards.pop(shard))
+            running = Shard.start(operator, self.sources, self.idle_after)
+            running, played = running.play(bundles(shards.pop(shard)))
             if self.ends:
                 played += running.close()[1]
             if self.then is not None:
@@ -291,39 +262,5 @@ class Play:
 
 
 def shown(instant: Played, late: pa.Schema | None) -> pa.Table:
-    """The panes of an instant, and behind them the rows that came too late, where they are to be seen."""
-    panes = instant.panes
-    if late is None:
-        return panes
-    kind = late_type(late)
-    out = [panes.append_column(LATE, pa.nulls(panes.num_rows, kind))]
-    rows = instant.stepped.late_rows
-    if rows.num_rows:
-        whole = pa.StructArray.from_arrays([flat(rows[f.name]) for f in late], fields=list(kind))
-        given = {LATE: whole, "diff": pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)}
-        keys = [f.name for f in panes.schema if f.name in rows.column_names and f.name not in RESERVED]
-        given |= {name: flat(rows[name]).cast(panes.schema.field(name).type) for name in keys}
-        nothing = [given.get(f.name, pa.nulls(rows.num_rows, f.type)) for f in out[0].schema]
-        out.append(pa.Table.from_arrays(nothing, schema=out[0].schema))
-    return pa.concat_tables(out)
-
-
-LATE = "late"
-"""The column with the row that came too late, under `late="emit"`; such a row of output has diff 0 and no window."""
-
-
-def late_type(schema: pa.Schema) -> pa.StructType:
-    """The type of the column `LATE`."""
-    return pa.struct([f.with_nullable(True) for f in schema])
-
-
-def with_time(rows: pa.Table, name: str, at: np.ndarray) -> pa.Table:
-    """Rows whose event time is when they came in."""
-    column = timestamps(at)
-    if name in rows.column_names:
-        return rows.set_column(rows.column_names.index(name), name, column)
-    return rows.append_column(name, column)
-
-
-def _numbers(column: pa.ChunkedArray) -> np.ndarray:
-    return np.asarray(flat(column).to_numpy(zero_copy_only=False))
+    """The panes of a step, and after them its late rows, where they are asked for."""
+    return instant.panes if late is None else with_late_rows(instant.panes, instant.stepped.late_rows, late)

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ..combiners import BoolAnd, BoolOr, Combiner, Count, Max, Min, Sum
-from ..combiners.expressions import Expr
-from ..windows import Fixed, Global, Sliding
-from ..windows.times import FIRST, LAST
-from .sources import DataFrameSource, column
-from .sql_types import spark_type
+from ...combiners import BoolAnd, BoolOr, Combiner, Count, Max, Min, Sum
+from ...combiners.expressions import Expr
+from ...panes.flow import Flow
+from ...windows import Fixed, Global, Sliding
+from ...windows.times import FIRST, LAST
+from ..inputs import DataFrameInput, Input, column
+from ..sql_types import spark_type
+from .base import Route
+from .final_columns import final_pane, no_late_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from .flow import Flow
 
 Equivalent = Callable[["Column"], "Column"]
 
@@ -31,31 +33,33 @@ _ORDERED = (pa.types.is_integer, pa.types.is_date, pa.types.is_timestamp, pa.typ
 
 
 @dataclass(frozen=True, eq=False)
-class Lowered:
-    """A flow as Spark's own aggregation."""
+class NativePlan:
+    """The columns of Spark's own aggregation, and their text, by result."""
 
-    flow: Flow
+    rows: DataFrame
     columns: dict[str, Column]
     equivalents: dict[str, str]
 
-    def df(self) -> DataFrame:
-        """The plan."""
-        from .routes import final_pane, no_late_rows  # both need each other, one of them late
 
-        flow = self.flow
+@dataclass(frozen=True, eq=False)
+class Native(Route):
+    """Bounded input whose every part Spark can do itself, with the same results."""
+
+    plan: NativePlan
+
+    def df(self) -> DataFrame:
+        flow, columns = self.flow, self.plan.columns
         grouping = flow.stages[0].grouping
-        source = flow.source
-        assert isinstance(source, DataFrameSource)
         keys = [column(name).alias(name) for name in grouping.by]
         # Null is between nothing, and so is what the tasks take for a bad row: a time that no calendar of ours has.
-        rows = source.df.where(column(grouping.time).between(_instant(FIRST), _instant(LAST)))
+        rows = self.plan.rows.where(column(grouping.time).between(_instant(FIRST), _instant(LAST)))
         window = _window(grouping.window, column(grouping.time))
         if window is None:
-            grouped = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in self.columns.items()))
+            grouped = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in columns.items()))
             window = F.lit(None).cast("struct<start: timestamp, end: timestamp>")
             at: Column = F.col(_LATEST)  # without keys Spark gives a row also of no rows; it has no time
         else:
-            named = {name: column.alias(name) for name, column in self.columns.items()}
+            named = {name: column.alias(name) for name, column in columns.items()}
             grouped = rows.groupBy(*keys, window.alias("window")).agg(*named.values())
             start, last = F.col("window.start"), F.timestamp_micros(F.unix_micros(F.col("window.end")) - 1)
             window = F.struct(_shown(start).alias("start"), _shown(F.col("window.end")).alias("end"))
@@ -70,14 +74,19 @@ class Lowered:
             *no_late_rows(flow),
         )
 
+    def explain(self) -> str:
+        return self.told(
+            "Spark's own aggregation: every combiner has an exact equivalent, and no row crosses to Python.",
+            *(f"{name}: {sql}" for name, sql in self.plan.equivalents.items()),
+        )
+
 
 _LATEST = "uncombine_latest"
 
 
-def lowered(flow: Flow) -> Lowered | str:
-    """The flow as Spark's own aggregation, or why it cannot be."""
-    source = flow.source
-    if not isinstance(source, DataFrameSource):
+def native_plan(flow: Flow, input: Input) -> NativePlan | str:
+    """The flow as Spark's own aggregation, or the reason why it cannot be one."""
+    if not isinstance(input, DataFrameInput):
         return "files are read faster by the tasks themselves"
     if len(flow.stages) != 1:
         return "the flow has several stages"
@@ -91,7 +100,7 @@ def lowered(flow: Flow) -> Lowered | str:
         return reason
     columns: dict[str, Column] = {}
     equivalents: dict[str, str] = {}
-    if source.spark.conf.get("spark.sql.ansi.enabled") == "false":
+    if input.spark.conf.get("spark.sql.ansi.enabled") == "false":
         return "with spark.sql.ansi.enabled=false a sum that is too large wraps around without a word"
     for name, combiner in grouping.combiners.items():
         equivalent = _equivalent(combiner, flow.source_schema)
@@ -100,7 +109,7 @@ def lowered(flow: Flow) -> Lowered | str:
         columns[name], equivalents[name] = equivalent
     if isinstance(grouping.window, Global):
         columns[_LATEST] = F.max(column(grouping.time))
-    return Lowered(flow, columns, equivalents)
+    return NativePlan(input.df, columns, equivalents)
 
 
 def _no_window(flow: Flow) -> str | None:
@@ -157,7 +166,7 @@ def _equivalent(combiner: Combiner, schema: pa.Schema) -> tuple[Column, str] | N
     fits, function = _TABLE[type(combiner)]
     if not any(fit(kind) for fit in fits):
         return None
-    result: Column = getattr(F, function)(column(name)).cast(spark_type(combiner.compile(schema).output, name))
+    result: Column = getattr(F, function)(column(name)).cast(spark_type(combiner.lower(schema).output, name))
     return result, f"{function}({name})"
 
 

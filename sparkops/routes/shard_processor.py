@@ -14,24 +14,24 @@ import pyarrow.compute as pc
 from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from ..errors import StateMismatch
-from ..panes import Grouping, Operator, OperatorState, Watermarks
-from ..panes.chunkcache import ChunkCache
-from ..panes.chunklog import Loaded, load, save
-from ..panes.manifest import bytes_of, extra_of
-from ..panes.memory import keep_memory
-from ..panes.parcels import Parcel
-from ..panes.running import Played, Running
-from ..panes.store import cuts
-from ..windows.times import MAX_TIME
-from .fingerprint import Fingerprint, differences
+from ...errors import StateMismatch
+from ...panes import Grouping, Operator, OperatorState, Watermarks
+from ...panes.chunkcache import ChunkCache
+from ...panes.chunklog import Loaded, load, save
+from ...panes.manifest import bytes_of, extra_of
+from ...panes.memory import keep_memory
+from ...panes.parcels import Parcel
+from ...panes.shard import Played, Shard, bundles
+from ...panes.store import cuts
+from ...windows.times import MAX_TIME
+from ..wire import WIRE_DDL
+from .checkpoint_fingerprint import Fingerprint, differences
 from .tasks import LiftLive, Passing, Stopwatch, shown
-from .wire import WIRE_DDL
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StatefulProcessorHandle
 
-    from .spark_private import ExpiredTimerInfo, TimerValues
+    from ..spark_private import ExpiredTimerInfo, TimerValues
 
 OUT_PANES = 262_144
 OUT_BYTES = 256 << 20
@@ -103,10 +103,10 @@ class ShardTask:
     then: LiftLive | None = None
     late: pa.Schema | None = None
 
-    def fresh(self, operator: Operator, state: OperatorState) -> Running:
+    def fresh(self, operator: Operator, state: OperatorState) -> Shard:
         """A shard of which nothing is stored."""
-        marks = Running.start(operator, self.sources, self.idle_after).marks
-        return Running(operator, state, marks)
+        marks = Shard.start(operator, self.sources, self.idle_after).watermarks
+        return Shard(operator, state, marks)
 
     def out(self, shard: int, played: Sequence[Played]) -> Iterator[tuple[int, int, bytes]]:
         """The rows for the next stage, or the panes, packed."""
@@ -176,7 +176,7 @@ class ShardProcessor(StatefulProcessor):
         if told is not None:
             running, timer = self._restored(loaded, told)
         before, load_us = running.state, clock.lap()
-        running, played = running.play(parcels, until=now * 1000 if now >= 0 else None)
+        running, played = running.play(bundles(parcels), until=now * 1000 if now >= 0 else None)
         step_us = clock.lap()
         due = self._timer(timer, running.next_timer) if now >= 0 else None
         manifest = save(running.state, loaded, self.log, self._extra(running, due))
@@ -195,8 +195,8 @@ class ShardProcessor(StatefulProcessor):
                 self.handle.registerTimer(due)
         return due
 
-    def _extra(self, running: Running, timer: int | None) -> bytes:
-        marks = running.marks
+    def _extra(self, running: Shard, timer: int | None) -> bytes:
+        marks = running.watermarks
         sources = [[name, time, heard] for name, (time, heard) in marks.sources.items()]
         known = {"sources": sources, "least": marks.least, "now": marks.now}
         made = {"made_by": self.task.fingerprint, "strategy": self.task.strategy}
@@ -209,17 +209,17 @@ class ShardProcessor(StatefulProcessor):
             raise StateMismatch(changed)
         return told
 
-    def _restored(self, loaded: Loaded, told: Mapping[str, Any]) -> tuple[Running, int | None]:
+    def _restored(self, loaded: Loaded, told: Mapping[str, Any]) -> tuple[Shard, int | None]:
         marks = told["marks"]
         sources = {}
         if told["strategy"] == self.task.strategy:
             sources = {name: (time, heard) for name, time, heard in marks["sources"]}
         watermarks = Watermarks(sources, self.task.idle_after, marks["least"], marks["now"])
-        return Running(self.operator, loaded.state, watermarks), told["timer"]
+        return Shard(self.operator, loaded.state, watermarks), told["timer"]
 
 
 def counted(
-    before: OperatorState, running: Running, parcels: Sequence[Parcel], played: Iterable[Played]
+    before: OperatorState, running: Shard, parcels: Sequence[Parcel], played: Iterable[Played]
 ) -> dict[str, int]:
     """What a batch of a shard comes to, in numbers."""
     state = running.state
@@ -257,7 +257,7 @@ def counted(
         "lift_us": sum(parcel.spent[1] for parcel in parcels),
         "watermark": state.watermark,
         "output_watermark": state.output_watermark,
-        "processing_time": running.marks.now,
+        "processing_time": running.watermarks.now,
     }
 
 

@@ -1,0 +1,337 @@
+"""A flow: what to do with the rows of a source, as a value that knows no engine.
+
+A source knows how to run a flow. `uc.local.run` runs any flow without Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from ..combiners import Combiner
+from ..combiners.expressions import Expr
+from ..errors import InvalidArgument, NoSuchStep, TypeMismatch, require_column, require_options
+from ..triggers import Trigger, uses_processing_time
+from ..windows import Window
+from .grouping import Grouping
+from .late_rows import LATE, late_type
+from .operator import Operator
+from .stages import Asked, check_followed, settled
+from .strategies import IngressTime, Strategy, strategy_of
+from .transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
+
+OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
+
+
+class Source(ABC):
+    """Rows of a known schema, and how to run a flow over them."""
+
+    schema: pa.Schema
+    streaming: bool
+    late_column = True
+    """Whether late rows stand among the panes of the last grouping, in the column `late`."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The source, for people."""
+
+    @abstractmethod
+    def held(self, field: pa.Field) -> pa.Field:
+        """The column as the engine of this source gives it back."""
+
+    @abstractmethod
+    def df(self, flow: Flow) -> Any:
+        """The panes of a flow over this source, as a DataFrame of the engine."""
+
+    @abstractmethod
+    def explain(self, flow: Flow) -> str:
+        """How the engine runs a flow over this source, and why so."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a flow reads its source."""
+
+    time: str
+    watermark: Strategy | str | None = None
+    diff: str | None = None
+    processing_time: str | None = None
+    replay: bool = False
+    close_at_end: bool = False
+    wake: bool = True
+    shards: int | None = None
+    name: str | None = None
+    each_batch: bool = False
+    """Whether the watermark runs from the beginning to the end of time in each bundle."""
+
+    @cached_property
+    def strategy(self) -> Strategy | None:
+        """The meaning of `watermark`."""
+        return None if self.watermark is None else strategy_of(self.watermark)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A grouping and the transforms before it."""
+
+    transforms: tuple[Transform, ...]
+    grouping: Grouping
+    asked: Asked
+    """What the user said of the grouping; what is left open is settled anew when another grouping follows."""
+
+
+def flow_of(source: Source, settings: Settings) -> Flow:
+    """A flow over any source, its settings checked against the schema."""
+    schema = source.schema
+    strategy, time, replay = settings.strategy, settings.time, settings.replay
+    processing_time, shards = settings.processing_time, settings.shards
+    ingress = isinstance(strategy, IngressTime)
+    check_name(settings.name)
+    if not ingress:
+        require_column(time, schema.names, "time=")
+    for name, what in ((settings.diff, "diff="), (processing_time, "processing_time=")):
+        if name is not None:
+            require_column(name, schema.names, what)
+    if processing_time is not None:
+        _check_processing_time(processing_time, schema)
+    if strategy is not None:
+        strategy.check(schema)
+    if source.streaming and strategy is None:
+        raise InvalidArgument("a streaming flow needs watermark=, such as uc.BoundedLag('10 minutes')")
+    if source.streaming and replay:
+        raise InvalidArgument("replay=True is for a bounded DataFrame: a stream gives its panes as they come")
+    if replay and (strategy is None or processing_time is None):
+        missing = "watermark=" if strategy is None else "processing_time="
+        raise InvalidArgument(f"replay=True needs {missing}, from which the panes of a stream are told")
+    if ingress and not (source.streaming or replay):
+        raise InvalidArgument("watermark=IngressTime() is of a stream: give replay=True and processing_time=, or time=")
+    if settings.close_at_end and not replay:
+        raise InvalidArgument("close_at_end=True belongs to replay=True: any other bounded flow is closed at its end")
+    if shards is not None and (not isinstance(shards, int) or isinstance(shards, bool) or shards < 1):
+        raise InvalidArgument(f"shards= must be a whole number of at least 1, but is {shards!r}")
+    if ingress and time not in schema.names:
+        schema = schema.append(pa.field(time, pa.timestamp("us", "UTC")))
+    return Flow(source, settings, schema)
+
+
+def check_name(name: object) -> None:
+    """Raise unless a flow can have this name."""
+    if name is None:
+        return
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or "#" in name:
+        raise InvalidArgument(f"name= takes a text without '#' and line breaks, such as 'clicks', not {name!r}")
+
+
+def _check_processing_time(name: str, schema: pa.Schema) -> None:
+    """Raise unless the column can be a processing time."""
+    kind = schema.field(name).type
+    if not pa.types.is_timestamp(kind):
+        raise TypeMismatch(f"processing_time= takes a timestamp column, and {name!r} is {kind}: cast it first")
+
+
+_INSTEAD = {
+    "combine": "write flow.window(uc.Global()).combine(...) to combine all rows, or another window",
+    "agg": "write flow.window(...).combine(...)",
+    "groupBy": "write flow.window(...).combine(by=...)",
+    "groupby": "write flow.window(...).combine(by=...)",
+    "group_by": "write flow.window(...).combine(by=...)",
+    "filter": "write flow.where(uc.col('x') > 0)",
+    "withColumn": "write flow.with_columns(name=...)",
+    "show": "write flow.df.show()",
+    "collect": "write flow.df.collect()",
+    "count": "write flow.df.count(), or combine(n=uc.Count())",
+    "first": "write flow.df.first()",
+    "head": "write flow.df.head()",
+    "toPandas": "write flow.df.toPandas()",
+    "to_pandas": "write flow.df.toPandas()",
+    "toArrow": "write flow.df.toArrow()",
+    "write": "write flow.df.write",
+    "writeStream": "write flow.df.writeStream",
+    "printSchema": "print flow.schema",
+    "columns": "ask flow.schema.names",
+    "dtypes": "ask flow.schema",
+    "join": "join the DataFrames before uc.flow(df), or flow.df with another DataFrame",
+    "union": "unite the DataFrames before uc.flow(df), or flow.df with another DataFrame",
+    "unionByName": "unite the DataFrames before uc.flow(df), or flow.df with another DataFrame",
+    "withWatermark": "give watermark= to uc.flow() or uc.files()",
+    "trigger": "give trigger= to flow.window(...)",
+}
+"""What to write for a step that DataFrames have, or other libraries, and flows have not."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Flow:
+    """What to do with rows, step by step; every method gives a new flow and leaves this one as it is.
+
+    Rows between two groupings, and before the first, are Arrow tables: `map` takes a function of a table, and
+    expressions are made with `uc.col`. The flow's repr explains how it runs.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> source = uc.local.source(pa.table({"ts": ["2016-01-20T12:00:26Z"], "score": [5]}))
+    >>> high = source.where(uc.col("score") > 9).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    >>> uc.local.run([], high).num_rows
+    0
+    """
+
+    source: Source
+    settings: Settings
+    source_schema: pa.Schema
+    stages: tuple[Stage, ...] = ()
+    transforms: tuple[Transform, ...] = ()
+    """After the last grouping."""
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the flow as it stands, as Arrow has them."""
+        schema = self.source_schema
+        for stage in self.stages:
+            schema = self._after(stage.transforms, schema)
+            before, schema = schema, Operator(stage.grouping, schema).output_schema
+            if stage.grouping.late == "emit" and self.source.late_column:
+                schema = schema.append(pa.field(LATE, late_type(before)))
+        return self._after(self.transforms, schema)
+
+    @property
+    def _input(self) -> pa.Schema:
+        """The columns that come to the last grouping."""
+        last = self.stages[-1]
+        return replace(self, stages=self.stages[:-1], transforms=last.transforms).schema
+
+    def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
+        return applied(transforms, schema.empty_table()).schema
+
+    def map(self, function: Callable[[pa.Table], Any]) -> Flow:
+        """Rows through a function of an Arrow table that gives an Arrow table or a pandas DataFrame.
+
+        It is called with tables of any size, once without rows to learn the columns of its result.
+        """
+        if not callable(function):
+            raise InvalidArgument(f"map() takes a function of an Arrow table, not {function!r}")
+        return self._then(Map(function))
+
+    def where(self, predicate: Expr | Callable[[pa.Table], Any]) -> Flow:
+        """Only the rows for which an expression, or a function of an Arrow table, is true."""
+        return self._then(Where(predicate_of(predicate)))
+
+    def select(self, *names: str) -> Flow:
+        """Only some of the columns, in this order."""
+        return self._then(Select(tuple(column_name(name, "select()") for name in names)))
+
+    def with_columns(self, **columns: Expr | Callable[[pa.Table], Any]) -> Flow:
+        """More columns, or others in their place, each an expression or a function of an Arrow table."""
+        return self._then(WithColumns({n: function_of(value, f"with_columns({n}=)") for n, value in columns.items()}))
+
+    def _then(self, transform: Transform) -> Flow:
+        changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema, self.source.held)))
+        if not changed.schema.names:
+            raise InvalidArgument(f"no column is left after {transform!r}")
+        return changed
+
+    def window(
+        self, window: Window, trigger: Trigger | None = None, mode: str | None = None, **options: Any
+    ) -> Windowed:
+        """The rows in windows: where in event time they are grouped, when panes are emitted, and how they relate.
+
+        Options are those of `Grouping`: allowed_lateness=, on_time=, closing=, only_updated=, eager_retractions=,
+        late=, granularity=, timestamp=, allow_finish=, max_future=. In a later stage event time is `event_time`, and
+        rows that the stage before it retracts are retracted there too, unless time= and diff= name other columns; its
+        allowed_lateness is that of the stage before if not given. A mode that is not given is "retracting" where rows
+        can be retracted, or where another grouping follows and a window can be shown more than once; else it is
+        "accumulating".
+        """
+        require_options(options, OPTIONS, "window()")
+        if not isinstance(window, Window):
+            raise InvalidArgument(f"window() takes a window such as uc.Fixed('1 minute'), not {window!r}")
+        return Windowed(self, window, {"trigger": trigger, "mode": mode, **options})
+
+    @property
+    def df(self) -> Any:
+        """The panes, as a DataFrame of the source's engine: streaming if the source is."""
+        return self.source.df(self)
+
+    def explain(self) -> str:
+        """How the flow runs, and why so."""
+        return self.source.explain(self)
+
+    def __repr__(self) -> str:
+        return self.explain()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _INSTEAD:
+            raise NoSuchStep(f"a flow has no {name}: {_INSTEAD[name]}")
+        raise AttributeError(f"'Flow' object has no attribute {name!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Windowed:
+    """Rows in windows, waiting to be combined.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "score": pa.int64()}))
+    >>> rows.window(uc.Global()).combine(best=uc.Max("score")).schema.names
+    ['window', 'best', 'event_time', 'diff', 'pane']
+    """
+
+    flow: Flow
+    window: Window
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def combine(self, by: str | Sequence[str] = (), **combiners: Combiner) -> Flow:
+        """The panes of the combined rows of each key and window."""
+        flow = self.flow
+        settings = flow.settings
+        streamed = flow.source.streaming or settings.replay
+        if flow.stages and flow.stages[-1].grouping.late == "emit" and flow.source.late_column:
+            raise InvalidArgument(
+                "late='emit' of a grouping gives late rows to whoever reads the result, and another grouping reads "
+                "this one: use late='drop' here, and late='emit' in the last grouping"
+            )
+        bounded = not flow.source.streaming and not (settings.replay and not settings.close_at_end)
+        keys = column_names(by, "by=")
+        asked = [*(stage.asked for stage in flow.stages), Asked(combiners, self.window, {"by": keys, **self.options})]
+        *before, grouping = settled(asked, settings.time, settings.diff, bounded, settings.each_batch)
+        if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
+            raise InvalidArgument(
+                f"{LATE!r} is the column of late rows under late='emit': name the key or result otherwise"
+            )
+        grouping.check_trigger(settings.each_batch)
+        Operator(grouping, flow.schema)
+        if before:
+            check_followed(before[-1], flow._input, settings.each_batch)
+        if streamed and settings.processing_time is None and uses_processing_time(grouping.asked) and settings.replay:
+            raise InvalidArgument("a trigger with processing time needs processing_time= in a replay")
+        stages = [replace(stage, grouping=settled) for stage, settled in zip(flow.stages, before, strict=True)]
+        return replace(flow, stages=(*stages, Stage(flow.transforms, grouping, asked[-1])), transforms=())
+
+
+def column_names(by: Any, what: str) -> Any:
+    """The names of columns; a bare column of `uc.col` or of Spark's `F.col` stands for its name."""
+    if isinstance(by, Sequence) and not isinstance(by, str):
+        return tuple(column_name(name, what) for name in by)
+    return column_name(by, what)
+
+
+def column_name(value: Any, what: str) -> Any:
+    """The name that a bare column stands for; other values as they are."""
+    if isinstance(value, Expr):
+        if value.op == "col":
+            return value.args[0]
+        raise InvalidArgument(f"{what} takes names of columns, not {value!r}: make a column of it with with_columns()")
+    kind = type(value)
+    if kind.__name__ == "Column" and kind.__module__.startswith("pyspark."):
+        found = re.fullmatch(r"Column<'`?(\w+)`?'>", str(value))
+        if found is None:
+            raise InvalidArgument(
+                f"{what} takes names of columns, not {value}: make a column of it in the DataFrame, before uc.flow(df)"
+            )
+        return found[1]
+    return value
+
+
+__all__ = ["LATE", "Flow", "Settings", "Source", "Stage", "Windowed", "flow_of"]

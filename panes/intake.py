@@ -1,0 +1,86 @@
+"""What happens to the rows of a source before the first grouping: event times, watermark reports, transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.columns import flat
+from ..windows import time_column, timestamps
+from ..windows.times import MAX_TIME, MIN_TIME
+from .grouping import Grouping
+from .parcels import AT, MARKS
+from .strategies import IngressTime, Punctuated, Strategy
+from .transforms import Transform, applied
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Rows as they come to a grouping, the processing time of all or of each, and the watermark reports with them."""
+
+    rows: pa.Table
+    at: int | np.ndarray
+    reports: pa.Table
+
+
+@dataclass(frozen=True)
+class Intake:
+    """Takes rows of a source in, for the first grouping of a flow.
+
+    >>> import numpy as np, pyarrow as pa, uncombine as uc
+    >>> from uncombine.panes.intake import Intake
+    >>> grouping = uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute"))
+    >>> intake = Intake(grouping, "ts", uc.Monotonic(), ())
+    >>> rows = pa.table({"ts": pa.array([7, 9], pa.timestamp("us", "UTC"))})
+    >>> intake(rows, np.array([20, 20])).reports["time"].to_pylist()
+    [9, None]
+    """
+
+    grouping: Grouping
+    time: str
+    """The event time column of the source, by which `strategy` reports."""
+    strategy: Strategy | None
+    transforms: Sequence[Transform]
+
+    def __call__(self, rows: pa.Table, at: np.ndarray) -> Taken:
+        """The rows, each with its processing time in `at`."""
+        strategy = self.strategy
+        if strategy is None:
+            return transformed(self.transforms, rows, at, MARKS.empty_table())
+        if isinstance(strategy, IngressTime):
+            rows = _with_time(rows, self.grouping.time, at)
+        times, valid = time_column(flat(rows[self.time]))
+        if (ahead := self.grouping.max_future) is not None:
+            latest = at + np.minimum(int(ahead), MAX_TIME - np.maximum(at, 0))
+            valid &= (times <= latest) | (at == MIN_TIME)  # before the first time of a clock no row is in its future
+        reports = strategy.marks(rows, np.where(valid, times, MIN_TIME), at)
+        if isinstance(strategy, Punctuated):  # a row with nothing but a report is no row of the grouping
+            only_report = np.asarray(rows[strategy.column].is_valid()) & np.asarray(rows[self.time].is_null())
+            rows, at = rows.filter(pa.array(~only_report)), at[~only_report]
+        return transformed(self.transforms, rows, at, reports)
+
+
+def transformed(transforms: Sequence[Transform], rows: pa.Table, at: int | np.ndarray, reports: pa.Table) -> Taken:
+    """The rows after the transforms, each with the processing time of the row that it was made of."""
+    if isinstance(at, np.ndarray) and len(at) and transforms:
+        carrying = rows.append_column(AT, pa.array(at))
+        for transform in transforms:
+            carrying = transform.carrying(carrying, AT)
+        return Taken(carrying.drop_columns([AT]), int64s(carrying[AT]), reports)
+    return Taken(applied(transforms, rows), at, reports)
+
+
+def _with_time(rows: pa.Table, name: str, at: np.ndarray) -> pa.Table:
+    """The rows with their processing time as event time."""
+    column = timestamps(at)
+    if name in rows.column_names:
+        return rows.set_column(rows.column_names.index(name), name, column)
+    return rows.append_column(name, column)
+
+
+def int64s(column: pa.ChunkedArray) -> np.ndarray:
+    """An int64 column as numpy numbers."""
+    return np.asarray(flat(column).to_numpy(zero_copy_only=False))

@@ -1,0 +1,145 @@
+"""The result of a local run: an Arrow table of panes that also knows its late rows, counts and watermarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.groups import Groups, group_rows
+from ..combiners.keycodes import normal_keys
+from ..combiners.segments import sum_weights
+from ..errors import InvalidArgument
+
+_OF_A_PANE = ("diff", "pane", "step")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """What a local run gave: `panes` is an Arrow table, and the result can be used as that table.
+
+    >>> import uncombine as uc
+    >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
+    >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+    >>> result.num_rows, result["total"].to_pylist(), result.counts()["dropped"]
+    (1, [5], 0)
+    """
+
+    panes: pa.Table
+    """The columns of the flow, and `step`, the entry of the script that a row came from."""
+    of_stages: Sequence[Mapping[str, int]] = ()
+    late: Sequence[pa.Table] = ()
+    """The late rows of each stage that gives them back."""
+    dropped_rows: Sequence[tuple[int, int]] = field(default_factory=list)
+    """The rows that came too late for their window: the entry of the script, and the row's place among its rows as they
+    came to the first grouping."""
+    output_watermarks: Sequence[int] = field(default_factory=list)
+    """The output watermark of the last grouping after each entry of the script, microseconds."""
+
+    def counts(self, stage: int | None = None) -> dict[str, int]:
+        """How many rows gave no result, by the reason, and how many windows are held at the end.
+
+        Of one grouping, counted from 1, or of all together.
+
+        >>> import uncombine as uc
+        >>> script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Watermark("1970-01-02")]
+        >>> uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()).counts()
+        {'dropped': 0, 'finished': 0, 'unassigned': 0, 'bad': 0, 'held': 0}
+        """
+        if stage is not None:
+            return dict(self.of_stages[self._place(stage)])
+        names = self.of_stages[0] if self.of_stages else {}
+        return {name: sum(of_stage[name] for of_stage in self.of_stages) for name in names}
+
+    @property
+    def dropped(self) -> int:
+        """How many rows came too late for their window.
+
+        >>> import uncombine as uc
+        >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
+        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count())
+        >>> result.dropped, result.dropped_rows
+        (1, [(1, 0)])
+        """
+        return self.counts()["dropped"] if self.of_stages else 0
+
+    def late_rows(self, stage: int = 1) -> pa.Table:
+        """The rows of a grouping whose window had expired and that `late="emit"` gives back.
+
+        Groupings are counted from 1; the rows of a later one are panes of the one before it.
+
+        >>> import uncombine as uc
+        >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
+        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), late="emit", n=uc.Count())
+        >>> result.late_rows()["x"].to_pylist()
+        [1]
+        """
+        return self.late[self._place(stage)]
+
+    def table(self) -> pa.Table:
+        """What is left of the changelog after netting: equal rows with the sum of their `diff`, where it is not zero.
+
+        >>> import uncombine as uc
+        >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Elements([{"ts": 1, "x": 2}]), uc.Watermark(None)]
+        >>> options = {"window": uc.Fixed("1 minute"), "trigger": uc.Repeatedly(uc.AfterCount(1)), "mode": "retracting"}
+        >>> result = uc.local.run(script, **options, total=uc.Sum("x"))
+        >>> result["total"].to_pylist(), result.table()["total"].to_pylist()
+        ([5, 5, 7], [7])
+        """
+        panes = self.panes
+        kept = [name for name in panes.column_names if name not in _OF_A_PANE]
+        if "diff" not in panes.column_names:
+            return panes.select(kept)
+        columns = [normal_keys(_comparable(panes[name])) for name in kept]
+        groups, first = group_rows(columns, panes.num_rows) if columns else (Groups.single(panes.num_rows), np.zeros(1))
+        weights = sum_weights(groups, panes["diff"].to_numpy())
+        rows = panes.select(kept).take(pa.array(first)).append_column("diff", pa.array(weights))
+        return rows.filter(pa.array(weights != 0))
+
+    def _place(self, stage: int) -> int:
+        stages = len(self.of_stages)
+        if isinstance(stage, bool) or not isinstance(stage, int) or not 1 <= stage <= stages:
+            raise InvalidArgument(f"stage= is {stage!r}, and the stages of this run are counted from 1 to {stages}")
+        return stage - 1
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.panes, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.panes[key]
+
+    def __len__(self) -> int:
+        return int(self.panes.num_rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.panes.to_pylist())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.panes.__arrow_c_stream__(requested_schema)
+
+    def __eq__(self, other: object) -> bool:
+        theirs = other.panes if isinstance(other, Result) else other
+        return isinstance(theirs, pa.Table) and bool(self.panes.equals(theirs))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self.panes)
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.Array:
+    """The column, or its values as text where rows cannot be grouped by them."""
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
+    if not pa.types.is_nested(whole.type) or pa.types.is_struct(whole.type):
+        return whole
+    return pa.array([None if value is None else repr(value) for value in whole.to_pylist()], pa.string())
+
+
+__all__ = ["Result"]

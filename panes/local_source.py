@@ -1,0 +1,101 @@
+"""A source without an engine: the columns of rows that a script or a table brings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..combiners.aggregate import as_table
+from ..combiners.plain_types import plain_schema, plain_table, plain_type
+from ..errors import InvalidArgument, TypeMismatch
+from .flow import Flow, Settings, Source, flow_of
+from .script import with_times
+from .strategies import Strategy
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSource(Source):
+    """Columns, and rows where the source is a table."""
+
+    schema: pa.Schema
+    streaming: bool
+    rows: pa.Table | None = None
+    late_column = False
+
+    def describe(self) -> str:
+        columns = ", ".join(f"{field.name} {field.type}" for field in self.schema)
+        return f"local rows ({columns})" if self.rows is None else f"a table of {self.rows.num_rows} rows ({columns})"
+
+    def held(self, field: pa.Field) -> pa.Field:
+        return field.with_type(plain_type(field.type))
+
+    def df(self, flow: Flow) -> Any:
+        raise InvalidArgument(
+            "a flow over uc.local.source() has no DataFrame: run it with uc.local.run(script, flow), or build the "
+            "same flow over uc.flow(df)"
+        )
+
+    def explain(self, flow: Flow) -> str:
+        return "\n".join(["A local run, without Spark: uc.local.run(script, flow).", *description(flow)])
+
+
+def source(
+    schema_or_table: Any,
+    name: str | None = None,
+    time: str = "ts",
+    watermark: Strategy | str | None = None,
+    *,
+    diff: str | None = None,
+    processing_time: str | None = None,
+) -> Flow:
+    """A flow over rows that `uc.local.run` brings, for tests and for work without Spark.
+
+    Parameters
+    ----------
+    schema_or_table
+        The columns as an Arrow schema; or a table (Arrow, or pandas), whose rows `uc.local.run(flow=...)` plays too.
+    name
+        The name of the source, for `Elements(input=...)`.
+    time, watermark, diff, processing_time
+        As for `uc.flow`. Without `watermark` the script alone reports watermarks.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, uncombine as uc
+    >>> scores = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "score": pa.int64()}))
+    >>> totals = scores.window(uc.Fixed("2 minutes")).combine(by="user", total=uc.Sum("score"))
+    >>> script = [uc.Elements([{"ts": "2016-01-20T12:00:26Z", "user": "dan", "score": 5}]), uc.Watermark(None)]
+    >>> uc.local.run(script, totals).select(["user", "total"]).to_pylist()
+    [{'user': 'dan', 'total': 5}]
+    """
+    settings = Settings(time, watermark, diff, processing_time, name=name)
+    streaming = settings.strategy is not None
+    if isinstance(schema_or_table, pa.Schema):
+        return flow_of(LocalSource(plain_schema(schema_or_table), streaming), settings)
+    try:
+        table = as_table(schema_or_table)
+    except TypeMismatch:
+        raise TypeMismatch(
+            f"local.source() takes an Arrow schema, an Arrow table or a pandas DataFrame, not {schema_or_table!r}"
+        ) from None
+    times = [time] if processing_time is None else [time, processing_time]
+    rows = plain_table(with_times(table, times))
+    return flow_of(LocalSource(rows.schema, streaming, rows), settings)
+
+
+def description(flow: Flow) -> list[str]:
+    """The source and the groupings of a flow, a line or two each."""
+    out = [f"  source: {flow.source.describe()}"]
+    for i, stage in enumerate(flow.stages):
+        grouping = stage.grouping
+        names = ", ".join(f"{name}={combiner!r}" for name, combiner in grouping.combiners.items())
+        out.append(f"  stage {i + 1}: {grouping.window!r} by {list(grouping.by)}: {names}; {grouping.mode} panes at")
+        out.append(f"    {grouping.asked!r}")
+    if flow.settings.strategy is not None:
+        out.append(f"  watermark: {flow.settings.strategy!r}")
+    return out
+
+
+__all__ = ["LocalSource", "description", "source"]

@@ -1,0 +1,99 @@
+"""A route: one way in which a flow runs on Spark."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...combiners import Plan
+from ...panes import Grouping
+from ...panes.flow import Flow
+from ...panes.local_source import description
+from ...panes.transforms import applied
+from ...triggers import AfterBytes, OnPunctuation, UserTrigger, walk
+from ...windows import Inherit
+from ..inputs import Input
+from ..naming import Label, new_label
+from ..wire import shard_ids
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Route(ABC):
+    """One way to run a flow over an input."""
+
+    flow: Flow
+    input: Input
+
+    @abstractmethod
+    def df(self) -> DataFrame:
+        """The DataFrame."""
+
+    @abstractmethod
+    def explain(self) -> str:
+        """The route and the reasons for it."""
+
+    @cached_property
+    def schemas(self) -> list[pa.Schema]:
+        """The columns that come to the transforms of each stage, and to those behind the last."""
+        flow = self.flow
+        upto = [replace(flow, stages=flow.stages[:i], transforms=()).schema for i in range(len(flow.stages) + 1)]
+        wanted = source_columns(flow)
+        upto[0] = pa.schema([field for field in upto[0] if field.name in wanted])
+        return upto
+
+    @cached_property
+    def label(self) -> Label:
+        """The label of the metrics of a DataFrame that has some."""
+        return new_label(self.flow.settings.name)
+
+    def metric(self, part: str) -> str:
+        """The name of the metric of a part of the flow: of a stage, or of its files."""
+        return self.label.metric(part)
+
+    @cached_property
+    def ids(self) -> tuple[int, ...]:
+        """The shards, one for each shuffle partition."""
+        flow = self.flow
+        return shard_ids(flow.settings.shards or int(self.input.spark.conf.get("spark.sql.shuffle.partitions") or 200))
+
+    def told(self, way: str, *lines: str) -> str:
+        """An explanation."""
+        return "\n".join([way, *description(self.flow), *(f"  {line}" for line in lines)])
+
+
+def source_columns(flow: Flow) -> frozenset[str]:
+    """The columns of the source that the flow needs."""
+    every = frozenset(flow.source_schema.names)
+    settings = flow.settings
+    if not flow.stages:
+        return every
+    first = flow.stages[0]
+    before = flow.source_schema
+    wanted = stage_columns(first.grouping, applied(first.transforms, before.empty_table()).schema)
+    for transform in reversed(first.transforms):
+        wanted = transform.before(wanted)
+    if wanted is None:
+        return every
+    told = settings.strategy.columns if settings.strategy is not None else ()
+    return frozenset({*wanted, settings.time, *told}) & every
+
+
+def stage_columns(grouping: Grouping, schema: pa.Schema) -> frozenset[str] | None:
+    """The columns that a grouping reads; None is all."""
+    sees_rows = any(isinstance(t, UserTrigger | OnPunctuation | AfterBytes) for t in walk(grouping.asked))
+    if sees_rows or grouping.late == "emit":
+        return None
+    plan = Plan(grouping.combiners, schema, append_only=not grouping.changelog)
+    names = {*grouping.by, grouping.time, *plan.columns}
+    if grouping.diff is not None:
+        names.add(grouping.diff)
+    if isinstance(grouping.window, Inherit):
+        names.add("window")
+    return frozenset(names)

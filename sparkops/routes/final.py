@@ -1,0 +1,85 @@
+"""Bounded input of which only the final panes are wanted, merged in Python; and flows that group nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+
+from ...panes import Grouping
+from ...panes.final import nothing
+from ...panes.late_rows import LATE
+from ...panes.transforms import applied
+from ..inputs import column, wire_map
+from ..sql_types import spark_schema
+from ..wire import WIRE_DDL
+from .base import Route
+from .final_columns import final_pane, no_late_rows
+from .tasks import LiftFinal, MergeFinal, Through
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True, eq=False)
+class NoStages(Route):
+    """A flow that groups nothing."""
+
+    def df(self) -> DataFrame:
+        flow = self.flow
+        return self.input.mapped(
+            Through(flow.transforms), list(self.schemas[0].names), None, spark_schema(flow.schema), self.metric
+        )
+
+    def explain(self) -> str:
+        return self.told("Rows through functions of Arrow tables, and nothing grouped.")
+
+
+@dataclass(frozen=True, eq=False)
+class FinalPanes(Route):
+    """Bounded input: rows combined where they are read, a few packed rows through the shuffle, merged into panes."""
+
+    why_not_native: str
+
+    def df(self) -> DataFrame:
+        flow, ids = self.flow, self.ids
+        stages = flow.stages
+        groupings = [stages[0].grouping, *(_closed(stage.grouping) for stage in stages[1:])]
+        lifts = [
+            LiftFinal(grouping, schema, stage.transforms, ids)
+            for grouping, schema, stage in zip(groupings, self.schemas, stages, strict=False)
+        ]
+        packed = self.input.mapped(lifts[0], list(self.schemas[0].names), None, WIRE_DDL, self.metric)
+        for i, lift in enumerate(lifts):
+            lifted = applied(lift.transforms, lift.schema.empty_table()).schema
+            then = lifts[i + 1] if i + 1 < len(lifts) else None
+            last = then is None
+            merge = MergeFinal(lift.grouping, lifted, then, flow.transforms if last else ())
+            if last and lift.final.always_one:
+                packed = self.input.with_row(packed, ids[lift.final.lift(len(ids)).only_shard], nothing())
+            ordered = packed.repartition(len(ids), "shard").sortWithinPartitions("shard", "lo")
+            packed = wire_map(ordered, merge, self._output(i) if last else WIRE_DDL)
+        if flow.transforms:
+            return packed
+        diff = F.lit(1).cast("bigint").alias("diff")
+        return packed.select(*map(column, packed.columns), diff, final_pane().alias("pane"), *no_late_rows(flow))
+
+    def _output(self, stage: int) -> StructType:
+        if self.flow.transforms:
+            return spark_schema(self.flow.schema)
+        return spark_schema(pa.schema([f for f in self.schemas[stage + 1] if f.name not in ("diff", "pane", LATE)]))
+
+    def explain(self) -> str:
+        return self.told(
+            "Final panes, merged in Python: rows are combined where they are read, shuffled packed, and merged.",
+            f"not Spark's own aggregation: {self.why_not_native}",
+            f"shards: {len(self.ids)}",
+        )
+
+
+def _closed(grouping: Grouping) -> Grouping:
+    """A later stage of final panes: nothing is ever taken back."""
+    return replace(grouping, diff=None) if grouping.diff == "diff" else grouping

@@ -1,0 +1,23 @@
+"""The route that a flow takes."""
+
+from __future__ import annotations
+
+from ...panes.flow import Flow
+from ..inputs import Input
+from .base import Route
+from .final import FinalPanes, NoStages
+from .native import Native, native_plan
+from .replay import Replay
+from .streaming import Streaming
+
+
+def route(flow: Flow, input: Input) -> Route:
+    """The way in which Spark runs a flow over an input."""
+    if not flow.stages:
+        return NoStages(flow, input)
+    if flow.source.streaming:
+        return Streaming(flow, input)
+    if flow.settings.replay:
+        return Replay(flow, input)
+    plan = native_plan(flow, input)
+    return FinalPanes(flow, input, plan) if isinstance(plan, str) else Native(flow, input, plan)
