@@ -79,14 +79,14 @@ def unit_starts(unit: str, tz: str, weekday: int, year: int) -> np.ndarray:
 
     Two starts are equal if the zone left out all dates between them.
     """
-    january = np.datetime64(year - 1970, "Y")
-    dates = np.arange(january, january + 1, dtype="datetime64[D]")
+    january, next_january = np.datetime64(year - 1970, "Y"), np.datetime64(year - 1969, "Y")
+    dates = np.arange(january, next_january, dtype="datetime64[D]")
     starts = day_starts(tz, year)
     if unit == "week":
         # The epoch, day 0, was a Thursday, three days after a Monday.
         starts = starts[(dates.astype(np.int64) + 3) % 7 == weekday]
     elif unit != "day":
-        firsts = np.arange(january, january + 1, np.timedelta64(_MONTHS[unit], "M"), dtype="datetime64[M]")
+        firsts = np.arange(january, next_january, np.timedelta64(_MONTHS[unit], "M"), dtype="datetime64[M]")
         starts = starts[np.searchsorted(dates, firsts.astype("datetime64[D]"))]
     return starts
 

@@ -57,7 +57,7 @@ def test_texts_that_are_no_instant() -> None:
         uc.timestamp("yesterday")
 
 
-@pytest.mark.parametrize("value", [2**63, -(2**63), np.datetime64("NaT")])
+@pytest.mark.parametrize("value", [2**63, -(2**63), np.datetime64("NaT", "us")])
 def test_instants_beyond_64_bits(value: Any) -> None:
     with pytest.raises(OutOfRange, match="64 bits of microseconds"):
         uc.timestamp(value)
