@@ -69,7 +69,7 @@ def reference(value: Any, kind: pa.DataType, seed: int, mix: Callable[[int], int
     if pa.types.is_duration(kind):
         return mix((value // dt.timedelta(microseconds=1) + salt("duration", 2)) % M)
     if pa.types.is_decimal(kind):
-        unscaled = int(value.scaleb(kind.scale)) % 2**128
+        unscaled = int(value.scaleb(kind.scale, decimal.Context(prec=50))) % 2**128
         low = mix((unscaled % M + salt("decimal", kind.scale)) % M)
         return mix((low * 0xD6E8FEB86659FD93 + (unscaled >> 64)) % M)
     if pa.types.is_list(kind):
