@@ -139,8 +139,8 @@ def _left_out(mean: np.ndarray) -> np.ndarray:
 def estimates(groups: Groups, ranks: np.ndarray, bits: int) -> np.ndarray:
     """How many values filled the registers of each group, from the registers that saw one."""
     size, top = 1 << bits, 65 - bits
-    counts = np.bincount(groups.codes * (top + 1) + ranks % RANKS, minlength=groups.count * (top + 1))
-    counts = counts.reshape(groups.count, top + 1).astype(np.float64)
+    cells = np.bincount(groups.codes * (top + 1) + ranks % RANKS, minlength=groups.count * (top + 1))
+    counts = cells.reshape(groups.count, top + 1).astype(np.float64)
     unseen = size - counts.sum(axis=1)
     total = size * _tau(1.0 - counts[:, top] / size)
     for rank in range(top - 1, 0, -1):

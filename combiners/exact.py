@@ -80,8 +80,8 @@ class ExactSumFn(CombineFn):
         mantissa, exponent = np.frexp(factors[0])
         pieces = [(mantissa, exponent.astype(np.int64))]
         for factor in factors[1:]:
-            other, shift = np.frexp(factor)
-            split = [(part, below + shift) for m, below in pieces for part in two_product(m, other)]
+            other, added = np.frexp(factor)
+            split = [(part, below + added) for m, below in pieces for part in two_product(m, other)]
             pieces = [(np.frexp(part)[0], below + np.frexp(part)[1]) for part, below in split]
         none = np.empty(0, np.int64)
         codes, values, bins = [none], [none], [none]
