@@ -19,7 +19,8 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "uncombine needs Python 3.11 or newer, and '$(PYTHON)' is not: run make PYTHON=/path/to/python3.11."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --upgrade --upgrade-strategy eager -e '.[dev]'
 	@touch $@
 
 demo: .venv
