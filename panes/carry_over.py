@@ -1,4 +1,4 @@
-"""What windows hand on to the windows that come of them: identity, the trigger's state and outstanding panes."""
+"""Windows hand on to the windows that come of them: pane numbers, the trigger's state and outstanding panes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows combined by (key, window): what a bundle becomes before it meets the windows that are there."""
+"""Cells: the rows of a bundle combined by (key, window), before they meet the windows in hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _no_rows() -> Pairs:
 
 @dataclass(frozen=True)
 class Cells:
-    """One entry for each (key, window)."""
+    """Columns with one cell for each (key, window)."""
 
     keys: list[pa.Array]
     start: np.ndarray
@@ -38,7 +38,7 @@ class Cells:
     latest: np.ndarray
     facts: dict[str, np.ndarray] = field(default_factory=dict)
     of_row: Callable[[], Pairs] = _no_rows
-    """Pairs (row, cell): which rows are in which cell; worked out when somebody asks."""
+    """Pairs (row, cell) of a row and a cell that it is in; worked out when called."""
     unassigned: int = 0
     bad: int = 0
 
@@ -46,7 +46,7 @@ class Cells:
         return len(self.start)
 
     def take(self, kept: np.ndarray) -> Cells:
-        """Only the cells where this mask is true."""
+        """The cells where this mask is true."""
         places = np.flatnonzero(kept)
         at = pa.array(places)
 
@@ -66,15 +66,15 @@ class Cells:
         )
 
     def counted(self, output_watermark: int) -> Cells:
-        """The cells with the latest of their rows that are not behind the output watermark.
+        """The cells with `latest` over the rows that are not before the output watermark.
 
-        That is the latest of all of them, or there is none; where a window has no end, each row counts.
+        It is the latest time of all rows of the cell, or there is no such row. In a window without end each row counts.
         """
         counts = (self.latest >= output_watermark) | (self.end == MAX_TIME)
         return self if counts.all() else replace(self, latest=np.where(counts, self.latest, MIN_TIME))
 
     def joined(self, other: Cells) -> Cells:
-        """These cells and others behind them; which rows they were is forgotten."""
+        """These cells and others after them, without the pairs of rows and cells."""
         numbers: dict[str, Any] = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in NUMBERS}
         return Cells(
             [pa.concat_arrays([x, y]) for x, y in zip(self.keys, other.keys, strict=True)],
@@ -85,7 +85,7 @@ class Cells:
         )
 
     def summed(self, plan: Plan, groups: Groups, hull: bool = False) -> Cells:
-        """Cells of one group made one, with the bounds of the first of them, or with their hull."""
+        """The cells of each group made one, with the bounds of the first of them, or with their hull."""
         first = np.full(groups.count, len(self))
         np.minimum.at(first, groups.codes, np.arange(len(self)))
         at = pa.array(first)

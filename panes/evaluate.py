@@ -23,7 +23,7 @@ from .windows_in_hand import InHand
 def evaluate(
     compiled: Compiled, clocks: Clocks, windows: InHand, moment: Moment, asked: np.ndarray
 ) -> tuple[InHand, Firing | None]:
-    """Ask the triggers of some windows: the windows with the state of their triggers after it, and what fires."""
+    """Ask the triggers of some windows. Gives the windows with the new state of their triggers, and the firing."""
     trigger = compiled.trigger
     asked = asked & ~trigger.done(windows.trigger)
     if not asked.any():
@@ -69,7 +69,7 @@ def rows_moment(compiled: Compiled, clocks: Clocks, taken: TakenIn, rows: Rows) 
     windows = taken.windows
 
     def result(predicate: Any, mask: np.ndarray) -> np.ndarray:
-        """Where a predicate holds of the aggregates of the windows in the mask."""
+        """True where a predicate holds for the results of a window of the mask."""
         places = np.flatnonzero(mask)
         chosen = windows.take(places)
         names = [*compiled.grouping.by, *compiled.plan.lowered]
@@ -90,7 +90,7 @@ def rows_moment(compiled: Compiled, clocks: Clocks, taken: TakenIn, rows: Rows) 
 
 
 def percentiles_begin(compiled: Compiled, clocks: Clocks, windows: InHand) -> InHand:
-    """The windows as a bundle finds them for which the watermark, and so its percentiles, are at the beginning."""
+    """The windows with the percentiles of the watermark back at the beginning of time."""
     state, moment = _own(windows.trigger), clocks.moment("rows", windows.num)
     for node in compiled.trigger.nodes():
         if isinstance(node, PercentileNode):
@@ -99,7 +99,7 @@ def percentiles_begin(compiled: Compiled, clocks: Clocks, windows: InHand) -> In
 
 
 def deadlines(compiled: Compiled, windows: InHand, domain: str, moment: Moment) -> Deadlines:
-    """The reading of a clock at which the trigger of each window must be asked at the latest."""
+    """The reading of a clock at which the trigger of each window must be asked next."""
     trigger, state = compiled.trigger, windows.trigger
     return where(~trigger.done(state), trigger.deadline(state, domain, moment))
 

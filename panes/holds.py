@@ -1,11 +1,12 @@
-"""How far back each window holds the output watermark, so that what it still has to show comes in time (rule 37).
+"""Holds: the output watermark that each window allows, so that its panes to come are in time later on (rule 37).
 
-Two bounds. An on-time pane to come is not behind the output watermark. Everything else that may come, a late pane or a
-retraction, is behind it by less than the allowed lateness: so a next stage that allows as much judges its window, which
-ends after the row's time, before it expires, and a value and its retraction share their fate.
+There are two bounds. The time of an on-time pane to come is not before the output watermark. The time of any other row
+to come, of a late pane or a retraction, is before the output watermark by less than the allowed lateness. So a next
+stage that allows as much has not expired the window of that row, which ends after the row's time; and a pane and its
+retraction are both in time or both too late.
 
-With results at the end of their window the second bound says nothing, as a window leaves when the watermark is there.
-`tests/panes/test_chains.py` holds random chains of stages to it.
+For panes at the end of their window the second bound always holds, as a window leaves when the watermark is there.
+`tests/panes/test_chains.py` checks the bounds with random chains of stages.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from .lists import owners
 from .windows_in_hand import InHand, extent
 
 
-def behind_its_end(grouping: Grouping) -> bool:
-    """Whether something that comes of a window may have a time before the window's end."""
+def times_before_the_end(grouping: Grouping) -> bool:
+    """True if rows of output of a window may have a time before the window's end."""
     if grouping.policy != "end_of_window" or grouping.splits:
         return True
     return grouping.retracting and (grouping.window.merging or grouping.window.may_be_endless)
@@ -35,7 +36,7 @@ def window_holds(grouping: Grouping, windows: InHand, done: np.ndarray, floor: i
     shows = ~(done & ~np.asarray(closes, np.bool_))
     times = _times(grouping, windows, floor)
     hold = where(shows & ~(num["on_time_given"] | num["born_late"]), times)
-    if not behind_its_end(grouping):
+    if not times_before_the_end(grouping):
         return hold
     least = np.where(shows | grouping.window.merging, times, MAX_TIME)
     if grouping.splits:
@@ -49,7 +50,7 @@ def window_holds(grouping: Grouping, windows: InHand, done: np.ndarray, floor: i
 
 
 def furthest(grouping: Grouping, watermark: int) -> int:
-    """The greatest output watermark that windows which are not there yet allow."""
+    """The greatest output watermark that windows still to come allow."""
     if grouping.policy != "start_of_window" or not MIN_TIME < watermark < MAX_TIME:
         return watermark
     allowed = int(grouping.allowed_lateness)
@@ -58,7 +59,7 @@ def furthest(grouping: Grouping, watermark: int) -> int:
 
 
 def _times(grouping: Grouping, windows: InHand, floor: int) -> np.ndarray:
-    """The least time of a pane to come of each window."""
+    """The least time of the panes to come of each window."""
     num, policy = windows.num, grouping.policy
     earliest, latest = extent(num)
     if policy == "latest" and grouping.splits:
@@ -67,6 +68,3 @@ def _times(grouping: Grouping, windows: InHand, floor: int) -> np.ndarray:
         return holds(policy, num["start"], num["end"], earliest, latest)
     idle = ~num["fresh"] & grouping.mode.startswith("discarding")
     return holds(policy, num["start"], num["end"], earliest, latest, floor, idle)
-
-
-__all__ = ["behind_its_end", "furthest", "window_holds"]

@@ -1,4 +1,4 @@
-"""Sliding windows out of slices, with far fewer merges than a window has slices.
+"""Sliding windows made of slices, with far fewer merges than a window has slices.
 
 A window of k slices is put together from runs of 1, 2, 4, 8, ... slices, each made of two of half the length: about
 2 log2(k) merges of all cells at once, where copying every slice into each of its windows would take k.

@@ -1,7 +1,7 @@
 """Windows that merge and may split again, as sessions over a changelog do: worked out from atoms when rows come.
 
-What an old window had emitted goes to the first window that now stands in its place, and the trigger's state goes to
-all of them. A window that lost all its rows stays without contents as long as it has outstanding panes.
+The outstanding panes of an old window go to the first window that now stands in its place, and the trigger's state
+goes to all of them. A window that lost all its rows stays, without contents, until it expires.
 
 Rows touch a key: then all its windows and atoms are in hand. A clock touches a window: then the other windows of its
 key may be in the store, so the window passes through unchanged, and of its key only the expired atoms are in hand.
@@ -57,7 +57,7 @@ def _anew(
     finished: int,
     clocks: Clocks,
 ) -> TakenIn:
-    """What becomes of all windows of some keys, whose atoms these are, once the cells are among the atoms."""
+    """All windows of some keys, worked out from the atoms of these keys, of which the cells are part now."""
     new = merged_cells(compiled, atoms)
     keys = [pa.concat_arrays(list(columns)) for columns in zip(windows.keys, new.keys, cells.keys, strict=True)]
     codes = group_rows(keys, len(windows) + len(new) + len(cells))[0].codes
@@ -92,7 +92,7 @@ def _anew(
 
 
 def _with_contents(compiled: Compiled, out: InHand, got: np.ndarray, new: Cells) -> InHand:
-    """The windows `out` with the contents of the new windows; those after them, which lost all their rows, get none."""
+    """The windows `out` with the contents of the new windows; the windows after these lost all rows and get none."""
     count = len(out) - len(new)
     # A window without rows cannot hold the output watermark by the times of the rows that it had.
     empty = {"weight": 0, **{name: value for name, (_, value) in EXTENT.items()}}
@@ -169,7 +169,7 @@ def _of_keys(cells: Cells, windows: InHand, atoms: Cells) -> tuple[np.ndarray, n
 def _going_on(windows: InHand, old_code: np.ndarray, merged: Cells, new_code: np.ndarray) -> Pairs:
     """Pairs (old window, new window) of which the second goes on from the first.
 
-    A window that is there again goes on from itself alone; one that ended goes on in the new ones that it overlaps.
+    A window whose bounds are the same goes on from itself alone. One that ended goes on in those that it overlaps.
     """
     start, end = windows.num["start"], windows.num["end"]
     old, new = overlaps(old_code, start, end, new_code, merged.start, merged.end)

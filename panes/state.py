@@ -1,4 +1,4 @@
-"""What a grouping operator knows between two steps, and what a step gives."""
+"""The state of a grouping operator between two steps, and the result of a step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class OperatorState:
-    """All that a grouping operator knows between two steps: a value, which a step replaces and does not change.
+    """The state of a grouping operator between two steps: a value, which a step replaces and does not change.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
@@ -57,7 +57,7 @@ class OperatorState:
 
 @dataclass(frozen=True)
 class Stepped:
-    """What a step gives: the panes in their order, the new state, and when the operator wants to be called again.
+    """The result of a step: the panes in their order, the new state, and the time at which the next step is due.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
@@ -73,7 +73,7 @@ class Stepped:
     state: OperatorState
     late_rows: pa.Table
     dropped_places: np.ndarray
-    """Which rows of the bundle came too late, by their place in it."""
+    """The places in the bundle of rows that came too late."""
 
     @property
     def output_watermark(self) -> int:
@@ -81,6 +81,6 @@ class Stepped:
 
     @property
     def next_timer(self) -> int | None:
-        """The next processing time at which something is due, without new data; None if nothing is."""
+        """The next processing time at which a window is due without new data; None if none is."""
         due = self.state.windows.least("processing")
         return None if due == NEVER else due

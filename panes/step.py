@@ -38,7 +38,7 @@ IN_HAND = 512 << 20
 
 @dataclass(frozen=True)
 class Output:
-    """What a step has given so far."""
+    """The output of a step so far."""
 
     panes: tuple[pa.Table, ...] = ()
     late_rows: tuple[pa.Table, ...] = ()
@@ -53,7 +53,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a step has come with one part of the windows."""
+    """The values that one phase of a step hands to the next, for one part of the windows."""
 
     windows: InHand
     atoms: Atoms | None

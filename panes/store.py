@@ -1,8 +1,8 @@
-"""Where live windows rest between steps: immutable chunks with an index, so that a step reads only what it needs.
+"""The store of windows between steps: immutable chunks with an index, so that a step reads only the windows it needs.
 
-A step takes out the windows that its rows, its watermark or its clock touch, and puts back what is left of them as one
-new chunk. Nothing else is copied: the cost of a step follows the windows it touches, not the windows held. Chunks of
-like size are joined as they pile up, and windows that were taken out fall away when their chunk is joined.
+A step takes out the windows that its rows, its watermark or its processing time touch, and puts those that remain back
+as one new chunk. Nothing else is copied: the cost of a step follows the windows it touches, not the windows held.
+Chunks of like size are joined as they pile up. Rows that were taken out are dead, and leave when their chunk is joined.
 
 Chunks have a bound in bytes: the offsets of the texts of one Arrow array end at 2 GiB, and a chunk is one value of a
 state store. Chunks that would exceed it together stay apart, and a table that exceeds it alone is cut.
@@ -21,13 +21,13 @@ from .hashes import Index, Part, upper_half
 _FANOUT = 4
 
 CHUNK_BYTES = 256 << 20
-"""Chunks are joined up to so many bytes; as dead rows are weighed by the average, to twice as many at most. A row that
-is larger is a chunk of its own."""
+"""Chunks are joined up to this many bytes; as dead rows are weighed by the average, to twice as many at most. A row
+that is larger is a chunk of its own."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of a table, some of them dead, with what decides when to look at them."""
+    """Rows of a table, some of them dead, with the hashes and clocks by which a step finds them."""
 
     hashes: np.ndarray
     table: pa.Table
@@ -37,9 +37,9 @@ class Chunk:
     count: int
     least: dict[str, int]
     index: Index
-    """Also what tells chunks apart: it stays the same object as rows die, and no two sets of rows share one."""
+    """It also identifies the chunk: it stays the same object as rows die, and no two sets of rows share one."""
     exact: bool = True
-    """Whether `least` is of the living; otherwise it may be of a row that died since."""
+    """True if `least` is of the living rows; otherwise it may be of a row that died since."""
 
     @classmethod
     def of(cls, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Chunk:
@@ -49,8 +49,8 @@ class Chunk:
 
     @property
     def living_bytes(self) -> int:
-        """About how many bytes the living rows take, each taken for as large as the average."""
-        # Much faster than the exact number, and as good where it is small.
+        """About the bytes of the living rows, if each is as large as the average."""
+        # Much faster than the exact number, and as good if it is small.
         most = self.table.get_total_buffer_size()
         if 8 * most > CHUNK_BYTES:
             most = self.table.nbytes
@@ -70,19 +70,19 @@ class Chunk:
         return np.flatnonzero(chosen & self.alive)
 
     def without(self, places: np.ndarray) -> Chunk:
-        """The chunk with these rows dead; what was least among them is still taken for the least until asked."""
+        """The chunk with these rows dead. `least` stays as it is until `least_alive` is called."""
         alive = self.alive.copy()
         alive[places] = False
         return replace(self, alive=alive, count=self.count - len(places), exact=False)
 
     def least_alive(self, clock: str) -> int:
-        """The least reading of a clock among the living."""
+        """The least reading of a clock among the living rows."""
         if self.exact or self.count == 0:
             return self.least[clock] if self.count else NEVER
         return int(self.wake[clock].min(where=self.alive, initial=NEVER))
 
     def living(self) -> tuple[np.ndarray, pa.Table, dict[str, np.ndarray]]:
-        """Only the rows that are alive."""
+        """The hashes, table and clocks of the living rows."""
         if self.count == len(self.alive):
             return self.hashes, self.table, self.wake
         kept = np.flatnonzero(self.alive)
@@ -109,7 +109,7 @@ class Store:
         return found
 
     def weight(self, touched: np.ndarray, clocks: dict[str, int], below: int) -> int:
-        """About how many bytes `take` would give; 0 if all rows together are not more than `below`."""
+        """About the bytes of the rows that `take` would give; 0 if all rows together are not more than `below`."""
         if sum(chunk.living_bytes for chunk in self.chunks) <= below:
             return 0
         found = 0
@@ -118,7 +118,7 @@ class Store:
         return found
 
     def take(self, touched: np.ndarray, clocks: dict[str, int], part: Part | None = None) -> tuple[pa.Table, Store]:
-        """The rows whose hash may be in `touched` (see `lookup`) or whose clock has come, and the store without.
+        """The rows whose hash may be in `touched` (see `lookup`) or whose clock has come, and the store without them.
 
         With a part, only rows of that part of all hashes.
         """
@@ -155,7 +155,7 @@ class Store:
         return replace(self, chunks=tuple(chunks))
 
     def rows(self) -> pa.Table:
-        """All living rows, for people and tests."""
+        """All living rows, for people and tests to read."""
         return pa.concat_tables([self.schema.empty_table(), *(chunk.living()[1] for chunk in self.chunks)])
 
 
@@ -167,7 +167,7 @@ def _join(*chunks: Chunk) -> Chunk:
 
 
 def cuts(table: pa.Table, most: int) -> list[tuple[int, int]]:
-    """Where to cut a table (first row, row after the last) so that no piece has more bytes, unless it is one row."""
+    """The slices (first row, row after the last) of a table, of at most so many bytes each, or of one row."""
     out: list[tuple[int, int]] = []
     todo = [(0, table.num_rows)]
     small = table.get_total_buffer_size() <= most

@@ -21,7 +21,7 @@ from .windows_in_hand import InHand
 
 @dataclass(frozen=True)
 class TakenIn:
-    """The windows in hand after rows went in, and which of them got rows."""
+    """The windows in hand after rows went in, with a mask of those that got rows."""
 
     windows: InHand
     got: np.ndarray
@@ -37,7 +37,7 @@ class TakenIn:
     finished: int
     """The number of rows whose window's trigger has finished."""
     rows_of: Callable[[], Pairs]
-    """Pairs (row, window): which rows went into which window; worked out when called."""
+    """Pairs (row, window) of a row and a window that it went into; worked out when called."""
 
     @property
     def dropped(self) -> int:
@@ -134,7 +134,7 @@ def facts_by_window(groups: Groups, facts: dict[str, np.ndarray], count: np.ndar
 
 
 def place(compiled: Compiled, windows: InHand, cells: Cells) -> Placement:
-    """Where windows in hand and cells go, once all that belong together are merged."""
+    """The windows that windows in hand and cells become once those that belong together are merged."""
     if len(windows) == 0:
         return Placement(np.empty(0, np.int64), np.arange(len(cells)), cells.start, cells.end)
     keys = [pa.concat_arrays([a, b]) for a, b in zip(windows.keys, cells.keys, strict=True)]

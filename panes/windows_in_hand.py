@@ -39,7 +39,7 @@ _OUTSTANDING = "owed"
 
 
 def extent(num: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """`earliest` and `latest` of each window; where they are not kept, the values of a window without rows."""
+    """`earliest` and `latest` of each window. Where they are not kept, those of a window without rows."""
     empty = {name: np.broadcast_to(value, len(num["end"])) for name, (_, value) in EXTENT.items()}
     return num.get("earliest", empty["earliest"]), num.get("latest", empty["latest"])
 
@@ -55,7 +55,7 @@ class InHand:
     """The columns of the compiled trigger."""
     acc: Accumulators
     outstanding: pa.ListArray | None
-    """The records of each window that were emitted and not yet retracted; None where nobody will need them."""
+    """The outstanding panes of each window; None where the grouping neither retracts nor compares them."""
 
     def __len__(self) -> int:
         return len(self.num["start"])
