@@ -14,7 +14,6 @@ from .booleans import BitXor, BoolAnd, BoolOr
 from .by import ArgMax, ArgMin, First, Last
 from .collect import CollectList, CollectSet
 from .combiner import Combiner
-from .compose import Struct
 from .counting import Count, CountIf
 from .ddsketch import ApproxQuantiles
 from .distinct import CountDistinct
@@ -31,6 +30,7 @@ from .plan import Plan
 from .product import Product
 from .quantiles import Median, Quantile, Quantiles
 from .scalar import from_scalar
+from .structs import Struct
 from .summing import Sum
 from .topk import BottomK, TopK
 

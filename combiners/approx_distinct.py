@@ -23,10 +23,13 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .distinct import as_inputs, inputs_of
 from .groups import Groups
 from .hashing import require_hash, require_seed
+from .inputs import Input, expression, input_type
+from .parts import Part
 from .rank_cells import RANKS, CellWeightsFn, RegistersFn, Seen, greatest, most_told_apart
 
 _LEAST_ERROR = 0.0021
@@ -86,7 +89,7 @@ class ApproxCountDistinct(Combiner):
     def of(self, *inputs: Input) -> Combiner:
         return replace(self, input=inputs)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         given = inputs_of(self.input)
         for one in given:
             require_hash(input_type(one, schema, self), self, one)
@@ -96,7 +99,7 @@ class ApproxCountDistinct(Combiner):
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return pa.array(np.rint(counts_of(fn.seen(parts[0]), bits)).astype(np.int64))
 
-        return Lowered((Part(fn, tuple(expression(one) for one in given)),), finish, pa.int64())
+        return CompiledCombiner((Part(fn, tuple(expression(one) for one in given)),), finish, pa.int64())
 
 
 def counts_of(seen: Seen, bits: int) -> np.ndarray:

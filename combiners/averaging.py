@@ -14,11 +14,14 @@ import pyarrow as pa
 
 from ..errors import OutOfRange
 from .algebra import Accumulators, Capability
-from .combiner import Combiner, Finish, Input, Lowered, Part, input_type, refuse
+from .combiner import Combiner
+from .compiled import CompiledCombiner, Finish
 from .counting import count_of
 from .exact import Digits, ExactSumFn
+from .inputs import Input, input_type, refuse
 from .moments import any_special, spans
 from .numeric import ExactInput, as_float, exact_input, is_time, number_input
+from .parts import Part
 from .product import log_bound, log_mean, log_parts
 from .rational import ExactSums
 from .summing import FloatSumFn, SpecialsFn, decimals, sum_of, with_specials
@@ -54,17 +57,17 @@ class Mean(Combiner):
     def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
         return 0.0 if self.exact else (count + 1) * 2.0**-53 * math.fsum(magnitudes)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         parts, _, _ = sum_of(self, self.input, schema, self.exact)
         if pa.types.is_floating(kind):
-            return Lowered(parts, _finish_exact if self.exact else _finish_fast, pa.float64())
+            return CompiledCombiner(parts, _finish_exact if self.exact else _finish_fast, pa.float64())
         if pa.types.is_duration(kind):
-            return Lowered(parts, _finish_rounded(1, kind), kind)
+            return CompiledCombiner(parts, _finish_rounded(1, kind), kind)
         if pa.types.is_decimal(kind):
             output = pa.decimal128(min(kind.precision + 4, 38), min(kind.scale + 4, 38))
-            return Lowered(parts, _finish_rounded(10 ** (output.scale - kind.scale), output), output)
-        return Lowered(parts, _finish_ints, pa.float64())
+            return CompiledCombiner(parts, _finish_rounded(10 ** (output.scale - kind.scale), output), output)
+        return CompiledCombiner(parts, _finish_ints, pa.float64())
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,27 +99,27 @@ class WeightedMean(Combiner):
     def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
         return 0.0 if self.exact else math.inf
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kinds = [input_type(given, schema, self) for given in (self.input, self.weight)]
         if pa.types.is_timestamp(kinds[0]) or pa.types.is_timestamp(kinds[1]):
             at = 0 if pa.types.is_timestamp(kinds[0]) else 1
             raise refuse(self, (self.input, self.weight)[at], kinds[at], "numbers and durations")
         # Times are integers so long that floats would not do: their sums are always exact.
         if self.exact or any(map(is_time, kinds)):
-            return self._lower_exactly(*(exact_input(self, given, schema) for given in (self.input, self.weight)))
+            return self._compile_exactly(*(exact_input(self, given, schema) for given in (self.input, self.weight)))
         value, weight = (number_input(self, given, schema) for given in (self.input, self.weight))
         count = count_of(value, weight)
         product = as_float(value, schema) * as_float(weight, schema)
         sums = (Part(FloatSumFn(), (product,)), Part(FloatSumFn(), (weight, value)))
-        return Lowered((count, *sums, Part(SpecialsFn(), (product,))), _finish_weighted, pa.float64())
+        return CompiledCombiner((count, *sums, Part(SpecialsFn(), (product,))), _finish_weighted, pa.float64())
 
-    def _lower_exactly(self, value: ExactInput, weight: ExactInput) -> Lowered:
+    def _compile_exactly(self, value: ExactInput, weight: ExactInput) -> CompiledCombiner:
         turns = ((value.expr, weight.expr), (weight.expr, value.expr))
         sums = (Part(ExactSumFn(2), turns[0]), Part(ExactSumFn(), turns[1]))
         parts = (count_of(*turns[0]), *sums, *(Part(SpecialsFn(), turn) for turn in turns))
         if value.is_time:
-            return Lowered(parts, partial(_finish_weighted_span, self, value.kind), value.kind)
-        return Lowered(parts, partial(_finish_weighted_exact, value.unit), pa.float64())
+            return CompiledCombiner(parts, partial(_finish_weighted_span, self, value.kind), value.kind)
+        return CompiledCombiner(parts, partial(_finish_weighted_exact, value.unit), pa.float64())
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,8 +145,8 @@ class GeometricMean(Combiner):
     def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
         return max(magnitudes, default=0.0) * log_bound(count)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
-        return Lowered(log_parts(self, self.input, schema), _finish_geometric, pa.float64())
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+        return CompiledCombiner(log_parts(self, self.input, schema), _finish_geometric, pa.float64())
 
 
 def _finish_fast(parts: Sequence[Accumulators]) -> pa.Array:

@@ -13,13 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from .algebra import Accumulators, Capability
-from .combiner import Combiner, Input, Lowered, Part, input_type
+from .combiner import Combiner
 from .compensated import PowerSumFn, SquareSumsFn, pairs_of
+from .compiled import CompiledCombiner
 from .counting import count_of
 from .doubles import Doubles
 from .exact import ExactSumFn
+from .inputs import Input, input_type
 from .moments import any_special, divided, spread_bound, spread_of
 from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
+from .parts import Part
 from .rational import ExactSums
 from .summing import SpecialsFn
 from .vectors import int64s
@@ -64,16 +67,16 @@ class _Pairs(Combiner):
     def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
         return 0.0 if self.exact else math.inf
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         # Times are integers so long that floats would not do: their sums are always exact.
         if self.exact or any(is_time(input_type(given, schema, self)) for given in (self.x, self.y)):
-            return self._lower_exactly(*(exact_input(self, given, schema) for given in (self.x, self.y)))
+            return self._compile_exactly(*(exact_input(self, given, schema) for given in (self.x, self.y)))
         x, y = (number_input(self, given, schema) for given in (self.x, self.y))
         count, turns = count_of(x, y), ((x, y), (y, x))
         sums = (Part(SquareSumsFn(), turn) for turn in turns)
-        return Lowered((count, *sums, Part(PowerSumFn((1, 1)), (x, y))), self._finish_fast, self._output)
+        return CompiledCombiner((count, *sums, Part(PowerSumFn((1, 1)), (x, y))), self._finish_fast, self._output)
 
-    def _lower_exactly(self, x: ExactInput, y: ExactInput) -> Lowered:
+    def _compile_exactly(self, x: ExactInput, y: ExactInput) -> CompiledCombiner:
         for given, read in ((self.x, x), (self.y, y)):
             if self._in_units and read.is_time:
                 raise refuse_time(self, given, read.kind, self._in_units)
@@ -82,7 +85,7 @@ class _Pairs(Combiner):
         sums = (Part(ExactSumFn(), turn) for turn in turns)
         squares = [Part(ExactSumFn(2), (first, first, second)) for first, second in turns] if self._squares else []
         parts = (count_of(*turns[0]), *specials, *sums, Part(ExactSumFn(2), turns[0]), *squares)
-        return Lowered(parts, partial(self._finish_exactly, x.unit, y.unit), self._output)
+        return CompiledCombiner(parts, partial(self._finish_exactly, x.unit, y.unit), self._output)
 
     # Whether the exact form needs the sums of squares.
     _squares = True

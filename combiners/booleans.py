@@ -10,9 +10,12 @@ import pyarrow as pa
 
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .counting import CountFn, count_of
 from .groups import Groups
+from .inputs import Input, expression, input_type, refuse
+from .parts import Part
 from .vectors import int64s
 
 
@@ -24,7 +27,7 @@ class _Bool(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         if not pa.types.is_boolean(kind):
             raise refuse(self, self.input, kind, "a boolean column")
@@ -35,7 +38,7 @@ class _Bool(Combiner):
             some_true, some_false = true > 0, known > true
             return pa.array(self._decide(some_true, some_false), mask=~(some_true | some_false))
 
-        return Lowered(parts, finish, pa.bool_())
+        return CompiledCombiner(parts, finish, pa.bool_())
 
     def _decide(self, some_true: np.ndarray, some_false: np.ndarray) -> np.ndarray:
         raise NotImplementedError
@@ -122,7 +125,7 @@ class BitXor(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         if not pa.types.is_integer(kind):
             raise refuse(self, self.input, kind, "integers")
@@ -132,4 +135,4 @@ class BitXor(Combiner):
             missing = int64s(parts[1][0]) == 0
             return pa.array(bits.astype(kind.to_pandas_dtype()), kind, mask=missing)
 
-        return Lowered((Part(BitXorFn(), (expression(self.input),)), count_of(self.input)), finish, kind)
+        return CompiledCombiner((Part(BitXorFn(), (expression(self.input),)), count_of(self.input)), finish, kind)

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from .algebra import Accumulators, Capability
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .extremes import ExtremeFn
+from .inputs import Input, expression, input_type
 from .ordering import require_order
+from .parts import Part
 from .zset import ZSet
 
 NAMES = ("by", "item")
@@ -31,24 +34,24 @@ class _By(Combiner):
     def append_only(self) -> Combiner:
         return replace(self, retractable=False)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
-        return self._lower(schema, nulls=True)
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+        return self._compile(schema, nulls=True)
 
-    def _lower(self, schema: pa.Schema, nulls: bool) -> Lowered:
+    def _compile(self, schema: pa.Schema, nulls: bool) -> CompiledCombiner:
         kinds = input_type(self.by, schema, self), input_type(self.input, schema, self)
         for given, kind in zip((self.by, self.input), kinds, strict=True):
             require_order(kind, self, given)
         inputs = (expression(self.by), expression(self.input))
         if not self.retractable:
             best = ExtremeFn(kinds, self._greatest, NAMES, nullable=(False, nulls))
-            return Lowered((Part(best, inputs),), lambda parts: parts[0][1], kinds[1])
+            return CompiledCombiner((Part(best, inputs),), lambda parts: parts[0][1], kinds[1])
         zset = ZSet(kinds, NAMES, nullable=(False, nulls))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             held = zset.items(parts[0]).present()
             return held.take(held.lasts() if self._greatest else held.firsts(), 1)
 
-        return Lowered((Part(zset, inputs),), finish, kinds[1])
+        return CompiledCombiner((Part(zset, inputs),), finish, kinds[1])
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,8 +94,8 @@ class ArgMax(_By):
 class _Ordered(_By):
     ignore_nulls: bool = field(default=False, kw_only=True)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
-        return self._lower(schema, nulls=not self.ignore_nulls)
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+        return self._compile(schema, nulls=not self.ignore_nulls)
 
 
 @dataclass(frozen=True, repr=False)

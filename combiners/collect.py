@@ -9,9 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from .algebra import Accumulators, Capability
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .distinct import SetFn
+from .inputs import Input, expression, input_type
 from .ordering import require_order
+from .parts import Part
 from .zset import ZSet, running
 
 
@@ -36,7 +39,7 @@ class CollectList(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         require_order(kind, self, self.input)
         zset = ZSet((kind,))
@@ -49,7 +52,7 @@ class CollectList(Combiner):
             copies = held.take(np.repeat(np.arange(len(held.weights)), held.weights))
             return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), copies)
 
-        return Lowered((Part(zset, (expression(self.input),)),), finish, pa.list_(kind))
+        return CompiledCombiner((Part(zset, (expression(self.input),)),), finish, pa.list_(kind))
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,7 +79,7 @@ class CollectSet(Combiner):
     def append_only(self) -> Combiner:
         return replace(self, retractable=False)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         require_order(kind, self, self.input)
         fn = ZSet((kind,)) if self.retractable else SetFn((kind,))
@@ -84,4 +87,4 @@ class CollectSet(Combiner):
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return fn.items(parts[0]).present().sublist()
 
-        return Lowered((Part(fn, (expression(self.input),)),), finish, pa.list_(kind))
+        return CompiledCombiner((Part(fn, (expression(self.input),)),), finish, pa.list_(kind))

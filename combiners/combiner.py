@@ -1,71 +1,39 @@
-"""`Combiner`: what a user writes (`Sum("x").where(col("y") > 0)`), a value that knows no types yet.
+"""`Combiner`: an aggregation as the user writes it (`Sum("x").where(col("y") > 0)`), a value without types.
 
-A combiner is *lowered* against the schema of its input into parts, each a `CombineFn` over some input expressions,
-and a `finish` that makes the result from the parts' accumulators. Parts are values: two combiners that lower to an
-equal part share it, so that `Mean("x")`, `Sum("x")` and `Count("x")` together hold one sum and one count.
+`compile` makes of a combiner and the schema of its input a `CompiledCombiner`. `bind` makes of it a `Bound`: the
+`CombineFn` over the input columns. The operators and methods of a combiner make combiners of combiners: filtered
+rows, mapped results, arithmetic on results.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
-from ..errors import InvalidArgument, TypeMismatch, require_column
-from .algebra import Accumulators, Capability, CombineFn, weakest
+from ..errors import InvalidArgument, TypeMismatch
+from .algebra import Accumulators, Capability, CombineFn, Weights, weakest
+from .columns import Column
+from .compiled import CompiledCombiner, CompiledPlan
 from .expressions import Expr, col
-
-if TYPE_CHECKING:
-    from .plan import Bound
-
-Input: TypeAlias = "str | Expr"
-"""A column's name or an expression over columns."""
-
-Finish: TypeAlias = Callable[[Sequence[Accumulators]], pa.Array]
-"""Makes the results from the accumulators of the parts, in the order of the parts."""
+from .groups import Groups
+from .inputs import Input, input_type
+from .plain_types import plain_schema
 
 Tolerance: TypeAlias = Callable[[Sequence[float], int], float]
-"""How far a result may lie from the exact one, from the magnitudes that came in and their count."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """One `CombineFn` with what flows into it; equal parts are computed once."""
-
-    fn: CombineFn
-    inputs: tuple[Expr, ...] = ()
-    where: Expr | None = None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The input columns that the part reads."""
-        names = [name for expr in self.inputs for name in expr.columns]
-        names += self.where.columns if self.where is not None else ()
-        return tuple(dict.fromkeys(names))
-
-
-@dataclass(frozen=True)
-class Lowered:
-    """A combiner on a known schema: its parts, and its result from them."""
-
-    parts: tuple[Part, ...]
-    finish: Finish
-    output: pa.DataType
-
-    @property
-    def capability(self) -> Capability:
-        """What is promised on this schema; never less than the combiner's own capability."""
-        return weakest([part.fn.capability for part in self.parts])
+"""The greatest distance of a result from the exact one, given the magnitudes of the inputs and their count."""
 
 
 class Combiner(ABC):
     """An aggregation as a value: immutable, comparable, with a repr that evaluates back.
 
-    Subclasses are frozen dataclasses whose first field is the input column (or columns); they give `lower` and a
-    `capability`. Everything else here builds new combiners out of old ones.
+    Subclasses are frozen dataclasses whose first field is the input column (or columns); they define `compile`
+    and `capability`. The other methods make new combiners.
 
     >>> import uncombine as uc
     >>> (uc.Sum("price") / uc.Count()).where(uc.col("price") > 0)
@@ -78,7 +46,7 @@ class Combiner(ABC):
         """What the combiner promises on every input type that it accepts."""
 
     @abstractmethod
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         """The parts and the finish on this schema; raises `TypeMismatch` or `UnknownColumn` if it does not fit."""
 
     def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
@@ -101,8 +69,6 @@ class Combiner(ABC):
 
     def bind(self, schema: pa.Schema) -> Bound:
         """The `CombineFn` of this combiner over a schema's columns."""
-        from .plan import Bound
-
         return Bound(self, schema)
 
     def of(self, *inputs: Input) -> Combiner:
@@ -127,14 +93,10 @@ class Combiner(ABC):
         >>> uc.Count().where(uc.col("x") > 2)
         Count().where(col('x') > 2)
         """
-        from .compose import Where
-
-        return Where(self, predicate)
+        return Filtered(self, predicate)
 
     def map(self, function: Callable[[pa.Array], pa.Array], output: pa.DataType | None = None) -> Combiner:
         """The results put through a function of Arrow arrays; `output` is its type (asked of it if not given)."""
-        from .compose import Mapped
-
         return Mapped(self, function, output)
 
     def __add__(self, other: Combiner | float) -> Combiner:
@@ -163,8 +125,6 @@ class Combiner(ABC):
 
     @staticmethod
     def _arithmetic(op: str, left: Combiner | float, right: Combiner | float) -> Combiner:
-        from .compose import Arithmetic
-
         return Arithmetic(op, left, right)
 
     def __repr__(self) -> str:
@@ -184,25 +144,207 @@ def spelled(value: Any) -> str:
     return f"{type(value).__name__}({', '.join(parts)})"
 
 
-def expression(given: Input) -> Expr:
-    """A column name as an expression."""
-    if isinstance(given, Expr):
-        return given
-    if isinstance(given, str):
-        return col(given)
-    raise InvalidArgument(f"an input is a column's name or an expression, not {given!r}")
+class Bound(CombineFn):
+    """One combiner on known input types, as a `CombineFn` over its input columns, with scalar views for people.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> fn = uc.Max("x").bind(pa.schema({"x": pa.int64()}))
+    >>> state = fn.accumulate({"x": [3, 9, 9]})
+    >>> fn.result(state), fn.result(fn.uncombine(state, fn.accumulate({"x": [9, 9]})))
+    (9, 3)
+    """
+
+    def __init__(self, combiner: Combiner, schema: pa.Schema) -> None:
+        self.combiner = combiner
+        self.plan = CompiledPlan({"result": combiner.compile(plain_schema(schema))}, schema)
+        self.capability = self.plan.capability
+        self.columns = self.plan.columns
+        self.schema = pa.schema([schema.field(name) for name in self.columns])
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        return self.plan.fields
+
+    @property
+    def output(self) -> pa.DataType:
+        """The type of the results."""
+        return self.plan.outputs[0].type
+
+    def add(self, groups: Groups, *columns: Column | pa.Array, weights: Weights = None) -> Accumulators:
+        """The accumulators of the rows of each group; `columns` in the order of `self.columns`."""
+        arrays = [column.array if isinstance(column, Column) else column for column in columns]
+        if not arrays:
+            return self.plan.add(groups, pa.table({"rows": pa.nulls(len(groups))}), weights)
+        return self.plan.add(groups, pa.table(dict(zip(self.columns, arrays, strict=True))), weights)
+
+    def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        return self.plan.merge(groups, accumulators)
+
+    def negate(self, accumulators: Accumulators) -> Accumulators:
+        return self.plan.negate(accumulators)
+
+    def uncombine(self, accumulators: Accumulators, others: Accumulators) -> Accumulators:
+        return self.plan.uncombine(accumulators, others)
+
+    def extract(self, accumulators: Accumulators) -> pa.Array:
+        return self.plan.extract(accumulators)[0]
+
+    def accumulate(
+        self, rows: pa.Table | Mapping[str, Sequence[object]], weights: Sequence[int] | None = None
+    ) -> Accumulators:
+        """One accumulator (columns of one row) of all these rows."""
+        if not isinstance(rows, pa.Table):
+            rows = pa.table({name: pa.array(rows[name], self.schema.field(name).type) for name in self.columns})
+        count = rows.num_rows if self.columns else len(weights or ())
+        arrays = [rows[name] for name in self.columns]
+        weighed = None if weights is None else np.asarray(weights, np.int64)
+        return self.add(Groups.single(count), *arrays, weights=weighed)
+
+    def result(self, accumulators: Accumulators) -> object:
+        """The result of the first accumulator as a Python value."""
+        return self.extract(accumulators)[0].as_py()
 
 
-def input_type(given: Input, schema: pa.Schema, who: object) -> pa.DataType:
-    """The type of an input on this schema; dictionaries count as their values."""
-    expr = expression(given)
-    for name in expr.columns:
-        require_column(name, schema.names, f"{who!r}")
-    kind = expr.type(schema)
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+@dataclass(frozen=True, repr=False)
+class Filtered(Combiner):
+    """`combiner` over the rows for which `predicate` is true (null counts as false)."""
+
+    combiner: Combiner
+    predicate: Expr
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.predicate, Expr):
+            raise InvalidArgument(f".where() takes an expression such as col('x') > 2, not {self.predicate!r}")
+
+    @property
+    def capability(self) -> Capability:
+        return self.combiner.capability
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        return self.combiner.tolerance(magnitudes, count)
+
+    def append_only(self) -> Combiner:
+        return Filtered(self.combiner.append_only(), self.predicate)
+
+    def of(self, *inputs: Any) -> Combiner:
+        return Filtered(self.combiner.of(*inputs), self.predicate)
+
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+        if not pa.types.is_boolean(input_type(self.predicate, schema, self)):
+            raise TypeMismatch(f".where() takes a boolean expression, and {self.predicate!r} is not one")
+        compiled = self.combiner.compile(schema)
+        parts = tuple(
+            replace(p, where=self.predicate if p.where is None else p.where & self.predicate) for p in compiled.parts
+        )
+        return replace(compiled, parts=parts)
+
+    def __repr__(self) -> str:
+        return f"{self.combiner!r}.where({self.predicate!r})"
 
 
-def refuse(who: object, given: Input, kind: pa.DataType, wants: str) -> TypeMismatch:
-    """The error for a combiner on a column type that it does not take."""
-    named = repr(given) if isinstance(given, str) else str(given)
-    return TypeMismatch(f"{who!r} takes {wants}, and {named} is {kind}")
+@dataclass(frozen=True, repr=False)
+class Mapped(Combiner):
+    """The results of `combiner` put through `function`, an Arrow array in, an Arrow array of that length out.
+
+    >>> import pyarrow as pa, pyarrow.compute as pc, uncombine as uc
+    >>> uc.aggregate(pa.table({"x": [1, 2]}), s=uc.Sum("x").map(pc.negate)).to_pylist()
+    [{'s': -3}]
+    """
+
+    combiner: Combiner
+    function: Callable[[pa.Array], pa.Array]
+    output: pa.DataType | None = None
+
+    @property
+    def capability(self) -> Capability:
+        return self.combiner.capability
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        # What the function makes of a small difference is not known.
+        return math.inf if self.combiner.tolerance(magnitudes, count) else 0.0
+
+    def append_only(self) -> Combiner:
+        return replace(self, combiner=self.combiner.append_only())
+
+    def of(self, *inputs: Any) -> Combiner:
+        return replace(self, combiner=self.combiner.of(*inputs))
+
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+        compiled = self.combiner.compile(schema)
+        output = self.output if self.output is not None else self._apply(pa.array([], compiled.output), None).type
+
+        def finish(parts: Sequence[Accumulators]) -> pa.Array:
+            return self._apply(compiled.finish(parts), output)
+
+        return CompiledCombiner(compiled.parts, finish, output)
+
+    def _apply(self, results: pa.Array, output: pa.DataType | None) -> pa.Array:
+        mapped = self.function(results)
+        if isinstance(mapped, pa.ChunkedArray):
+            mapped = mapped.combine_chunks()
+        if not isinstance(mapped, pa.Array) or len(mapped) != len(results):
+            raise TypeMismatch(f".map() needs a function that gives an Arrow array of the same length, not {mapped!r}")
+        return mapped if output is None or mapped.type == output else mapped.cast(output)
+
+    def __repr__(self) -> str:
+        output = "" if self.output is None else f", {self.output!r}"
+        return f"{self.combiner!r}.map({getattr(self.function, '__qualname__', self.function)}{output})"
+
+
+@dataclass(frozen=True, repr=False)
+class Arithmetic(Combiner):
+    """`left op right`, result by result; null if either is null, and where a divisor is zero."""
+
+    op: str
+    left: Combiner | float
+    right: Combiner | float
+
+    def __post_init__(self) -> None:
+        for side in (self.left, self.right):
+            if not isinstance(side, Combiner) and (isinstance(side, bool) or not isinstance(side, int | float)):
+                raise InvalidArgument(f"arithmetic on results takes combiners and numbers, not {side!r}")
+
+    @property
+    def capability(self) -> Capability:
+        return weakest([side.capability for side in (self.left, self.right) if isinstance(side, Combiner)])
+
+    def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
+        sides = [side for side in (self.left, self.right) if isinstance(side, Combiner)]
+        bounds = [side.tolerance(magnitudes, count) for side in sides]
+        if self.op in "+-":
+            return sum(bounds)
+        # A product or quotient can make a small difference as large as the other side is.
+        return math.inf if any(bounds) else 0.0
+
+    def append_only(self) -> Combiner:
+        left, right = (s.append_only() if isinstance(s, Combiner) else s for s in (self.left, self.right))
+        return Arithmetic(self.op, left, right)
+
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+        sides = [side.compile(schema) if isinstance(side, Combiner) else None for side in (self.left, self.right)]
+        cut = len(sides[0].parts) if sides[0] else 0
+        a, b = col("a"), col("b")
+        expr = {"+": a + b, "-": a - b, "*": a * b, "/": a / b}[self.op]
+
+        def table(parts: Sequence[Accumulators], count: int) -> pa.Table:
+            columns = []
+            for side, given, mine in zip(sides, (self.left, self.right), (parts[:cut], parts[cut:]), strict=True):
+                columns.append(pa.repeat(pa.scalar(given), count) if side is None else side.finish(mine))
+            return pa.table(columns, names=["a", "b"])
+
+        def finish(parts: Sequence[Accumulators]) -> pa.Array:
+            result = expr.evaluate(table(parts, len(parts[0][0])))
+            return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
+
+        types = [
+            pa.scalar(given).type if side is None else side.output
+            for side, given in zip(sides, (self.left, self.right), strict=True)
+        ]
+        for kind in types:
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+                raise TypeMismatch(f"{self!r} needs numbers, and one side gives {kind}")
+        output = expr.type(pa.schema([("a", types[0]), ("b", types[1])]))
+        return CompiledCombiner(tuple(p for side in sides if side for p in side.parts), finish, output)
+
+    def __repr__(self) -> str:
+        return f"({self.left!r} {self.op} {self.right!r})"

@@ -8,8 +8,11 @@ import pyarrow as pa
 
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .groups import Groups
+from .inputs import Input, expression, input_type, refuse
+from .parts import Part
 from .segments import sum_counts, sum_weights
 from .vectors import int64s
 
@@ -52,11 +55,11 @@ class Count(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         if self.input is not None:
             input_type(self.input, schema, self)
         part = count_of() if self.input is None else count_of(self.input)
-        return Lowered((part,), lambda parts: parts[0][0], pa.int64())
+        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64())
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,12 +79,12 @@ class CountIf(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         if not pa.types.is_boolean(kind):
             raise refuse(self, self.input, kind, "a boolean column")
         part = Part(CountFn(), (), expression(self.input))
-        return Lowered((part,), lambda parts: parts[0][0], pa.int64())
+        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64())
 
 
 def count_of(*inputs: Input) -> Part:

@@ -21,8 +21,11 @@ import pyarrow as pa
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .groups import Groups
+from .inputs import Input, expression, input_type, refuse
+from .parts import Part
 from .zset import ZSet
 
 _LEAST_ERROR = 1e-6
@@ -143,7 +146,7 @@ class ApproxQuantiles(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
             raise refuse(self, self.input, kind, "numbers")
@@ -163,7 +166,7 @@ class ApproxQuantiles(Combiner):
             offsets = pa.array(lengths, pa.int32(), mask=np.append(~known, False))
             return pa.ListArray.from_arrays(offsets, pa.array(values, from_pandas=False))
 
-        return Lowered((Part(fn, (expression(self.input),)),), finish, pa.list_(pa.float64()))
+        return CompiledCombiner((Part(fn, (expression(self.input),)),), finish, pa.list_(pa.float64()))
 
 
 def _floats(column: Column) -> np.ndarray:

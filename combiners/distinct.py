@@ -11,10 +11,13 @@ import pyarrow as pa
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .expressions import Expr
 from .groups import Groups
+from .inputs import Input, expression, input_type
 from .ordering import require_order
+from .parts import Part
 from .zset import Items, ZSet, alone, consolidate, flat_lists
 
 
@@ -88,7 +91,7 @@ class CountDistinct(Combiner):
     def of(self, *inputs: Input) -> Combiner:
         return replace(self, input=inputs)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         given = inputs_of(self.input)
         kinds = tuple(input_type(one, schema, self) for one in given)
         for one, kind in zip(given, kinds, strict=True):
@@ -99,7 +102,7 @@ class CountDistinct(Combiner):
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return pa.array(np.diff(fn.items(parts[0]).present().offsets))
 
-        return Lowered((Part(fn, tuple(expression(one) for one in given)),), finish, pa.int64())
+        return CompiledCombiner((Part(fn, tuple(expression(one) for one in given)),), finish, pa.int64())
 
 
 def as_inputs(given: Input | Sequence[Input], who: object) -> Input | tuple[Input, ...]:

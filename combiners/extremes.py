@@ -10,9 +10,12 @@ import pyarrow as pa
 
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .groups import Groups
+from .inputs import Input, expression, input_type
 from .ordering import order_keys, require_order
+from .parts import Part
 from .segments import extreme
 from .texts import is_text
 from .zset import ZSet
@@ -99,19 +102,21 @@ class _Extreme(Combiner):
     def append_only(self) -> Combiner:
         return replace(self, retractable=False)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         require_order(kind, self, self.input)
         inputs = (expression(self.input),)
         if not self.retractable:
-            return Lowered((Part(ExtremeFn((kind,), self._greatest), inputs),), lambda parts: parts[0][0], kind)
+            return CompiledCombiner(
+                (Part(ExtremeFn((kind,), self._greatest), inputs),), lambda parts: parts[0][0], kind
+            )
         zset = ZSet((kind,))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             held = zset.items(parts[0]).present()
             return held.take(held.lasts() if self._greatest else held.firsts())
 
-        return Lowered((Part(zset, inputs),), finish, kind)
+        return CompiledCombiner((Part(zset, inputs),), finish, kind)
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,10 +10,13 @@ import pyarrow as pa
 
 from .algebra import Accumulators, Capability, Weights
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .distinct import as_inputs, inputs_of
 from .groups import Groups
 from .hashing import hash_rows_128, require_hash, require_seed
+from .inputs import Input, expression, input_type
+from .parts import Part
 from .segments import sum_int64
 from .vectors import VectorFn, int64s
 
@@ -74,12 +77,12 @@ class Fingerprint(Combiner):
     def of(self, *inputs: Input) -> Combiner:
         return replace(self, input=inputs)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         given = inputs_of(self.input)
         for one in given:
             require_hash(input_type(one, schema, self), self, one)
         part = Part(HashSumFn(len(given), self.seed), tuple(expression(one) for one in given))
-        return Lowered((part,), _to_hex, pa.string())
+        return CompiledCombiner((part,), _to_hex, pa.string())
 
 
 def _to_hex(parts: Sequence[Accumulators]) -> pa.Array:

@@ -13,8 +13,11 @@ from ..errors import InvalidArgument, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .alike import same_as_first
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, Tolerance, expression, input_type
+from .combiner import Combiner, Tolerance
+from .compiled import CompiledCombiner
 from .groups import Groups
+from .inputs import Input, expression, input_type
+from .parts import Part
 
 
 @dataclass(frozen=True)
@@ -113,14 +116,14 @@ class ColumnsCombiner(Combiner):
             raise InvalidArgument(f"{self!r} takes {len(self.inputs)} inputs, and .of() was given {len(inputs)}")
         return replace(self, inputs=inputs)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         for given in self.inputs:
             input_type(given, schema, self)
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return self.fn.extract(parts[0])
 
-        return Lowered((Part(self.fn, tuple(map(expression, self.inputs))),), finish, self.fn.output)
+        return CompiledCombiner((Part(self.fn, tuple(map(expression, self.inputs))),), finish, self.fn.output)
 
     def __repr__(self) -> str:
         return f"{self.fn.name}({', '.join(map(repr, self.inputs))})"

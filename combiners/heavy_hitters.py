@@ -21,10 +21,13 @@ import pyarrow as pa
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .groups import Groups
 from .hashing import hash_rows, require_seed
+from .inputs import Input, expression, input_type, refuse
 from .item_bits import bits_of, cut, from_bits, has_bits
+from .parts import Part
 from .segments import sum_counts
 from .zset import Items, consolidate, flat_lists
 
@@ -279,7 +282,7 @@ class HeavyHitters(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         if not has_bits(kind):
             raise refuse(self, self.input, kind, "numbers, times, booleans, text and binary values")
@@ -298,4 +301,4 @@ class HeavyHitters(Combiner):
             struct = pa.StructArray.from_arrays(columns, fields=list(output.value_type))
             return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(sizes)), pa.int32()), struct, type=output)
 
-        return Lowered((Part(fn, (expression(self.input),)),), finish, output)
+        return CompiledCombiner((Part(fn, (expression(self.input),)),), finish, output)

@@ -13,9 +13,12 @@ import pyarrow as pa
 from ..errors import InvalidArgument, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .decimals import nearest_floats
 from .groups import Groups
+from .inputs import Input, expression, input_type, refuse
+from .parts import Part
 from .segments import sum_weights
 from .zset import flat_lists, running
 
@@ -110,11 +113,11 @@ class Histogram(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         counts = HistogramFn(self._numbers(kind))
         part = Part(counts, (expression(self.input),))
-        return Lowered((part,), lambda parts: counts.extract(parts[0]), pa.list_(pa.int64()))
+        return CompiledCombiner((part,), lambda parts: counts.extract(parts[0]), pa.list_(pa.int64()))
 
     def _numbers(self, kind: pa.DataType) -> tuple[Any, ...]:
         """The edges as numbers that the column's values can be compared with."""

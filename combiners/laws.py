@@ -27,12 +27,11 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 from .algebra import Capability, CombineFn
-from .combiner import Combiner
+from .combiner import Bound, Combiner
 from .expressions import Expr
 from .laws_cases import Case, Row, Subject
 from .laws_checks import LAWS, Law
 from .laws_strategies import TYPES, Typed, as_typed, rows_of, typed, values_of
-from .plan import Bound
 from .scalar import ScalarCombiner
 
 __all__ = ["LAWS", "TYPES", "LawViolation", "Typed", "check_laws", "subjects", "typed", "values_of"]
@@ -189,7 +188,7 @@ def _typings(combiner: Combiner, fixed: dict[str, pa.DataType]) -> Iterator[pa.S
             names.append(unknown.column)
     if not accepted:
         schema = pa.schema([(name, fixed.get(name, TYPES[0])) for name in names])
-        combiner.lower(schema)
+        combiner.compile(schema)
     seen: set[tuple[str, pa.DataType]] = set()
     for schema in accepted:
         pairs = {(field.name, field.type) for field in schema}
@@ -205,7 +204,7 @@ def _accepted(combiner: Combiner, names: Sequence[str], fixed: dict[str, pa.Data
     for kinds in typings:
         schema = pa.schema(list(zip(names, kinds, strict=True)))
         try:
-            combiner.lower(schema)
+            combiner.compile(schema)
         except UnknownColumn:
             raise
         except (UncombineError, pa.ArrowException):

@@ -14,9 +14,9 @@ import pyarrow as pa
 from ..errors import InvalidArgument, LawViolation, OutOfRange
 from .algebra import Accumulators, Capability, CombineFn
 from .columns import Column
+from .combiner import Bound
 from .groups import Groups
 from .laws_strategies import KEYS
-from .plan import Bound
 
 Row: TypeAlias = tuple[int, int, tuple[Any, ...]]
 """A row of an example: its group, its weight, its values."""

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from .algebra import Accumulators, Capability
 from .columns import Column
+from .combiner import Bound
 from .groups import Groups
 from .laws_cases import Case, Row, bits, plain
 from .laws_strategies import KEYS
-from .plan import Bound
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from .algebra import Accumulators, Capability
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .combiner import Combiner
+from .compiled import CompiledCombiner
+from .inputs import Input, expression, input_type
 from .ordering import require_order
+from .parts import Part
 from .zset import Items, ZSet
 
 
@@ -32,7 +35,7 @@ class Mode(Combiner):
     def capability(self) -> Capability:
         return Capability.GROUP
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         require_order(kind, self, self.input)
         zset = ZSet((kind,))
@@ -41,7 +44,7 @@ class Mode(Combiner):
             held = zset.items(parts[0]).present()
             return held.take(_heaviest(held))
 
-        return Lowered((Part(zset, (expression(self.input),)),), finish, kind)
+        return CompiledCombiner((Part(zset, (expression(self.input),)),), finish, kind)
 
 
 def _heaviest(items: Items) -> np.ndarray:

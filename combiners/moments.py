@@ -15,12 +15,15 @@ import pyarrow as pa
 from ..errors import InvalidArgument, OutOfRange
 from .algebra import Accumulators, Capability
 from .central import CentralMomentsFn
-from .combiner import Combiner, Input, Lowered, Part, input_type
+from .combiner import Combiner
 from .compensated import LARGEST, PowerSumFn, SquareSumsFn, error_bound, pairs_of
+from .compiled import CompiledCombiner
 from .counting import count_of
 from .doubles import Doubles
 from .exact import ExactSumFn
+from .inputs import Input, input_type
 from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
+from .parts import Part
 from .rational import ExactSums
 from .summing import SpecialsFn
 from .vectors import floats, int64s
@@ -52,7 +55,7 @@ class _Moments(Combiner):
     def append_only(self) -> Combiner:
         return self if self.exact else replace(self, retractable=False)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         who = replace(self, retractable=True)
         orders = range(3, self._order + 1)
         # Times are integers so long that floats would not do: their sums are always exact.
@@ -64,10 +67,12 @@ class _Moments(Combiner):
         expr = number_input(who, self.input, schema)
         if self.retractable:
             powers = [Part(PowerSumFn((order,)), (expr,)) for order in orders]
-            return Lowered((count_of(expr), Part(SquareSumsFn(), (expr,)), *powers), self._finish_fast, pa.float64())
-        return Lowered((Part(CentralMomentsFn(self._order), (expr,)),), self._finish_central, pa.float64())
+            return CompiledCombiner(
+                (count_of(expr), Part(SquareSumsFn(), (expr,)), *powers), self._finish_fast, pa.float64()
+            )
+        return CompiledCombiner((Part(CentralMomentsFn(self._order), (expr,)),), self._finish_central, pa.float64())
 
-    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> Lowered:
+    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> CompiledCombiner:
         """The exact form, for an input of this type."""
         raise NotImplementedError
 
@@ -105,13 +110,13 @@ class _Spread(_Moments):
         with np.errstate(all="ignore"):
             return self._known(floats(parts[0][3]) / (n if self.population else n - 1.0), counts)
 
-    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> Lowered:
+    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> CompiledCombiner:
         if not given.is_time:
-            return Lowered(parts, partial(self._finish_exact, given.unit**2), pa.float64())
+            return CompiledCombiner(parts, partial(self._finish_exact, given.unit**2), pa.float64())
         if not self._root:
             raise refuse_time(replace(self, retractable=True), self.input, given.kind, "the square of a time")
         span = pa.duration(given.kind.unit)
-        return Lowered(parts, partial(self._finish_span, span), span)
+        return CompiledCombiner(parts, partial(self._finish_span, span), span)
 
     def _finish_exact(self, unit: Fraction, parts: Sequence[Accumulators]) -> pa.Array:
         counts, special = int64s(parts[0][0]), any_special(parts[1])
@@ -194,8 +199,8 @@ class _Shape(_Moments):
             spread, *higher = (floats(column) / counts for column in parts[0][3:])
             return self._known(self._shape(spread, *higher), counts, np.isnan(spread), spread == 0)
 
-    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> Lowered:
-        return Lowered(parts, self._finish_exact, pa.float64())
+    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> CompiledCombiner:
+        return CompiledCombiner(parts, self._finish_exact, pa.float64())
 
     def _finish_exact(self, parts: Sequence[Accumulators]) -> pa.Array:
         counts, special = int64s(parts[0][0]), any_special(parts[1])

@@ -8,8 +8,9 @@ from fractions import Fraction
 import pyarrow as pa
 
 from ..errors import TypeMismatch
-from .combiner import Combiner, Input, expression, input_type, refuse
+from .combiner import Combiner
 from .expressions import Expr
+from .inputs import Input, expression, input_type, refuse
 
 
 def number_input(who: Combiner, given: Input, schema: pa.Schema) -> Expr:

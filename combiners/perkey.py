@@ -14,11 +14,14 @@ from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .alike import alike
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .expressions import col
 from .groups import Groups
+from .inputs import Input, expression, input_type
 from .ordering import order_keys, require_order
-from .plan import Plan, remedy_of
+from .parts import Part, remedy_of
+from .plan import Plan
 from .segments import sum_counts, sum_weights
 from .sorting import argsort_in_groups
 from .zset import flat_lists
@@ -155,7 +158,7 @@ class PerKey(Combiner):
     def of(self, *inputs: Any) -> Combiner:
         return PerKey(self.combiner.of(*inputs), self.by)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.by, schema, self)
         require_order(kind, self, self.by)
         names = Plan({"value": self.combiner}, schema).columns
@@ -171,7 +174,7 @@ class PerKey(Combiner):
             return pa.MapArray.from_arrays(pa.array(bounds, pa.int32()), keys.filter(mask), values, type=output)
 
         inputs = (expression(self.by), *map(col, names))
-        return Lowered((Part(fn, inputs),), finish, output)
+        return CompiledCombiner((Part(fn, inputs),), finish, output)
 
     def __repr__(self) -> str:
         return f"PerKey({self.combiner!r}, by={self.by!r})"

@@ -10,13 +10,16 @@ import pyarrow as pa
 
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part
+from .combiner import Combiner
 from .compensated import error_bound, sum_pairs
+from .compiled import CompiledCombiner
 from .counting import count_of
 from .doubles import Doubles
 from .groups import Groups
+from .inputs import Input
 from .logs import exp2, log2
 from .numeric import number_input
+from .parts import Part
 from .segments import sum_counts, sum_weights
 from .summing import SpecialsFn
 from .vectors import floats, int64s
@@ -92,8 +95,8 @@ class Product(Combiner):
             largest = float(np.prod([max(m, 1.0) for m in magnitudes]))
         return largest * log_bound(count)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
-        return Lowered(log_parts(self, self.input, schema), _finish_product, pa.float64())
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+        return CompiledCombiner(log_parts(self, self.input, schema), _finish_product, pa.float64())
 
 
 def log_parts(who: Combiner, given: Input, schema: pa.Schema) -> tuple[Part, ...]:

@@ -12,9 +12,12 @@ import pyarrow.compute as pc
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability
 from .columns import numbers
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type, refuse
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .decimals import nearest_floats
+from .inputs import Input, expression, input_type, refuse
 from .ordering import from_int64
+from .parts import Part
 from .ranks import BagFn, Neighbours, Ranked, neighbours
 from .zset import ZSet
 
@@ -43,8 +46,8 @@ class Median(Combiner):
     def append_only(self) -> Combiner:
         return replace(self, retractable=False)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
-        return _lower(self, self.input, schema, (0.5,), self.retractable)
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+        return _compile(self, self.input, schema, (0.5,), self.retractable)
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,8 +82,8 @@ class Quantile(Combiner):
     def append_only(self) -> Combiner:
         return replace(self, retractable=False)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
-        return _lower(self, self.input, schema, (self.q,), self.retractable)
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+        return _compile(self, self.input, schema, (self.q,), self.retractable)
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,8 +113,8 @@ class Quantiles(Combiner):
     def append_only(self) -> Combiner:
         return replace(self, retractable=False)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
-        return _lower(self, self.input, schema, tuple(self.q), self.retractable)
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
+        return _compile(self, self.input, schema, tuple(self.q), self.retractable)
 
 
 def _part(q: object, who: object) -> float:
@@ -124,7 +127,9 @@ def _part(q: object, who: object) -> float:
     return value
 
 
-def _lower(who: Combiner, given: Input, schema: pa.Schema, parts: tuple[float, ...], retractable: bool) -> Lowered:
+def _compile(
+    who: Combiner, given: Input, schema: pa.Schema, parts: tuple[float, ...], retractable: bool
+) -> CompiledCombiner:
     kind = input_type(given, schema, who)
     timed = bool(pa.types.is_temporal(kind)) and not pa.types.is_interval(kind)
     if not (timed or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind)):
@@ -150,7 +155,7 @@ def _lower(who: Combiner, given: Input, schema: pa.Schema, parts: tuple[float, .
 
     output = kind if timed else pa.float64()
     part = Part(zset if retractable else bag, (expression(given),))
-    return Lowered((part,), finish, pa.list_(output) if listed else output)
+    return CompiledCombiner((part,), finish, pa.list_(output) if listed else output)
 
 
 def _between(pair: Neighbours) -> pa.Array:

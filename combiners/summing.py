@@ -12,10 +12,13 @@ import pyarrow as pa
 from ..errors import OutOfRange
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner, Finish, Input, Lowered, Part, expression, input_type, refuse
+from .combiner import Combiner
+from .compiled import CompiledCombiner, Finish
 from .counting import count_of
 from .exact import Digits, ExactSumFn, exact_sum
 from .groups import Groups
+from .inputs import Input, expression, input_type, refuse
+from .parts import Part
 from .segments import negate_lanes, sum_counts, sum_floats, sum_lanes
 from .vectors import VectorFn, floats, int64s, known
 
@@ -122,9 +125,9 @@ class Sum(Combiner):
     def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
         return 0.0 if self.exact else count * 2.0**-53 * math.fsum(magnitudes)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         parts, total, output = sum_of(self, self.input, schema, self.exact)
-        return Lowered(parts, total, output)
+        return CompiledCombiner(parts, total, output)
 
 
 def sum_of(who: Combiner, given: Input, schema: pa.Schema, exact: bool) -> tuple[tuple[Part, ...], Finish, pa.DataType]:

@@ -12,9 +12,12 @@ from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .by import NAMES
 from .columns import Column
-from .combiner import Combiner, Input, Lowered, Part, expression, input_type
+from .combiner import Combiner
+from .compiled import CompiledCombiner
 from .groups import Groups
+from .inputs import Input, expression, input_type
 from .ordering import require_order
+from .parts import Part
 from .zset import Items, ZSet, running
 
 
@@ -93,7 +96,7 @@ class _Best(Combiner):
     def append_only(self) -> Combiner:
         return replace(self, retractable=False)
 
-    def lower(self, schema: pa.Schema) -> Lowered:
+    def compile(self, schema: pa.Schema) -> CompiledCombiner:
         given = [self.input] if self.by is None else [self.by, self.input]
         kinds = tuple(input_type(one, schema, self) for one in given)
         for one, kind in zip(given, kinds, strict=True):
@@ -113,7 +116,7 @@ class _Best(Combiner):
             )
 
         inputs = tuple(expression(one) for one in given)
-        return Lowered((Part(fn, inputs),), finish, pa.list_(kinds[-1]))
+        return CompiledCombiner((Part(fn, inputs),), finish, pa.list_(kinds[-1]))
 
 
 @dataclass(frozen=True, repr=False)

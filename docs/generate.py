@@ -61,7 +61,7 @@ def promise(combiner: uc.Combiner, kind: pa.DataType) -> str:
     """The capability of a combiner over columns of one type; a dash if it does not take them."""
     others = {"t": pa.timestamp("us"), "w": pa.float64() if pa.types.is_floating(kind) else pa.int64()}
     try:
-        return combiner.lower(pa.schema({"x": kind, "y": kind, **others})).capability.name
+        return combiner.compile(pa.schema({"x": kind, "y": kind, **others})).capability.name
     except uc.UncombineError:
         return "–"
 

@@ -72,7 +72,7 @@ def rows_moment(compiled: Compiled, clocks: Clocks, taken: TakenIn, rows: Rows) 
         """True where a predicate holds for the results of a window of the mask."""
         places = np.flatnonzero(mask)
         chosen = windows.take(places)
-        names = [*compiled.grouping.by, *compiled.plan.lowered]
+        names = [*compiled.grouping.by, *compiled.plan.compiled]
         table = pa.table([*chosen.keys, *compiled.plan.extract(chosen.acc)], names=names)
         held = np.zeros(len(mask), np.bool_)
         held[places] = truth(predicate, table)

@@ -136,7 +136,7 @@ class Final:
         [{'window': None, 'n': 0, 'total': None, 'event_time': None}]
         """
         plan = self.operator.plan
-        results = dict(zip(plan.lowered, plan.extract(plan.zero(1)), strict=True))
+        results = dict(zip(plan.compiled, plan.extract(plan.zero(1)), strict=True))
         fields = [field for field in self.operator.output_schema if field.name not in ("diff", "pane")]
         columns = [results[f.name].cast(f.type) if f.name in results else pa.nulls(1, f.type) for f in fields]
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))

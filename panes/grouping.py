@@ -249,8 +249,8 @@ class Grouping:
 
     def check_differences(self, plan: Plan, why: str) -> None:
         """Raise for a combiner whose panes, each of its own rows, do not add up to the pane of all rows."""
-        for name, lowered in plan.lowered.items():
-            if lowered.capability is not Capability.GROUP or not all(p.fn.vector for p in lowered.parts):
+        for name, one in plan.compiled.items():
+            if one.capability is not Capability.GROUP or not all(p.fn.vector for p in one.parts):
                 raise NotRetractable(f"{name}= has no differences to show {why}: use mode='retracting'")
 
 

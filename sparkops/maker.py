@@ -15,8 +15,9 @@ from pyspark.sql.types import StructField, StructType
 from ..combiners import Capability, Combiner
 from ..combiners.algebra import Accumulators, Weights
 from ..combiners.columns import Column
+from ..combiners.combiner import Bound
 from ..combiners.groups import Groups
-from ..combiners.plan import Bound, remedy_of
+from ..combiners.parts import remedy_of
 from ..combiners.segments import sum_weights
 from ..errors import NotRetractable, StateMismatch
 from .sql_types import conform, input_fields, spark_struct

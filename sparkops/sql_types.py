@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import DataType, StructField, StructType
 
 from ..combiners import Combiner
-from ..combiners.plan import Bound
+from ..combiners.combiner import Bound
 from ..errors import InvalidArgument, TypeMismatch, UnknownColumn
 from .spark_private import arrow_of, spark_of
 

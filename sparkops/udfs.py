@@ -12,8 +12,8 @@ import pyspark
 from pyspark.errors import PySparkNotImplementedError
 
 from ..combiners import Combiner
+from ..combiners.combiner import Bound
 from ..combiners.groups import Groups
-from ..combiners.plan import Bound
 from ..errors import InvalidArgument, OutOfRange, TypeMismatch
 from .sql_types import AnySchema, bind, conform, scalar, spark_type
 

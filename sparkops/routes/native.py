@@ -166,7 +166,7 @@ def _equivalent(combiner: Combiner, schema: pa.Schema) -> tuple[Column, str] | N
     fits, function = _TABLE[type(combiner)]
     if not any(fit(kind) for fit in fits):
         return None
-    result: Column = getattr(F, function)(column(name)).cast(spark_type(combiner.lower(schema).output, name))
+    result: Column = getattr(F, function)(column(name)).cast(spark_type(combiner.compile(schema).output, name))
     return result, f"{function}({name})"
 
 

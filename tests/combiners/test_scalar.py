@@ -106,7 +106,7 @@ def test_a_monoid_refuses_retractions_and_names_the_way_out(made: uc.Combiner) -
     with pytest.raises(uc.errors.NotRetractable, match=r"m= is a MONOID combiner .*: give from_scalar uncombine="):
         uc.aggregate(pa.table({"x": ["a"], "w": [-1]}), diff="w", m=made)
     with pytest.raises(uc.errors.NotRetractable, match=r"Longest is a MONOID combiner .*: give from_scalar uncombine="):
-        Longest("x").lower(pa.schema({"x": pa.string()})).parts[0].fn.negate((pa.array(["a"]),))
+        Longest("x").compile(pa.schema({"x": pa.string()})).parts[0].fn.negate((pa.array(["a"]),))
 
 
 @pytest.mark.parametrize("weight", [9, 1_000, 2**31 + 5, -9, -(2**31) - 5])

@@ -12,11 +12,6 @@ from pathlib import Path
 import pytest
 from test_imports import BELOW, MODULES, ROOT, imported
 
-KNOWN = {
-    "combiners": "combiner, compose and plan import each other",
-}
-"""Rooms that still have circles. A mended one fails here until its line is deleted."""
-
 ROOMS = ["", *BELOW]
 """The rooms, and the modules at the top of the package, which have none."""
 
@@ -67,17 +62,7 @@ def circle_imports() -> list[tuple[Path, Path]]:
     return circular(graph_of({module: (ROOT / module).read_text() for module in MODULES}))
 
 
-@pytest.mark.parametrize(
-    "room",
-    [
-        pytest.param(
-            room,
-            id=room or "top",
-            marks=[pytest.mark.xfail(strict=True, reason=KNOWN[room])] if room in KNOWN else [],
-        )
-        for room in ROOMS
-    ],
-)
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room or "top")
 def test_a_room_has_no_circle(room: str, circle_imports: list[tuple[Path, Path]]) -> None:
     inside = [f"{importer} imports {target}" for importer, target in circle_imports if room_of(importer) == room]
     assert inside == []

@@ -1,0 +1,129 @@
+"""Combiners compiled on the schema of their input: the parts, and the results from the parts' accumulators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import NotRetractable, require_column
+from .algebra import Accumulators, Capability, Weights, weakest
+from .groups import Groups
+from .parts import Part, PartRows, remedy_of
+from .plain_types import plain_schema, text_room
+
+Finish: TypeAlias = Callable[[Sequence[Accumulators]], pa.Array]
+"""Makes the results from the accumulators of the parts, in the order of the parts."""
+
+
+@dataclass(frozen=True)
+class CompiledCombiner:
+    """A combiner on a known schema: its parts, and `finish`, which makes the results from their accumulators."""
+
+    parts: tuple[Part, ...]
+    finish: Finish
+    output: pa.DataType
+    """The type of the results."""
+
+    @property
+    def capability(self) -> Capability:
+        """The promise on this schema; never less than the combiner's own capability."""
+        return weakest([part.fn.capability for part in self.parts])
+
+
+class CompiledPlan:
+    """Named compiled combiners on one schema, as one thing to add, merge, uncombine and extract.
+
+    `fields` are the accumulator columns of all the different parts, in the order of the parts.
+    """
+
+    def __init__(self, compiled: Mapping[str, CompiledCombiner], schema: pa.Schema) -> None:
+        self.schema = plain_schema(schema)
+        same = self.schema is schema
+        self._cast = [] if same else [f.name for f in schema if f.type != self.schema.field(f.name).type]
+        """The columns that come as a large type or as a view."""
+        self.compiled = dict(compiled)
+        self.parts: tuple[Part, ...] = tuple(
+            dict.fromkeys(part for one in self.compiled.values() for part in one.parts)
+        )
+        self.columns: tuple[str, ...] = tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
+        for name in self.columns:
+            require_column(name, self.schema.names, "the aggregation")
+        self._slices: dict[Part, slice] = {}
+        fields: list[pa.Field] = []
+        for i, part in enumerate(self.parts):
+            label = getattr(part.fn, "label", type(part.fn).__name__.lower())
+            self._slices[part] = slice(len(fields), len(fields) + len(part.fn.fields))
+            fields += [field.with_name(f"{i}.{label}.{field.name}") for field in part.fn.fields]
+        self.fields: tuple[pa.Field, ...] = tuple(fields)
+
+    @property
+    def capability(self) -> Capability:
+        """The promise of all the combiners together."""
+        return weakest([one.capability for one in self.compiled.values()])
+
+    @property
+    def outputs(self) -> list[pa.Field]:
+        """The result columns."""
+        return [pa.field(name, one.output) for name, one in self.compiled.items()]
+
+    def require_retractable(self, why: str) -> None:
+        """Raise `NotRetractable`, naming the combiner, unless all of them can retract rows."""
+        for name, one in self.compiled.items():
+            if one.capability is Capability.MONOID:
+                raise NotRetractable(f"{name}= is a MONOID combiner and {why}: {remedy_of(one.parts)}")
+
+    def add(self, groups: Groups, table: pa.Table | pa.RecordBatch, weights: Weights = None) -> Accumulators:
+        """The accumulators of a table's rows."""
+        if weights is not None and len(weights) and int(weights.min()) < 0:
+            self.require_retractable("the input has negative weights")
+        for name in self._cast:
+            if name in self.columns:
+                place = table.schema.get_field_index(name)
+                table = table.set_column(place, name, table.column(name).cast(self.schema.field(name).type))
+        rows = PartRows(groups, table, weights)
+        out: list[pa.Array] = []
+        with text_room:
+            for part in self.parts:
+                part_groups, columns, part_weights = rows.of(part)
+                out += part.fn.add(part_groups, *columns, weights=part_weights)
+        return tuple(out)
+
+    def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
+        """The sums of the accumulators in each group."""
+        with text_room:
+            return tuple(a for part in self.parts for a in part.fn.merge(groups, accumulators[self._slices[part]]))
+
+    def zero(self, count: int) -> Accumulators:
+        """`count` accumulators of no rows."""
+        return tuple(a for part in self.parts for a in part.fn.zero(count))
+
+    def is_zero(self, accumulators: Accumulators) -> np.ndarray:
+        """True where all GROUP parts are zero; other parts are ignored because rounding leaves a residue."""
+        zero = np.ones(len(accumulators[0]) if accumulators else 0, np.bool_)
+        for part in self.parts:
+            if part.fn.capability is Capability.GROUP:
+                zero &= part.fn.is_zero(accumulators[self._slices[part]])
+        return zero
+
+    def negate(self, accumulators: Accumulators) -> Accumulators:
+        """The inverse of each accumulator."""
+        return tuple(a for part in self.parts for a in part.fn.negate(accumulators[self._slices[part]]))
+
+    def uncombine(self, accumulators: Accumulators, others: Accumulators) -> Accumulators:
+        """`accumulators - others`, row by row."""
+        out: list[pa.Array] = []
+        for part in self.parts:
+            place = self._slices[part]
+            out += part.fn.uncombine(accumulators[place], others[place])
+        return tuple(out)
+
+    def extract(self, accumulators: Accumulators) -> list[pa.Array]:
+        """The results, one column a combiner."""
+        with text_room:
+            return [
+                one.finish([accumulators[self._slices[part]] for part in one.parts]) for one in self.compiled.values()
+            ]

@@ -1,0 +1,37 @@
+"""Inputs of combiners: a column's name or an expression, and its type on a schema."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from ..errors import InvalidArgument, TypeMismatch, require_column
+from .expressions import Expr, col
+
+Input: TypeAlias = "str | Expr"
+"""A column's name or an expression over columns."""
+
+
+def expression(given: Input) -> Expr:
+    """An input as an expression: a name becomes a column."""
+    if isinstance(given, Expr):
+        return given
+    if isinstance(given, str):
+        return col(given)
+    raise InvalidArgument(f"an input is a column's name or an expression, not {given!r}")
+
+
+def input_type(given: Input, schema: pa.Schema, who: object) -> pa.DataType:
+    """The type of an input on this schema; dictionaries count as their values."""
+    expr = expression(given)
+    for name in expr.columns:
+        require_column(name, schema.names, f"{who!r}")
+    kind = expr.type(schema)
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def refuse(who: object, given: Input, kind: pa.DataType, wants: str) -> TypeMismatch:
+    """The error for a combiner on a column type that it does not take."""
+    named = repr(given) if isinstance(given, str) else str(given)
+    return TypeMismatch(f"{who!r} takes {wants}, and {named} is {kind}")
