@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument
-from .algebra import Accumulators, Capability
+from .algebra import Accumulators
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .distinct import as_inputs, inputs_of
@@ -31,12 +31,13 @@ from .hashing import require_hash, require_seed
 from .inputs import Input, expression, input_type
 from .parts import Part
 from .rank_cells import RANKS, CellWeightsFn, RegistersFn, Seen, greatest, most_told_apart
+from .retractable import Retractable
 
 _LEAST_ERROR = 0.0021
 
 
 @dataclass(frozen=True, repr=False)
-class ApproxCountDistinct(Combiner):
+class ApproxCountDistinct(Retractable):
     """About how many different values a column has, or how many different rows some columns have.
 
     Law: it is a function of the counts of (register, rank), and those add up. The standard error of the
@@ -78,13 +79,6 @@ class ApproxCountDistinct(Combiner):
         """The logarithm of the number of registers."""
         # With fewer than 128 registers the estimate is worse than its formula.
         return max(math.ceil(2 * math.log2(1.04 / self.error)), 7)
-
-    @property
-    def capability(self) -> Capability:
-        return Capability.GROUP if self.retractable else Capability.MONOID
-
-    def append_only(self) -> Combiner:
-        return replace(self, retractable=False)
 
     def of(self, *inputs: Input) -> Combiner:
         return replace(self, input=inputs)

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from .algebra import Accumulators, Capability
-from .combiner import Combiner
+from .algebra import Accumulators
 from .compiled import CompiledCombiner
 from .extremes import ExtremeFn
 from .inputs import Input, expression, input_type
 from .ordering import require_order
 from .parts import Part
+from .retractable import Retractable
 from .zset import ZSet
 
 NAMES = ("by", "item")
 
 
 @dataclass(frozen=True, repr=False)
-class _By(Combiner):
+class _By(Retractable):
     input: Input
     by: Input
     retractable: bool = field(default=True, kw_only=True)
 
     _greatest = False
-
-    @property
-    def capability(self) -> Capability:
-        return Capability.GROUP if self.retractable else Capability.MONOID
-
-    def append_only(self) -> Combiner:
-        return replace(self, retractable=False)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         return self._compile(schema, nulls=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from .distinct import SetFn
 from .inputs import Input, expression, input_type
 from .ordering import require_order
 from .parts import Part
+from .retractable import Retractable
 from .zset import ZSet, running
 
 
@@ -56,7 +57,7 @@ class CollectList(Combiner):
 
 
 @dataclass(frozen=True, repr=False)
-class CollectSet(Combiner):
+class CollectSet(Retractable):
     """The different values, in their order.
 
     Law: `CollectSet(a + b)` is the union of `CollectSet(a)` and `CollectSet(b)`. With `retractable=True`
@@ -71,13 +72,6 @@ class CollectSet(Combiner):
 
     input: Input
     retractable: bool = field(default=True, kw_only=True)
-
-    @property
-    def capability(self) -> Capability:
-        return Capability.GROUP if self.retractable else Capability.MONOID
-
-    def append_only(self) -> Combiner:
-        return replace(self, retractable=False)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)

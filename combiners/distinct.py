@@ -18,6 +18,7 @@ from .groups import Groups
 from .inputs import Input, expression, input_type
 from .ordering import require_order
 from .parts import Part
+from .retractable import Retractable
 from .zset import Items, ZSet, alone, consolidate, flat_lists
 
 
@@ -61,7 +62,7 @@ class SetFn(CombineFn):
 
 
 @dataclass(frozen=True, repr=False)
-class CountDistinct(Combiner):
+class CountDistinct(Retractable):
     """How many different values a column has, or how many different rows some columns have.
 
     Law: `CountDistinct` counts the values of positive weight, and weights add up. With `retractable=True`
@@ -80,13 +81,6 @@ class CountDistinct(Combiner):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input", as_inputs(self.input, self))
-
-    @property
-    def capability(self) -> Capability:
-        return Capability.GROUP if self.retractable else Capability.MONOID
-
-    def append_only(self) -> Combiner:
-        return replace(self, retractable=False)
 
     def of(self, *inputs: Input) -> Combiner:
         return replace(self, input=inputs)

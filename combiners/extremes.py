@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .columns import Column
-from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .groups import Groups
 from .inputs import Input, expression, input_type
 from .ordering import order_keys, require_order
 from .parts import Part
+from .retractable import Retractable
 from .segments import extreme
 from .texts import is_text
 from .zset import ZSet
@@ -89,18 +89,11 @@ def _extreme_texts(groups: Groups, array: pa.Array, end: str) -> pa.Array:
 
 
 @dataclass(frozen=True, repr=False)
-class _Extreme(Combiner):
+class _Extreme(Retractable):
     input: Input
     retractable: bool = field(default=True, kw_only=True)
 
     _greatest = False
-
-    @property
-    def capability(self) -> Capability:
-        return Capability.GROUP if self.retractable else Capability.MONOID
-
-    def append_only(self) -> Combiner:
-        return replace(self, retractable=False)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)

@@ -25,6 +25,7 @@ from .inputs import Input, input_type
 from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .parts import Part
 from .rational import ExactSums
+from .retractable import Retractable
 from .summing import SpecialsFn
 from .vectors import floats, int64s
 
@@ -33,7 +34,7 @@ NOTHING = 2.0**-75
 
 
 @dataclass(frozen=True, repr=False)
-class _Moments(Combiner):
+class _Moments(Retractable):
     """What all of them have in common: three forms, of which one is chosen."""
 
     input: Input
@@ -41,6 +42,7 @@ class _Moments(Combiner):
     retractable: bool = field(default=True, kw_only=True)
 
     _order = 2
+    _with_retraction = Capability.CANCELLATIVE
 
     def __post_init__(self) -> None:
         if self.exact and not self.retractable:
@@ -48,12 +50,10 @@ class _Moments(Combiner):
 
     @property
     def capability(self) -> Capability:
-        if self.exact:
-            return Capability.GROUP
-        return Capability.CANCELLATIVE if self.retractable else Capability.MONOID
+        return Capability.GROUP if self.exact else super().capability
 
     def append_only(self) -> Combiner:
-        return self if self.exact else replace(self, retractable=False)
+        return self if self.exact else super().append_only()
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         who = replace(self, retractable=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidArgument
-from .algebra import Accumulators, Capability
+from .algebra import Accumulators
 from .columns import numbers
 from .combiner import Combiner
 from .compiled import CompiledCombiner
@@ -19,13 +19,14 @@ from .inputs import Input, expression, input_type, refuse
 from .ordering import from_int64
 from .parts import Part
 from .ranks import BagFn, Neighbours, Ranked, neighbours
+from .retractable import Retractable
 from .zset import ZSet
 
 _DAY = 86_400_000
 
 
 @dataclass(frozen=True, repr=False)
-class Median(Combiner):
+class Median(Retractable):
     """The value in the middle, or half way between the two there: `Quantile(0.5)`, by the same rules.
 
     Law and capability: as `Quantile`. Null is ignored, NaN is above every number; no values give null.
@@ -39,19 +40,12 @@ class Median(Combiner):
     input: Input
     retractable: bool = field(default=True, kw_only=True)
 
-    @property
-    def capability(self) -> Capability:
-        return Capability.GROUP if self.retractable else Capability.MONOID
-
-    def append_only(self) -> Combiner:
-        return replace(self, retractable=False)
-
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         return _compile(self, self.input, schema, (0.5,), self.retractable)
 
 
 @dataclass(frozen=True, repr=False)
-class Quantile(Combiner):
+class Quantile(Retractable):
     """The value at the part `q` of the way through the values in their order: 0 the least, 1 the greatest.
 
     Law: it is a function of the multiset of the values, and those add up. With `retractable=True` (the
@@ -75,19 +69,12 @@ class Quantile(Combiner):
     def __post_init__(self) -> None:
         object.__setattr__(self, "q", _part(self.q, self))
 
-    @property
-    def capability(self) -> Capability:
-        return Capability.GROUP if self.retractable else Capability.MONOID
-
-    def append_only(self) -> Combiner:
-        return replace(self, retractable=False)
-
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         return _compile(self, self.input, schema, (self.q,), self.retractable)
 
 
 @dataclass(frozen=True, repr=False)
-class Quantiles(Combiner):
+class Quantiles(Retractable):
     """Several quantiles at once, as a list in the order of `q`.
 
     Law and capability: as `Quantile`. Null is ignored, NaN is above every number; no values give null.
@@ -105,13 +92,6 @@ class Quantiles(Combiner):
         if isinstance(self.q, str | int | float) or not len(self.q):
             raise InvalidArgument(f"Quantiles takes a list of parts such as [0.25, 0.5], not {self.q!r}")
         object.__setattr__(self, "q", tuple(_part(q, self) for q in self.q))
-
-    @property
-    def capability(self) -> Capability:
-        return Capability.GROUP if self.retractable else Capability.MONOID
-
-    def append_only(self) -> Combiner:
-        return replace(self, retractable=False)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         return _compile(self, self.input, schema, tuple(self.q), self.retractable)

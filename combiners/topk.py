@@ -12,12 +12,12 @@ from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .by import NAMES
 from .columns import Column
-from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .groups import Groups
 from .inputs import Input, expression, input_type
 from .ordering import require_order
 from .parts import Part
+from .retractable import Retractable
 from .zset import Items, ZSet, running
 
 
@@ -76,7 +76,7 @@ def _ends_of(held: Items, k: int, greatest: bool) -> Items:
 
 
 @dataclass(frozen=True, repr=False)
-class _Best(Combiner):
+class _Best(Retractable):
     input: Input
     k: int
     by: Input | None = None
@@ -88,13 +88,6 @@ class _Best(Combiner):
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             name = type(self).__name__
             raise InvalidArgument(f"{name} keeps k values, a whole number of at least 1, and k={self.k!r} is not")
-
-    @property
-    def capability(self) -> Capability:
-        return Capability.GROUP if self.retractable else Capability.MONOID
-
-    def append_only(self) -> Combiner:
-        return replace(self, retractable=False)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         given = [self.input] if self.by is None else [self.by, self.input]
