@@ -187,6 +187,8 @@ def _finish_rounded(factor: int, kind: pa.DataType) -> Finish:
         wide |= (np.abs(low) > 2**61 // factor) | (low == -(2**63)) | (np.abs(n) > 2**61)
         count = np.abs(np.where(missing, 1, n))
         size = (2 * np.abs(np.where(wide, 0, low)) * factor + count) // (2 * count)
+        if pa.types.is_decimal(kind) and kind.precision < 19 and (size[~wide & ~missing] >= 10**kind.precision).any():
+            raise _too_long(kind)
         mean = np.where((low < 0) ^ (n < 0), -size, size)
         high = mean >> 63
         for at in np.flatnonzero(wide & ~missing):  # only sums too large for 64 bits, in Python's integers
@@ -194,14 +196,19 @@ def _finish_rounded(factor: int, kind: pa.DataType) -> Finish:
             total += int(lanes[-1][at]) << 64 * (len(lanes) - 1)
             value = (2 * abs(total) * factor + int(count[at])) // (2 * int(count[at]))
             value = -value if (total < 0) ^ (int(n[at]) < 0) else value
-            if pa.types.is_decimal(kind) and abs(value) >= 10**kind.precision:
-                raise OutOfRange(f"a mean has too many digits for {kind}: take the mean of a float cast instead")
+            if abs(value) >= (10**kind.precision if pa.types.is_decimal(kind) else 2**63):
+                raise _too_long(kind)
             mean[at], high[at] = (value + 2**63) % 2**64 - 2**63, value >> 64
         if pa.types.is_duration(kind):
             return pa.array(mean, mask=missing).cast(kind)
         return decimals(mean, high, missing, kind)
 
     return finish
+
+
+def _too_long(kind: pa.DataType) -> OutOfRange:
+    """With retractions of what never came a mean can be beyond all its values."""
+    return OutOfRange(f"a mean has too many digits for {kind}: take the mean of a float cast instead")
 
 
 def _finish_weighted(parts: Sequence[Accumulators]) -> pa.Array:

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
+from uncombine.combiners.groups import Groups
 from uncombine.errors import OutOfRange, TypeMismatch
 
 NUMBERS = st.sampled_from([0.0, 1.0, -1.0, 3.0, 0.1, 1e16, -1e16, 1e100, 1e-9, 1e300])
@@ -202,3 +203,19 @@ def test_accumulators_are_shared() -> None:
 def test_text_is_refused(combiner: uc.Combiner) -> None:
     with pytest.raises(TypeMismatch, match="takes numbers, and 't' is string"):
         uc.aggregate(pa.table({"t": ["a"], "x": [1]}), m=combiner)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([Decimal("0.00"), Decimal("99999999.99")], pa.decimal128(10, 2)),
+        ([Decimal("9" * 30), Decimal("-" + "9" * 30)], pa.decimal128(30, 0)),
+        ([dt.timedelta(microseconds=2**62), dt.timedelta(microseconds=-(2**62))], pa.duration("us")),
+    ],
+)
+def test_a_mean_beyond_its_type_is_an_error(values: list[Any], kind: pa.DataType) -> None:
+    """Retractions of what never came make a mean that no values have: 0 - 2 * 99999999.99 over a count of -1."""
+    fn = uc.Mean("x").bind(pa.schema({"x": kind}))
+    state = fn.add(Groups.single(2), pa.array(values, kind), weights=np.array([5, -4]))
+    with pytest.raises(uc.errors.OutOfRange, match="a mean has too many digits"):
+        fn.extract(state)
