@@ -97,6 +97,10 @@ class CompiledPlan:
         with text_room:
             return tuple(a for part in self.parts for a in part.fn.merge(groups, accumulators[self._slices[part]]))
 
+    def of_part(self, part: Part, accumulators: Accumulators) -> Accumulators:
+        """The columns of one part."""
+        return accumulators[self._slices[part]]
+
     def zero(self, count: int) -> Accumulators:
         """`count` accumulators of no rows."""
         return tuple(a for part in self.parts for a in part.fn.zero(count))

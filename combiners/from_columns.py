@@ -195,4 +195,5 @@ def from_columns(
         return ColumnsCombiner(inputs, checked)
 
     factory.__name__ = factory.__qualname__ = name
+    factory.fn = checked  # type: ignore[attr-defined]
     return factory

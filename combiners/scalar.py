@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -77,12 +76,14 @@ class ScalarFn(CombineFn):
         """The state of as many rows with these values, by doubling."""
         whole, power = self.create(), self.add_value(self.create(), *values)
         while weight:
-            # The user's function may change what it is given, so both its arguments are its own.
+            # Read back from Arrow, a state is the function's own to change, and within the range of its type.
+            stored = self._state([power], "merge")
+            power, other = next(self._states(stored)), next(self._states(stored))
             if weight & 1:
-                whole = self.merge_states(whole, deepcopy(power))
+                whole = self.merge_states(whole, next(self._states(stored)))
             weight >>= 1
             if weight:
-                power = self.merge_states(power, deepcopy(power))
+                power = self.merge_states(power, other)
         return whole
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
@@ -256,6 +257,7 @@ def from_scalar(
         return ScalarCombiner(inputs, fn)
 
     factory.__name__ = factory.__qualname__ = name
+    factory.fn = fn  # type: ignore[attr-defined]
     return factory
 
 
