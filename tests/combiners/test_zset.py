@@ -13,7 +13,7 @@ from multisets import VALUES, canonical, few, order
 
 from uncombine.combiners.columns import Column
 from uncombine.combiners.groups import Groups
-from uncombine.combiners.laws_cases import bits
+from uncombine.combiners.laws_compare import bits
 from uncombine.combiners.zset import Items, ZSet, consolidate
 
 NAMES = ("item", "by", "tie")

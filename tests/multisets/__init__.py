@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.combiners.groups import Groups
-from uncombine.combiners.laws_cases import bits
+from uncombine.combiners.laws_compare import bits
 
 few = settings(max_examples=max(settings.default.max_examples // 4, 10))
 """For tests that run once for each type."""
