@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import strategies as st
+from planted import right, wrong_columns, wrong_scalars
 
 import uncombine as uc
 from uncombine.combiners.laws import LAWS, LawViolation, check_laws
@@ -177,7 +178,7 @@ PLANTED: dict[str, tuple[Callable[[], uc.CombineFn], Any, set[str]]] = {
     "nulls lost": (lambda: NullsLost((pa.int64(),), nullable=(True,)), pa.int64(), {"identity"}),
     "weight ignored": (lambda: SumWithoutWeights(2), pa.int64(), {"weights"}),
     "zeros kept": (lambda: ZerosKept((pa.int64(),)), pa.int64(), {"uncombine", "retraction"}),
-    "memory": (SumThatRemembers, pa.int64(), {"determinism"}),
+    "memory": (SumThatRemembers, pa.int64(), {"determinism", "elsewhere"}),
 }
 NAMES = {law.name for law in LAWS}
 
@@ -195,6 +196,46 @@ def test_a_planted_fault_is_found(name: str) -> None:
 @pytest.mark.parametrize("fn", [PlainSum(), WideSumFn(2), Greatest(), ZSet((pa.int64(),))])
 def test_what_was_spoilt_was_right_before(fn: uc.CombineFn) -> None:
     check_laws(fn, values=pa.int64(), max_examples=40)
+
+
+WRONG = wrong_scalars.WRONG | wrong_columns.WRONG
+SEEDS = range(1, 6)
+
+
+@pytest.mark.parametrize("name", list(WRONG)[::8])
+def test_a_wrong_combiner_is_found(name: str) -> None:
+    combiner, named = WRONG[name]
+    with pytest.raises(LawViolation):
+        check_laws(combiner, **named)
+
+
+@pytest.mark.parametrize("name", list(right.RIGHT)[::3])
+def test_a_right_combiner_is_not_flagged(name: str) -> None:
+    combiner, named = right.RIGHT[name]
+    check_laws(combiner, **named, max_examples=15)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_combiner_is_found_by_any_seed(name: str) -> None:
+    combiner, named = WRONG[name]
+    for seed in SEEDS:
+        with pytest.raises(LawViolation):
+            check_laws(combiner, **named, seed=seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", right.RIGHT)
+def test_a_right_combiner_is_not_flagged_by_any_seed(name: str) -> None:
+    combiner, named = right.RIGHT[name]
+    for seed in SEEDS:
+        check_laws(combiner, **named, seed=seed)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(WRONG) >= 100
+    assert len(right.RIGHT) >= 50
+    assert len({repr(named) for _, named in WRONG.values()}) > 10
 
 
 def test_the_example_is_small() -> None:
