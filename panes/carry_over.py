@@ -1,4 +1,7 @@
-"""Windows hand on to the windows that come of them: pane numbers, the trigger's state and outstanding panes."""
+"""Windows hand on to the windows that come of them: pane numbers, the trigger's state and outstanding panes.
+
+Guarded by tests/panes/test_rules.py and test_reference.py.
+"""
 
 from __future__ import annotations
 

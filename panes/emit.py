@@ -1,4 +1,7 @@
-"""Windows fire: their panes and retractions are emitted, and the windows keep what later panes depend on."""
+"""Windows fire: their panes and retractions are emitted, and the windows keep what later panes depend on.
+
+Guarded by tests/panes/test_rules.py and test_golden.py.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..triggers import truth
 from ..triggers.leaf_nodes import PercentileNode
-from ..triggers.program import Deadlines, Moment, State, where
+from ..triggers.program import Deadlines, Moment, where
 from .clocks import Clocks
 from .compiled import Compiled
 from .emit import cleared
@@ -23,12 +23,15 @@ from .windows_in_hand import InHand
 def evaluate(
     compiled: Compiled, clocks: Clocks, windows: InHand, moment: Moment, asked: np.ndarray
 ) -> tuple[InHand, Firing | None]:
-    """Ask the triggers of some windows. Gives the windows with the new state of their triggers, and the firing."""
+    """Ask the triggers of some windows. Gives the windows with the new state of their triggers, and the firing.
+
+    The windows given are used up: a trigger changes its columns in place, as a copy of all of them would take long.
+    """
     trigger = compiled.trigger
     asked = asked & ~trigger.done(windows.trigger)
     if not asked.any():
         return windows, None
-    state = _own(windows.trigger)
+    state = windows.trigger
     if moment.phase == "rows":
         trigger.on_rows(state, asked, moment)
         asked &= ~trigger.done(state)
@@ -42,7 +45,6 @@ def evaluate(
         trigger.fire(state, fired, moment)
     if trigger.ends_unseen and asked.any():
         trigger.settle(state, asked, moment)
-    windows = replace(windows, trigger=state)
     return windows, _firing(compiled, clocks, windows, moment, fired) if fires else None
 
 
@@ -90,20 +92,15 @@ def rows_moment(compiled: Compiled, clocks: Clocks, taken: TakenIn, rows: Rows) 
 
 
 def percentiles_begin(compiled: Compiled, clocks: Clocks, windows: InHand) -> InHand:
-    """The windows with the percentiles of the watermark back at the beginning of time."""
-    state, moment = _own(windows.trigger), clocks.moment("rows", windows.num)
+    """The windows with the percentiles of the watermark back at the beginning of time; those given are used up."""
+    moment = clocks.moment("rows", windows.num)
     for node in compiled.trigger.nodes():
         if isinstance(node, PercentileNode):
-            node.begin(state, np.ones(len(windows), np.bool_), moment)
-    return replace(windows, trigger=state)
+            node.begin(windows.trigger, np.ones(len(windows), np.bool_), moment)
+    return windows
 
 
 def deadlines(compiled: Compiled, windows: InHand, domain: str, moment: Moment) -> Deadlines:
     """The reading of a clock at which the trigger of each window must be asked next."""
     trigger, state = compiled.trigger, windows.trigger
     return where(~trigger.done(state), trigger.deadline(state, domain, moment))
-
-
-def _own(state: State) -> State:
-    """A copy of the trigger's columns, for the trigger to change."""
-    return {name: values.copy() for name, values in state.items()}

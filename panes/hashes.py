@@ -1,6 +1,8 @@
 """Hashes by which the windows of a shard are found: hashes of keys, an index over them, and parts of all hashes.
 
 Only the upper half of a hash is compared. A window that is found in vain is put back as it was.
+
+Guarded by tests/panes/test_store.py.
 """
 
 from __future__ import annotations

@@ -60,7 +60,10 @@ class Operator:
     ) -> Stepped:
         """Take one bundle, of rows or of cells that were made elsewhere, through the operator."""
         if isinstance(bundle, pa.Table) and bundle.schema.names != self.schema.names:
-            raise TypeMismatch(f"the bundle has columns {bundle.schema.names}, and {self.schema.names} were promised")
+            raise TypeMismatch(
+                f"the bundle has columns {bundle.schema.names}, but the operator was built for {self.schema.names}: "
+                "select these, in this order"
+            )
         if each_batch:
             self.grouping.check_trigger(each_batch)
         clocks = Clocks.of(self.compiled, state, watermark, processing_time, percentiles or {}, each_batch)

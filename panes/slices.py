@@ -2,6 +2,8 @@
 
 A window of k slices is put together from runs of 1, 2, 4, 8, ... slices, each made of two of half the length: about
 2 log2(k) merges of all cells at once, where copying every slice into each of its windows would take k.
+
+Guarded by tests/panes/test_rules.py and test_reference.py.
 """
 
 from __future__ import annotations

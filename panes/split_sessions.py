@@ -5,6 +5,8 @@ goes to all of them. A window that lost all its rows stays, without contents, un
 
 Rows touch a key: then all its windows and atoms are in hand. A clock touches a window: then the other windows of its
 key may be in the store, so the window passes through unchanged, and of its key only the expired atoms are in hand.
+
+Guarded by tests/panes/test_reference.py and test_properties.py.
 """
 
 from __future__ import annotations

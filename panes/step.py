@@ -1,9 +1,11 @@
-"""One step of the grouping operator, phase by phase. Each phase takes values and gives new ones; nothing is changed.
+"""One step of the grouping operator, phase by phase. A phase takes windows in hand and gives those after it.
 
 Processing-time deadlines fire over the windows from before the bundle; rows are assigned, merged, and dropped or taken
 in; the triggers of windows that got rows are asked once, against the watermark from before; the watermark advances and
 the windows that it passes fire; expired windows close and leave. Where a step concerns more bytes of windows than it
 may have in hand, it does all this for one part of the windows after the other.
+
+Guarded by tests/panes/test_rules.py, test_reference.py and, for steps in parts, test_parts.py.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ Chunks of like size are joined as they pile up. Rows that were taken out are dea
 
 Chunks have a bound in bytes: the offsets of the texts of one Arrow array end at 2 GiB, and a chunk is one value of a
 state store. Chunks that would exceed it together stay apart, and a table that exceeds it alone is cut.
+
+Guarded by tests/panes/test_store.py.
 """
 
 from __future__ import annotations

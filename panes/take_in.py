@@ -1,4 +1,7 @@
-"""Cells meet the windows in hand: windows merge, rows of expired windows are set aside, the other rows go in."""
+"""Cells meet the windows in hand: windows merge, rows of expired windows are set aside, the other rows go in.
+
+Guarded by tests/panes/test_rules.py and test_reference.py.
+"""
 
 from __future__ import annotations
 

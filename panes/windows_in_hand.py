@@ -46,13 +46,13 @@ def extent(num: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class InHand:
-    """Windows in hand. A value: nobody changes its arrays, a change gives new windows."""
+    """Windows in hand: a value. A change gives new windows, which may use up the trigger's columns of the old ones."""
 
     keys: list[pa.Array]
     num: dict[str, np.ndarray]
     """The columns of `BASE`, and those of `EXTENT` that the grouping keeps."""
     trigger: State
-    """The columns of the compiled trigger."""
+    """The columns of the compiled trigger, which an evaluation changes in place."""
     acc: Accumulators
     outstanding: pa.ListArray | None
     """The outstanding panes of each window; None where the grouping neither retracts nor compares them."""
@@ -143,7 +143,7 @@ class Shape:
         return InHand(
             [column(f"key.{i}") for i in range(len(self.key_types))],
             numbers(self.numbers),
-            numbers(self.trigger),
+            {name: v if v.flags.writeable else v.copy() for name, v in numbers(self.trigger).items()},
             tuple(column(f"acc.{i}") for i in range(len(self.acc_fields))),
             None if self.outstanding_type is None else column(_OUTSTANDING),
         )
