@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -24,6 +25,9 @@ _CONTAINERS = (dict, list, tuple, set, frozenset)
 
 _LOOPED = 8
 """A row of a weight up to this is added so often; a heavier one is added once, and its state doubled by merging."""
+
+_CHECKED = 1_000
+"""The state of more copies than this is brought into the accumulator's type at each doubling."""
 
 
 class DoesNotFit(TypeMismatch, OutOfRange):
@@ -75,15 +79,17 @@ class ScalarFn(CombineFn):
     def _copies(self, values: Sequence[Any], weight: int) -> Any:
         """The state of as many rows with these values, by doubling."""
         whole, power = self.create(), self.add_value(self.create(), *values)
+        copies = 1
         while weight:
-            # Read back from Arrow, a state is the function's own to change, and within the range of its type.
-            stored = self._state([power], "merge")
-            power, other = next(self._states(stored)), next(self._states(stored))
+            if copies > _CHECKED:
+                # A state beyond the range of its type, such as a product's, is refused before it grows without end.
+                power = next(self._states(self._state([power], "merge")))
+            # The user's function may change what it is given, so both its arguments are its own.
             if weight & 1:
-                whole = self.merge_states(whole, next(self._states(stored)))
-            weight >>= 1
+                whole = self.merge_states(whole, deepcopy(power))
+            weight, copies = weight >> 1, copies * 2
             if weight:
-                power = self.merge_states(power, other)
+                power = self.merge_states(power, deepcopy(power))
         return whole
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:

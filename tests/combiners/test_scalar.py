@@ -130,6 +130,25 @@ def test_a_heavy_row_takes_few_steps(weight: int) -> None:
     assert len(steps) < 80
 
 
+def test_a_heavy_row_beyond_the_state_s_range_is_refused_before_it_grows() -> None:
+    """Three to the power of 2**31 would take a gigabyte, and minutes."""
+    largest = 0
+
+    def times(s: int, t: int) -> int:
+        nonlocal largest
+        largest = max(largest, (s * t).bit_length())
+        return s * t
+
+    Product = uc.from_scalar(
+        "Product", create=lambda: 1, add=times, merge=times, extract=lambda s: s, accumulator=pa.int64(),
+        output=pa.int64(),
+    )  # fmt: skip
+    assert uc.aggregate(pa.table({"x": [1], "w": [2**31]}), diff="w", p=Product("x"))["p"].to_pylist() == [1]
+    with pytest.raises(uc.errors.OutOfRange, match="merge of Product gave"):
+        uc.aggregate(pa.table({"x": [3], "w": [2**31]}), diff="w", p=Product("x"))
+    assert largest < 10_000
+
+
 def test_a_state_of_zeros_is_not_nothing_where_nothing_looks_otherwise() -> None:
     FromTen = uc.from_scalar(
         "FromTen", create=lambda: 10, add=lambda s, x: s + x, merge=lambda s, t: s + t - 10,
