@@ -11,20 +11,20 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.columns import flat
 from ..errors import StateMismatch
 from .chunkcache import ChunkCache
 from .chunkcodec import pack, pack_places, unpack, unpack_places
-from .hashes import Index, key_hashes
+from .hashes import Index
 from .manifest import Entry, Manifest, Stored
-from .operator import Operator
 from .state import OperatorState
+from .stateful import StatefulOperator
 from .store import Chunk, Store
 
 _FANOUT = 4
@@ -86,16 +86,18 @@ def save(
     ([0], 1)
     """
     saving = _Saving(loaded, log, names)
-    windows = [saving.chunk(chunk, _clocks(state)) for chunk in state.windows.chunks]
-    atoms = None if state.atoms is None else [saving.chunk(chunk, _clocks(state)) for chunk in state.atoms.chunks]
-    saving.remove_others([*windows, *(atoms or [])])
-    return Manifest(state, names(), saving.next_id, windows, atoms, extra).written()
+    stored = {
+        name: None if store is None else [saving.chunk(chunk, state.clocks) for chunk in store.chunks]
+        for name, store in state.stores.items()
+    }
+    saving.remove_others([part for parts in stored.values() for part in parts or []])
+    return Manifest(state, names(), saving.next_id, stored, extra).written()
 
 
-def load(manifest: bytes | None, log: KeyValue, operator: Operator, cache: ChunkCache | None = None) -> Loaded:
+def load(manifest: bytes | None, log: KeyValue, operator: StatefulOperator, cache: ChunkCache | None = None) -> Loaded:
     """The state that was saved with this manifest, or that before any row; what the cache holds is not read.
 
-    The operator must be of the same grouping as the one that made the state; only its columns are looked at here.
+    The operator must be the same as the one that made the state; only the columns of its stores are compared here.
     """
     cache = ChunkCache(0) if cache is None else cache
     cache.tidy()
@@ -105,18 +107,11 @@ def load(manifest: bytes | None, log: KeyValue, operator: Operator, cache: Chunk
     found = Manifest.read(manifest, state)
     state = found.state
     reading = _Loading(log, cache, operator)
-    windows = reading.store(state.windows, found.windows, _clocks(state))
-    atoms = state.atoms
-    if atoms is not None and found.atoms is not None:
-        atoms = reading.store(atoms, found.atoms, _clocks(state))
-    state = replace(state, windows=windows, atoms=atoms)
-    return Loaded(state, found.extra, found.token, reading.stored, found.next_id, cache)
-
-
-def _clocks(state: OperatorState) -> dict[str, int]:
-    """How far each clock was when rows were last taken out by it."""
-    percentile = max([state.watermark, *state.percentiles.values()])
-    return {"event": state.watermark, "processing": state.processing_time, "percentile": percentile}
+    stores = {
+        name: None if store is None else reading.store(name, store, found.stored[name] or [], state.clocks)
+        for name, store in state.stores.items()
+    }
+    return Loaded(replace(state, stores=stores), found.extra, found.token, reading.stored, found.next_id, cache)
 
 
 def _passed(chunk: Chunk, least: Mapping[str, int], clocks: Mapping[str, int]) -> np.ndarray | None:
@@ -223,35 +218,29 @@ class _Saving:
 class _Loading:
     """The working of one load."""
 
-    def __init__(self, log: KeyValue, cache: ChunkCache, operator: Operator) -> None:
-        self.log, self.cache = log, cache
-        self.keys = [f"key.{i}" for i in range(len(operator.shape.key_types))]
-        self.by_start = not operator.grouping.window.merging
+    def __init__(self, log: KeyValue, cache: ChunkCache, operator: StatefulOperator) -> None:
+        self.log, self.cache, self.operator = log, cache, operator
         self.stored: dict[Index, tuple[Stored, Chunk]] = {}
 
-    def store(self, empty: Store, parts: Sequence[Stored], clocks: Mapping[str, int]) -> Store:
+    def store(self, name: str, empty: Store, parts: Sequence[Stored], clocks: Mapping[str, int]) -> Store:
         """A store of the chunks that the manifest has."""
-        return replace(empty, chunks=tuple(self._chunk(part, empty.schema, clocks) for part in parts))
+        return replace(empty, chunks=tuple(self._chunk(name, part, empty.schema, clocks) for part in parts))
 
-    def _chunk(self, part: Stored, schema: pa.Schema, clocks: Mapping[str, int]) -> Chunk:
+    def _chunk(self, name: str, part: Stored, schema: pa.Schema, clocks: Mapping[str, int]) -> Chunk:
         chunk = self.cache.chunk(part.rows.name, part.stamp)
         if chunk is None:
-            chunk = self._alive(part, self._rows(part.rows), clocks)
+            chunk = self._alive(part, self._rows(name, part.rows), clocks)
             self.cache.keep(part.rows.name, part.stamp, chunk)
         _require(chunk.table.schema, schema)
         self.stored[chunk.index] = part, chunk
         return chunk
 
-    def _rows(self, entry: Entry) -> Chunk:
+    def _rows(self, name: str, entry: Entry) -> Chunk:
         found = self.cache.rows(entry.name)
         if found is not None:
             return found
-        return self.cache.add(entry.name, unpack(_fetched(self.log, entry), self._hashes))
-
-    def _hashes(self, table: pa.Table) -> np.ndarray:
-        """The hashes by which the operator put the rows into their store."""
-        keys = [flat(table[name]) for name in self.keys]
-        return key_hashes(keys, table.num_rows, table["num.start"].to_numpy() if self.by_start else None)
+        rows = unpack(_fetched(self.log, entry), partial(self.operator.hashes, name))
+        return self.cache.add(entry.name, rows)
 
     def _alive(self, part: Stored, rows: Chunk, clocks: Mapping[str, int]) -> Chunk:
         alive = np.ones(part.rows.count, np.bool_)

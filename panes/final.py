@@ -17,9 +17,10 @@ from ..windows import Global, result_times, timestamps
 from ..windows.times import MAX_TIME, MIN_TIME
 from .cells import Cells
 from .grouping import Grouping
+from .lift import Lift, cells_back, cells_of_rows, cells_table, together, whole_windows
 from .operator import Operator
 from .pane_columns import PANE
-from .parcels import Lift, Parcel, cells_back, cells_of_rows, cells_table, together, whole_windows
+from .parcels import Parcel
 
 FINAL_PANE = {
     "index": 0,
@@ -81,7 +82,7 @@ class Final:
 
     def merged(self, parcels: Sequence[Parcel]) -> Cells:
         """One cell for each (key, window)."""
-        op = self.operator
+        op = self.operator.compiled
         if self.as_rows:
             raise AssertionError("these rows stay together: their panes come of `panes_of_rows`")
         cells = cells_back(op, parcels)
@@ -169,7 +170,7 @@ class FinalLift(Lift):
     """Makes parcels of rows of which only the final panes are wanted."""
 
     def __init__(self, final: Final, shards: int) -> None:
-        super().__init__(final.operator, shards)
+        super().__init__(final.operator.compiled, shards)
         self.final = final
         self.as_rows = final.as_rows
 
@@ -185,7 +186,7 @@ class FinalLift(Lift):
             keys = [normal_keys(flat(rows[name])) for name in self.final.grouping.by]
             shards = self.shard_of(keys, None, rows.num_rows)
             return [(shard, Parcel("rows", part)) for shard, part in self._split(rows, shards, self.shards)]
-        cells = cells_of_rows(self.operator, rows, MIN_TIME)
+        cells = cells_of_rows(self.compiled, rows, MIN_TIME)
         table = cells_table(cells, self.final.numbers)
         hashes = self.hashes(cells.keys, cells.start)
         bits = max(-(-len(cells) // (self.shards * PARCEL_CELLS)) - 1, 0).bit_length()

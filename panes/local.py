@@ -23,7 +23,7 @@ from .local_source import LocalSource, source
 from .operator import Operator
 from .parcels import MARKS
 from .script import Clock, Elements, Entry, Watermark, check_script, instant, reports, tables_of
-from .shard import Bundle, Played, Report, Shard, reports_by_time
+from .shard import Arrival, Played, Report, Shard, reports_by_time
 from .transforms import applied
 
 
@@ -135,7 +135,7 @@ def _entries(script: Sequence[Entry] | None, flow: Flow) -> list[Entry]:
 class _Part:
     """The rows of an entry that came at one instant, and their places among those that came to the grouping."""
 
-    bundle: Bundle
+    arrival: Arrival
     places: np.ndarray
 
 
@@ -202,7 +202,7 @@ class _Run:
         out = {}
         for at in {*told, *places}:
             here = places.get(at, np.zeros(0, np.int64))
-            out[at] = _Part(Bundle([taken.rows.take(pa.array(here))], reports=told.get(at, ()), whole=whole), here)
+            out[at] = _Part(Arrival([taken.rows.take(pa.array(here))], reports=told.get(at, ()), whole=whole), here)
         return out
 
     def _times(self, rows: pa.Table) -> np.ndarray:
@@ -217,7 +217,7 @@ class _Run:
         played: list[Played] = []
         for at, part in sorted(parts.items()):
             self.now = max(self.now, at)
-            self.shards[0], steps = self.shards[0].take(at, part.bundle)
+            self.shards[0], steps = self.shards[0].take(at, part.arrival)
             self.dropped += [(step, int(part.places[place])) for place in steps[-1].stepped.dropped_places]
             played += steps
         for i, stage in enumerate(self.flow.stages):
@@ -265,13 +265,13 @@ def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]
         yield time, np.flatnonzero(at == time)
 
 
-def _passed_on(stage: Stage, played: Sequence[Played]) -> dict[int, Bundle]:
+def _passed_on(stage: Stage, played: Sequence[Played]) -> dict[int, Arrival]:
     """The panes of a grouping as bundles for the next one, with the output watermark after them."""
     out: dict[int, list[Played]] = {}
     for done in played:
         out.setdefault(done.at, []).append(done)
     return {
-        at: Bundle(
+        at: Arrival(
             [applied(stage.transforms, done.panes) for done in steps],
             reports=[(None, done.stepped.output_watermark) for done in steps],
             whole=any(done.whole for done in steps),

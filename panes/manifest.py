@@ -12,6 +12,8 @@ from .state import Counts, OperatorState
 
 VERSION = 1
 _NUMBERS = ("watermark", "output_watermark", "processing_time")
+_HEAD = frozenset({"version", "token", "next", "percentiles", "counts", *_NUMBERS})
+"""All that is in a manifest besides its stores."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,12 @@ class Manifest:
     """Which chunks a state has, and everything of it that is not in chunks."""
 
     state: OperatorState
-    """Without its windows and atoms."""
+    """Without the rows of its stores."""
     token: str
     """New with each save."""
     next_id: int
-    windows: Sequence[Stored]
-    atoms: Sequence[Stored] | None
+    stored: Mapping[str, Sequence[Stored] | None]
+    """The chunks of each store, by its name."""
     extra: bytes
 
     def written(self) -> bytes:
@@ -69,8 +71,9 @@ class Manifest:
             **{name: getattr(state, name) for name in _NUMBERS},
             "percentiles": sorted(state.percentiles.items()),
             "counts": asdict(state.counts),
-            "windows": [asdict(part) for part in self.windows],
-            "atoms": None if self.atoms is None else [asdict(part) for part in self.atoms],
+            **{
+                name: None if parts is None else [asdict(part) for part in parts] for name, parts in self.stored.items()
+            },
         }
         return json.dumps(head, separators=(",", ":")).encode() + b"\n" + self.extra
 
@@ -84,15 +87,17 @@ class Manifest:
                 f"the state was written in format {head['version']}, and this library reads format {VERSION}: "
                 "go on with the library that wrote it, or start from a new checkpoint"
             )
-        if (head["atoms"] is None) != (empty.atoms is None):
+        if any((head.get(name) is None) != (store is None) for name, store in empty.stores.items()):
             raise StateMismatch(
                 "the stored state is of a pipeline with another kind of window or input: start from a new checkpoint"
             )
         numbers: dict[str, Any] = {name: head[name] for name in _NUMBERS}
         state = replace(empty, percentiles=dict(head["percentiles"]), counts=Counts(**head["counts"]), **numbers)
-        windows = [_stored(part) for part in head["windows"]]
-        atoms = None if head["atoms"] is None else [_stored(part) for part in head["atoms"]]
-        return cls(state, head["token"], head["next"], windows, atoms, extra)
+        stored = {
+            name: None if store is None else [_stored(part) for part in head[name]]
+            for name, store in empty.stores.items()
+        }
+        return cls(state, head["token"], head["next"], stored, extra)
 
 
 def extra_of(written: bytes) -> bytes:
@@ -111,7 +116,7 @@ def bytes_of(written: bytes) -> int:
     9
     """
     head = json.loads(written.partition(b"\n")[0])
-    parts = [*head["windows"], *(head["atoms"] or [])]
+    parts = [part for name, parts in head.items() if name not in _HEAD for part in parts or []]
     return sum(entry["size"] for part in parts for entry in (part["rows"], *part["deaths"]))
 
 

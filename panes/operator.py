@@ -6,18 +6,22 @@ changes none of its arguments. `step.py` has the phases of a step in their order
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
+from ..combiners.columns import flat
 from ..errors import TypeMismatch
-from ..windows.times import MIN_TIME
+from ..windows.times import MIN_TIME, NEVER
 from .atoms import atom_schema
 from .bundle import Bundle
 from .cells import Cells
 from .clocks import Clocks
 from .compiled import Compiled
 from .grouping import Grouping
+from .lift import joined
+from .parcels import Parcel
 from .state import OperatorState, Stepped
 from .step import Step
 from .store import Store
@@ -47,7 +51,11 @@ class Operator:
         atoms = None
         if self.splits:
             atoms = Store(atom_schema(self.shape))
-        return OperatorState(Store(self.shape.schema), atoms)
+        return OperatorState({"windows": Store(self.shape.schema), "atoms": atoms})
+
+    def bundle(self, rows: pa.Table, cells: Sequence[Parcel], at: int) -> pa.Table | Cells:
+        """The rows, and the cells that other tasks made of rows, that reach a shard at one processing time."""
+        return joined(self.compiled, rows, cells, at)
 
     def step(
         self,
@@ -68,3 +76,17 @@ class Operator:
             self.grouping.check_trigger(each_batch)
         clocks = Clocks.of(self.compiled, state, watermark, processing_time, percentiles or {}, each_batch)
         return Step(self.compiled, clocks, Bundle.of(self.compiled, bundle, clocks)).run(state)
+
+    def next_timer(self, state: OperatorState) -> int | None:
+        """The next processing time at which a window has a deadline; None if there is none."""
+        due = state.windows.least("processing")
+        return None if due == NEVER else due
+
+    def hold(self, state: OperatorState) -> int:
+        """How far the output has come: no later pane has an earlier time."""
+        return state.output_watermark
+
+    def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
+        """The hashes by which the rows of a store are found again."""
+        keys = [flat(rows[f"key.{i}"]) for i in range(len(self.shape.key_types))]
+        return self.compiled.hashes(keys, rows["num.start"].to_numpy())

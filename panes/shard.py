@@ -8,26 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from ..windows.times import MAX_TIME, MIN_TIME
-from .cells import Cells
-from .operator import Operator
-from .parcels import (
-    AT,
-    Parcel,
-    cells_back,
-    cells_of_rows,
-    cells_table,
-    live_numbers,
-    needs_rows,
-    parts,
-    together,
-    whole_windows,
-)
+from .parcels import AT, Parcel, parts
 from .state import OperatorState, Stepped
+from .stateful import StatefulOperator
 from .watermarks import Watermarks
 
 Report: TypeAlias = tuple[str | None, int | None]
@@ -49,8 +37,8 @@ class Played:
 
 
 @dataclass(frozen=True)
-class Bundle:
-    """Everything that reaches a shard at one instant of processing time."""
+class Arrival:
+    """Everything that reaches a shard at one processing time: rows, cells, watermark reports."""
 
     rows: Sequence[pa.Table] = ()
     cells: Sequence[Parcel] = ()
@@ -64,41 +52,43 @@ class Shard:
     """A shard between two bundles, as a value: the state of its operator, and the watermarks of its sources.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> from uncombine.panes.shard import Bundle, Shard
+    >>> from uncombine.panes.shard import Arrival, Shard
     >>> schema = pa.schema({"ts": pa.timestamp("us")})
     >>> shard = Shard.start(uc.Operator(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute")), schema))
     >>> rows = pa.table({"ts": [0, 1]}).cast(schema)
-    >>> shard, played = shard.take(5, Bundle([rows], reports=[(None, 60_000_000)]))
+    >>> shard, played = shard.take(5, Arrival([rows], reports=[(None, 60_000_000)]))
     >>> [(step.at, step.panes["n"].to_pylist()) for step in played]
     [(5, [2])]
     """
 
-    operator: Operator
+    operator: StatefulOperator
     state: OperatorState
     watermarks: Watermarks
 
     @classmethod
-    def start(cls, operator: Operator, sources: Iterable[str] = (), idle_after: int | None = None) -> Shard:
+    def start(cls, operator: StatefulOperator, sources: Iterable[str] = (), idle_after: int | None = None) -> Shard:
         """A shard that has seen nothing; all of the `sources` must report before its watermark moves."""
         known: dict[str | None, tuple[int, int]] = dict.fromkeys(sources, (MIN_TIME, MIN_TIME))
         return cls(operator, operator.initial(), Watermarks(known, idle_after))
 
-    def play(self, bundles: Mapping[int, Bundle], until: int | None = None) -> tuple[Shard, list[Played]]:
-        """The bundles in order of their processing time, and the timers that are due by then, or by `until`."""
+    def play(self, arrivals: Mapping[int, Arrival], until: int | None = None) -> tuple[Shard, list[Played]]:
+        """All arrivals in order of their processing time, and the timers that are due by then, or by `until`."""
         shard, out = self, list[Played]()
-        for at, bundle in sorted(bundles.items()):
-            shard, played = shard.take(at, bundle)
+        for at, arrival in sorted(arrivals.items()):
+            shard, played = shard.take(at, arrival)
             out += played
         if until is not None:
             shard, played = shard.wait(until)
             out += played
         return shard, out
 
-    def take(self, at: int, bundle: Bundle) -> tuple[Shard, list[Played]]:
+    def take(self, at: int, arrival: Arrival) -> tuple[Shard, list[Played]]:
         """A bundle at a processing time, after all timers that are due by then."""
         shard, out = self.wait(at)
-        shard = replace(shard, watermarks=shard.watermarks.told(bundle.reports, at))
-        shard, played = shard._step(_input(shard.operator, bundle, at), bundle.whole)
+        shard = replace(shard, watermarks=shard.watermarks.told(arrival.reports, at))
+        schema = shard.operator.schema
+        rows = pa.concat_tables([schema.empty_table(), *(table.select(schema.names) for table in arrival.rows)])
+        shard, played = shard._step(shard.operator.bundle(rows, arrival.cells, at), arrival.whole)
         return shard, [*out, played]
 
     def wait(self, now: int) -> tuple[Shard, list[Played]]:
@@ -118,30 +108,18 @@ class Shard:
     @property
     def next_timer(self) -> int | None:
         """The next processing time at which a window has a deadline or a source becomes idle; None if there is none."""
-        due = min(self.state.windows.least("processing"), self.watermarks.next_idle)
+        timer = self.operator.next_timer(self.state)
+        due = min(MAX_TIME if timer is None else timer, self.watermarks.next_idle)
         return due if due < MAX_TIME else None
 
     def _at(self, now: int) -> Shard:
         return replace(self, watermarks=self.watermarks.at(now))
 
-    def _step(self, bundle: pa.Table | Cells, whole: bool = False) -> tuple[Shard, Played]:
+    def _step(self, bundle: Any, whole: bool = False) -> tuple[Shard, Played]:
         marks = self.watermarks
         percents = marks.percentiles(self.operator.percents)
         stepped = self.operator.step(self.state, bundle, marks.least, marks.now, percents, whole)
         return replace(self, state=stepped.state), Played(marks.now, stepped, whole)
-
-
-def _input(op: Operator, bundle: Bundle, at: int) -> pa.Table | Cells:
-    """The rows or cells of a bundle in one piece."""
-    rows = pa.concat_tables([op.schema.empty_table(), *(table.select(op.schema.names) for table in bundle.rows)])
-    if needs_rows(op.grouping) or not bundle.cells:
-        return rows
-    parcels = [*bundle.cells]
-    if rows.num_rows:  # one task saw rows of one instant and could combine them, another could not
-        cells = cells_of_rows(op, rows, at)
-        parcels.append(Parcel("cells", cells_table(cells, live_numbers(op)), at, cells.bad, cells.unassigned))
-    cells = cells_back(op, parcels)
-    return whole_windows(op, together(op, cells) if len(parcels) > 1 else cells)
 
 
 @dataclass(frozen=True)
@@ -153,8 +131,8 @@ class _Parts:
     reports: list[Report] = field(default_factory=list)
 
 
-def bundles(parcels: Sequence[Parcel]) -> dict[int, Bundle]:
-    """The bundles that parcels bring, by processing time."""
+def arrivals(parcels: Sequence[Parcel]) -> dict[int, Arrival]:
+    """What parcels bring, by processing time."""
     found: dict[int, _Parts] = {}
     for parcel in parcels:
         match parcel.kind:
@@ -166,7 +144,7 @@ def bundles(parcels: Sequence[Parcel]) -> dict[int, Bundle]:
             case "marks":
                 for at, reports in reports_by_time(parcel.table).items():
                     found.setdefault(at, _Parts()).reports.extend(reports)
-    return {at: Bundle(part.rows, part.cells, part.reports) for at, part in found.items()}
+    return {at: Arrival(part.rows, part.cells, part.reports) for at, part in found.items()}
 
 
 def reports_by_time(marks: pa.Table) -> dict[int, list[Report]]:
@@ -180,4 +158,4 @@ def reports_by_time(marks: pa.Table) -> dict[int, list[Report]]:
     return found
 
 
-__all__ = ["Bundle", "Played", "Report", "Shard", "bundles", "reports_by_time"]
+__all__ = ["Arrival", "Played", "Report", "Shard", "arrivals", "reports_by_time"]

@@ -46,13 +46,31 @@ class OperatorState:
     (0, 0)
     """
 
-    windows: Store
-    atoms: Store | None = None
+    stores: Mapping[str, Store | None]
+    """The rows that the operator keeps, by the name of their store; None for a store that it does not need."""
     watermark: int = MIN_TIME
     output_watermark: int = MIN_TIME
     processing_time: int = MIN_TIME
     percentiles: Mapping[float, int] = field(default_factory=dict)
     counts: Counts = Counts()
+
+    @property
+    def clocks(self) -> dict[str, int]:
+        """How far each clock was when rows were last taken out by it."""
+        percentile = max([self.watermark, *self.percentiles.values()])
+        return {"event": self.watermark, "processing": self.processing_time, "percentile": percentile}
+
+    @property
+    def windows(self) -> Store:
+        """The windows of a grouping."""
+        windows = self.stores["windows"]
+        assert windows is not None
+        return windows
+
+    @property
+    def atoms(self) -> Store | None:
+        """The atoms of a grouping whose windows may split."""
+        return self.stores["atoms"]
 
 
 @dataclass(frozen=True)

@@ -225,8 +225,7 @@ class Step:
         compiled, clocks = self.compiled, self.clocks
         after = replace(
             state,
-            windows=windows,
-            atoms=atoms,
+            stores={"windows": windows, "atoms": atoms},
             processing_time=clocks.now,
             counts=state.counts + output.counts,
         )

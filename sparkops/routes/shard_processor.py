@@ -21,7 +21,7 @@ from ...panes.chunklog import Loaded, load, save
 from ...panes.manifest import bytes_of, extra_of
 from ...panes.memory import keep_memory
 from ...panes.parcels import Parcel
-from ...panes.shard import Played, Shard, bundles
+from ...panes.shard import Played, Shard, arrivals
 from ...panes.store import cuts
 from ...windows.times import MAX_TIME
 from ..wire import WIRE_DDL
@@ -176,7 +176,7 @@ class ShardProcessor(StatefulProcessor):
         if told is not None:
             running, timer = self._restored(loaded, told)
         before, load_us = running.state, clock.lap()
-        running, played = running.play(bundles(parcels), until=now * 1000 if now >= 0 else None)
+        running, played = running.play(arrivals(parcels), until=now * 1000 if now >= 0 else None)
         step_us = clock.lap()
         due = self._timer(timer, running.next_timer) if now >= 0 else None
         manifest = save(running.state, loaded, self.log, self._extra(running, due))
@@ -252,7 +252,7 @@ def counted(
         "rows_unassigned": counts.unassigned - old.unassigned,
         "rows_bad": counts.bad - old.bad,
         "windows_held": len(state.windows),
-        "chunks": len(state.windows.chunks) + (0 if state.atoms is None else len(state.atoms.chunks)),
+        "chunks": sum(len(store.chunks) for store in state.stores.values() if store is not None),
         "read_us": sum(parcel.spent[0] for parcel in parcels),
         "lift_us": sum(parcel.spent[1] for parcel in parcels),
         "watermark": state.watermark,

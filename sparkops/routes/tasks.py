@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from ...combiners.decoded_sizes import cut, fixed_bytes
 from ...panes import Grouping, Operator
+from ...panes.compiled import Compiled
 from ...panes.final import Final
 from ...panes.intake import Intake, Taken, int64s, transformed
 from ...panes.late_rows import with_late_rows
-from ...panes.parcels import AT, MARKS, Lift, Parcel
-from ...panes.shard import Played, Shard, bundles
+from ...panes.lift import Lift
+from ...panes.parcels import AT, MARKS, Parcel
+from ...panes.shard import Played, Shard, arrivals
 from ...panes.strategies import Strategy
 from ...panes.transforms import Transform, applied
 from ..wire import payloads, wire_batch
@@ -195,9 +197,9 @@ class LiftLive:
 
     @property
     def lift(self) -> Lift:
-        """What makes the parcels."""
-        operator = Operator(self.grouping, applied(self.transforms, self.schema.empty_table()).schema)
-        return Lift(operator, len(self.ids), self.timed)
+        """The lift that makes the parcels."""
+        compiled = Compiled.of(self.grouping, applied(self.transforms, self.schema.empty_table()).schema)
+        return Lift(compiled, len(self.ids), self.timed)
 
     def sent(self, lift: Lift, taken: Taken) -> Iterator[tuple[int, int, bytes]]:
         """The parcels of rows, and their watermark reports for every shard."""
@@ -250,7 +252,7 @@ class Play:
         operator = Operator(self.grouping, self.schema)
         for shard in list(shards):
             running = Shard.start(operator, self.sources, self.idle_after)
-            running, played = running.play(bundles(shards.pop(shard)))
+            running, played = running.play(arrivals(shards.pop(shard)))
             if self.ends:
                 played += running.close()[1]
             if self.then is not None:

@@ -12,7 +12,8 @@ from finals import COMBINERS, POLICIES, WINDOWS, found, oracle, rows
 
 import uncombine as uc
 from uncombine.panes.final import Final
-from uncombine.panes.parcels import Lift, Parcel
+from uncombine.panes.lift import Lift
+from uncombine.panes.parcels import Parcel
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
 
@@ -23,7 +24,7 @@ def test_rows_of_one_time_and_of_several_go_to_the_same_shard(window: uc.Window,
     """Rows of one processing time travel as cells, those of several as rows."""
     trigger = uc.Repeatedly(uc.AfterCount(1))
     grouping = uc.Grouping({"n": uc.Count()}, window, trigger, by=by)
-    lift = Lift(uc.Operator(grouping, SCHEMA), 16, timed=True)
+    lift = Lift(uc.Operator(grouping, SCHEMA).compiled, 16, timed=True)
     for second in range(20):
         rows = pa.table({"ts": [second * 1_000_000] * 2, "x": [second] * 2}).cast(SCHEMA)
         one, several = lift(rows, 5), lift(rows, np.array([5, 6]))

@@ -13,8 +13,9 @@ import pytest
 
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
-from uncombine.panes.parcels import Lift, Parcel
-from uncombine.panes.shard import Shard, bundles
+from uncombine.panes.lift import Lift
+from uncombine.panes.parcels import Parcel
+from uncombine.panes.shard import Shard, arrivals
 from uncombine.panes.strategies import BoundedLag
 from uncombine.windows import time_column
 
@@ -68,14 +69,14 @@ def test_sessions_over_a_changelog_are_shown_once(count: int, each: int, batches
     trigger = uc.AfterWatermark(early=uc.AfterDelay("30 seconds"), late=uc.AfterCount(1))
     options: dict[str, Any] = {"mode": "retracting", "allowed_lateness": "2 hours", "by": "bidder", "diff": "diff"}
     operator = Operator(Grouping({"n": uc.CountDistinct("bid")}, uc.Sessions("2 minutes"), trigger, **options), BIDS)
-    lift, lag = Lift(operator, 1, timed=True), BoundedLag("2 minutes")
+    lift, lag = Lift(operator.compiled, 1, timed=True), BoundedLag("2 minutes")
     running, panes = Shard.start(operator), []
     for a, b in pairwise(np.linspace(0, len(frame), batches + 1).astype(int)):
         at = seen[a:b]
         part = rows.slice(a, b - a)
         marks = lag.marks(part, time_column(part["ts"].combine_chunks())[0], at)
         running, played = running.play(
-            bundles([Parcel("marks", marks), *(parcel for _, parcel in lift(part, at))]), int(at[-1])
+            arrivals([Parcel("marks", marks), *(parcel for _, parcel in lift(part, at))]), int(at[-1])
         )
         panes += [instant.panes for instant in played]
     running, played = running.close()

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 import uncombine as uc
 from uncombine.panes import Counts, Grouping, Operator, Stepped, Watermarks
-from uncombine.panes.parcels import MARKS, Lift, Parcel
-from uncombine.panes.shard import Shard
-from uncombine.panes.shard import bundles as bundles_of
+from uncombine.panes.lift import Lift
+from uncombine.panes.parcels import MARKS, Parcel
+from uncombine.panes.shard import Shard, arrivals
 from uncombine.windows import span, timestamp
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 
@@ -108,7 +108,7 @@ def in_parcels(
     grouping, idle = grouping_of(options, combiners)
     operator = Operator(grouping, schema)
     out, given = Outcome(operator.output_schema), bundles(script, schema)
-    lift = Lift(operator, shards, timed=True)
+    lift = Lift(operator.compiled, shards, timed=True)
     running = [Shard.start(operator, idle_after=idle) for _ in range(shards)]
     for first, last in _batches(given, r):
         parts: list[list[Parcel]] = [[_reports(given[first:last])] for _ in running]
@@ -121,7 +121,7 @@ def in_parcels(
             played = []
             if early is not None:
                 running[shard], played = running[shard].wait(early)
-            running[shard], more = running[shard].play(bundles_of(parcels))
+            running[shard], more = running[shard].play(arrivals(parcels))
             for instant in [*played, *more]:
                 step = next(i for i in range(first, last) if given[i].at >= instant.at)
                 out.add(step, instant.stepped)
@@ -168,6 +168,6 @@ def _lifted(lift: Lift, given: Sequence[Bundle], r: random.Random) -> Iterable[t
         yield from lift(rows, np.repeat([bundle.at for bundle in given], [bundle.rows.num_rows for bundle in given]))
         return
     for bundle in given:
-        cut = 0 if one_by_one(lift.operator.grouping) else r.randrange(bundle.rows.num_rows + 1)
+        cut = 0 if one_by_one(lift.compiled.grouping) else r.randrange(bundle.rows.num_rows + 1)
         for part in (bundle.rows.slice(0, cut), bundle.rows.slice(cut)):
             yield from lift(part, bundle.at)
