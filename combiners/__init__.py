@@ -1,4 +1,4 @@
-"""WHAT is computed: the algebra, the combiners, the law kit."""
+"""Combiners: the aggregations, the algebra that they keep, and the law kit that checks it."""
 
 from __future__ import annotations
 

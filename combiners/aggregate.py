@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PIECE_BYTES = 1 << 30
-"""Bytes of text and lists that are combined at once: Arrow's columns of text end at 2 GiB."""
+"""Bytes of text and lists that are combined at once; an Arrow column of text holds at most 2 GiB."""
 
 
 def aggregate(
@@ -38,16 +38,16 @@ def aggregate(
     Parameters
     ----------
     table
-        An Arrow table or record batch, or a pandas DataFrame (whose NaN means missing, as in pandas). Its columns
-        may be of any size; large and view types are computed as the plain ones, of which results are.
+        An Arrow table or record batch, or a pandas DataFrame (whose NaN means missing, as in pandas). Columns
+        may be of any size. Large and view types are computed as the plain types, and results have plain types.
     by
-        The key columns. Null is a key of its own, NaN equals NaN. With none, all rows are one group, which has
-        a row in any case: that of no rows holds what the combiners make of nothing, 0 for counts, null for most.
+        The key columns. Null is a key of its own, and NaN equals NaN. Without key columns all rows are one group,
+        and the result always has one row; the result of no rows is 0 for counts and null for most combiners.
     diff
-        An int64 column of weights: -1 takes a row back. A key whose weights sum to zero has no row; without keys the
-        row is then that of no rows.
+        An int64 column of weights; a row of weight -1 is a retraction. A key whose weights sum to zero has no row in
+        the result. Without key columns the result is then that of no rows.
     **combiners
-        Name of each result column and what to compute.
+        The name of each result column, and its combiner.
 
     Returns
     -------
@@ -66,11 +66,11 @@ def aggregate(
     for name in keys:
         require_column(name, source.column_names, "by=")
         if name in combiners:
-            raise InvalidArgument(f"{name!r} is both a key column and the name of a result: rename one of them")
+            raise InvalidArgument(f"{name!r} is both a key column and the name of a result: rename the result")
     weights = None if diff is None else weights_of(source, diff)
     plan = Plan(combiners, source.schema, append_only=diff is None)
     if not keys and not combiners:
-        raise InvalidArgument("aggregate needs a key column or a combiner, such as n=Count()")
+        raise InvalidArgument("aggregate() needs a key column or a combiner: write by='k' or n=Count()")
     states = [_State.of(plan, keys, rows, weighed) for rows, weighed in _pieces(plan, keys, source, weights)]
     state = states[0] if len(states) == 1 else _State.joined(plan, states)
     if not keys:
@@ -83,7 +83,7 @@ def aggregate(
 
 @dataclass(frozen=True)
 class _State:
-    """The accumulators of groups, the keys that they stand for, and their rows with their weights."""
+    """The accumulators of groups, the key of each group, and the sum of its rows' weights."""
 
     keys: list[pa.Array]
     acc: Accumulators
@@ -99,7 +99,7 @@ class _State:
 
     @classmethod
     def joined(cls, plan: Plan, states: list[_State]) -> _State:
-        """The state of all rows: the laws make it equal to that of one pass."""
+        """The state of all rows; by the laws it equals the state of one pass over all rows."""
         with text_room:
             columns = [pa.concat_arrays(parts) for parts in zip(*(state.keys for state in states), strict=True)]
             acc = tuple(pa.concat_arrays(parts) for parts in zip(*(state.acc for state in states), strict=True))
@@ -110,7 +110,7 @@ class _State:
 
     @property
     def size(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return len(self.keys[0]) if self.keys else 1
 
 
@@ -119,7 +119,7 @@ def _groups(columns: list[pa.Array], rows: int) -> tuple[Groups, np.ndarray]:
 
 
 def _pieces(plan: Plan, keys: list[str], table: pa.Table, weights: Weights) -> Iterator[tuple[pa.Table, Weights]]:
-    """The rows with their weights, in as many parts as it takes for no column's texts to outgrow its offsets."""
+    """The rows with their weights, cut so that the texts of a column fit the offsets of one Arrow array."""
     names = dict.fromkeys([*keys, *plan.columns])
     if not any(varies(table.schema.field(name).type) for name in names):
         yield table, weights
@@ -141,7 +141,7 @@ def as_table(table: Any) -> pa.Table:
         return pa.Table.from_pandas(table, preserve_index=False)
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
-    raise TypeMismatch(f"an Arrow table or a pandas DataFrame is needed, not {type(table).__name__}")
+    raise TypeMismatch(f"an Arrow table or a pandas DataFrame is needed, but the table is a {type(table).__name__}")
 
 
 def weights_of(table: pa.Table, diff: str) -> np.ndarray:
@@ -149,7 +149,7 @@ def weights_of(table: pa.Table, diff: str) -> np.ndarray:
     require_column(diff, table.column_names, "diff=")
     column = table[diff]
     if not pa.types.is_integer(column.type):
-        raise TypeMismatch(f"diff= takes an int64 column of weights, and {diff!r} is {column.type}")
+        raise TypeMismatch(f"diff= takes an int64 column of weights, but {diff!r} is {column.type}")
     if column.null_count:
-        raise InvalidArgument(f"the weight column {diff!r} has {column.null_count} nulls: every row needs a weight")
+        raise InvalidArgument(f"the weight column {diff!r} has {column.null_count} nulls: give every row a weight")
     return np.asarray(flat(column).cast(pa.int64()).to_numpy(zero_copy_only=False))

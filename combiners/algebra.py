@@ -1,4 +1,4 @@
-"""The vocabulary of the algebra: what every combiner promises, and how much of it can be taken back.
+"""The vocabulary of the algebra: the promises of every combiner, and the capability to retract.
 
 Write ``a + b`` for ``merge(a, b)``, ``0`` for the accumulator of no rows and ``-b`` for ``negate(b)``. Rows carry
 integer weights; a retraction is a row of weight -1. Every `CombineFn` keeps
@@ -12,7 +12,7 @@ and, by its `Capability`, also
 
     (a + b) - b = a                 GROUP: bit for bit; CANCELLATIVE: within its stated rounding bound
     add(rows, weight w) = w * add(rows)                   (linearity in the weight)
-    add(rows) + add(rows, weight -1) = 0                  (taken back equals never seen)
+    add(rows) + add(rows, weight -1) = 0                  (retracted equals never seen)
 
 A capability is a promise about every input that the combiner accepts, made before any data flows.
 """
@@ -40,7 +40,7 @@ Weights: TypeAlias = np.ndarray | None
 
 
 class Capability(enum.IntEnum):
-    """How much of what went in can be taken out again.
+    """The capability of a combiner to retract rows: not at all, within a bound, or exactly.
 
     >>> import uncombine as uc
     >>> uc.Count().capability is uc.Capability.GROUP
@@ -50,21 +50,21 @@ class Capability(enum.IntEnum):
     """
 
     MONOID = 1
-    """No way back, smallest state; refused on an input that can carry retractions."""
+    """Retracts nothing and has the smallest state; refused on an input that can carry retractions."""
     CANCELLATIVE = 2
-    """What was put in can be taken out, up to a stated rounding bound."""
+    """Retracts rows that were added, up to a stated rounding bound."""
     GROUP = 3
-    """Exact in any order; negative multiplicities are legal; taken back equals never seen, bit for bit."""
+    """Retracts rows exactly, in any order and also before they come; retracted equals never seen, bit for bit."""
 
 
 class CombineFn(ABC):
     """A combiner bound to its input types: four operations, each over all groups at once.
 
-    The life cycle is `add` on each batch of rows, `merge` of what the batches gave, `uncombine` of what is taken
-    back, `extract` of the results. No operation changes its arguments; accumulators are plain Arrow columns that
-    may be stored, sliced, concatenated and read by anyone.
+    `add` makes accumulators of rows, `merge` adds accumulators up, `uncombine` subtracts accumulators, and `extract`
+    gives the results. No operation changes its arguments. Accumulators are plain Arrow columns: they may be stored,
+    sliced, concatenated and read by anyone.
 
-    Null never reaches `add` in an input that `nullable` does not name: such rows are left out before.
+    A row whose input is null does not reach `add`, unless `nullable` names that input.
 
     >>> import numpy as np, pyarrow as pa, uncombine as uc
     >>> from uncombine.combiners.groups import Groups
@@ -76,9 +76,9 @@ class CombineFn(ABC):
 
     capability: Capability = Capability.GROUP
     vector: bool = True
-    """Whether accumulators are numbers that add up entry by entry, so that a difference of two is a result too."""
+    """True if accumulators are numbers that add up entry by entry, so that the difference of two is a result too."""
     remedy: str = "use its retractable form (retractable=True)"
-    """What to do where a MONOID is asked for a retraction."""
+    """The advice in the error when a MONOID is asked for a retraction."""
 
     @property
     @abstractmethod
@@ -87,7 +87,7 @@ class CombineFn(ABC):
 
     @abstractmethod
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
-        """The accumulators of the rows of each group, `weights[i]` copies of row i (negative: taken back)."""
+        """The accumulators of the rows of each group, `weights[i]` copies of row i (negative: retracted)."""
 
     @abstractmethod
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
@@ -95,7 +95,7 @@ class CombineFn(ABC):
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
         """The inverse of each accumulator: `a + negate(a) = 0`."""
-        raise NotRetractable(f"{type(self).__name__} is a MONOID combiner and has no retraction: {self.remedy}")
+        raise NotRetractable(f"{type(self).__name__} is a MONOID combiner and cannot retract rows: {self.remedy}")
 
     def uncombine(self, accumulators: Accumulators, others: Accumulators) -> Accumulators:
         """`accumulators - others`, row by row."""
@@ -104,24 +104,24 @@ class CombineFn(ABC):
         return self.merge(Groups.repeated(len(accumulators[0]), 2), both)
 
     def extract(self, accumulators: Accumulators) -> pa.Array:
-        """The result of each accumulator, null where it holds nothing to tell."""
+        """The result of each accumulator; null for most combiners where no rows are in it."""
         raise NotImplementedError(f"{type(self).__name__} is a part of other combiners and has no result of its own")
 
     def is_zero(self, accumulators: Accumulators) -> np.ndarray:
-        """Which accumulators of a GROUP are those of no rows: whose numbers are zero and whose lists are empty."""
+        """True for each accumulator of a GROUP that equals that of no rows: zero numbers and empty lists."""
         return np.logical_and.reduce([nothing(column) for column in accumulators])
 
     @property
     def nullable(self) -> tuple[bool, ...]:
-        """For each input, whether its nulls reach `add`; shorter than the inputs means False for the rest."""
+        """True for each input whose nulls reach `add`; inputs after the last entry count as False."""
         return ()
 
     def zero(self, count: int) -> Accumulators:
-        """`count` accumulators that have seen nothing."""
+        """`count` accumulators of no rows."""
         nothing = tuple(pa.array([], field.type) for field in self.fields)
         return self.merge(Groups(np.empty(0, np.int64), count), nothing)
 
 
 def weakest(capabilities: Sequence[Capability]) -> Capability:
-    """What a whole can promise whose parts promise these."""
+    """The capability of a whole with parts of these capabilities."""
     return Capability(min(capabilities, default=Capability.GROUP))

@@ -1,4 +1,4 @@
-"""Where two Arrow arrays of one type hold the same, nested or not."""
+"""Comparison of Arrow arrays of one type, nested or not, element by element."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 
 def same_as_first(accumulators: Sequence[pa.Array], one: Sequence[pa.Array]) -> np.ndarray:
-    """Which accumulators are the same as a single one."""
+    """True for each accumulator that is the same as a single one."""
     count = len(accumulators[0])
     places = pa.array(np.zeros(count, np.int64))
     pairs = zip(accumulators, one, strict=True)
@@ -19,7 +19,7 @@ def same_as_first(accumulators: Sequence[pa.Array], one: Sequence[pa.Array]) -> 
 
 
 def alike(a: pa.Array, b: pa.Array) -> np.ndarray:
-    """Where two arrays of one type hold the same, nested or not; null is like null."""
+    """True where two arrays of one type hold the same value, nested or not; null equals null."""
     kind = a.type
     both = np.asarray(a.is_valid()) & np.asarray(b.is_valid())
     neither = np.asarray(a.is_null()) & np.asarray(b.is_null())
@@ -45,7 +45,7 @@ def _elements(lists: pa.Array) -> pa.Array:
 
 
 def nothing(column: pa.Array) -> np.ndarray:
-    """Where an accumulator column holds a zero: the number, or the empty list."""
+    """True where an accumulator column holds the number zero or the empty list."""
     if pa.types.is_list(column.type) or pa.types.is_map(column.type):
         return np.asarray(pc.equal(pc.list_value_length(column), 0))
     if pa.types.is_struct(column.type):

@@ -1,15 +1,15 @@
-"""Approximately how many different values, in a state of bounded size.
+"""Approximate counts of different values, in a state of bounded size.
 
 The sketch is HyperLogLog of Flajolet, Fusy, Gandouet and Meunier ("HyperLogLog: the analysis of a
 near-optimal cardinality estimation algorithm", AofA 2007): some bits of a value's hash choose one of m
-registers, the others give a rank that is k with probability 2**-k, and a register is the greatest rank
-seen. A greatest rank cannot be taken back, so the retractable form counts how often each cell (register and
-rank) came, in at most 64 m cells, whose greatest present ranks are the registers. The estimate from the
-registers, which needs neither tables nor thresholds, is that of Ertl ("New cardinality estimation
-algorithms for HyperLogLog sketches", arXiv:1702.01284, algorithm 6).
+registers, the other bits give a rank that is k with probability 2**-k, and a register holds the greatest rank
+of its values. A greatest rank cannot be retracted. So the retractable form counts how often each cell (register
+and rank) came, in at most 64 m cells; the registers are the greatest ranks of positive count. The estimate from
+the registers is that of Ertl ("New cardinality estimation algorithms for HyperLogLog sketches",
+arXiv:1702.01284, algorithm 6), which needs neither tables nor thresholds.
 
-Few values are counted better by the cells: each tells whether it saw one value, two or more (see `rank_cells`), so that
-only the fourth and further values of a cell have to be estimated.
+Cells count a small number of values better than registers do. Each cell tells one, two and more values apart (see
+`rank_cells`), so only the fourth and further values of a cell have to be estimated.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _LEAST_ERROR = 0.0021
 
 @dataclass(frozen=True, repr=False)
 class ApproxCountDistinct(Retractable):
-    """About how many different values a column has, or how many different rows some columns have.
+    """The approximate number of different values of a column, or of different rows of several columns.
 
-    Law: it is a function of the counts of (register, rank), and those add up. The standard error of the
-    result, relative to the exact number, is at most `error`: two results of three are that close, 19 of 20
-    within twice that. The m registers are the least power of two that is at least (1.04 / error) squared and 128,
-    so 4,096 for the default. Up to about m / 2 values the standard error is only a tenth of `error`: with the default
-    a thousand values are counted to within 1 %, fewer than a hundred exactly, but for one case in ten thousand.
+    Law: the result is a function of the counts of (register, rank), and those add up. The standard error of the
+    result, relative to the exact number, is at most `error`: two results of three are that close, and 19 of 20
+    are within twice that. The number of registers m is the least power of two that is at least 128 and at least
+    (1.04 / error) squared, so 4,096 by default. Up to about m / 2 values the standard error is only a tenth of
+    `error`. By default a thousand values are counted to within 1 %, and fewer than a hundred are counted exactly,
+    except in one case of ten thousand.
 
-    This holds for data that were not chosen against the `seed`: where somebody may choose values so that they share
-    registers, take a seed that he does not know, such as `secrets.randbits(62)`, and keep it: accumulators of different
-    seeds do not merge.
+    The error holds for data that nobody chose against the `seed`. If somebody may choose values that share registers,
+    pass a secret seed, such as `secrets.randbits(62)`, and keep it: accumulators of different seeds do not merge.
 
-    With `retractable=True` (the default) a state of 20 bytes for each cell that is in use: as many as values up to
-    m / 4, about m log2(n / m) + m of n values more, so 20 kB for a thousand values and 0.8 MB for a million: GROUP.
-    With `retractable=False` 8 bytes a value up to about m / 2 of them, then 4 bytes a register, so at most 18 kB:
-    MONOID, with the same results. Null is ignored, and so is a row with a null in any of several columns; NaN is one
-    value, -0.0 equals 0.0. No values give 0. See this module for the sources.
+    With `retractable=True` (the default) the state has 20 bytes for each used cell; GROUP. Up to m / 4 values use one
+    cell each, and n values above that use about m log2(n / m) + m cells: 20 kB for a thousand values, 0.8 MB for a
+    million. With `retractable=False` the state has 8 bytes a value up to about m / 2 values, then 4 bytes a register,
+    at most 18 kB; MONOID, with the same results. Null is ignored, and so is a row with a null in one of several
+    columns. NaN is one value, and -0.0 equals 0.0. No values give 0. The module names the sources.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": list(range(1000)) * 2})
@@ -72,7 +72,9 @@ class ApproxCountDistinct(Retractable):
         object.__setattr__(self, "input", as_inputs(self.input, self))
         error = self.error
         if isinstance(error, bool) or not isinstance(error, int | float) or not _LEAST_ERROR <= error < 1:
-            raise InvalidArgument(f"error is at least {_LEAST_ERROR} and below 1, and {error!r} is not")
+            raise InvalidArgument(
+                f"ApproxCountDistinct(error): error must be at least {_LEAST_ERROR} and below 1, but is {error!r}"
+            )
 
     @property
     def bits(self) -> int:
@@ -97,7 +99,7 @@ class ApproxCountDistinct(Retractable):
 
 
 def counts_of(seen: Seen, bits: int) -> np.ndarray:
-    """How many values each group saw, from its cells where they are few, else from its registers."""
+    """The number of values of each group: from its cells if they are few, else from its registers."""
     codes, count = seen.groups.codes, seen.groups.count
     unknown = np.bincount(codes[seen.values == 0], minlength=count)
     few = (unknown == 0) & (seen.groups.sizes <= most_told_apart(bits))
@@ -114,9 +116,9 @@ def counts_of(seen: Seen, bits: int) -> np.ndarray:
 
 
 def few_values(counted: np.ndarray, bits: int) -> np.ndarray:
-    """How many values those are of which `counted` are told apart, up to three of each cell."""
-    # Of n values a cell of rank k holds x of them, x being Poisson of mean n / m / 2**k: what is above 3 is added. All
-    # together that is below n**4 / m**3 / 360, which a whole number does not show where it is below a half.
+    """The number of values, given that `counted` values were told apart, up to three in each cell."""
+    # Of n values a cell of rank k holds x of them, where x is Poisson of mean n / m / 2**k. The excess over 3 is added.
+    # The sum of all excesses is below n**4 / m**3 / 360, which rounds to nothing while it is below a half.
     some = np.flatnonzero(counted**4 > 90.0 * float(1 << bits) ** 3)
     shares = 0.5 ** np.arange(1, 31) / (1 << bits)
     total = counted[some]
@@ -128,13 +130,13 @@ def few_values(counted: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _left_out(mean: np.ndarray) -> np.ndarray:
-    """By how much a Poisson variable of this mean is above 3 on average."""
+    """The average excess over 3 of a Poisson variable of this mean."""
     series = mean**4 * (1 / 24 - mean * (1 / 40 - mean / 120))
     return np.where(mean < 0.05, series, mean - 3.0 + (3.0 + mean * (2.0 + mean / 2)) * np.exp(-mean))
 
 
 def estimates(groups: Groups, ranks: np.ndarray, bits: int) -> np.ndarray:
-    """How many values filled the registers of each group, from the registers that saw one."""
+    """The estimated number of values of each group, from its registers that are not empty."""
     size, top = 1 << bits, 65 - bits
     cells = np.bincount(groups.codes * (top + 1) + ranks % RANKS, minlength=groups.count * (top + 1))
     counts = cells.reshape(groups.count, top + 1).astype(np.float64)

@@ -34,12 +34,12 @@ _SMALL = 2**53
 class Mean(Combiner):
     """The mean of the values.
 
-    Law: `Mean = Sum / Count`, and both add up; they are the accumulators of `Sum` and `Count`, shared with them.
-    Of integers the sum is exact and the mean correctly rounded (GROUP). Of decimals it is a decimal with four more
-    digits after the point, rounded half up, as in Spark, and of durations a duration, rounded half up (GROUP). Of
-    floats the sum is a plain one (CANCELLATIVE: within `n * 2**-53 * sum(|x|)` over all that ever came) or, with
-    `exact=True`, exact, and the mean correctly rounded (GROUP).
-    Null is ignored; NaN and infinities act as in IEEE arithmetic and can be taken back; no values give null.
+    Law: `Mean = Sum / Count`, and both add up. The accumulators are those of `Sum` and `Count`, and shared with them.
+    The sum of integers is exact, and their mean is correctly rounded (GROUP). The mean of decimals is a decimal with
+    four more digits after the point, rounded half up, as in Spark; the mean of durations is a duration, rounded half
+    up (GROUP). Floats are summed plainly (CANCELLATIVE: within `n * 2**-53 * sum(|x|)` over all rows and
+    retractions). With `exact=True` the sum of floats is exact and the mean is correctly rounded (GROUP).
+    Null is ignored. NaN and infinities act as in IEEE arithmetic and can be retracted. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1e100, 1.0, 2.0, 1e100], "w": [1, 1, 1, -1]})
@@ -72,15 +72,15 @@ class Mean(Combiner):
 
 @dataclass(frozen=True, repr=False)
 class WeightedMean(Combiner):
-    """The mean of the values, each counting as much as the weight in another column.
+    """The mean of the values, each multiplied by the weight in another column.
 
-    Law: `WeightedMean = Sum(value * weight) / Sum(weight)` over the rows in which both are known, and both sums add
-    up. CANCELLATIVE: the sums are plain ones, each within `n * 2**-53 * sum(|terms|)`; what that makes of the result
-    depends on the sum of the weights, so `tolerance` promises nothing. With `exact=True` both sums are exact and the
-    result is correctly rounded (GROUP). Weights may be negative or zero.
-    Durations are summed exactly in any case, and their mean is a duration, rounded half up; durations as weights are
-    exact, too. Null in either column: the row is ignored. NaN or an infinity in either gives NaN (null for a duration)
-    and can be taken back; no rows, and weights whose sum is zero, give null.
+    Law: `WeightedMean = Sum(value * weight) / Sum(weight)` over the rows without nulls, and both sums add up.
+    CANCELLATIVE: the sums are plain sums, each within `n * 2**-53 * sum(|terms|)`. The error of the result depends on
+    the sum of the weights, so `tolerance` promises nothing. With `exact=True` both sums are exact and the result is
+    correctly rounded (GROUP). Weights may be negative or zero.
+    Durations are always summed exactly, as values and as weights, and their mean is a duration, rounded half up. A
+    row with a null in either column is ignored. NaN or an infinity in either column gives NaN (null for a duration)
+    and can be retracted. No rows, and weights whose sum is zero, give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"price": [10.0, 20.0, None], "amount": [3, 1, 5]})
@@ -104,7 +104,7 @@ class WeightedMean(Combiner):
         if pa.types.is_timestamp(kinds[0]) or pa.types.is_timestamp(kinds[1]):
             at = 0 if pa.types.is_timestamp(kinds[0]) else 1
             raise refuse(self, (self.input, self.weight)[at], kinds[at], "numbers and durations")
-        # Times are integers so long that floats would not do: their sums are always exact.
+        # Times are integers with more digits than a float has: their sums are always exact.
         if self.exact or any(map(is_time, kinds)):
             return self._compile_exactly(*(exact_input(self, given, schema) for given in (self.input, self.weight)))
         value, weight = (number_input(self, given, schema) for given in (self.input, self.weight))
@@ -126,10 +126,10 @@ class WeightedMean(Combiner):
 class GeometricMean(Combiner):
     """The geometric mean: the n-th root of the product of n values.
 
-    Law: `GeometricMean = 2**(sum of log2(value) / Count)`, and both sums add up; the accumulators are those of
-    `Product`. CANCELLATIVE: the logarithms are summed as pairs of floats, so that the result is as good as correctly
-    rounded. Zero if a value is zero, NaN if one is negative; both can be taken back.
-    Null is ignored; NaN, and an infinity beside a zero, give NaN; no values give null.
+    Law: `GeometricMean = 2**(sum of log2(value) / Count)`, and both sums add up. The accumulators are those of
+    `Product`. CANCELLATIVE: the logarithms are summed as pairs of floats, so the result is nearly always correctly
+    rounded. A zero gives zero and a negative value gives NaN; both can be retracted.
+    Null is ignored. NaN, and an infinity together with a zero, give NaN. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"growth": [1.0, 10.0, 100.0]}), g=uc.GeometricMean("growth")).to_pylist()

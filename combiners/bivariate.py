@@ -1,4 +1,4 @@
-"""How two columns vary together: covariance, correlation, the line of least squares."""
+"""Statistics of two columns: covariance, correlation, the line of least squares."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LINE = pa.struct([(name, pa.float64()) for name in ("slope", "intercept", "r2")
 
 @dataclass(frozen=True)
 class _Spreads:
-    """n**2 times the variances of x and y and their covariance, with the sums that they are made of."""
+    """The variances of x and y and their covariance, all times n**2, with the sums that they come from."""
 
     counts: np.ndarray
     outside: np.ndarray
@@ -68,7 +68,7 @@ class _Pairs(Combiner):
         return 0.0 if self.exact else math.inf
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        # Times are integers so long that floats would not do: their sums are always exact.
+        # Times are integers with more digits than a float has: their sums are always exact.
         if self.exact or any(is_time(input_type(given, schema, self)) for given in (self.x, self.y)):
             return self._compile_exactly(*(exact_input(self, given, schema) for given in (self.x, self.y)))
         x, y = (number_input(self, given, schema) for given in (self.x, self.y))
@@ -87,9 +87,9 @@ class _Pairs(Combiner):
         parts = (count_of(*turns[0]), *specials, *sums, Part(ExactSumFn(2), turns[0]), *squares)
         return CompiledCombiner(parts, partial(self._finish_exactly, x.unit, y.unit), self._output)
 
-    # Whether the exact form needs the sums of squares.
+    # True if the exact form needs the sums of squares.
     _squares = True
-    # In words, the unit of a result that is none of a column's (empty: the result has no unit).
+    # The unit of the result, for an error text, if no column type has that unit; empty if the result has no unit.
     _in_units = ""
     _output = pa.float64()
 
@@ -119,13 +119,13 @@ class _Pairs(Combiner):
 class Covariance(_Pairs):
     """The covariance: of a sample (divided by n - 1) or, with `population=True`, of a population (divided by n).
 
-    Law: over the rows in which both are known, from the count n and the sums Sx, Sy, Sxy of the values and their
-    products, each of which adds up, `Covariance = (n Sxy - Sx Sy) / (n (n - 1))`. CANCELLATIVE: the sums are
-    pairs of floats, and the covariance is within `tolerance(...)` of the exact one, besides the rounding of the
-    result. Values above 2**440 in size count as infinite. With `exact=True` the result is the exact covariance of
-    what is left, of any types of numbers, correctly rounded; GROUP. Timestamps and durations are refused: their
-    products have no type.
-    Null in either column: the row is ignored. NaN and infinities give NaN and can be taken back; no rows, and one
+    Law: `Covariance = (n Sxy - Sx Sy) / (n (n - 1))`, where n is the count of the rows without nulls and Sx, Sy and
+    Sxy are the sums of the values and of their products; each of these adds up. CANCELLATIVE: the sums are pairs of
+    floats, and the covariance is within `tolerance(...)` of the exact one, besides the rounding of the result. Values
+    above 2**440 in size count as infinite. With `exact=True` the result is the exact covariance of the rows that are
+    left, for all types of numbers, correctly rounded; GROUP. Timestamps and durations are refused: their products
+    have no type.
+    A row with a null in either column is ignored. NaN and infinities give NaN and can be retracted. No rows, and one
     row in a sample, give null.
 
     >>> import pyarrow as pa, uncombine as uc
@@ -161,13 +161,13 @@ class Covariance(_Pairs):
 class Correlation(_Pairs):
     """Pearson's correlation coefficient, from -1 to 1.
 
-    Law: from the accumulators of `LinearRegression` and `Covariance`, each of which adds up, it is the covariance
-    over the two standard deviations. CANCELLATIVE: the sums are pairs of floats; the result is off by as much as
-    they are, over the two variances, so nothing is promised of values that nearly agree (`tolerance` is infinite).
-    Values above 2**440 in size count as infinite. With `exact=True`, and of timestamps and durations in any case,
-    the sums are exact and the result is correctly rounded; GROUP.
-    Null in either column: the row is ignored. NaN and infinities give NaN and can be taken back; no rows, one row,
-    and a column whose values are all the same give null.
+    Law: the result is the covariance over the two standard deviations, from the accumulators of `LinearRegression`
+    and `Covariance`, each of which adds up. CANCELLATIVE: the sums are pairs of floats, and the error of the result
+    is their error over the two variances. Nothing is promised for values that are nearly equal: `tolerance` is
+    infinite. Values above 2**440 in size count as infinite. With `exact=True`, and always for timestamps and
+    durations, the sums are exact and the result is correctly rounded; GROUP.
+    A row with a null in either column is ignored. NaN and infinities give NaN and can be retracted. No rows, one row,
+    and a column whose values are all equal give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> r = uc.aggregate(pa.table({"x": [1, 2, 3], "y": [2, 4, 7]}), r=uc.Correlation("x", "y"))["r"][0].as_py()
@@ -190,17 +190,16 @@ class Correlation(_Pairs):
 
 
 class LinearRegression(_Pairs):
-    """The line of least squares, `y = slope * x + intercept`, with `r2`, how much of the variance of y it explains.
+    """The line of least squares, `y = slope * x + intercept`; `r2` is the part of the variance of y that it explains.
 
-    Law: over the rows in which both are known, from the count and the sums of the values, their squares and their
-    products, each of which adds up, `slope = (n Sxy - Sx Sy) / (n Sxx - Sx**2)` and
-    `intercept = (Sy Sxx - Sx Sxy) / (n Sxx - Sx**2)`. CANCELLATIVE: the sums are pairs of floats; the results are
-    off by as much as they are, over the variance of x, so nothing is promised of values that nearly agree
-    (`tolerance` is infinite). Values above 2**440 in size count as infinite. With `exact=True` the sums are exact
-    and all three results are correctly rounded, for any types of numbers; GROUP. Timestamps and durations are
-    refused, as a slope per unit of time has no type: cast them.
-    Null in either column: the row is ignored. NaN and infinities give NaN and can be taken back; with fewer than
-    two different x there is no line, and the result is null; if all y are the same, r2 is 1, as in Spark.
+    Law: `slope = (n Sxy - Sx Sy) / (n Sxx - Sx**2)` and `intercept = (Sy Sxx - Sx Sxy) / (n Sxx - Sx**2)`, from the
+    count of the rows without nulls and the sums of the values, of their squares and of their products, each of which
+    adds up. CANCELLATIVE: the sums are pairs of floats, and the error of the results is their error over the variance
+    of x. Nothing is promised for values that are nearly equal: `tolerance` is infinite. Values above 2**440 in size
+    count as infinite. With `exact=True` the sums are exact and all three results are correctly rounded, for all types
+    of numbers; GROUP. Timestamps and durations are refused, because a slope per unit of time has no type: cast them.
+    A row with a null in either column is ignored. NaN and infinities give NaN and can be retracted. With fewer than
+    two different x there is no line, and the result is null. If all y are equal, r2 is 1, as in Spark.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [0, 1, 2], "y": [1.0, 3.0, 5.0]})
@@ -215,7 +214,7 @@ class LinearRegression(_Pairs):
         slope = sums.quotient(_slope, sums.wanted, sums.unit_y / sums.unit_x)
         intercept = sums.quotient(_intercept, sums.wanted, sums.unit_y)
         r2 = sums.quotient(_determination, sums.wanted)
-        # Without a slope there is no spread of x; with one but no r2, none of y.
+        # No slope means that all x are equal; a slope without r2 means that all y are equal.
         columns = (slope, intercept, np.where(np.isnan(r2), 1.0, r2))
         return self._known(columns, np.isnan(slope), sums.counts, sums.special)
 

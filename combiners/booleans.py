@@ -1,4 +1,4 @@
-"""Booleans and bits: whether all are true, whether any is, the exclusive or of integers."""
+"""Booleans and bits: the and and the or of booleans, the exclusive or of integers."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class _Bool(Combiner):
 
 @dataclass(frozen=True, repr=False)
 class BoolAnd(_Bool):
-    """Whether all values are true.
+    """True if all values are true.
 
-    Law: `BoolAnd(a + b) = BoolAnd(a) and BoolAnd(b)`; it is held as two counts, of the known and of the true
-    values, which add up. Capability GROUP. Null is ignored, as in Spark's `bool_and`; no values give null.
+    Law: `BoolAnd(a + b) = BoolAnd(a) and BoolAnd(b)`. The state is two counts, of the values and of the true values,
+    and both add up; GROUP. Null is ignored, as in Spark's `bool_and`. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"ok": [True, False, False], "w": [1, 1, -1]})
@@ -63,10 +63,10 @@ class BoolAnd(_Bool):
 
 @dataclass(frozen=True, repr=False)
 class BoolOr(_Bool):
-    """Whether any value is true.
+    """True if any value is true.
 
-    Law: `BoolOr(a + b) = BoolOr(a) or BoolOr(b)`; it is held as two counts, of the known and of the true
-    values, which add up. Capability GROUP. Null is ignored, as in Spark's `bool_or`; no values give null.
+    Law: `BoolOr(a + b) = BoolOr(a) or BoolOr(b)`. The state is two counts, of the values and of the true values, and
+    both add up; GROUP. Null is ignored, as in Spark's `bool_or`. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"ok": [None, False]}), any=uc.BoolOr("ok")).to_pylist()
@@ -79,7 +79,7 @@ class BoolOr(_Bool):
 
 @dataclass(frozen=True)
 class BitXorFn(CombineFn):
-    """The exclusive or of the rows of odd weight: a group in which everything is its own inverse."""
+    """The exclusive or of the rows of odd weight; in this group each element is its own inverse."""
 
     vector = False
     label = "xor"
@@ -110,9 +110,9 @@ def _xor(groups: Groups, bits: np.ndarray) -> Accumulators:
 class BitXor(Combiner):
     """The bitwise exclusive or of integers.
 
-    Law: `BitXor(a + b) = BitXor(a) ^ BitXor(b)`; a value that comes twice, or is taken back, cancels itself.
-    Capability GROUP. The result has the type of the column. Null is ignored, as in Spark's `bit_xor`; no
-    values give null.
+    Law: `BitXor(a + b) = BitXor(a) ^ BitXor(b)`; a value that comes twice, or is retracted, cancels itself.
+    Capability GROUP. The result has the type of the column. Null is ignored, as in Spark's `bit_xor`. No values give
+    null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [6, 3, 3]}), bits=uc.BitXor("x")).to_pylist()

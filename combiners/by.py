@@ -1,4 +1,4 @@
-"""The value that goes with the least or greatest of another column; the first and last value by a column."""
+"""Values by another column: that of the row in which it is least or greatest, first or last."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class _By(Retractable):
 class ArgMin(_By):
     """The value in the row in which another column is least.
 
-    Law: `ArgMin(a + b)` is the one of `ArgMin(a)`, `ArgMin(b)` whose `by` is less. With `retractable=True`
-    (the default) a Z-set of the pairs: GROUP; with `retractable=False` only the best pair: MONOID. As
-    Spark's `min_by`: rows whose `by` is null are left out, a null value is a result like another, and NaN is
-    above every number. Of several rows with the least `by` the least value counts, null below all. No rows
-    give null.
+    Law: `ArgMin(a + b)` is the one of `ArgMin(a)`, `ArgMin(b)` whose `by` is less. With `retractable=True` (the
+    default) the state is a Z-set of the pairs; GROUP. With `retractable=False` it is only the best pair; MONOID. As in
+    Spark's `min_by`, rows whose `by` is null are left out, a null value is a result like another, and NaN is above
+    every number. If several rows have the least `by`, the result is the least of their values; null is below all.
+    No rows give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> runs = pa.table({"runner": ["ann", "bob", "cy"], "seconds": [12.1, 11.8, 11.8], "w": [1, 1, 1]})
@@ -68,11 +68,11 @@ class ArgMin(_By):
 class ArgMax(_By):
     """The value in the row in which another column is greatest.
 
-    Law: `ArgMax(a + b)` is the one of `ArgMax(a)`, `ArgMax(b)` whose `by` is greater. With
-    `retractable=True` (the default) a Z-set of the pairs: GROUP; with `retractable=False` only the best
-    pair: MONOID. As Spark's `max_by`: rows whose `by` is null are left out, a null value is a result like
-    another, and NaN is above every number. Of several rows with the greatest `by` the greatest value counts,
-    null below all. No rows give null.
+    Law: `ArgMax(a + b)` is the one of `ArgMax(a)`, `ArgMax(b)` whose `by` is greater. With `retractable=True` (the
+    default) the state is a Z-set of the pairs; GROUP. With `retractable=False` it is only the best pair; MONOID. As in
+    Spark's `max_by`, rows whose `by` is null are left out, a null value is a result like another, and NaN is above
+    every number. If several rows have the greatest `by`, the result is the greatest of their values; null is below
+    all. No rows give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> games = pa.table({"player": ["ann", "bob", "bob"], "score": [7, 9, 9], "w": [1, 1, -1]})
@@ -95,10 +95,10 @@ class _Ordered(_By):
 class First(_Ordered):
     """The value in the first row in the order of another column, such as a time.
 
-    Law: `First(a + b)` is the one of `First(a)`, `First(b)` that comes earlier. It is `ArgMin` under the
-    name that fits a time: GROUP, or MONOID with `retractable=False`. Rows whose `by` is null are left out; a
-    null value counts unless `ignore_nulls=True`, as in Spark's `first`. Of several first rows the least
-    value counts, null below all. No rows give null.
+    Law: `First(a + b)` is the one of `First(a)`, `First(b)` that comes earlier. It is `ArgMin` under a name that fits
+    a time: GROUP, or MONOID with `retractable=False`. Rows whose `by` is null are left out. A null value counts
+    unless `ignore_nulls=True`, as in Spark's `first`. If several rows are first, the result is the least of their
+    values; null is below all. No rows give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> prices = pa.table({"price": [10.0, None, 12.5], "t": [3, 1, 2]})
@@ -112,10 +112,10 @@ class First(_Ordered):
 class Last(_Ordered):
     """The value in the last row in the order of another column, such as a time.
 
-    Law: `Last(a + b)` is the one of `Last(a)`, `Last(b)` that comes later. It is `ArgMax` under the name
-    that fits a time: GROUP, or MONOID with `retractable=False`. Rows whose `by` is null are left out; a null
-    value counts unless `ignore_nulls=True`, as in Spark's `last`. Of several last rows the greatest value
-    counts, null below all. No rows give null.
+    Law: `Last(a + b)` is the one of `Last(a)`, `Last(b)` that comes later. It is `ArgMax` under a name that fits a
+    time: GROUP, or MONOID with `retractable=False`. Rows whose `by` is null are left out. A null value counts unless
+    `ignore_nulls=True`, as in Spark's `last`. If several rows are last, the result is the greatest of their values;
+    null is below all. No rows give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> prices = pa.table({"price": [10.0, 11.0, 12.5], "t": [3, 1, 2]})

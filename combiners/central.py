@@ -1,9 +1,9 @@
-"""Moments about the mean, for rows that are never taken back: the smallest state, in one pass.
+"""Moments about the mean, for rows that are never retracted: the smallest state, in one pass.
 
-Sums are taken about a pivot close to each group's mean, and moved to the mean; two groups are joined by the formulas
-of Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979), and for
-the higher moments of Pébay, "Formulas for robust, one-pass parallel computation of covariances and arbitrary-order
-statistical moments" (SAND2008-6212, 2008).
+Powers are summed about a pivot close to the mean of each group, and moved to the mean. Two accumulators are merged by
+the formulas of Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances"
+(1979), and for the higher moments of Pébay, "Formulas for robust, one-pass parallel computation of covariances and
+arbitrary-order statistical moments" (SAND2008-6212, 2008).
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def _moved(n: np.ndarray, about: Sequence[np.ndarray], shift: np.ndarray) -> lis
 
 
 def _pivots(groups: Groups, values: np.ndarray) -> np.ndarray:
-    """For each group a point among its values: the value itself where all are the same, else near the mean.
+    """For each group a point among its values: the value itself if all are equal, else a point near the mean.
 
-    The mean is that of the first rows; with few rows a group any of the values will do.
+    The mean is that of the first rows. If groups have few rows, the pivot is one of the values.
     """
     pivots = np.zeros(groups.count)
     if groups.count * 8 > _ROWS:

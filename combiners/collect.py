@@ -23,10 +23,10 @@ from .zset import ZSet, running
 class CollectList(Combiner):
     """All values, in their order, each as often as it came.
 
-    Law: `CollectList(a + b)` is `CollectList(a)` and `CollectList(b)` as one sorted list. Capability GROUP:
-    a Z-set of the values. A multiset has no order of arrival, so the list is sorted: the result does not
-    depend on how the rows came. Null is ignored, as in Spark's `collect_list`; NaN is above every number; no
-    values give an empty list.
+    Law: `CollectList(a + b)` is `CollectList(a)` and `CollectList(b)` as one sorted list. The state is a Z-set of the
+    values; GROUP. A multiset has no order of arrival, so the list is sorted, and the result does not depend on the
+    order of the rows. Null is ignored, as in Spark's `collect_list`. NaN is above every number. No values give an
+    empty list.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [3, 1, 3, 2], "w": [1, 1, 1, -1]})
@@ -60,10 +60,9 @@ class CollectList(Combiner):
 class CollectSet(Retractable):
     """The different values, in their order.
 
-    Law: `CollectSet(a + b)` is the union of `CollectSet(a)` and `CollectSet(b)`. With `retractable=True`
-    (the default) a Z-set of the values: GROUP; with `retractable=False` only which values there were:
-    MONOID. Null is ignored, as in Spark's `collect_set`; NaN is one value, above every number; no values
-    give an empty list.
+    Law: `CollectSet(a + b)` is the union of `CollectSet(a)` and `CollectSet(b)`. With `retractable=True` (the default)
+    the state is a Z-set of the values; GROUP. With `retractable=False` it is the set of the values; MONOID. Null is
+    ignored, as in Spark's `collect_set`. NaN is one value, above every number. No values give an empty list.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": ["b", "a", "b", None]}), values=uc.CollectSet("x")).to_pylist()

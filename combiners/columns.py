@@ -1,4 +1,4 @@
-"""One input column, with what several combiners want to know of it worked out once."""
+"""One input column, with values derived from it once for all combiners."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Column:
-    """An Arrow array without chunks that remembers what was derived from it.
+    """An Arrow array without chunks that keeps the values derived from it.
 
     >>> import pyarrow as pa
     >>> Column(pa.array([1, 2, 3])).values
@@ -48,7 +48,7 @@ class Column:
 
     @property
     def values(self) -> np.ndarray:
-        """The column's numbers (times as int64, booleans as bool), as a numpy view where there is one."""
+        """The column's numbers (times as int64, booleans as bool), as a numpy view if possible."""
         return self.memo("values", lambda: numbers(self.array))
 
     def take(self, rows: np.ndarray) -> Column:
@@ -58,7 +58,7 @@ class Column:
         return Column(self.array.take(pa.array(rows)))
 
     def split_finite(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """The float64 values with NaN and infinities as zero, and where those were (None: nowhere)."""
+        """The float64 values with zero for NaN and infinities, and a mask of those (None: there are none)."""
         return self.memo("finite", self._split_finite)
 
     def _split_finite(self) -> tuple[np.ndarray, np.ndarray | None]:
@@ -74,7 +74,7 @@ class Column:
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
-    """A table's column in one piece; raises `OutOfRange` where its texts are too long for one."""
+    """A table's column as one array; raises `OutOfRange` if its texts are too long for one array."""
     if column.num_chunks == 1:
         return column.chunk(0)
     with text_room:
@@ -89,7 +89,7 @@ def numbers(array: pa.Array) -> np.ndarray:
     if pa.types.is_temporal(kind):
         array = array.view(pa.int64() if kind.bit_width == 64 else pa.int32()).cast(pa.int64())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise TypeMismatch(f"a column of type {kind} holds no numbers")
+        raise TypeMismatch(f"a column of numbers or times is needed, but its type is {kind}")
     if array.null_count:
         array = array.fill_null(0)
     return np.asarray(array.to_numpy(zero_copy_only=False))

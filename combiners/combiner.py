@@ -26,7 +26,7 @@ from .inputs import Input, input_type
 from .plain_types import plain_schema
 
 Tolerance: TypeAlias = Callable[[Sequence[float], int], float]
-"""The greatest distance of a result from the exact one, given the magnitudes of the inputs and their count."""
+"""The greatest error of a result, given the magnitudes of the inputs and their count."""
 
 
 class Combiner(ABC):
@@ -43,19 +43,19 @@ class Combiner(ABC):
     @property
     @abstractmethod
     def capability(self) -> Capability:
-        """What the combiner promises on every input type that it accepts."""
+        """The promise of the combiner on every input type that it accepts."""
 
     @abstractmethod
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        """The parts and the finish on this schema; raises `TypeMismatch` or `UnknownColumn` if it does not fit."""
+        """The combiner compiled on this schema; raises `TypeMismatch` or `UnknownColumn` if it does not fit."""
 
     def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
-        """How far a result may lie from the exact one, as an absolute difference.
+        """The greatest absolute difference of a result from the exact result.
 
-        `magnitudes` are the absolute values of all the finite numbers that ever came in, those that were taken back
-        too, and `count` is how many rows that was, each as often as it weighed. Zero, the default, promises that
-        results do not depend on how the rows came; `math.inf` promises nothing for these inputs. Only fast float
-        forms (CANCELLATIVE) need to say more than zero; the law kit holds them to it.
+        `magnitudes` are the absolute values of all finite numbers of the input, also of retracted rows. `count` is
+        the number of these rows, each counted as often as its weight says. Zero, the default, promises that results
+        do not depend on the order of the rows. `math.inf` promises nothing for these inputs. Only fast float forms
+        (CANCELLATIVE) need a tolerance above zero, and the law kit checks it.
 
         >>> import uncombine as uc
         >>> uc.Max("x").tolerance([1e9, 1.0], 2)
@@ -64,11 +64,11 @@ class Combiner(ABC):
         return 0.0
 
     def append_only(self) -> Combiner:
-        """A combiner with the same results on rows that are never taken back, with the smallest state."""
+        """The combiner with the smallest state that gives the same results on rows that are never retracted."""
         return self
 
     def bind(self, schema: pa.Schema) -> Bound:
-        """The `CombineFn` of this combiner over a schema's columns."""
+        """This combiner as a `CombineFn` over the columns of a schema."""
         return Bound(self, schema)
 
     def of(self, *inputs: Input) -> Combiner:
@@ -79,10 +79,10 @@ class Combiner(ABC):
         Sum(col('price') * col('amount'))
         """
         if not is_dataclass(self) or not fields(self) or not inputs:
-            raise InvalidArgument(f"{self!r} has no input to replace")
+            raise InvalidArgument(f"{self!r} has no input that .of() could replace")
         names = [f.name for f in fields(self) if f.name in ("input", "by", "weight", "x", "y")]
         if not names or len(inputs) > len(names):
-            raise InvalidArgument(f"{self!r} takes {len(names)} inputs, and .of() was given {len(inputs)}")
+            raise InvalidArgument(f"{self!r} takes {len(names)} inputs, but .of() was given {len(inputs)}")
         changes: dict[str, Any] = dict(zip(names, inputs, strict=False))
         return replace(self, **changes)
 
@@ -96,7 +96,10 @@ class Combiner(ABC):
         return Filtered(self, predicate)
 
     def map(self, function: Callable[[pa.Array], pa.Array], output: pa.DataType | None = None) -> Combiner:
-        """The results put through a function of Arrow arrays; `output` is its type (asked of it if not given)."""
+        """The same aggregation with its results put through a function of Arrow arrays.
+
+        `output` is the type of the function's result. Without it the function is called on no results to find out.
+        """
         return Mapped(self, function, output)
 
     def __add__(self, other: Combiner | float) -> Combiner:
@@ -132,7 +135,7 @@ class Combiner(ABC):
 
 
 def spelled(value: Any) -> str:
-    """The repr of a dataclass without its name for the first field and without fields at their defaults."""
+    """The repr of a combiner: fields in their order, without the names of the first ones and without defaults."""
     parts: list[str] = []
     spec = fields(value)
     for f in spec:
@@ -145,7 +148,9 @@ def spelled(value: Any) -> str:
 
 
 class Bound(CombineFn):
-    """One combiner on known input types, as a `CombineFn` over its input columns, with scalar views for people.
+    """One combiner on known input types, as a `CombineFn` over its input columns.
+
+    `accumulate` and `result` work on one group, with Python values.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> fn = uc.Max("x").bind(pa.schema({"x": pa.int64()}))
@@ -171,7 +176,7 @@ class Bound(CombineFn):
         return self.plan.outputs[0].type
 
     def add(self, groups: Groups, *columns: Column | pa.Array, weights: Weights = None) -> Accumulators:
-        """The accumulators of the rows of each group; `columns` in the order of `self.columns`."""
+        """The accumulators of the rows of each group; `columns` are in the order of `self.columns`."""
         arrays = [column.array if isinstance(column, Column) else column for column in columns]
         if not arrays:
             return self.plan.add(groups, pa.table({"rows": pa.nulls(len(groups))}), weights)
@@ -192,7 +197,7 @@ class Bound(CombineFn):
     def accumulate(
         self, rows: pa.Table | Mapping[str, Sequence[object]], weights: Sequence[int] | None = None
     ) -> Accumulators:
-        """One accumulator (columns of one row) of all these rows."""
+        """The one accumulator (columns of one row) of all these rows."""
         if not isinstance(rows, pa.Table):
             rows = pa.table({name: pa.array(rows[name], self.schema.field(name).type) for name in self.columns})
         count = rows.num_rows if self.columns else len(weights or ())
@@ -214,7 +219,9 @@ class Filtered(Combiner):
 
     def __post_init__(self) -> None:
         if not isinstance(self.predicate, Expr):
-            raise InvalidArgument(f".where() takes an expression such as col('x') > 2, not {self.predicate!r}")
+            raise InvalidArgument(
+                f".where() takes an expression such as col('x') > 2, but was given {self.predicate!r}"
+            )
 
     @property
     def capability(self) -> Capability:
@@ -231,7 +238,9 @@ class Filtered(Combiner):
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         if not pa.types.is_boolean(input_type(self.predicate, schema, self)):
-            raise TypeMismatch(f".where() takes a boolean expression, and {self.predicate!r} is not one")
+            raise TypeMismatch(
+                f".where() takes a boolean expression, but {self.predicate!r} is not one: compare it with a value"
+            )
         compiled = self.combiner.compile(schema)
         parts = tuple(
             replace(p, where=self.predicate if p.where is None else p.where & self.predicate) for p in compiled.parts
@@ -244,7 +253,7 @@ class Filtered(Combiner):
 
 @dataclass(frozen=True, repr=False)
 class Mapped(Combiner):
-    """The results of `combiner` put through `function`, an Arrow array in, an Arrow array of that length out.
+    """The results of `combiner` put through `function`, from an Arrow array to an Arrow array of the same length.
 
     >>> import pyarrow as pa, pyarrow.compute as pc, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [1, 2]}), s=uc.Sum("x").map(pc.negate)).to_pylist()
@@ -260,7 +269,7 @@ class Mapped(Combiner):
         return self.combiner.capability
 
     def tolerance(self, magnitudes: Sequence[float], count: int) -> float:
-        # What the function makes of a small difference is not known.
+        # The effect of the function on a small difference is unknown.
         return math.inf if self.combiner.tolerance(magnitudes, count) else 0.0
 
     def append_only(self) -> Combiner:
@@ -283,7 +292,9 @@ class Mapped(Combiner):
         if isinstance(mapped, pa.ChunkedArray):
             mapped = mapped.combine_chunks()
         if not isinstance(mapped, pa.Array) or len(mapped) != len(results):
-            raise TypeMismatch(f".map() needs a function that gives an Arrow array of the same length, not {mapped!r}")
+            raise TypeMismatch(
+                f".map() needs a function that gives an Arrow array of the same length, but it gave {mapped!r}"
+            )
         return mapped if output is None or mapped.type == output else mapped.cast(output)
 
     def __repr__(self) -> str:
@@ -293,7 +304,7 @@ class Mapped(Combiner):
 
 @dataclass(frozen=True, repr=False)
 class Arithmetic(Combiner):
-    """`left op right`, result by result; null if either is null, and where a divisor is zero."""
+    """`left op right`, result by result; null if either side is null or a divisor is zero."""
 
     op: str
     left: Combiner | float
@@ -302,7 +313,7 @@ class Arithmetic(Combiner):
     def __post_init__(self) -> None:
         for side in (self.left, self.right):
             if not isinstance(side, Combiner) and (isinstance(side, bool) or not isinstance(side, int | float)):
-                raise InvalidArgument(f"arithmetic on results takes combiners and numbers, not {side!r}")
+                raise InvalidArgument(f"arithmetic on results takes combiners and numbers, but was given {side!r}")
 
     @property
     def capability(self) -> Capability:
@@ -313,7 +324,7 @@ class Arithmetic(Combiner):
         bounds = [side.tolerance(magnitudes, count) for side in sides]
         if self.op in "+-":
             return sum(bounds)
-        # A product or quotient can make a small difference as large as the other side is.
+        # A product or quotient can make a small difference as large as the other side.
         return math.inf if any(bounds) else 0.0
 
     def append_only(self) -> Combiner:
@@ -342,7 +353,9 @@ class Arithmetic(Combiner):
         ]
         for kind in types:
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-                raise TypeMismatch(f"{self!r} needs numbers, and one side gives {kind}")
+                raise TypeMismatch(
+                    f"{self!r} needs numbers on both sides, but one side gives {kind}: cast it with .map()"
+                )
         output = expr.type(pa.schema([("a", types[0]), ("b", types[1])]))
         return CompiledCombiner(tuple(p for side in sides if side for p in side.parts), finish, output)
 

@@ -1,9 +1,10 @@
 """Fast sums of values, squares and products that lose almost nothing: each held as a pair of floats, high + low.
 
-Each value is cut on a grid, a power of two so coarse that the sums of what lies on the grid are exact in float64; what
-is left of the value is too small for its rounding to matter, and is summed plainly. Both sums are taken in one pass, as
-the real and the imaginary part of a complex number. Cutting by adding and taking away a large constant is from Rump,
-Ogita and Oishi, "Accurate floating-point summation part I" (SIAM J. Sci. Comput. 31, 2008); the parts of a product are
+Each value is cut at a power of two, the grid. The grid is so coarse that the sums of the upper parts are exact in
+float64; the lower parts are so small that their rounding hardly matters, and are summed plainly. Both sums are made in
+one pass, as the real and the imaginary part of a complex number. Cutting by adding and subtracting a large constant is
+from Rump, Ogita and Oishi, "Accurate floating-point summation part I" (SIAM J. Sci. Comput. 31, 2008); the parts of a
+product are
 Dekker's, see `doubles`.
 
 A sum of `n` terms of size up to `t` is within `error_bound(n, t)` of the exact one, see there.
@@ -26,7 +27,7 @@ from .segments import CHUNK, sum_counts, sum_floats, sum_weights
 from .vectors import floats, int64s
 
 LARGEST = 880
-"""Terms are kept below 2**LARGEST, so that no step of a sum, or of what is made of it, overflows."""
+"""Terms are kept below 2**LARGEST, so that no step of a sum or of a result overflows."""
 
 _ROWS = 1 << 16
 _SPREAD = 12
@@ -34,7 +35,7 @@ _SPREAD = 12
 
 @dataclass(frozen=True)
 class PairSumsFn(CombineFn):
-    """Pairs that add up, and how many rows lie outside: NaN, infinite, or too large for their powers to be summed."""
+    """Pairs that add up, and the count of rows outside: NaN, infinite, or too large for their powers to be summed."""
 
     capability = Capability.CANCELLATIVE
     label = "pairs"
@@ -55,7 +56,7 @@ class PairSumsFn(CombineFn):
 
 @dataclass(frozen=True)
 class SquareSumsFn(PairSumsFn):
-    """The sums of the values and of their squares, in one go; further inputs only decide which rows count."""
+    """The sums of the values and of their squares, in one pass; further inputs only leave out rows that are null."""
 
     label = "squares"
     names: ClassVar[tuple[str, ...]] = ("sum", "squares")
@@ -95,7 +96,7 @@ class PowerSumFn(PairSumsFn):
 
 
 def pairs_of(accumulators: Accumulators) -> list[Doubles]:
-    """The sums that accumulators of pairs stand for."""
+    """The sums in accumulators of pairs."""
     numbers = [floats(column) for column in accumulators[:-1]]
     return [Doubles(high, low) for high, low in zip(numbers[::2], numbers[1::2], strict=True)]
 
@@ -118,10 +119,10 @@ def sum_pairs(groups: Groups, pairs: Doubles, weights: Weights = None) -> Double
 
 
 def error_bound(count: int, largest: float, power: int = 1) -> float:
-    """How far a sum of `count` values, raised to `power`, may be from the exact one, `largest` being their size.
+    """The greatest error of a sum of `count` values, each raised to `power` and at most `largest` in size.
 
-    Taking a term out counts as putting one in. In the worst case the sum of a thousand terms is off by 2**-70 of
-    their number times their size, that of a million by 2**-50; rounding errors that do not conspire leave 2**-85.
+    A retraction counts as a term. In the worst case the error is 2**-70 of the number of terms times their size for a
+    thousand terms, and 2**-50 of it for a million. If rounding errors are independent, it is about 2**-85.
     """
     size = min(largest, 2.0 ** (LARGEST // max(power, 2)))
     return count * size**power * (min(count, CHUNK) + 4) ** 2 * 2.0**-90
@@ -129,7 +130,7 @@ def error_bound(count: int, largest: float, power: int = 1) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Within:
-    """A column as float64, zero where its power cannot be summed, where that is (None: nowhere), the largest."""
+    """A column as float64 with zero for values whose power cannot be summed, a mask of those, and the largest."""
 
     values: np.ndarray
     outside: np.ndarray | None
@@ -155,7 +156,7 @@ def _find_within(column: Column, power: int) -> Within:
 
 
 def _largest(values: np.ndarray) -> float:
-    """The size of the largest value, NaN if one is NaN."""
+    """The size of the largest value; NaN if a value is NaN."""
     with np.errstate(invalid="ignore"):
         return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
@@ -171,7 +172,7 @@ def _packed(sums: Sequence[Doubles], outside: np.ndarray) -> Accumulators:
 
 
 class _Sums:
-    """Complex sums by group, joined into pairs before the exactness of the real part can run out."""
+    """Complex sums by group, added to pairs before the real part can become inexact."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -192,17 +193,17 @@ class _Sums:
 
 
 def _room(groups: Groups) -> int:
-    """How many bits the sum of a group's rows may need beyond those of a row."""
+    """The number of bits that the sum of a group's rows may need in addition to those of a row."""
     return max(int(groups.sizes.max(initial=0)), 2).bit_length() if len(groups) < CHUNK else CHUNK.bit_length()
 
 
 def _cutter(exponent: np.ndarray | int, room: int) -> np.ndarray:
-    """What to add and take away again to cut terms below 2**exponent on a grid of 2**(exponent + room - 53)."""
+    """The constant that cuts terms below 2**exponent on a grid of 2**(exponent + room - 53)."""
     return np.ldexp(1.5, np.maximum(exponent + room - 1, -1000))
 
 
 def _exponents(groups: Groups, values: np.ndarray) -> np.ndarray:
-    """For each group, the e for which its values lie below 2**e."""
+    """The exponent e of each group, such that its values lie below 2**e."""
     top = np.zeros(groups.count)
     np.maximum.at(top, groups.codes, np.abs(values))
     return np.frexp(top)[1].astype(np.int64)
@@ -250,10 +251,10 @@ def _product(factors: Sequence[np.ndarray], weights: Weights) -> tuple[np.ndarra
 
 
 def _sum_squares(groups: Groups, x: Within, signs: np.ndarray | None) -> list[Doubles]:
-    """The sums of values and of squares, on a grid for the whole column where that serves all groups."""
+    """The sums of values and of squares, on one grid for the whole column if that is exact enough for all groups."""
     exponent = int(np.frexp(x.largest)[1])
     sums, squares = _sum_squares_on(groups, x.values, signs, exponent)
-    # A group whose values are all far below the column's largest gets a grid of its own.
+    # Groups get grids of their own if the values of one are all far below the largest of the column.
     if signs is None:
         small = squares.high < groups.sizes * 2.0 ** (2 * exponent - _SPREAD)
     else:
@@ -273,7 +274,7 @@ def _sum_squares_on(
 ) -> tuple[Doubles, Doubles]:
     """The sums of values and of squares, times 1, -1 or 0, of values below 2**exponent, on one grid each.
 
-    A value is cut into `head`, at most 26 bits of it, and `tail`, so that head**2 and head * tail are exact.
+    A value is cut into `head`, with at most 26 bits, and `tail`, so that head**2 and head * tail are exact.
     """
     room = _room(groups)
     on_grid, on_square_grid = float(_cutter(exponent, room)), float(_cutter(2 * exponent, room))

@@ -19,7 +19,7 @@ from .vectors import int64s
 
 @dataclass(frozen=True)
 class CountFn(CombineFn):
-    """The sum of the weights of the rows that reach it."""
+    """The sum of the weights of the rows."""
 
     label = "count"
 
@@ -39,10 +39,10 @@ class CountFn(CombineFn):
 
 @dataclass(frozen=True, repr=False)
 class Count(Combiner):
-    """How many rows, or, with a column, how many rows in which it is not null.
+    """The number of rows, or of the rows in which a column is not null.
 
-    Law: `Count(a + b) = Count(a) + Count(b)`. Capability GROUP. Null: not counted when a column is named; NaN is a
-    value and counts. No rows give 0.
+    Law: `Count(a + b) = Count(a) + Count(b)`. Capability GROUP. If a column is named, its nulls are not counted; NaN is
+    a value and counts. No rows give 0.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [1, None, 3]}), rows=uc.Count(), known=uc.Count("x")).to_pylist()
@@ -64,7 +64,7 @@ class Count(Combiner):
 
 @dataclass(frozen=True, repr=False)
 class CountIf(Combiner):
-    """How many rows in which a boolean column or expression is true.
+    """The number of rows in which a boolean column or expression is true.
 
     Law: `CountIf(a + b) = CountIf(a) + CountIf(b)`. Capability GROUP. Null counts as false. No rows give 0.
 
@@ -88,5 +88,5 @@ class CountIf(Combiner):
 
 
 def count_of(*inputs: Input) -> Part:
-    """The part that counts rows in which all inputs are known."""
+    """The part that counts rows in which no input is null."""
     return Part(CountFn(), tuple(expression(given) for given in inputs))

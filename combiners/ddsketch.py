@@ -1,13 +1,13 @@
-"""Approximate quantiles in a state that does not grow with the values: a sketch of logarithmic bins.
+"""Approximate quantiles in a state that does not grow with the number of values: a sketch of logarithmic bins.
 
 The sketch is DDSketch of Masson, Rim and Lee ("DDSketch: a fast and fully-mergeable quantile sketch with
-relative-error guarantees", VLDB 2019): a value falls into the bin between two neighbouring powers of gamma,
-and the middle of that bin is never further from it than the relative error. The bins are a Z-set, so that
-values can be taken back exactly.
+relative-error guarantees", VLDB 2019). A value belongs to the bin between two neighbouring powers of gamma, and
+differs from the middle of that bin by at most the relative error. The bins are a Z-set, so values can be retracted
+exactly.
 
-Where a bin ends must be the same on every machine, or a value taken back on another one would leave two
-bins behind. So the logarithm is not the processor's: between two powers of 2 it is the cubic of the paper's
-interpolated mappings, made of additions and multiplications alone.
+The ends of the bins must be the same on every machine: otherwise a retraction on another machine could change
+another bin. So the logarithm is not that of the processor. Between two powers of 2 it is the cubic of the paper's
+interpolated mappings, which needs additions and multiplications alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ZSET = ZSet((pa.int32(),), ("bin",))
 
 @dataclass(frozen=True)
 class LogBinsFn(CombineFn):
-    """Z-sets of the bins of numbers; bins are numbered in the order of their values, zero's is 0."""
+    """Z-sets of the bins of numbers; bins are numbered in the order of their values, and zero has bin 0."""
 
     error: float
     label = "bins"
@@ -60,8 +60,8 @@ class LogBinsFn(CombineFn):
 
     @property
     def per_octave(self) -> int:
-        """How many bins share a factor of 2; the cubic climbs by at least 10/7 of the logarithm."""
-        # A millionth is kept for the rounding of what follows.
+        """The number of bins for a factor of 2; the cubic climbs by at least 10/7 of the logarithm."""
+        # A millionth is left for the rounding of the steps below.
         error = self.error * (1 - 1e-6)
         return int(np.ceil(0.7 / (np.log1p(error) - np.log1p(-error))))
 
@@ -84,20 +84,20 @@ class LogBinsFn(CombineFn):
         return bins
 
     def middles(self, bins: np.ndarray) -> np.ndarray:
-        """For each bin the value that is in relation as far from its one end as from the other."""
+        """For each bin the value whose relative distance to both ends is the same."""
         place = np.abs(bins.astype(np.int64))
         (low, octave), (high, above) = self._edge(place - 1), self._edge(place)
         ratio = np.ldexp(high / low, above - octave)
         with np.errstate(over="ignore"):
             size = np.ldexp(low * (2.0 * ratio / (1.0 + ratio)), octave)
-        # The last bin ends beyond the greatest float.
+        # The last bin ends above the greatest float.
         size = np.minimum(size, np.finfo(np.float64).max)
         values = np.where(bins == 0, 0.0, np.copysign(size, bins))
         values[bins == _INFINITY], values[bins == -_INFINITY], values[bins == _NAN] = np.inf, -np.inf, np.nan
         return values
 
     def _edge(self, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the bins of this number end, as a number from 1 to 2 and a power of 2."""
+        """The upper end of the bin at each place, as a number from 1 to 2 and a power of 2."""
         octaves, rest = np.divmod(place, self.per_octave)
         wanted = rest / self.per_octave
         part = wanted.copy()
@@ -111,13 +111,13 @@ class LogBinsFn(CombineFn):
 class ApproxQuantiles(Combiner):
     """Several quantiles, each with a bounded relative error, from a state of bounded size.
 
-    Law: it is a function of the counts of the bins, and those add up. Capability GROUP: DDSketch (see this
-    module) as a Z-set of bins. The result for q is at most `relative_error` times as far from the exact
-    value at place floor(q (n - 1)) of the n sorted values, counted from 0, as that value is from zero;
-    there is no interpolation. (Values that are not normal floats, below 2.3e-308, may be off by one more of
-    their last digit.) With the default there are at most 36 bins for each factor of two between the least
-    and the greatest size, so some hundreds in practice. Numbers, decimals among them, give float64. Null is
-    ignored; infinities are themselves; NaN is above every number; no values give null.
+    Law: the result is a function of the counts of the bins, and those add up. The state is a Z-set of the bins of a
+    DDSketch (the module names the source); GROUP. The exact value for q is the one at place floor(q (n - 1)) of the n
+    sorted values, counted from 0, without interpolation. The result differs from it by at most `relative_error` times
+    its size. (The result for a value below 2.3e-308, which is not a normal float, may differ by one more of its last
+    digit.) By default there are at most 36 bins for each factor of two between the least and the greatest size, so
+    some hundreds in practice. Numbers and decimals give float64. Null is ignored. An infinity is a value like
+    another. NaN is above every number. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"ms": [1.0, 2.0, 4.0, 1000.0, 9e9], "w": [1, 1, 1, 1, -1]})
@@ -133,14 +133,19 @@ class ApproxQuantiles(Combiner):
     def __post_init__(self) -> None:
         given = self.q
         if isinstance(given, str | int | float) or not len(given):
-            raise InvalidArgument(f"ApproxQuantiles takes a list of parts such as [0.5, 0.99], not {given!r}")
+            raise InvalidArgument(
+                f"ApproxQuantiles(q): q must be a list of parts such as [0.5, 0.99], but is {given!r}"
+            )
         for part in given:
             if isinstance(part, bool) or not isinstance(part, int | float | np.number) or not 0 <= part <= 1:
-                raise InvalidArgument(f"ApproxQuantiles takes parts from 0 to 1, and {part!r} is not one")
+                raise InvalidArgument(f"ApproxQuantiles(q): q must hold parts from 0 to 1, but holds {part!r}")
         object.__setattr__(self, "q", tuple(float(part) for part in given))
         error = self.relative_error
         if isinstance(error, bool) or not isinstance(error, int | float) or not _LEAST_ERROR <= error < 1:
-            raise InvalidArgument(f"relative_error is at least {_LEAST_ERROR} and below 1, and {error!r} is not")
+            raise InvalidArgument(
+                f"ApproxQuantiles(relative_error): relative_error must be at least {_LEAST_ERROR} and below 1, "
+                f"but is {error!r}"
+            )
 
     @property
     def capability(self) -> Capability:

@@ -1,4 +1,4 @@
-"""Decimals as the floats that are nearest to them."""
+"""Decimals as the nearest floats."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _EXACT_DIGITS = 15
 def nearest_floats(array: pa.Array) -> np.ndarray:
     """Numbers as float64, each rounded once; NaN where the array is null.
 
-    Arrow's own cast multiplies a decimal by a power of ten that is rounded itself, so that 99.99 becomes
-    99.99000000000001. Up to 15 digits the unscaled number and the power are both exact floats, and one division
-    rounds once; others take the way through their text, which Arrow reads correctly rounded.
+    Arrow's own cast multiplies a decimal by a rounded power of ten, so that 99.99 becomes 99.99000000000001. Up to 15
+    digits the unscaled number and the power are exact floats, and one division rounds once. Longer decimals are
+    parsed from their text, which Arrow rounds correctly.
 
     >>> from decimal import Decimal
     >>> nearest_floats(pa.array([Decimal("99.99"), None]))

@@ -1,7 +1,7 @@
 """Tables cut by the bytes that their rows take once dictionaries and views are expanded.
 
-A million indices into a dictionary of one long text are 4 MB, and 2 GB as plain text. So rows are counted by what
-they become, and they are cut before anything expands them.
+A million indices into a dictionary of one long text take 4 MB, and 2 GB as plain text. So a table is cut by the
+expanded bytes of its rows, before anything expands them.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def fixed_bytes(kind: pa.DataType) -> int:
 
 
 def cut(table: pa.Table, fixed: int, rows: int, size: int) -> Iterator[pa.Table]:
-    """The table in parts of at most `rows` rows and `size` expanded bytes, or of one row that is longer.
+    """The table in parts of at most `rows` rows and `size` expanded bytes; a part of one row may be larger.
 
-    `fixed` is what each row takes besides its texts and lists, in the types that it will have.
+    `fixed` is the number of bytes of each row without its texts and lists, in the expanded types.
 
     >>> import pyarrow as pa
     >>> texts = pa.array(["a" * 100, "b"]).dictionary_encode()
@@ -68,7 +68,7 @@ def cut(table: pa.Table, fixed: int, rows: int, size: int) -> Iterator[pa.Table]
             sizes += np.concatenate([_row_bytes(chunk) for chunk in column.chunks])
     ends = np.cumsum(sizes)
     start = 0
-    while start < table.num_rows:  # a round for each part
+    while start < table.num_rows:  # one turn for each part
         before = int(ends[start - 1]) if start else 0
         stop = int(np.searchsorted(ends, before + size, side="right"))
         stop = min(max(stop, start + 1), start + rows, table.num_rows)
@@ -82,7 +82,7 @@ def expanded_bytes(table: pa.Table | pa.RecordBatch) -> int:
 
 
 def _at_most(column: pa.ChunkedArray) -> int:
-    """No less than the bytes that vary; cheap where the type is as it will be, or a dictionary."""
+    """An upper bound of the bytes that vary; cheap for plain types and dictionaries."""
     kind = column.type
     if not varies(kind):
         return 0
@@ -95,7 +95,7 @@ def _at_most(column: pa.ChunkedArray) -> int:
 
 
 def varies(kind: pa.DataType) -> bool:
-    """Whether values of a type differ in length."""
+    """True if values of a type differ in length."""
     if kind.num_fields == 0 and kind.id not in _VARYING:
         return False
     if pt.is_dictionary(kind):
@@ -108,14 +108,14 @@ def varies(kind: pa.DataType) -> bool:
 
 
 def _expands(kind: pa.DataType) -> bool:
-    """Whether a column may hold one value in many rows."""
+    """True if a column of this type may hold one value in many rows."""
     if pt.is_dictionary(kind) or any(is_kind(kind) for is_kind in (*_VIEW, *_LIST_VIEW)):
         return True
     return any(_expands(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _row_bytes(array: pa.Array) -> np.ndarray:
-    """The bytes of each row that its type does not tell."""
+    """The bytes of each row that do not follow from its type."""
     kind, zeros = array.type, np.zeros(len(array), np.int64)
     if not len(array) or not varies(kind):
         return zeros

@@ -1,4 +1,4 @@
-"""How many different values."""
+"""Counts of different values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .zset import Items, ZSet, alone, consolidate, flat_lists
 
 @dataclass(frozen=True)
 class SetFn(CombineFn):
-    """The different items so far, in their order, without weights: no way back."""
+    """The different items, in their order, without weights, so that nothing can be retracted."""
 
     types: tuple[pa.DataType, ...]
     names: tuple[str, ...] = ("item",)
@@ -63,12 +63,12 @@ class SetFn(CombineFn):
 
 @dataclass(frozen=True, repr=False)
 class CountDistinct(Retractable):
-    """How many different values a column has, or how many different rows some columns have.
+    """The number of different values of a column, or of different rows of several columns.
 
-    Law: `CountDistinct` counts the values of positive weight, and weights add up. With `retractable=True`
-    (the default) a Z-set of the values: GROUP; with `retractable=False` only which values there were:
-    MONOID. Null is ignored, and so is a row with a null in any of several columns, as in Spark's
-    `count(DISTINCT a, b)`; NaN is one value, -0.0 equals 0.0. No values give 0.
+    Law: `CountDistinct` counts the values of positive weight, and weights add up. With `retractable=True` (the
+    default) the state is a Z-set of the values; GROUP. With `retractable=False` it is the set of the values; MONOID.
+    Null is ignored, and so is a row with a null in one of several columns, as in Spark's `count(DISTINCT a, b)`. NaN
+    is one value, and -0.0 equals 0.0. No values give 0.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"a": [1, 1, 2, None], "b": ["x", "y", "x", "x"]})
@@ -100,11 +100,11 @@ class CountDistinct(Retractable):
 
 
 def as_inputs(given: Input | Sequence[Input], who: object) -> Input | tuple[Input, ...]:
-    """One input as it is, several as a tuple, a list of one as the one."""
+    """A single input as it is, several inputs as a tuple, and a list of one as that one."""
     if isinstance(given, str | Expr):
         return given
     if not isinstance(given, list | tuple) or not given:
-        raise InvalidArgument(f"{type(who).__name__} takes a column or a list of columns, not {given!r}")
+        raise InvalidArgument(f"{type(who).__name__} takes a column or a list of columns, but was given {given!r}")
     return given[0] if len(given) == 1 else tuple(given)
 
 

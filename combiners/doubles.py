@@ -15,7 +15,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Doubles:
-    """Arrays of numbers `high + low`, `high` the nearest float to each.
+    """Arrays of numbers `high + low`, where `high` is the float nearest to the number.
 
     >>> import numpy as np
     >>> tenth = Doubles.of(np.array([1.0])) / np.array([10.0])
@@ -66,14 +66,14 @@ class Doubles:
 
 
 def two_sum(a: np.ndarray, b: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-    """`s, e` with s + e = a + b exactly and s the rounded sum, where nothing overflows."""
+    """`s, e` with s + e = a + b exactly, where s is the rounded sum, if nothing overflows."""
     total = a + b
     virtual = total - a
     return total, (a - (total - virtual)) + (b - virtual)
 
 
 def two_product(a: np.ndarray, b: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-    """`p, e` with p + e = a * b exactly and p the rounded product, where nothing over- or underflows."""
+    """`p, e` with p + e = a * b exactly, where p is the rounded product, if nothing over- or underflows."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         product = a * b
         a_high, a_low = _halves(a)
@@ -89,6 +89,6 @@ def _halves(a: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _renormal(high: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same sum with its first part rounded to nearest; `low` is at most about as large as `high`."""
+    """The same sum with the nearest float as its first part; `low` is at most about as large as `high`."""
     total = high + low
     return total, low - (total - high)

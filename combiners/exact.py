@@ -1,9 +1,9 @@
 """Exact sums of floats: a superaccumulator with one short vector of integer digits for each group.
 
 A finite float is an integer times a power of two, so a sum of floats is one long integer. It is held in base 2**32
-with balanced digits (from -2**31 to 2**31 - 1), lowest digit first, zeros at both ends left out: every number has
-exactly one such form. Sums are therefore a group, bit for bit: independent of order and cut, and a value taken back
-leaves no trace. The extracted float is the exact sum rounded once, to nearest even.
+with balanced digits (from -2**31 to 2**31 - 1), lowest digit first, without zeros at both ends. Every number has
+exactly one such form. Therefore sums are a group, bit for bit: they do not depend on the order and the cut of the rows,
+and a retracted value leaves no trace. The extracted float is the exact sum rounded once, to nearest even.
 
 The long accumulator is Kulisch's; carry-free accumulation in digits with headroom follows Neal, "Fast exact summation
 using small and large superaccumulators" (arXiv:1505.05571). Products are split exactly by Dekker's method ("A
@@ -32,15 +32,15 @@ _ENTRIES = 1 << 22
 _BLOCK = 1 << 13
 _LOWEST = -32
 _UNITS = np.append(np.ldexp(1.0, np.arange(BITS * _LOWEST, 1024, BITS)), np.inf)
-"""2**(BITS * place) from place _LOWEST on; the last is infinite, as sums there are."""
+"""2**(BITS * place) from place _LOWEST on; the last is infinite, as a sum with a digit there is."""
 
 
 @dataclass(frozen=True)
 class ExactSumFn(CombineFn):
-    """Exact sums of the products of its first `arity` inputs (of one input as often, if it is alone).
+    """Exact sums of the products of the first `arity` inputs, or of a single input to the power `arity`.
 
-    Values that are not finite count as zero, decimals as integers without their point, times in their units;
-    further inputs only decide which rows count.
+    Values that are not finite count as zero, decimals as integers without their point, and times in their units.
+    Further inputs only leave out rows in which they are null.
     """
 
     arity: int = 1
@@ -97,7 +97,7 @@ class ExactSumFn(CombineFn):
 
 @dataclass(frozen=True)
 class Digits:
-    """The flat digits of many accumulators: `lengths[i]` of them belong to accumulator i, from place `lows[i]`."""
+    """The flat digits of many accumulators: accumulator i has `lengths[i]` of them, from place `lows[i]`."""
 
     lows: np.ndarray
     lengths: np.ndarray
@@ -124,13 +124,13 @@ class Digits:
         return np.cumsum(self.lengths)
 
     def from_top(self, k: int) -> np.ndarray:
-        """The k-th digit of each accumulator, counted from its highest; zero where it has no more."""
+        """The k-th digit of each accumulator, counted from its highest; zero if it has fewer digits."""
         if len(self.flat) == 0:
             return np.zeros(len(self.lengths), np.int64)
         return np.where(self.lengths > k, self.flat[np.maximum(self.ends - 1 - k, 0)], 0).astype(np.int64)
 
     def sign_below(self, k: int) -> np.ndarray:
-        """The sign of what lies below the k highest digits: that of the highest digit there that is not zero."""
+        """The sign of the digits below the k highest: that of the highest of them that is not zero."""
         sign = np.sign(self.from_top(k))
         unknown = np.flatnonzero((sign == 0) & (self.lengths > k))
         while len(unknown):  # a loop over digit places, not groups: the last digit is never zero
@@ -143,8 +143,8 @@ class Digits:
 def exact_sum(accumulators: Accumulators) -> np.ndarray:
     """The sums as float64, each the exact sum rounded once."""
     digits = Digits.of(accumulators)
-    # In units of 2**(32 * place) a sum is high + low + rest: high and low are floats of which the last bit counts for
-    # 2**-32 or more, as every bit does that decides how high rounds; all below that is the sign of the rest.
+    # In units of 2**(32 * place) a sum is high + low + rest. The last bits of the floats high and low are worth 2**-32
+    # or more, as is every bit that decides the rounding of high. Of the rest only the sign is needed.
     place = digits.lows + digits.lengths - 2
     top, second, third = (digits.from_top(k).astype(np.float64) for k in range(3))
     high, low = two_sum(top * 2.0**BITS, second)
@@ -158,16 +158,17 @@ def exact_sum(accumulators: Accumulators) -> np.ndarray:
 
 
 def _round_tiny(accumulators: Accumulators) -> np.ndarray:
-    """Sums next to the smallest floats, of which the last bits count for less than a float has room for.
+    """Sums close to the smallest floats, whose last bits are smaller than the last bit of a float.
 
-    A loop over groups, for Python rounds a quotient of integers right and numpy has none; such sums are rare.
+    This is a loop over groups, because Python rounds a quotient of integers correctly and numpy does not. Such sums
+    are rare.
     """
     totals, scale = exact_ints(accumulators)
     return np.array([total / (1 << -scale) for total in totals])
 
 
 def exact_ints(accumulators: Accumulators) -> tuple[np.ndarray, int]:
-    """The sums as Python integers in units of 2**scale: exact, for finishes that must not round in between."""
+    """The sums as exact Python integers in units of 2**scale, for results that must be rounded only once."""
     digits = Digits.of(accumulators)
     base = int(digits.lows[digits.lengths > 0].min()) if len(digits.flat) else 0
     starts = digits.ends - digits.lengths
@@ -202,7 +203,7 @@ def _digits_of(mantissa: np.ndarray, exponent: np.ndarray) -> Iterator[tuple[np.
 
 
 def _sum_blocks(count: int, codes: np.ndarray, bins: np.ndarray, values: np.ndarray) -> Iterator[Accumulators]:
-    """Flat digits summed into accumulators, for as many groups at a time as a bounded matrix holds."""
+    """Flat digits summed into accumulators, for so many groups at a time that the matrix stays bounded."""
     if len(values) == 0:
         yield _pack(np.zeros((1, count), np.int64), 0)
         return
@@ -221,7 +222,7 @@ def _sum_blocks(count: int, codes: np.ndarray, bins: np.ndarray, values: np.ndar
 
 
 def _pack(sums: np.ndarray, low: int) -> Accumulators:
-    """Digit sums (a row a place, a column a group) carried into balanced digits, trimmed, as accumulators."""
+    """Digit sums (one row a place, one column a group) as accumulators of balanced digits."""
     count = sums.shape[1]
     blocks = [_carried(sums[:, start : start + _BLOCK]) for start in range(0, count, _BLOCK)] or [_carried(sums)]
     firsts, lengths, digits = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
@@ -232,7 +233,7 @@ def _pack(sums: np.ndarray, low: int) -> Accumulators:
 
 
 def _carried(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The place of each column's lowest digit, how many digits it has, and the digits of all."""
+    """The place of the lowest digit of each column, its number of digits, and the digits of all columns."""
     matrix = np.zeros((sums.shape[0] + 3, sums.shape[1]), np.int64)
     matrix[: sums.shape[0]] = sums
     for place in range(len(matrix) - 1):
@@ -247,7 +248,7 @@ def _carried(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _zeros_before(matrix: np.ndarray) -> np.ndarray:
-    """How many zeros each column starts with."""
+    """The number of zeros at the start of each column."""
     zeros = np.zeros(matrix.shape[1], np.int16)
     met: np.ndarray = np.zeros(matrix.shape[1], np.bool_)
     for row in matrix:

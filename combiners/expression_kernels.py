@@ -1,4 +1,4 @@
-"""What the operations of column expressions compute, on Arrow arrays and scalars."""
+"""The operations of column expressions, computed on Arrow arrays and scalars."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARROW_FAULTS = (
     pa.ArrowIndexError,
     OverflowError,
 )
-"""What Arrow raises when an operation does not fit its input."""
+"""The errors that Arrow raises when an operation does not fit its input."""
 
 
 _WIDE = pa.decimal128(20, 0)
@@ -39,7 +39,7 @@ def scalar_of(value: Any) -> pa.Scalar:
 
 
 def misfits(op: str, args: list[Any]) -> bool:
-    """Whether the operation fails on these types whatever the data: it fails on nulls, too."""
+    """True if the operation fails on these types for all data, because it fails on nulls too."""
     arrays = [isinstance(a, pa.Array | pa.ChunkedArray) for a in args]
     if not any(arrays):
         return False
@@ -56,7 +56,7 @@ def _floats(value: Any) -> Any:
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         if pa.types.is_null(kind):
             return value.cast(pa.float64())
-        raise pa.ArrowTypeError(f"it takes numbers, not {kind}")
+        raise pa.ArrowTypeError(f"it takes numbers, but was given {kind}")
     if not pa.types.is_decimal(kind):
         return value.cast(pa.float64(), safe=False)
     if isinstance(value, pa.Scalar):
@@ -70,7 +70,7 @@ def _array(value: Any) -> pa.Array:
 
 
 def _meet(*values: Any) -> list[Any]:
-    """Integers and decimals that meet floats become float64.
+    """The values, with integers and decimals as float64 if another value is a float.
 
     Arrow's own promotion refuses integers beyond 2**53, and rounds decimals twice.
     """
@@ -88,7 +88,7 @@ def _comparing(kernel: Callable[..., Any]) -> Callable[..., Any]:
     def compare(a: Any, b: Any) -> Any:
         a, b = _meet(a, b)
         if _beyond_int64(a, b) is not None:
-            # In Arrow both would be int64, which such values are not.
+            # Arrow would compare both as int64, which such values do not fit.
             a, b = (side.cast(_WIDE) if pa.types.is_integer(side.type) else side for side in (a, b))
         return kernel(a, b)
 
@@ -96,18 +96,18 @@ def _comparing(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _computed(*values: Any) -> tuple[Any, ...]:
-    """Integers that fit into the type in which they are computed."""
+    """The integers; raises if one does not fit the type in which Arrow computes."""
     beyond = _beyond_int64(*values)
     if beyond is not None:
         raise pa.ArrowInvalid(
-            f"uint64 beside signed integers is computed as int64, and {beyond} is beyond it: "
+            f"uint64 with signed integers is computed as int64, but {beyond} does not fit int64: "
             "cast the uint64 to decimal128(20, 0)"
         )
     return values
 
 
 def _beyond_int64(*values: Any) -> int | None:
-    """A number of 2**63 or more that meets signed integers, None if there is none."""
+    """A number of 2**63 or more where another value is a signed integer; None if there is none."""
     kinds = [value.type for value in values]
     if pa.uint64() not in kinds or not any(map(pa.types.is_signed_integer, kinds)):
         return None
@@ -126,18 +126,18 @@ def _divide(a: Any, b: Any) -> Any:
 
 
 def _whole_division(operation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """Floor division or its remainder as Python has them: null for a divisor of zero."""
+    """Floor division, or its remainder, as in Python; null for a divisor of zero."""
 
     def divide(a: Any, b: Any) -> Any:
         a, b = _computed(*_meet(a, b))
         kind = pc.add(a.slice(0, 0) if hasattr(a, "slice") else a, b.slice(0, 0) if hasattr(b, "slice") else b).type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-            raise pa.ArrowTypeError(f"it takes integers and floats, not {kind}")
+            raise pa.ArrowTypeError(f"it takes integers and floats, but was given {kind}")
         (x, some_x), (y, some_y) = _filled(a, kind), _filled(b, kind)
         some = some_x & some_y & (y != 0)
         if operation is np.floor_divide and pa.types.is_signed_integer(kind):
             _no_overflow(x, y, some)
-        # Division by zero and infinities give NaN where Python raises; zeros become null.
+        # Zero divisors become null below; infinities give NaN where Python raises.
         with np.errstate(all="ignore"):
             out = operation(x, np.where(y == 0, y.dtype.type(1), y))
         if isinstance(a, pa.Scalar) and isinstance(b, pa.Scalar):
@@ -148,7 +148,7 @@ def _whole_division(operation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 
 def _filled(value: Any, kind: pa.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers with 0 for null, and which are not null."""
+    """Numbers with 0 for null, and a mask of those that are not null."""
     if isinstance(value, pa.Scalar):
         given = value.as_py()
         return np.asarray(0 if given is None else given, kind.to_pandas_dtype()), np.asarray(given is not None)
@@ -167,7 +167,7 @@ def _is_in(value: Any, values: tuple[Any, ...]) -> Any:
         kind = kind.value_type
         value = value.cast(kind)
     if pa.types.is_integer(kind):
-        # A whole number that the type has no room for is none of its values.
+        # A whole number outside the range of the type equals none of its values.
         least, most = np.iinfo(kind.to_pandas_dtype()).min, np.iinfo(kind.to_pandas_dtype()).max
         values = tuple(v for v in values if not isinstance(v, int) or isinstance(v, bool) or least <= v <= most)
     known = pa.array(list(values), kind)
@@ -187,7 +187,7 @@ def _cast(value: Any, to: pa.DataType) -> Any:
 
 def _when(condition: Any, then: Any, otherwise: Any) -> Any:
     if not pa.types.is_boolean(condition.type):
-        raise pa.ArrowTypeError(f"the condition must be boolean, not {condition.type}")
+        raise pa.ArrowTypeError(f"the condition must be boolean, but is {condition.type}")
     return pc.if_else(pc.coalesce(condition, pa.scalar(False)), *_computed(*_meet(then, otherwise)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-# How tightly Python binds; a comparison binds least and does not chain.
+# The precedence of operators in Python; a comparison has the least and does not chain.
 BINARY = {"|": 2, "&": 3, "+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7}
 BINARY |= dict.fromkeys(["==", "!=", "<", "<=", ">", ">="], 1)
 _UNARY = 8
@@ -54,7 +54,7 @@ def literal_text(value: Any) -> str:
 
 
 def type_text(kind: pa.DataType) -> str:
-    """An Arrow type as it is built.
+    """The Python expression that builds an Arrow type.
 
     >>> type_text(pa.timestamp("us", "UTC")), type_text(pa.list_(pa.float64()))
     ("pa.timestamp('us', 'UTC')", 'pa.list_(pa.float64())')

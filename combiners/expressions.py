@@ -1,4 +1,4 @@
-"""A small language of column expressions: values that compare, hash, print as they are written, and run on Arrow."""
+"""Column expressions: values that compare, hash, print as they are written, and compute on Arrow tables."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .expression_text import literal_text, text_of
 class Expr:
     """A column expression; build one with `col`.
 
-    `==` builds an expression too; where Python asks for its truth (as `in` and dict lookups do) the answer is whether
-    the two sides are written alike. The truth of any other expression is an error: combine conditions with & | ~.
+    `==` builds an expression too. Python asks for the truth of an `==` in `in` and in dict lookups: it is true if both
+    sides are written alike. The truth of any other expression is an error: combine conditions with & | ~.
 
-    Null stays null, and & | ~ know three values, as in SQL. `/` divides in float64, `//` and `%` round down as in
-    Python; division by zero is null. Integers that do not fit are an error. Comparisons with NaN are false (!= is
-    true), as in Python: ask `is_nan()`. Integers and decimals that meet floats are taken as the nearest float64.
-    uint64 that meets signed integers (as whole numbers below 2**63 are) is compared by value and computed as int64: a
-    value beyond that is an error that names the remedy.
+    Null stays null, and & | ~ have three values, as in SQL. `/` divides in float64, `//` and `%` round down as in
+    Python, and division by zero gives null. An integer that does not fit its type is an error. Comparisons with NaN
+    are false (!= is true), as in Python: use `is_nan()`. Next to a float, integers and decimals count as the nearest
+    float64. Next to signed integers (such as whole numbers below 2**63), uint64 is compared by value and computed as
+    int64, and a value that does not fit int64 is an error that names the remedy.
 
     >>> from uncombine import col
     >>> (col("price") * 2 > 10) & ~col("done")
@@ -39,8 +39,10 @@ class Expr:
 
     @property
     def _key(self) -> tuple[Any, ...]:
-        """What the expression is, as plain comparable values: literals by type and text, so that 1, 1.0 and True, 0.0
-        and -0.0 are told apart, and NaN is NaN.
+        """The expression as plain comparable values.
+
+        Literals are compared by type and text, so that 1, 1.0 and True differ, 0.0 and -0.0 differ, and NaN equals
+        NaN.
         """
         if self.op == "lit":
             return (self.op, type(self.args[0]).__name__, literal_text(self.args[0]))
@@ -134,39 +136,39 @@ class Expr:
         return Expr("abs", (self,))
 
     def is_null(self) -> Expr:
-        """Whether the value is missing."""
+        """True if the value is null."""
         return Expr("is_null", (self,))
 
     def is_nan(self) -> Expr:
-        """Whether the value is NaN; null for null."""
+        """True if the value is NaN; null for null."""
         return Expr("is_nan", (self,))
 
     def isin(self, values: Iterable[Any]) -> Expr:
-        """Whether the value is one of `values`; false for null. NaN is NaN here, and -0.0 is 0.0."""
+        """True if the value is one of `values`; false for null. Here NaN equals NaN, and -0.0 equals 0.0."""
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-            raise InvalidArgument(f"isin() takes a list of values, not {values!r}: write isin([{values!r}])")
-        # A set has another order in every process, and an expression must be the same everywhere.
+            raise InvalidArgument(f"isin() takes a list of values, but was given {values!r}: write isin([{values!r}])")
+        # A set has another order in each process, but the expression must be the same in all.
         given = sorted(values, key=repr) if isinstance(values, set | frozenset) else values
         return Expr("isin", (self, tuple(_plain(value) for value in given)))
 
     def cast(self, to: pa.DataType | str) -> Expr:
-        """The value as another Arrow type; a value that does not fit is an error (a float takes all, rounded)."""
+        """The value as another Arrow type; a value that does not fit is an error, but a float is rounded."""
         try:
             kind = pa.type_for_alias(to) if isinstance(to, str) else to
         except ValueError:
             kind = None
         if not isinstance(kind, pa.DataType):
-            raise InvalidArgument(f"cast() takes an Arrow type such as pa.int64(), not {to!r}")
+            raise InvalidArgument(f"cast() takes an Arrow type such as pa.int64(), but was given {to!r}")
         return Expr("cast", (self, kind))
 
     def fill_null(self, value: Any) -> Expr:
-        """The value, or `value` where it is missing."""
+        """The value, or `value` where it is null."""
         return Expr("fill_null", (self, _operand(value)))
 
     def field(self, name: str) -> Expr:
         """A field of a struct."""
         if not isinstance(name, str):
-            raise InvalidArgument(f"field() takes a field's name, not {name!r}")
+            raise InvalidArgument(f"field() takes a field's name, but was given {name!r}")
         return Expr("field", (self, name))
 
     @property
@@ -186,12 +188,12 @@ class Expr:
         for name in self.columns:
             require_column(name, schema.names, f"the expression {self!r}")
         needed = [schema.field(name) for name in self.columns]
-        # Nulls and not an empty table: on no rows Arrow does not look at time zones.
+        # A row of nulls, because Arrow does not check time zones on an empty table.
         row = pa.table([pa.nulls(1, f.type) for f in needed], names=[f.name for f in needed])
         return self._compute(row, nulls=True).type
 
     def _compute(self, table: pa.Table | pa.RecordBatch, nulls: bool = False) -> Any:
-        """The value over a table; with `nulls`, a null of its type after each operation, whatever that fills in."""
+        """The value over a table; with `nulls`, the result of each operation is replaced by a null of its type."""
         if self.op == "col":
             require_column(self.args[0], table.schema.names, f"the expression {self!r}")
             return table.column(self.args[0])
@@ -213,7 +215,7 @@ class Expr:
     def _require_field(self, kind: pa.DataType) -> None:
         name = self.args[1]
         if not pa.types.is_struct(kind):
-            raise TypeMismatch(f"{self!r} does not work on {kind}: only a struct has fields")
+            raise TypeMismatch(f"{self!r} does not work on {kind}: name a column of structs")
         fields = [field.name for field in kind]
         if name not in fields:
             raise UnknownColumn(f"{self!r} needs field {name!r}, which is not in {kind}: {nearest(name, fields)}", name)
@@ -223,14 +225,14 @@ class Expr:
 
 
 def col(name: str) -> Expr:
-    """The column of this name, to compute with.
+    """The column of this name, as an expression.
 
     >>> import pyarrow as pa
     >>> (col("x") + 1).evaluate(pa.table({"x": [1, 2]})).to_pylist()
     [2, 3]
     """
     if not isinstance(name, str):
-        raise InvalidArgument(f"col() takes a column's name, not {name!r}")
+        raise InvalidArgument(f"col() takes a column's name, but was given {name!r}")
     return Expr("col", (name,))
 
 
@@ -242,7 +244,7 @@ def when(condition: Expr | bool, then: Any, otherwise: Any = None) -> Expr:
     ['small', 'big']
     """
     if not isinstance(condition, Expr | bool):
-        raise InvalidArgument(f"when() takes a condition such as col('x') > 1 first, not {condition!r}")
+        raise InvalidArgument(f"when() takes a condition such as col('x') > 1 first, but was given {condition!r}")
     return Expr("when", (_operand(condition), _operand(then), _operand(otherwise)))
 
 
@@ -254,20 +256,22 @@ def coalesce(*values: Any) -> Expr:
     [0, 2]
     """
     if not values:
-        raise InvalidArgument("coalesce() takes at least one expression or value")
+        raise InvalidArgument("coalesce() needs at least one expression or value: write coalesce(col('x'), 0)")
     return Expr("coalesce", tuple(_operand(value) for value in values))
 
 
 def _plain(value: Any) -> Any:
-    """A value as plain Python has it; raises for what an Arrow column cannot hold."""
+    """A value as a plain Python value; raises if an Arrow column cannot hold it."""
     try:
         hash(value)
         scalar = scalar_of(value)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
-        raise InvalidArgument(f"{value!r} is neither an expression nor a plain value") from None
+        raise InvalidArgument(
+            f"{value!r} is neither an expression nor a plain value: write a column as col('name')"
+        ) from None
     except OverflowError:
         raise InvalidArgument(f"{value!r} does not fit into 64 bits: write it as a Decimal or a float") from None
-    # NumPy's and Arrow's own scalars print as no Python that reads back everywhere.
+    # The repr of a NumPy or Arrow scalar does not evaluate back everywhere.
     return scalar.as_py() if isinstance(value, np.generic | pa.Scalar) else value
 
 
@@ -280,7 +284,7 @@ def _binary(op: str, left: Any, right: Any) -> Expr:
 
 
 def _compared(op: str, left: Expr, right: object) -> Expr:
-    """Equality with what no column can hold is Python's to answer."""
+    """The comparison as an expression, or NotImplemented for a value that no column can hold."""
     try:
         return _binary(op, left, right)
     except InvalidArgument:

@@ -23,9 +23,9 @@ from .zset import ZSet
 
 @dataclass(frozen=True)
 class ExtremeFn(CombineFn):
-    """Only the least (or greatest) item so far, by its first column, then the next: no way back.
+    """The least (or greatest) item, by its first column, then the next; nothing can be retracted.
 
-    The first column is never null in an accumulator that has seen something.
+    The first column is null in the accumulator of no rows only.
     """
 
     kinds: tuple[pa.DataType, ...]
@@ -82,7 +82,7 @@ class ExtremeFn(CombineFn):
 
 
 def _extreme_texts(groups: Groups, array: pa.Array, end: str) -> pa.Array:
-    """The least or greatest string of each group that has rows: Arrow compares bytes without sorting them."""
+    """The least or greatest string of each group that has rows; Arrow compares bytes without sorting them."""
     table = pa.table({"group": groups.codes, "text": array})
     best = table.group_by("group", use_threads=False).aggregate([("text", end)]).sort_by("group")
     return best.column(f"text_{end}").combine_chunks()
@@ -116,9 +116,9 @@ class _Extreme(Retractable):
 class Min(_Extreme):
     """The least value.
 
-    Law: `Min(a + b) = min(Min(a), Min(b))`. With `retractable=True` (the default) a Z-set of the values:
-    GROUP; with `retractable=False` only the least value: MONOID. Null is ignored; NaN is above every number,
-    as in Spark, so it is the result only if there is nothing else; no values give null.
+    Law: `Min(a + b) = min(Min(a), Min(b))`. With `retractable=True` (the default) the state is a Z-set of the values;
+    GROUP. With `retractable=False` it is only the least value; MONOID. Null is ignored. NaN is above every number, as
+    in Spark, so it is the result only if all values are NaN. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [3, 1, 1], "w": [1, 1, -1]}), diff="w", least=uc.Min("x")).to_pylist()
@@ -130,9 +130,9 @@ class Min(_Extreme):
 class Max(_Extreme):
     """The greatest value.
 
-    Law: `Max(a + b) = max(Max(a), Max(b))`. With `retractable=True` (the default) a Z-set of the values:
-    GROUP; with `retractable=False` only the greatest value: MONOID. Null is ignored; NaN is above every
-    number, as in Spark; no values give null.
+    Law: `Max(a + b) = max(Max(a), Max(b))`. With `retractable=True` (the default) the state is a Z-set of the values;
+    GROUP. With `retractable=False` it is only the greatest value; MONOID. Null is ignored. NaN is above every number,
+    as in Spark. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [3, 9, 9], "w": [1, 1, -1]}), diff="w", best=uc.Max("x")).to_pylist()

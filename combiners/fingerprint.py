@@ -1,4 +1,4 @@
-"""A hash of a multiset of rows that does not depend on their order."""
+"""Hashes of multisets of rows, which do not depend on the order of the rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 @dataclass(frozen=True)
 class HashSumFn(VectorFn):
-    """Sums, modulo 2**64 each, of two hashes of the rows times their weights."""
+    """The sums, modulo 2**64, of two hashes of each row times its weight."""
 
     arity: int
     seed: int = 0
@@ -46,12 +46,12 @@ class HashSumFn(VectorFn):
 
 @dataclass(frozen=True, repr=False)
 class Fingerprint(Combiner):
-    """128 bits, as 32 hexadecimal digits, that tell whether two multisets of rows are equal, in any order.
+    """A hash of 128 bits, as 32 hexadecimal digits, that is equal for equal multisets of rows, in any order.
 
     Law: `Fingerprint(a + b) = Fingerprint(a) + Fingerprint(b)`, in each half modulo 2**64. Capability GROUP.
-    Null is a value like another, NaN equals NaN and -0.0 equals 0.0; no rows give zeros. Equal multisets
-    have equal fingerprints, on every machine and in every version, with the same `seed`; different ones, if they were
-    not chosen against the seed, have different fingerprints but for a chance of about 2**-128.
+    Null is a value like another, NaN equals NaN, and -0.0 equals 0.0. No rows give zeros. With the same `seed` equal
+    multisets have equal fingerprints, on every machine and in every version. Different multisets that nobody chose
+    against the seed have equal fingerprints with a probability of about 2**-128.
 
     The sum of hashes as a hash of a multiset is that of Clarke et al., "Incremental multiset hash functions
     and their application to memory integrity checking", ASIACRYPT 2003 (there with a cryptographic hash).

@@ -1,4 +1,4 @@
-"""Combiners from a `CombineFn` of the user's own."""
+"""`from_columns`: combiners from a `CombineFn` that the user writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .parts import Part
 
 @dataclass(frozen=True)
 class CheckedFn(CombineFn):
-    """A user's `CombineFn` under its name; what it gives is checked against what it declares."""
+    """A user's `CombineFn` under its name; the arrays that it gives are checked against its declared types."""
 
     name: str
     fn: CombineFn
@@ -37,7 +37,7 @@ class CheckedFn(CombineFn):
 
     @property
     def vector(self) -> bool:  # type: ignore[override]
-        # Only where the user says so: the default of CombineFn is for the library's own.
+        # Only if the user declares it: the default of CombineFn is for the combiners of the library.
         return any("vector" in vars(cls) for cls in type(self.fn).__mro__ if cls is not CombineFn) and self.fn.vector
 
     @cached_property
@@ -64,7 +64,7 @@ class CheckedFn(CombineFn):
         return self._formed("zero", self.fn.zero(count), count)
 
     def is_zero(self, accumulators: Accumulators) -> np.ndarray:
-        """Which accumulators are those of no rows, whatever that looks like."""
+        """True for each accumulator that equals that of no rows."""
         return same_as_first(accumulators, self.zero(1))
 
     def extract(self, accumulators: Accumulators) -> pa.Array:
@@ -74,7 +74,7 @@ class CheckedFn(CombineFn):
         if not isinstance(given, tuple | list) or len(given) != len(self.fields):
             raise TypeMismatch(
                 f"{operation} of {self.name} must give a tuple of {len(self.fields)} arrays, one for each field, "
-                f"and gave {_told(given)}"
+                f"but gave {_described(given)}"
             )
         return tuple(
             self._array(operation, array, field.type, count, f" for its field {field.name!r}")
@@ -85,12 +85,12 @@ class CheckedFn(CombineFn):
         if not isinstance(array, pa.Array) or array.type != kind or len(array) != count:
             raise TypeMismatch(
                 f"{operation} of {self.name} must give {count} values of {kind} in an Arrow array{where}, "
-                f"and gave {_told(array)}"
+                f"but gave {_described(array)}"
             )
         return array
 
 
-def _told(given: object) -> str:
+def _described(given: object) -> str:
     if isinstance(given, pa.Array):
         return f"{len(given)} of {given.type}"
     size = f" of {len(given)}" if isinstance(given, tuple | list) else ""
@@ -99,7 +99,7 @@ def _told(given: object) -> str:
 
 @dataclass(frozen=True, repr=False)
 class ColumnsCombiner(Combiner):
-    """A combiner made by `from_columns`, over its columns."""
+    """A combiner made by `from_columns`, on its input columns."""
 
     inputs: tuple[Input, ...]
     fn: CheckedFn
@@ -113,7 +113,7 @@ class ColumnsCombiner(Combiner):
 
     def of(self, *inputs: Input) -> Combiner:
         if len(inputs) != len(self.inputs):
-            raise InvalidArgument(f"{self!r} takes {len(self.inputs)} inputs, and .of() was given {len(inputs)}")
+            raise InvalidArgument(f"{self!r} takes {len(self.inputs)} inputs, but .of() was given {len(inputs)}")
         return replace(self, inputs=inputs)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
@@ -134,21 +134,21 @@ def from_columns(
 ) -> Callable[..., ColumnsCombiner]:
     """A factory of combiners from a `CombineFn` of your own, which works on whole columns.
 
-    Law: whatever the operations keep; `uncombine.combiners.laws.check_laws` tells. Rows in which an input is
-    null are left out, unless `fn.nullable` asks for them. An operation that gives other arrays than its
-    `fields` and `output` declare raises `TypeMismatch`.
+    Law: the operations decide it; `uncombine.combiners.laws.check_laws` checks it. Rows in which an input is null are
+    left out, unless `fn.nullable` names that input. An operation raises `TypeMismatch` if it gives arrays of other
+    types than `fields` and `output` declare.
 
     Parameters
     ----------
     name
-        What the combiner is called in reprs, errors and checkpoints.
+        The name of the combiner in reprs, errors and checkpoints.
     fn
-        The operations and their capability. Spark workers get it by pickle.
+        The operations and their capability. Spark pickles it for its workers.
     output
         The Arrow type of the results.
     tolerance
-        `tolerance(magnitudes, count)` is how far a result may lie from the exact one, as in `Combiner.tolerance`.
-        None: `fn.tolerance` if there is one, else results do not depend on the order of the rows.
+        A function `tolerance(magnitudes, count)` that gives the greatest error of a result, as `Combiner.tolerance`
+        does. None means `fn.tolerance` if there is one, else that results do not depend on the order of the rows.
 
     Returns
     -------
@@ -179,14 +179,16 @@ def from_columns(
     """
     if not isinstance(fn, CombineFn):
         what = f"an instance, {fn.__name__}()" if isinstance(fn, type) else "a CombineFn"
-        raise InvalidArgument(f"from_columns takes {what}, not {fn!r}")
+        raise InvalidArgument(f"from_columns takes {what}, but was given {fn!r}")
     if not isinstance(output, pa.DataType):
-        raise InvalidArgument(f"output= of from_columns takes an Arrow type such as pa.int64(), not {output!r}")
+        raise InvalidArgument(
+            f"output= of from_columns takes an Arrow type such as pa.int64(), but was given {output!r}"
+        )
     bound = getattr(fn, "tolerance", None) if tolerance is None else tolerance
     if bound is not None and not callable(bound):
-        raise InvalidArgument(f"tolerance= of from_columns takes a function, not {bound!r}")
+        raise InvalidArgument(f"tolerance= of from_columns takes a function, but was given {bound!r}")
     if not fn.fields or not all(isinstance(field, pa.Field) for field in fn.fields):
-        raise InvalidArgument(f"{name} needs the Arrow fields of its accumulators in fields, not {fn.fields!r}")
+        raise InvalidArgument(f"{name} needs a tuple of Arrow fields in fields, but fields is {fn.fields!r}")
     checked = CheckedFn(name, fn, output, bound)
 
     def factory(*inputs: Input) -> ColumnsCombiner:

@@ -1,6 +1,6 @@
-"""Which row belongs to which group: codes from 0 to count - 1, by first appearance.
+"""Groups of rows: a code from 0 to count - 1 for each row, by first appearance.
 
-Places that are known to exist are taken with mode="clip", which is faster, as numpy then looks for no others.
+Places that exist for certain are taken with mode="clip", which is faster because numpy does not check them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .keycodes import KeyCodes, key_codes
 
 
 class Groups:
-    """A group code for each row, with the order of rows by group worked out once when somebody asks.
+    """A group code for each row; the order of rows by group is computed once, when it is first needed.
 
     >>> import numpy as np
     >>> groups = Groups(np.array([1, 0, 1]), 2)
@@ -34,9 +34,9 @@ class Groups:
 
     @classmethod
     def of_runs(cls, order: np.ndarray, sizes: np.ndarray, stable: bool = True) -> Groups:
-        """Rows in an order in which those of a group stand together, one group after the other, none empty.
+        """Groups from an order of the rows, one group after the other, none of them empty.
 
-        It is `stable` if the rows of a group stand in it as they came.
+        The order is `stable` if the rows of a group keep their own order.
 
         >>> import numpy as np
         >>> Groups.of_runs(np.array([1, 0, 2]), np.array([1, 2])).codes
@@ -51,7 +51,7 @@ class Groups:
 
     @property
     def in_runs(self) -> bool:
-        """Whether only the order of the rows is known so far, and no group is empty."""
+        """True if only the order of the rows is known so far, and no group is empty."""
         return self._codes is None
 
     def run(self, values: np.ndarray) -> np.ndarray:
@@ -70,7 +70,7 @@ class Groups:
 
     @classmethod
     def repeated(cls, count: int, times: int) -> Groups:
-        """`times` runs of the groups 0, 1, ... count - 1, one behind the other."""
+        """`times` runs of the groups 0, 1, ... count - 1, one after the other."""
         return cls(np.tile(np.arange(count, dtype=np.int64), times), count)
 
     @classmethod
@@ -95,7 +95,7 @@ class Groups:
         return self._sizes
 
     def weighed(self, weights: np.ndarray, total: Callable[[Groups, np.ndarray], np.ndarray]) -> np.ndarray:
-        """The `total` of each group's weights, computed once for all who ask about the same array of weights."""
+        """The `total` of each group's weights, computed once for the same array of weights."""
         if self._weighed is None or self._weighed[0] is not weights:
             sums = total(self, weights)
             sums.flags.writeable = False
@@ -104,7 +104,7 @@ class Groups:
 
     @property
     def starts(self) -> np.ndarray:
-        """Where each group starts among the rows in `order`."""
+        """The place in `order` at which each group starts."""
         return np.cumsum(self.sizes) - self.sizes
 
     @property
@@ -116,7 +116,7 @@ class Groups:
 
 
 def stable_order(codes: np.ndarray, count: int) -> np.ndarray:
-    """A stable argsort of codes below `count`: by radix, 12 bits at a time, which Arrow sorts by counting."""
+    """A stable argsort of codes below `count`: by radix, 12 bits at a time, for which Arrow sorts by counting."""
     if len(codes) > 1 and bool(np.all(codes[1:] >= codes[:-1])):
         return np.arange(len(codes))
     bits = max((count - 1).bit_length(), 1)
@@ -133,7 +133,7 @@ def stable_order(codes: np.ndarray, count: int) -> np.ndarray:
 
 
 def _argsort(digits: np.ndarray) -> np.ndarray:
-    # Arrow's own pool would hold on to the memory that is used in between.
+    # Arrow's own pool would keep the memory of the intermediate arrays.
     pool = pa.system_memory_pool()
     return np.asarray(pc.array_sort_indices(pa.array(digits), memory_pool=pool)).view(np.int64)
 
@@ -147,7 +147,7 @@ def group_rows(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, np.ndarr
 
 
 def keyed_groups(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, list[pa.Array]]:
-    """The same groups in whatever order is the cheapest, which depends on nothing but the columns, and their keys."""
+    """The same groups in the cheapest order, which depends on the columns only, and their keys."""
     keys = key_codes(columns, rows)
     if keys.sparse:
         keys = keys.dense()
@@ -188,7 +188,7 @@ def _number(keys: KeyCodes) -> tuple[Groups, np.ndarray]:
 
 
 def _find_first(first_row: np.ndarray, codes: np.ndarray, present: int) -> None:
-    """Put the first row of each code in its place; most often the first few rows tell."""
+    """Write the first row of each code into `first_row`; mostly the first few rows are enough."""
     start, stop = 0, min(4096, len(codes))
     while start < stop:
         np.minimum.at(first_row, codes[start:stop], np.arange(start, stop))

@@ -1,14 +1,14 @@
 """Hashes of rows that never change: the same on every machine, in every process, in every version.
 
-Equal values of one kind have equal hashes: NaN equals NaN, -0.0 equals 0.0, null is a value of its own; the
-width of integers and floats and the storage of strings (dictionary, large, view) play no part. Kinds are told
-apart: 1, 1.0, true and "1" have four hashes. Times of two units and decimals of two scales are two kinds. The
-hashes are not cryptographic: whoever chooses the values can make them collide.
+Equal values of one kind have equal hashes. NaN equals NaN, -0.0 equals 0.0, and null is a value of its own. The width
+of integers and floats and the storage of strings (dictionary, large, view) do not change the hash. Values of different
+kinds have different hashes: 1, 1.0, true and "1" have four. Times of two units and decimals of two scales are two
+kinds. The hashes are not cryptographic: somebody who chooses the values can make them collide.
 
-A 64-bit word is hashed by a published finaliser: in lane 0 that of SplitMix64 (Steele, Lea and Flood, "Fast
-splittable pseudorandom number generators", OOPSLA 2014), in lane 1 that of MurmurHash3 (Appleby). A string is
-cut into words of 8 bytes, and the hashes of the words, each salted with its place, are added up; a list
-likewise, an element a word.
+A 64-bit word is hashed by a published finaliser: that of SplitMix64 in lane 0 (Steele, Lea and Flood, "Fast
+splittable pseudorandom number generators", OOPSLA 2014), and that of MurmurHash3 in lane 1 (Appleby). A string is cut
+into words of 8 bytes, and the hashes of the words, each salted with its place, are added up. The elements of a list
+are hashed as the words of a string are.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class _Lane:
     factors: tuple[int, int]
 
     def seeded(self, seed: int) -> _Lane:
-        """The function of another seed; 0 is this one.
+        """The function of another seed; the seed 0 gives this function.
 
-        The seed goes in before anything is mixed, so that what collides with one seed does not with another.
+        The seed enters before the mixing, so that values that collide with one seed do not collide with another.
         """
         if seed == 0:
             return self
@@ -77,11 +77,11 @@ class _Lane:
         return replace(self, name=f"{self.name}, seed {seed}", seed=(self.seed + spread) % 2**64)
 
     def salt(self, kind: str, variant: int = 0) -> np.uint64:
-        """What tells one kind of value from another."""
+        """The number that makes the hashes of one kind of value differ from those of another."""
         return np.uint64((self.seed + (_KINDS[kind] + 256 * variant) * _GOLDEN) % 2**64)
 
     def mix(self, words: np.ndarray) -> np.ndarray:
-        """The finaliser, in place; in blocks, so that its steps find the words in the cache."""
+        """Apply the finaliser in place, in blocks whose words stay in the cache between its steps."""
         spare = np.empty(min(len(words), _BLOCK), np.uint64)
         for start in range(0, len(words), _BLOCK):
             part = words[start : start + _BLOCK]
@@ -98,7 +98,7 @@ class _Lane:
         return self.mix(words.view(np.uint64) + self.salt(kind, variant))
 
     def join(self, state: np.ndarray, hashes: np.ndarray) -> None:
-        """Join, in place, the hashes of what came before with those of what comes next."""
+        """Join, in place, the hashes of the columns so far with those of the next column."""
         state *= _JOIN
         state += hashes
         self.mix(state)
@@ -111,7 +111,7 @@ _LANES = (
 
 
 def hash_rows(columns: Sequence[Column], seed: int = 0) -> np.ndarray:
-    """A uint64 for each row of these columns; another `seed` is another hash function.
+    """A uint64 for each row of these columns; each `seed` gives another hash function.
 
     >>> import pyarrow as pa
     >>> [f"{h:016x}" for h in hash_rows([Column(pa.array(["a", None]))])]
@@ -132,9 +132,9 @@ def hash_rows_128(columns: Sequence[Column], seed: int = 0) -> tuple[np.ndarray,
 
 
 def require_seed(seed: object, who: str) -> None:
-    """Raise `InvalidArgument` for what is no seed of a hash function."""
+    """Raise `InvalidArgument` unless the value is a seed of a hash function."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise InvalidArgument(f"{who} needs seed to be a whole number from 0 to 2**63 - 1, not {seed!r}")
+        raise InvalidArgument(f"{who}(seed): seed must be a whole number from 0 to 2**63 - 1, but is {seed!r}")
 
 
 def require_hash(kind: pa.DataType, who: object, given: object) -> None:
@@ -142,12 +142,12 @@ def require_hash(kind: pa.DataType, who: object, given: object) -> None:
     try:
         _hash(pa.array([], kind), _LANES[0])
     except TypeMismatch as error:
-        raise TypeMismatch(f"{who!r} hashes its input, and {given!r} cannot be: {error}") from None
+        raise TypeMismatch(f"{who!r} hashes its input, but {given!r} cannot be hashed: {error}") from None
 
 
 def _rows(columns: Sequence[Column], lane: _Lane) -> np.ndarray:
     if not columns:
-        raise InvalidArgument("rows are hashed by at least one column, and none was given")
+        raise InvalidArgument("rows are hashed by at least one column, but no column was given")
     hashes = _column(columns[0], lane)
     if len(columns) == 1:
         return hashes
@@ -167,7 +167,7 @@ def _column(column: Column, lane: _Lane) -> np.ndarray:
 
 
 def _hash(array: pa.Array, lane: _Lane) -> np.ndarray:
-    """The hashes of any array, in memory of their own."""
+    """The hashes of any array, in new memory."""
     kind = array.type
     if pa.types.is_null(kind):
         return np.full(len(array), lane.salt("null"))
@@ -218,7 +218,7 @@ def _times(array: pa.Array, lane: _Lane) -> np.ndarray:
 
 
 def _decimals(array: pa.Array, lane: _Lane) -> np.ndarray:
-    """A decimal is the words of its unscaled value, least first."""
+    """The hashes of decimals: of the words of the unscaled value, the least word first."""
     kind = array.type
     if len(array) == 0:
         return np.empty(0, np.uint64)
@@ -246,10 +246,10 @@ def _texts(array: pa.Array, lane: _Lane) -> np.ndarray:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         name = "text"
     elif not any(is_kind(kind) for is_kind in _BINARY):
-        raise TypeMismatch(f"a column of type {kind} cannot be hashed: take its parts as columns")
+        raise TypeMismatch(f"a column of type {kind} cannot be hashed: pass its parts as columns")
     offsets, data = text_bytes(array.cast(pa.large_string() if name == "text" else pa.large_binary()))
     hashes = np.empty(len(array), np.uint64)
-    # Blocks of so many bytes (a row counts as 8 more), so that the flat words of one stay in the cache.
+    # The words of a block of bytes stay in the cache; each row adds 8 bytes to the size of its block.
     passed = offsets + 8 * np.arange(len(offsets))
     edges = np.searchsorted(passed, np.arange(passed[0], passed[-1], 8 * _BLOCK))
     edges = np.unique(np.append(edges, len(array)))
@@ -259,7 +259,7 @@ def _texts(array: pa.Array, lane: _Lane) -> np.ndarray:
 
 
 def _block(offsets: np.ndarray, data: np.ndarray, lane: _Lane) -> np.ndarray:
-    """The word sums of a few rows of bytes; the last word of a row is filled up with zeros."""
+    """The word sums of some rows of bytes; the last word of a row is padded with zeros."""
     sizes = np.diff(offsets)
     counts = np.maximum((sizes + 7) >> 3, 1)
     padded = np.append(data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8))

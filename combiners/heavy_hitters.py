@@ -1,12 +1,12 @@
-"""The most frequent values, approximately, in a state of bounded size from which values can be taken back.
+"""The most frequent values, approximately, in a state of bounded size from which values can be retracted.
 
-The sketch is linear in the weights of the values, so it can be added up and taken back. It is Count-Min of
-Cormode and Muthukrishnan ("An improved data stream summary: the count-min sketch and its applications", J.
-Algorithms 55, 2005): some rows of cells, in each of which a value's hash chooses one cell, and its weight
-is added there. To find out which values are heavy without having kept any, each cell also adds up, for each
-bit of a value, the weights of the values in which that bit is set ("What's hot and what's not: tracking
-most frequent items dynamically", the same authors, ACM TODS 30, 2005): a value that weighs more than all
-others in its cell can be read off those sums, bit by bit.
+The sketch is linear in the weights of the values, so sketches add up and values can be retracted. It is Count-Min of
+Cormode and Muthukrishnan ("An improved data stream summary: the count-min sketch and its applications", J. Algorithms
+55, 2005). A sketch has some rows of counters, called cells here. In each row the hash of a value chooses one cell, and
+the weight of the value is added there. No value is kept. To find the heavy values, each cell also adds up, for each
+bit of a value, the weights of the values in which that bit is set ("What's hot and what's not: tracking most frequent
+items dynamically", the same authors, ACM TODS 30, 2005). A value that weighs more than all others in its cell can be
+read from those sums, bit by bit.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ _FACTOR = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True)
 class Cells:
-    """The sums of some cells: `keys` is the group times the cells of a group plus the cell, in their order.
+    """The sums of some cells; the key of a cell is its group times the cells of a group, plus its number.
 
-    Cell i has `sizes[i]` sums, zeros at the end left out: of the weights, then of those with each bit set.
+    Cells are in the order of their keys. Cell i has `sizes[i]` sums, without zeros at the end: first the sum of the
+    weights, then for each bit the sum of the weights of the values in which it is set.
     """
 
     keys: np.ndarray
@@ -48,7 +49,7 @@ class Cells:
 
     @property
     def starts(self) -> np.ndarray:
-        """Where the sums of each cell start."""
+        """The place at which the sums of each cell start."""
         return np.cumsum(self.sizes) - self.sizes
 
     @property
@@ -65,7 +66,7 @@ class Cells:
 
     @classmethod
     def trimmed(cls, keys: np.ndarray, matrix: np.ndarray) -> Cells:
-        """Cells from a matrix, without zeros at the end and without cells that have nothing else."""
+        """Cells from a matrix, without zeros at the end and without cells of zeros only."""
         filled = matrix != 0
         sizes = matrix.shape[1] - filled[:, ::-1].argmax(axis=1)
         sizes[~filled.any(axis=1)] = 0
@@ -74,13 +75,13 @@ class Cells:
 
     @classmethod
     def joined(cls, parts: Sequence[Cells]) -> Cells:
-        """Cells one behind the other."""
+        """Cells one after the other."""
         keys, sizes, sums = ([getattr(part, name) for part in parts] for name in ("keys", "sizes", "sums"))
         none = np.empty(0, np.int64)
         return cls(*(np.concatenate([none, *arrays]) for arrays in (keys, sizes, sums)))
 
     def summed(self) -> Cells:
-        """Cells of one key added up, in the order of the keys."""
+        """The cells with those of equal keys added up, in the order of the keys."""
         if (np.diff(self.keys) > 0).all():
             return self
         keys, numbers = np.unique(self.keys, return_inverse=True)
@@ -90,7 +91,7 @@ class Cells:
         starts = self.starts
         parts = []
         step = max(_ROOM // width, 1)
-        # A loop over blocks of cells that a bounded matrix holds.
+        # A loop over blocks of cells, so that the matrix stays bounded.
         for first in range(0, len(keys), step):
             last = min(first + step, len(keys))
             mine = order[bounds[first] : bounds[last]]
@@ -106,7 +107,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class CellsFn(CombineFn):
-    """For each group `rows` times `width` cells of sums, those that are not empty."""
+    """For each group the cells that are not empty, of `rows` times `width` cells of sums."""
 
     kind: pa.DataType
     rows: int
@@ -123,7 +124,7 @@ class CellsFn(CombineFn):
 
     @property
     def size(self) -> int:
-        """How many cells a group has."""
+        """The number of cells of a group."""
         return self.rows * self.width
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
@@ -131,7 +132,7 @@ class CellsFn(CombineFn):
         codes, values = items.groups.codes, items.columns[0]
         parts: list[Cells] = []
         first, step = 0, _ROOM // 128
-        # A loop over blocks of different values, whose bits take memory; no group is cut without need.
+        # A loop over blocks of different values, because their bits take memory; a group is cut only if it must be.
         while first < len(values):
             last = int(items.offsets[np.searchsorted(items.offsets, first + step, side="right") - 1])
             last = last if last > first else min(first + step, len(values))
@@ -148,7 +149,7 @@ class CellsFn(CombineFn):
         return self.pack(Cells(cells.keys, cells.sizes, -cells.sums), len(accumulators[0]))
 
     def places(self, values: pa.Array) -> np.ndarray:
-        """The cell of each value in each row of cells, a row of the result for each."""
+        """The cell of each value in each row of cells; the result has one row for each of these."""
         hashes = hash_rows([Column(values)], self.seed)
         out = np.empty((self.rows, len(values)), np.int64)
         for row in range(self.rows):
@@ -161,7 +162,7 @@ class CellsFn(CombineFn):
         return out
 
     def cells(self, accumulators: Accumulators, codes: np.ndarray | None = None) -> Cells:
-        """The cells of an accumulator column, with these groups (None: each its own)."""
+        """The cells of an accumulator column, with these groups (None: each accumulator is a group)."""
         offsets, struct = flat_lists(accumulators[0])
         cell, lists = struct.flatten()
         bounds, sums = flat_lists(lists)
@@ -180,7 +181,7 @@ class CellsFn(CombineFn):
         return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=kind),)
 
     def heavy(self, accumulators: Accumulators, share: float) -> Items:
-        """The values that seem to have at least this share of a group's weight, and what they have."""
+        """The values with at least this share of a group's weight, by estimate, and their estimated weights."""
         cells, count = self.cells(accumulators), len(accumulators[0])
         totals, owners = cells.totals, cells.keys // self.size
         top = cells.keys % self.size < self.width
@@ -208,7 +209,7 @@ class CellsFn(CombineFn):
             parts = (slice(0, half), slice(half, None))
             return Cells.joined([self._cells(codes[p], values[p], weights[p]) for p in parts]).summed()
         matrix = np.zeros((len(keys), width), np.int64)
-        # A loop over bits, and first over all values for the weights themselves.
+        # A loop over the bits of values; column 0 is the weights themselves.
         for column in range(width):
             chosen = np.arange(len(values)) if column == 0 else np.flatnonzero(bits[:, column - 1])
             if len(chosen):
@@ -217,7 +218,7 @@ class CellsFn(CombineFn):
         return Cells.trimmed(keys, matrix)
 
     def _read(self, cells: Cells, chosen: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, pa.Array]:
-        """The groups and values that some cells' sums spell, where that value belongs into the cell."""
+        """The groups and values read from the sums of some cells, if the hash of the value chooses that cell."""
         codes, values = [np.empty(0, np.int64)], [pa.array([], self.kind)]
         step = max(_ROOM // int(cells.sizes.max(initial=1)), 1)
         for first in range(0, len(chosen), step):
@@ -234,24 +235,22 @@ class CellsFn(CombineFn):
 
 @dataclass(frozen=True, repr=False)
 class HeavyHitters(Combiner):
-    """The k most frequent values, most frequent first, with about how often each came, from a state of
-    bounded size.
+    """The k most frequent values with their approximate counts, most frequent first, from a state of bounded size.
 
-    Law: it is a function of sums of weights, and those add up. Capability GROUP. With N rows that have a
-    value, and with a probability of at least `confidence` for each value:
+    Law: the result is a function of sums of weights, and those add up. Capability GROUP. If N rows have a value, then
+    for each value, with a probability of at least `confidence`:
 
     * a value that came at least `error * N` times is found,
-    * the count of a value found is not below the right one, and at most `error * N` above it.
+    * the count of a found value is not below the exact count, and at most `error * N` above it.
 
-    The promises hold for rows that were not chosen against the `seed`: where somebody may choose values so that they
-    share cells, take a seed that he does not know, such as `secrets.randbits(62)`, and keep it: accumulators of
-    different seeds do not merge. Values whose count seems below `error * N` are left out, so there are at most
-    1 / `error`, and often fewer than k. This holds as long as no value has been taken back more often than it came.
-    Of values equally frequent the least comes first. Text and binary values count as one if their first
-    `length` bytes are the same, and come out cut to that. The state has ln(1 / (1 - confidence)) * e /
-    error cells, 1,360 for the defaults, each with a sum for each bit of a value; of few values it has few
-    cells. Null is ignored; NaN is one value, -0.0 equals 0.0; no values give an empty list. See this module
-    for the sources.
+    The promises hold for rows that nobody chose against the `seed`. If somebody may choose values that share cells,
+    pass a secret seed, such as `secrets.randbits(62)`, and keep it: accumulators of different seeds do not merge. The
+    promises also need that no value was retracted more often than it came. Values with an estimated count below
+    `error * N` are left out, so the list has at most 1 / `error` values, and often fewer than k. Of equally frequent
+    values the least comes first. Text and binary values with the same first `length` bytes count as one value, and
+    the result has these bytes only. The state has ln(1 / (1 - confidence)) * e / error cells, 1,360 by default, each
+    with a sum for each bit of a value; a small number of values uses few cells. Null is ignored. NaN is one value,
+    and -0.0 equals 0.0. No values give an empty list. The module names the sources.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"page": ["/a", "/b", "/a", "/c", "/b", "/a"]})
@@ -270,13 +269,17 @@ class HeavyHitters(Combiner):
         require_seed(self.seed, "HeavyHitters")
         for name, given, most in (("k", self.k, 2**31), ("length", self.length, 1024)):
             if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-                raise InvalidArgument(f"HeavyHitters needs {name} to be a whole number from 1 to {most}, not {given!r}")
+                raise InvalidArgument(
+                    f"HeavyHitters({name}): {name} must be a whole number from 1 to {most}, but is {given!r}"
+                )
         for name, value, low, high in (
             ("error", self.error, 1e-5, 0.5),
             ("confidence", self.confidence, 0.5, 1 - 1e-9),
         ):
             if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-                raise InvalidArgument(f"HeavyHitters needs {name} to be from {low} to {high}, not {value!r}")
+                raise InvalidArgument(
+                    f"HeavyHitters({name}): {name} must be a number from {low} to {high}, but is {value!r}"
+                )
 
     @property
     def capability(self) -> Capability:

@@ -1,4 +1,4 @@
-"""Counts of values by bins with given edges."""
+"""Counts of values in bins with given edges."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from .zset import flat_lists, running
 
 @dataclass(frozen=True)
 class HistogramFn(CombineFn):
-    """Counts of the values between each two neighbours of `edges`, numbers in the unit of the column.
+    """The counts of values between neighbouring `edges`, which are numbers in the unit of the column.
 
-    An accumulator is a list of as many counts as there are bins, or an empty one where all of them are zero.
+    An accumulator is a list with one count a bin, or an empty list if all counts are zero.
     """
 
     edges: tuple[Any, ...]
@@ -84,13 +84,13 @@ class HistogramFn(CombineFn):
 
 @dataclass(frozen=True, repr=False)
 class Histogram(Combiner):
-    """How many values lie in each bin between neighbours of `edges`, as a list.
+    """The number of values in each bin between neighbouring `edges`, as a list.
 
-    Law: `Histogram(a + b) = Histogram(a) + Histogram(b)`, bin by bin. Capability GROUP. As
-    `numpy.histogram`: a bin holds its lower edge and not its upper one, but for the last, which holds both;
-    values outside the edges and NaN are not counted (let the edges start with `-inf` and end with `inf` to
-    count all that lies outside). Null is ignored; no values give zeros. Decimals are compared as float64.
-    The edges of a column of times are `datetime` values.
+    Law: `Histogram(a + b) = Histogram(a) + Histogram(b)`, bin by bin. Capability GROUP. As in `numpy.histogram`, a
+    bin contains its lower edge and not its upper edge, except the last bin, which contains both. NaN and values
+    outside the edges are not counted. To count all numbers, start the edges with `-inf` and end them with `inf`. Null
+    is ignored. No values give zeros. Decimals are compared as float64. The edges for a column of times are `datetime`
+    values.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [0, 1, 5, 10, 11]}), counts=uc.Histogram("x", [0, 5, 10])).to_pylist()
@@ -104,10 +104,10 @@ class Histogram(Combiner):
         edges = tuple(self.edges.tolist() if isinstance(self.edges, np.ndarray) else self.edges)
         object.__setattr__(self, "edges", edges)
         if len(edges) < 2:
-            raise InvalidArgument(f"Histogram needs at least two edges, and was given {list(edges)!r}")
+            raise InvalidArgument(f"Histogram(edges): edges must hold at least two values, but is {list(edges)!r}")
         for low, high in pairwise(edges):
             if not _less(low, high):
-                raise InvalidArgument(f"the edges of a Histogram must increase, and {high!r} follows {low!r}")
+                raise InvalidArgument(f"Histogram(edges): edges must increase, but {high!r} follows {low!r}")
 
     @property
     def capability(self) -> Capability:
@@ -120,16 +120,16 @@ class Histogram(Combiner):
         return CompiledCombiner((part,), lambda parts: counts.extract(parts[0]), pa.list_(pa.int64()))
 
     def _numbers(self, kind: pa.DataType) -> tuple[Any, ...]:
-        """The edges as numbers that the column's values can be compared with."""
+        """The edges as numbers to compare with the column's values."""
         if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
             try:
                 return tuple(Column(pa.array(self.edges, kind)).values.tolist())
             except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-                raise TypeMismatch(f"{self!r} counts {kind}, which its edges are not: {error}") from None
+                raise TypeMismatch(f"{self!r} counts {kind}, but its edges are not of that type: {error}") from None
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
             raise refuse(self, self.input, kind, "numbers or times")
         if not all(isinstance(edge, int | float | np.number) or hasattr(edge, "as_tuple") for edge in self.edges):
-            raise TypeMismatch(f"{self!r} counts {kind}, so its edges must be numbers")
+            raise TypeMismatch(f"{self!r} counts {kind}: give it edges that are numbers")
         if pa.types.is_integer(kind) and all(isinstance(edge, int) for edge in self.edges):
             return tuple(self.edges)
         return tuple(float(edge) for edge in self.edges)

@@ -19,7 +19,7 @@ def expression(given: Input) -> Expr:
         return given
     if isinstance(given, str):
         return col(given)
-    raise InvalidArgument(f"an input is a column's name or an expression, not {given!r}")
+    raise InvalidArgument(f"an input must be a column's name or an expression such as col('x') + 1, but is {given!r}")
 
 
 def input_type(given: Input, schema: pa.Schema, who: object) -> pa.DataType:
@@ -34,4 +34,4 @@ def input_type(given: Input, schema: pa.Schema, who: object) -> pa.DataType:
 def refuse(who: object, given: Input, kind: pa.DataType, wants: str) -> TypeMismatch:
     """The error for a combiner on a column type that it does not take."""
     named = repr(given) if isinstance(given, str) else str(given)
-    return TypeMismatch(f"{who!r} takes {wants}, and {named} is {kind}")
+    return TypeMismatch(f"{who!r} takes {wants}, but {named} is {kind}: cast it, or name another column")

@@ -1,7 +1,6 @@
-"""Values as rows of bits, so that few bits are set in small ones, and the way back.
+"""Values as rows of bits, with few bits set in small values, and values from rows of bits.
 
-Rows of bits may come back wrong (they are read out of a sketch), so the way back says which are a value at
-all.
+Rows of bits are read from a sketch and may be wrong, so `from_bits` marks the rows that are the bits of a value.
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ _SIGN = np.uint64(1)
 
 
 def has_bits(kind: pa.DataType) -> bool:
-    """Whether values of a type can be written as bits."""
+    """True if values of a type can be written as bits."""
     return is_text(kind) or is_number(kind) or bool(pa.types.is_decimal128(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values are bytes of any length."""
+    """True if values are bytes of any length."""
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return any(test(kind) for test in tests)
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether values have at most 64 bits."""
+    """True if values have at most 64 bits."""
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_temporal)
     return any(test(kind) for test in tests) and not pa.types.is_interval(kind)
 
 
 def cut(array: pa.Array, length: int) -> pa.Array:
-    """Text or binary values cut to so many bytes, text between two characters; other values as they are."""
+    """Text or binary values cut to at most `length` bytes, text between two characters; other values unchanged."""
     if not is_text(array.type):
         return array
     starts, sizes, data = _bytes_of(array)
@@ -57,7 +56,7 @@ def bits_of(array: pa.Array) -> np.ndarray:
         rows[np.repeat(np.arange(len(array)), sizes), _places(np.zeros_like(starts), sizes)] = data[
             _places(starts, sizes)
         ]
-        # One bit more says where the value ends.
+        # One more bit marks the end of the value.
         rows[np.arange(len(array)), sizes] = 1
         return np.unpackbits(rows, axis=1, bitorder="little")
     if pa.types.is_floating(kind):
@@ -80,7 +79,7 @@ def bits_of(array: pa.Array) -> np.ndarray:
 
 
 def from_bits(bits: np.ndarray, kind: pa.DataType) -> tuple[pa.Array, np.ndarray]:
-    """The values that rows of bits stand for, and which rows stand for one; the array has only those."""
+    """The values whose bits these rows are, and a mask of the rows that are the bits of a value."""
     if is_text(kind):
         return _text_from(np.packbits(bits, axis=1, bitorder="little"), kind)
     floating = pa.types.is_floating(kind)
@@ -116,7 +115,7 @@ def _most(kind: pa.DataType) -> int:
 
 
 def _text_from(rows: np.ndarray, kind: pa.DataType) -> tuple[pa.Array, np.ndarray]:
-    """Each row ends with a byte that is 1; what stands before is the value."""
+    """The text of rows of bytes: each row ends with a byte that is 1, after the bytes of the value."""
     filled = rows != 0
     some = filled.any(axis=1)
     last = rows.shape[1] - 1 - filled[:, ::-1].argmax(axis=1)
@@ -128,7 +127,7 @@ def _text_from(rows: np.ndarray, kind: pa.DataType) -> tuple[pa.Array, np.ndarra
     try:
         values = _text(data, sizes, pa.binary()).cast(kind)
     except pa.ArrowInvalid:
-        # Bytes that are no text: a loop over the few items found, for Arrow does not say which they are.
+        # Some bytes are no text. This is a loop over the few items found, because Arrow does not say which those are.
         texts = [_decoded(bytes(row[:size])) for row, size in zip(chosen, sizes, strict=True)]
         right[right] = [text is not None for text in texts]
         values = pa.array([text for text in texts if text is not None], kind)
@@ -143,7 +142,7 @@ def _decoded(raw: bytes) -> str | None:
 
 
 def _bytes_of(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where each value's bytes start, how many they are, and all bytes."""
+    """The start and the number of each value's bytes, and all bytes."""
     text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     wide = array.cast(pa.large_string() if text else pa.large_binary())
     _, raw_offsets, raw = wide.buffers()
@@ -153,7 +152,7 @@ def _bytes_of(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _places(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """All places from each start on, as many as its size."""
+    """The places of all bytes: for each start as many as its size."""
     before = np.cumsum(sizes) - sizes
     return np.arange(int(sizes.sum())) - np.repeat(before - starts, sizes)
 

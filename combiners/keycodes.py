@@ -1,4 +1,4 @@
-"""Key columns as numbers: equal where the keys are equal, with the way back from the numbers to the keys.
+"""Key columns as numbers that are equal if the keys are equal, and the keys of such numbers.
 
 Null is a key of its own; NaN equals NaN and -0.0 equals 0.0, as in Spark.
 """
@@ -21,7 +21,7 @@ _ROOM = 2**62
 
 @dataclass(frozen=True)
 class KeyCodes:
-    """A code below `size` for each row, and `decode` to get the columns of some codes."""
+    """A code below `size` for each row; `decode` gives the key columns of some codes."""
 
     codes: np.ndarray
     size: int
@@ -29,7 +29,7 @@ class KeyCodes:
 
     @property
     def sparse(self) -> bool:
-        """Whether there may be so many codes without a row that a table of all of them does not pay."""
+        """True if so many codes may be without a row that a table of all codes is not worth its memory."""
         return self.size > max(8 * len(self.codes), 1024)
 
     def dense(self) -> KeyCodes:
@@ -42,7 +42,7 @@ class KeyCodes:
 
 
 def key_codes(columns: Sequence[pa.Array], rows: int) -> KeyCodes:
-    """One code for all columns.
+    """One code a row for all key columns together.
 
     >>> import numpy as np, pyarrow as pa
     >>> found = key_codes([pa.array(["b", None, "b"]), pa.array([3, 4, 4])], 3)
@@ -55,7 +55,7 @@ def key_codes(columns: Sequence[pa.Array], rows: int) -> KeyCodes:
 
 
 def normal_keys(column: pa.Array) -> pa.Array:
-    """A key column in the form that its groups stand for: -0.0 as 0.0, dictionaries decoded, of a plain type."""
+    """A key column in normal form: of a plain type, dictionaries decoded, -0.0 as 0.0."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     plain = plain_type(column.type)
@@ -111,7 +111,7 @@ def _column(column: pa.Array) -> KeyCodes:
 
 
 def _as(column: pa.Array, back: Callable[[pa.Array], pa.Array]) -> KeyCodes:
-    """The codes of a column that stands for another."""
+    """The codes of a column, with another column decoded from them."""
     codes = _column(column)
     return KeyCodes(codes.codes, codes.size, lambda chosen: [back(part) for part in codes.decode(chosen)])
 
@@ -125,7 +125,7 @@ def _floats(column: pa.Array) -> KeyCodes:
 
 
 def _struct(column: pa.Array) -> KeyCodes:
-    """A struct is the codes of its fields and, where there are nulls, whether it is one."""
+    """The codes of structs: those of the fields and, if there are nulls, one more for null."""
     fields, nullable = list(column.type), bool(column.null_count)
     parts = [*column.flatten(), *([column.is_valid()] if nullable else [])]
     codes = key_codes(parts, len(column))
@@ -146,7 +146,7 @@ def _nulls(column: pa.Array) -> np.ndarray | None:
 
 
 def _narrow(column: pa.Array) -> KeyCodes | None:
-    """Codes by subtraction for integers that lie close together; None where they do not."""
+    """Codes by subtraction if all integers lie close together, else None."""
     kind = column.type
     if len(column) == column.null_count:
         return KeyCodes(np.zeros(len(column), np.int64), 1, lambda codes: [pa.nulls(len(codes), kind)])

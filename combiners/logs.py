@@ -1,8 +1,8 @@
 """Logarithms and powers to the base two as pairs of floats, about 86 bits.
 
-Both look up the nearest of a few tabulated values and add a short series for the small rest, after Tang, "Table-driven
-implementation of the logarithm function in IEEE floating-point arithmetic" (ACM TOMS 16, 1990). The tables are worked
-out in integers when they are first needed.
+Both look up the nearest of some tabulated values and add a short series for the small rest, after Tang, "Table-driven
+implementation of the logarithm function in IEEE floating-point arithmetic" (ACM TOMS 16, 1990). The tables are computed
+in integers when they are first needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ONE = 1 << _BITS
 
 
 def log2(mantissas: np.ndarray) -> Doubles:
-    """The logarithms of numbers from 1 to 2, off by at most 2**-85; those of 1 and 2 exactly."""
+    """The logarithms of numbers from 1 to 2 with an error of at most 2**-85; those of 1 and 2 are exact."""
     table, inverse = _logarithms()
     # With k next to 2048 / m, f = m * k / 2048 - 1 is below 2**-10; k * high and k * low are exact.
     k = np.rint(_STEPS / mantissas)
@@ -36,7 +36,7 @@ def log2(mantissas: np.ndarray) -> Doubles:
 
 
 def exp2(whole: np.ndarray, part: Doubles) -> np.ndarray:
-    """Two to the power of an integer plus a pair, rounded to floats; zero or infinite where floats end."""
+    """Two to the power of an integer plus a pair, rounded to floats; zero or infinite outside their range."""
     roots, natural = _powers()
     carry = np.rint(part.high)
     part = part - carry
@@ -47,7 +47,7 @@ def exp2(whole: np.ndarray, part: Doubles) -> np.ndarray:
     v = y.high
     tail = v**4 * (1 / 24 + v * (1 / 120 + v * (1 / 720 + v * (1 / 5040 + v / 40320))))
     grown = y + square * np.array([0.5]) + cube / np.array([6.0]) + tail + 1.0
-    # A part so large that a float has no room for its fraction comes with a power beyond floats.
+    # If a part is so large that a float cannot hold its fraction, the power is outside the range of floats.
     at = np.clip(step.astype(np.int64) + _ROOTS // 2, 0, _ROOTS)
     power = Doubles(roots.high[at], roots.low[at]) * grown
     exponent = np.clip(whole + carry.astype(np.int64), -3000, 3000)

@@ -19,10 +19,10 @@ from .zset import Items, ZSet
 
 @dataclass(frozen=True, repr=False)
 class Mode(Combiner):
-    """The most frequent value; of several that are, the least.
+    """The most frequent value; the least of them if several values are most frequent.
 
-    Law: the counts of the values add up, and `Mode` is the first of the greatest counts. Capability GROUP: a
-    Z-set of the values. Null is ignored; NaN is one value, above every number; no values give null.
+    Law: the counts of the values add up, and `Mode` is the least value of the greatest count. The state is a Z-set of
+    the values; GROUP. Null is ignored. NaN is one value, above every number. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": ["b", "a", "b", "a", "c"]}), usual=uc.Mode("x")).to_pylist()
@@ -48,7 +48,7 @@ class Mode(Combiner):
 
 
 def _heaviest(items: Items) -> np.ndarray:
-    """The place of the first item of the greatest weight in each group, -1 where it has none."""
+    """The place of the first item of the greatest weight in each group; -1 for a group without items."""
     places = np.full(items.count, -1)
     sizes = np.diff(items.offsets)
     some = sizes > 0

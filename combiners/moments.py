@@ -30,12 +30,12 @@ from .summing import SpecialsFn
 from .vectors import floats, int64s
 
 NOTHING = 2.0**-75
-"""A spread this small against the mean square is not told from none."""
+"""A spread that is at most this part of the mean square counts as zero."""
 
 
 @dataclass(frozen=True, repr=False)
 class _Moments(Retractable):
-    """What all of them have in common: three forms, of which one is chosen."""
+    """The common base of the moments: the choice of one of three forms."""
 
     input: Input
     exact: bool = field(default=False, kw_only=True)
@@ -46,7 +46,7 @@ class _Moments(Retractable):
 
     def __post_init__(self) -> None:
         if self.exact and not self.retractable:
-            raise InvalidArgument(f"{self!r}: exact sums can always be taken back, leave out retractable=False")
+            raise InvalidArgument(f"{self!r} has exact sums, which are always retractable: leave out retractable=False")
 
     @property
     def capability(self) -> Capability:
@@ -58,7 +58,7 @@ class _Moments(Retractable):
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         who = replace(self, retractable=True)
         orders = range(3, self._order + 1)
-        # Times are integers so long that floats would not do: their sums are always exact.
+        # Times are integers with more digits than a float has: their sums are always exact.
         if self.exact or is_time(input_type(self.input, schema, who)):
             given = exact_input(who, self.input, schema)
             sums = [Part(ExactSumFn(order), (given.expr,)) for order in (1, 2, *orders)]
@@ -145,15 +145,16 @@ class _Spread(_Moments):
 class Variance(_Spread):
     """The variance: of a sample (divided by n - 1) or, with `population=True`, of a population (divided by n).
 
-    Law: from the count n and the sums S1, S2 of the values and their squares, each of which adds up,
-    `Variance = (n S2 - S1**2) / (n (n - 1))`. CANCELLATIVE: the sums are pairs of floats, and the variance is
-    within `tolerance(...)` of the exact one, besides the rounding of the result; taking 1e9 back out of
-    {1e9, 1, 2, 3} leaves 1 to within 1e-4. Values above 2**440 in size count as infinite, and integers and
-    decimals are read as floats. With `exact=True` the sums are exact, and the result is the exact variance of what
-    is left, of any type of number, correctly rounded; GROUP. With `retractable=False` the state is the count, the
-    mean and the spread about it; MONOID. Timestamps and durations are refused: the square of a time has no type.
-    Null is ignored; NaN and infinities give NaN and can be taken back; no values, and one value in a sample,
-    give null.
+    Law: `Variance = (n S2 - S1**2) / (n (n - 1))`, where n is the count and S1 and S2 are the sums of the values and of
+    their squares; each of these adds up. CANCELLATIVE: the sums are pairs of floats, and the variance is within
+    `tolerance(...)` of the exact one, besides the rounding of the result. For example, if 1e9 is retracted from
+    {1e9, 1, 2, 3}, the variance is 1 to within 1e-4. Values above 2**440 in size count as infinite, and integers and
+    decimals are read as floats. With `exact=True` the sums are exact, and the result is the exact variance of the
+    values that are left, for all types of numbers, correctly rounded; GROUP. With `retractable=False` the state is the
+    count, the mean and the spread about the mean; MONOID. Timestamps and durations are refused: the square of a time
+    has no type.
+    Null is ignored. NaN and infinities give NaN and can be retracted. No values, and one value in a sample, give
+    null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1e9, 1.0, 2.0, 3.0, 1e9], "w": [1, 1, 1, 1, -1]})
@@ -165,9 +166,10 @@ class Variance(_Spread):
 class StdDev(_Spread):
     """The standard deviation, of a sample or, with `population=True`, of a population.
 
-    Law: `StdDev = sqrt(Variance)`; all else is as for `Variance`, with which it shares its accumulators. With
-    `exact=True` it is the root of the exact variance, correctly rounded, also where the variance is no float. Of
-    timestamps and durations the sums are exact in any case, and it is a duration, rounded half up; GROUP.
+    Law: `StdDev = sqrt(Variance)`. The accumulators are those of `Variance`, shared with it, and all its rules hold.
+    With `exact=True` the result is the root of the exact variance, correctly rounded, even if the variance is not a
+    float. The sums of timestamps and durations are always exact, and the result is then a duration, rounded half up;
+    GROUP.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [1, 3, 5, None]}), s=uc.StdDev("x")).to_pylist()
@@ -183,7 +185,7 @@ class _Shape(_Moments):
         return 0.0 if self.exact else math.inf
 
     def _finish_fast(self, parts: Sequence[Accumulators]) -> pa.Array:
-        # The highest power has the narrowest range, so what is outside of any is outside of it.
+        # The highest power has the narrowest range, so a value outside any range is outside that one.
         counts, outside = int64s(parts[0][0]), int64s(parts[-1][-1]) > 0
         with np.errstate(all="ignore"):
             n = counts.astype(np.float64)
@@ -209,12 +211,12 @@ class _Shape(_Moments):
         return self._known(shape, counts, special, np.isnan(shape) | (counts == 1))
 
     def _known(self, shape: np.ndarray, counts: np.ndarray, special: np.ndarray, none: np.ndarray) -> pa.Array:
-        """The results: NaN where there are no numbers, null where there are no values or they are all the same."""
+        """The results: NaN for groups with NaN or an infinity, null for no values and for values that are all equal."""
         missing = (counts <= 0) | (none & ~special)
         return pa.array(np.where(special, np.nan, shape), mask=missing, from_pandas=False)
 
     def _central(self, *means: Doubles) -> list[np.ndarray]:
-        """The moments about the mean, from the third, from the means of the powers."""
+        """The moments about the mean, the third and higher, from the means of the powers."""
         raise NotImplementedError
 
     def _shape(self, spread: np.ndarray, *central: np.ndarray) -> np.ndarray:
@@ -222,21 +224,22 @@ class _Shape(_Moments):
         raise NotImplementedError
 
     def _exact_shape(self, sums: ExactSums, wanted: np.ndarray) -> np.ndarray:
-        """The result from exact sums, NaN where there is no spread."""
+        """The result from exact sums; NaN if all values are equal."""
         raise NotImplementedError
 
 
 class Skewness(_Shape):
     """The skewness of the values as a population, as Spark has it: the third central moment over sigma**3.
 
-    Law: from the count and the sums of the values, their squares and cubes, each of which adds up; the first two
-    are those of `Variance`. CANCELLATIVE: the sums are pairs of floats, each within `error_bound(n, size, power)`
-    of the exact one, and the result is off by as much as that is of the moments about the mean: `tolerance`
-    promises nothing, since the values left may nearly agree. Values above 2**293 in size count as infinite. With
-    `exact=True` the sums are exact and the result is correctly rounded; GROUP, and so it is of timestamps and
-    durations in any case. With `retractable=False` the state is small and nothing can be taken back; MONOID.
-    Null is ignored; NaN and infinities give NaN and can be taken back; no values, and values that are all the
-    same, give null.
+    Law: the result is made of the count and the sums of the values, of their squares and of their cubes, each of which
+    adds up; the first two sums are those of `Variance`. CANCELLATIVE: the sums are pairs of floats, each within
+    `error_bound(n, size, power)` of the exact one, and the error of the result is their error over the moments about
+    the mean. `tolerance` promises nothing, because the values that are left may be nearly equal. Values above 2**293
+    in size count as infinite. With `exact=True`, and always for timestamps and durations, the sums are exact and the
+    result is correctly rounded; GROUP. With `retractable=False` the state is small and nothing can be retracted;
+    MONOID.
+    Null is ignored. NaN and infinities give NaN and can be retracted. No values, and values that are all equal, give
+    null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [1, 1, 1, 5]}), s=uc.Skewness("x")).to_pylist()
@@ -264,11 +267,11 @@ class Skewness(_Shape):
 class Kurtosis(_Shape):
     """The excess kurtosis of the values as a population, as Spark has it: fourth central moment / sigma**4 - 3.
 
-    Law: from the count and the sums of the values and their powers up to the fourth, each of which adds up; all
-    but the last are those of `Skewness`, and so are the bound and the forms. With `exact=True` the result is
-    correctly rounded. Values above 2**220 in size count as infinite.
-    Null is ignored; NaN and infinities give NaN and can be taken back; no values, and values that are all the
-    same, give null.
+    Law: the result is made of the count and the sums of the values and of their powers up to the fourth, each of which
+    adds up. All sums but the last are those of `Skewness`, and so are the bound and the forms. With `exact=True` the
+    result is correctly rounded. Values above 2**220 in size count as infinite.
+    Null is ignored. NaN and infinities give NaN and can be retracted. No values, and values that are all equal, give
+    null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [1, 1, 1, 5]}), k=uc.Kurtosis("x", exact=True)).to_pylist()
@@ -296,13 +299,13 @@ class Kurtosis(_Shape):
 
 
 def spread_bound(magnitudes: Sequence[float], count: int) -> float:
-    """How far a fast variance or covariance may be from the exact one, besides the rounding of the result."""
+    """The greatest error of a fast variance or covariance, besides the rounding of the result."""
     size = min(max(magnitudes, default=0.0), 2.0 ** (LARGEST // 2))
     return error_bound(count, size, 2) + 2 * size * error_bound(count, size) + size * size * 2 * NOTHING
 
 
 def spread_of(counts: np.ndarray, x: Doubles, y: Doubles, products: Doubles, scale: np.ndarray) -> Doubles:
-    """`n * sum(x y) - sum(x) * sum(y)`, zero where that is nothing against `scale`."""
+    """`n * sum(x y) - sum(x) * sum(y)`; zero if it is too small in proportion to `scale`."""
     spread = products * counts.astype(np.float64) - x * y
     some = np.abs(spread.high) > NOTHING * np.abs(scale)
     return Doubles(np.where(some, spread.high, 0.0), np.where(some, spread.low, 0.0))
@@ -315,12 +318,12 @@ def divided(spread: np.ndarray, counts: np.ndarray, population: bool) -> np.ndar
 
 
 def any_special(*specials: Accumulators) -> np.ndarray:
-    """Where NaN or an infinity is among the values."""
+    """True for each group with NaN or an infinity among its values."""
     return np.logical_or.reduce([int64s(column) > 0 for part in specials for column in part])
 
 
 def spans(who: Combiner, values: np.ndarray, missing: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """Python integers as durations; raises where one does not fit."""
+    """Python integers as durations; raises if one does not fit."""
     large = np.flatnonzero((abs(values) >= 2**63) & ~missing)
     if len(large):
         raise OutOfRange(f"{who!r} is {values[large[0]]}, outside {kind}: cast its input to a coarser unit")

@@ -1,8 +1,8 @@
-"""Exact sums of columns whose values' exponents lie close together, as most do: digit by digit for all rows.
+"""Exact sums of columns whose exponents lie close together, as most do, digit by digit for all rows.
 
-A float is cut into digits by adding and taking away large constants (Rump, Ogita and Oishi, "Accurate
-floating-point summation part I", SIAM J. Sci. Comput. 31, 2008). Digits are so short that their sums by group are
-exact in float64, and two are summed in one pass, as the real and the imaginary part of a complex number.
+A float is cut into digits by adding and subtracting large constants (Rump, Ogita and Oishi, "Accurate floating-point
+summation part I", SIAM J. Sci. Comput. 31, 2008). Digits are so short that their sums by group are exact in float64.
+Two digits are summed in one pass, as the real and the imaginary part of a complex number.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _BLOCK = 1 << 13
 def sum_narrow(
     groups: Groups, factors: Sequence[np.ndarray], signs: np.ndarray | None
 ) -> Iterator[tuple[np.ndarray, int]] | None:
-    """The sums of the factors' products times the signs, some groups at a time: rows of digits, lowest place first.
+    """The sums of the factors' products times the signs, for some groups at a time.
 
-    Each comes with the place of its first row. None if the exponents lie too far apart, or so far out that a
-    product or its error is no float.
+    Each element is rows of digits, the lowest place first, and the place of the first row. None if the exponents lie
+    too far apart, or if a product or its error is outside the range of floats.
     """
     exponents = [_exponent(factor) for factor in factors]
     if None in exponents or len(groups) == 0:
@@ -56,7 +56,10 @@ def sum_narrow(
 
 
 def _terms(factors: Sequence[np.ndarray], part: slice) -> list[tuple[np.ndarray, int]] | None:
-    """The products of some rows as sums of floats, each with how many bits it is smaller; None on underflow."""
+    """The products of some rows as sums of floats, each with the number of bits by which it is smaller.
+
+    None if a float underflows.
+    """
     sliced = {id(factor): factor[part] for factor in factors}
     first, *others = (sliced[id(factor)] for factor in factors)
     terms = [(first, 0)]
@@ -69,20 +72,20 @@ def _terms(factors: Sequence[np.ndarray], part: slice) -> list[tuple[np.ndarray,
 
 
 def _exponent(values: np.ndarray) -> int | None:
-    """The e for which all values lie below 2**e in size; None if all are zero."""
+    """The exponent e such that all values lie below 2**e in size; None if all are zero."""
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     return int(np.frexp(largest)[1]) if largest else None
 
 
 class _DigitSums:
-    """Sums of digits by group, in float64 while they are sure to be exact there, then in int64."""
+    """Sums of digits by group, in float64 while they are certainly exact, then in int64."""
 
     def __init__(self, groups: Groups) -> None:
         self.count = groups.count
         most = CHUNK if len(groups) > CHUNK else int(groups.sizes.max(initial=0))
         self.width = 53 - max(most, 2).bit_length()
         self.rows = 0
-        # By the exponent of the real part's unit; the unit of the imaginary part is `width` bits lower.
+        # The key is the exponent of the real part's unit; the unit of the imaginary part is `width` bits lower.
         self.open: dict[int, np.ndarray] = defaultdict(lambda: np.zeros(self.count, np.complex128))
         self.closed: dict[int, np.ndarray] = defaultdict(lambda: np.zeros(self.count, np.int64))
 
@@ -109,7 +112,7 @@ class _DigitSums:
             yield place + 2, high >> BITS
 
     def add(self, codes: np.ndarray, values: np.ndarray, below: int, lowest: int) -> bool:
-        """Add values below 2**below; False if that takes too many digits, or some below 2**lowest."""
+        """Add values below 2**below; False if they need too many digits or digits below 2**lowest."""
         for unit in range(below - self.width, below - self.width * 2 * _PAIRS, -2 * self.width):
             if unit - self.width < lowest:
                 return False

@@ -1,4 +1,4 @@
-"""What the statistics ask of their inputs: columns of numbers, decimals read as floats or taken exactly."""
+"""Inputs of the statistics: columns of numbers, with decimals read as floats or taken exactly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .inputs import Input, expression, input_type, refuse
 
 
 def number_input(who: Combiner, given: Input, schema: pa.Schema) -> Expr:
-    """An input as an expression whose values numpy can compute with."""
+    """An input as an expression over numbers of numpy."""
     kind = input_type(given, schema, who)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return expression(given)
@@ -25,7 +25,7 @@ def number_input(who: Combiner, given: Input, schema: pa.Schema) -> Expr:
 
 @dataclass(frozen=True)
 class ExactInput:
-    """An input whose values are taken as integers or floats, each of them as often as `unit` says."""
+    """An input whose values are taken as integers or floats; a value is its number times `unit`."""
 
     expr: Expr
     kind: pa.DataType
@@ -47,18 +47,18 @@ def exact_input(who: Combiner, given: Input, schema: pa.Schema) -> ExactInput:
 
 
 def is_time(kind: pa.DataType) -> bool:
-    """Whether a type is that of a timestamp or a duration: an integer in a unit of time."""
+    """True for the type of a timestamp or a duration: an integer in a unit of time."""
     return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind))
 
 
 def refuse_time(who: Combiner, given: Input, kind: pa.DataType, result: str) -> TypeMismatch:
-    """The error where the result would be in a unit that no column type has."""
+    """The error for a result in a unit that no column type has."""
     named = repr(given) if isinstance(given, str) else str(given)
     return TypeMismatch(
-        f"{who!r} over {named}, which is {kind}, would be {result}, which has no type: cast it to int64"
+        f"{who!r} over {named} of type {kind} would be {result}, which has no type: cast {named} to int64"
     )
 
 
 def as_float(expr: Expr, schema: pa.Schema) -> Expr:
-    """The expression as float64; as it is, if it is that."""
+    """The expression as float64."""
     return expr if expr.type(schema) == pa.float64() else expr.cast(pa.float64())

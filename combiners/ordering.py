@@ -1,4 +1,4 @@
-"""int64 keys that sort as the values of a column do, and the way back.
+"""int64 keys that sort as the values of a column do, and the values of such keys.
 
 The order is Spark's: null first, NaN above every number and equal to itself, -0.0 equal to 0.0, false before
 true, strings by their UTF-8 bytes, structs field by field.
@@ -25,7 +25,7 @@ _ROOM = 2**62
 
 @dataclass(frozen=True)
 class Keys:
-    """Order keys of one or more columns: `low <= keys <= high`, and `decode` to get the columns back."""
+    """Order keys of one or more columns, with `low <= keys <= high`; `decode` gives the columns of some keys."""
 
     keys: np.ndarray
     low: int
@@ -34,7 +34,7 @@ class Keys:
 
     @property
     def span(self) -> int:
-        """How many different keys there may be."""
+        """The number of possible keys."""
         return self.high - self.low + 1
 
     def dense(self) -> Keys:
@@ -53,7 +53,7 @@ def order_keys(columns: Sequence[Column]) -> Keys:
 
 
 def packed_keys(columns: Sequence[Column]) -> list[Keys]:
-    """Keys that sort rows by the first of them, then the next; neighbours that fit into one int64 are one."""
+    """Keys that sort rows by the first keys, then the next; neighbours that fit into one int64 are packed into it."""
     packed: list[Keys] = []
     for column in columns:
         keys = _column_keys(column)
@@ -67,7 +67,9 @@ def packed_keys(columns: Sequence[Column]) -> list[Keys]:
 def require_order(kind: pa.DataType, who: object, given: object) -> None:
     """Raise `TypeMismatch` for a column type whose values have no order."""
     if not _has_order(kind):
-        raise TypeMismatch(f"{who!r} takes values that can be sorted, and {given!r} is {kind}: cast it or take a part")
+        raise TypeMismatch(
+            f"{who!r} takes values that can be sorted, but {given!r} is {kind}: cast it, or name a part of it"
+        )
 
 
 def _has_order(kind: pa.DataType) -> bool:
@@ -79,7 +81,7 @@ def _has_order(kind: pa.DataType) -> bool:
 
 
 def _squeeze(first: Keys, second: Keys) -> tuple[Keys, Keys]:
-    """The two with as few gaps as it takes for a pair of them to fit."""
+    """The two keys, with gaps removed if a pair of them would not fit otherwise."""
     if first.span * second.span >= _ROOM:
         first = first.dense()
     if first.span * second.span >= _ROOM:
@@ -138,7 +140,7 @@ def from_int64(keys: np.ndarray, kind: pa.DataType) -> pa.Array:
 
 
 def _floats(column: Column) -> Keys:
-    """A float sorts as its sign and the bits of its size; the gaps around 0 and below NaN are closed."""
+    """Keys of floats: the sign and the bits of the size, without the gaps around 0 and below NaN."""
     kind = column.type
     values = column.values.astype(np.float64, copy=False) + 0.0
     unordered = np.isnan(values)
@@ -154,7 +156,7 @@ def _floats(column: Column) -> Keys:
     if gap == 0:
         gap = int(bits.min(where=bits != 0, initial=_TOP))
     gap = min(gap, int(bits.max())) - 1
-    # Zeros fall below 1 here and are put back; then the sign turns the size's bits over.
+    # Zeros fall below 1 here and are set again. Then the sign inverts the bits of the size.
     bits -= gap
     np.maximum(bits, 0, out=bits)
     bits ^= sign
@@ -183,14 +185,14 @@ def _as_floats(values: np.ndarray, kind: pa.DataType) -> pa.Array:
 
 
 def _struct_keys(column: Column) -> Keys:
-    """A struct sorts by its first field, then the next."""
+    """Keys of structs, which sort by the first field, then the next."""
     fields = list(column.type)
     keys = order_keys([Column(child) for child in column.array.flatten()])
     return replace(keys, decode=lambda found: [pa.StructArray.from_arrays(keys.decode(found), fields=fields)])
 
 
 def plain_numbers(array: pa.Array) -> np.ndarray | None:
-    """Numbers that numpy sorts as the values sort, NaN last; None for types that have none."""
+    """Numbers that numpy sorts as the values sort, NaN last; None for types without such numbers."""
     kind = array.type
     if pa.types.is_floating(kind):
         return numbers(array).astype(np.float64, copy=False)
@@ -202,7 +204,7 @@ def plain_numbers(array: pa.Array) -> np.ndarray | None:
 
 
 def from_numbers(values: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """The way back from `plain_numbers`."""
+    """The values of numbers that `plain_numbers` gave."""
     if pa.types.is_floating(kind):
         return pa.array(values + 0.0, from_pandas=False).cast(kind, safe=False)
     return _to_decimals(values, kind) if pa.types.is_decimal128(kind) else from_int64(values, kind)
@@ -222,7 +224,7 @@ def _to_decimals(keys: np.ndarray, kind: pa.DataType) -> pa.Array:
 
 
 def _ranked(column: Column) -> Keys:
-    """Keys of any type that Arrow can sort: places in the sorted dictionary."""
+    """Keys of any type that Arrow can sort: the places in the sorted dictionary."""
     encoded = column.array.dictionary_encode()
     values = encoded.dictionary
     order = sort_texts(values) if is_text(values.type) else np.asarray(pc.array_sort_indices(values))
@@ -234,7 +236,7 @@ def _ranked(column: Column) -> Keys:
 
 
 def _with_nulls(column: Column) -> Keys:
-    """Null is the key below the least; where -2**63 leaves no room for it, the keys are made dense."""
+    """Keys with null as the key below the least; if the least is -2**63, the keys are made dense first."""
     valid = np.asarray(column.array.is_valid())
     present = _of_values(column.take(valid)) if not pa.types.is_null(column.type) else None
     if present is None or not len(present.keys):

@@ -68,7 +68,9 @@ class PartRows:
         if part.where is not None:
             chosen = self._column(part.where).array
             if not pa.types.is_boolean(chosen.type):
-                raise TypeMismatch(f".where() takes a boolean expression, and {part.where!r} is {chosen.type}")
+                raise TypeMismatch(
+                    f".where() takes a boolean expression, but {part.where!r} is {chosen.type}: compare it with a value"
+                )
             keep = np.asarray(pc.fill_null(chosen, False))
         for column, may_be_null in zip(columns, nullable, strict=True):
             if column.array.null_count and not may_be_null:

@@ -1,4 +1,4 @@
-"""A combiner inside each value of a key column: a map of results."""
+"""`PerKey`: a combiner applied for each value of a key column, with a map of results."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from .zset import flat_lists
 
 @dataclass(frozen=True)
 class PerKeyFn(CombineFn):
-    """For each group the accumulators of each key, in the order of the keys: a sparse map, zeros left out.
+    """For each group the accumulators of each key, as a sparse map in the order of the keys.
 
-    An entry goes when it has no rows and its accumulator is what nothing gives, so that "taken back" equals
-    "never seen" as soon as the inner combiner keeps that law.
+    An entry is dropped when it has no rows and its accumulator equals that of no rows. So retracted equals never
+    seen, if that law holds for the inner combiner.
     """
 
     combiner: Combiner
@@ -83,7 +83,7 @@ class PerKeyFn(CombineFn):
         return self._pack(offsets, keys, -rows, self.plan.negate(inner))
 
     def unpack(self, accumulators: Accumulators) -> tuple[np.ndarray, pa.Array, np.ndarray, Accumulators]:
-        """Where each group's entries start, and the keys, rows and inner accumulators of all entries."""
+        """The start of each group's entries, and the keys, rows and inner accumulators of all entries."""
         offsets, struct = flat_lists(accumulators[0])
         keys, rows, *inner = struct.flatten()
         return offsets, keys, np.asarray(rows), tuple(inner)
@@ -107,7 +107,7 @@ class PerKeyFn(CombineFn):
 
 
 def _entries(groups: Groups, by: Column) -> tuple[Groups, pa.Array, np.ndarray]:
-    """Rows numbered by (group, key) in that order, the key of each number, and where each group starts."""
+    """The rows as groups by (group, key) in that order, the key of each of these, and the start of each group."""
     keys = order_keys([by])
     order, ordered = argsort_in_groups(groups, keys.keys)
     codes = groups.codes[order]
@@ -123,11 +123,10 @@ def _entries(groups: Groups, by: Column) -> tuple[Groups, pa.Array, np.ndarray]:
 class PerKey(Combiner):
     """The results of a combiner for each value of a key, as a map in the order of the keys.
 
-    Law: `PerKey(c)(a + b)[k] = c(a[k] + b[k])`. It promises what the combiner inside promises, and takes any
-    combiner, a `PerKey` or a `Struct` among them. Rows whose key is null are left out, because a map has no
-    null keys; NaN equals NaN and -0.0 equals 0.0. A key whose rows have all been taken back is not in the
-    map; no rows give an empty map. Of a fast float sum that was taken back a rounding rest may stay in the
-    state, unseen.
+    Law: `PerKey(c)(a + b)[k] = c(a[k] + b[k])`. The capability is that of the inner combiner, which may be any
+    combiner, also a `PerKey` or a `Struct`. Rows whose key is null are left out, because a map has no null keys. NaN
+    equals NaN, and -0.0 equals 0.0. A key whose rows are all retracted is not in the map. No rows give an empty map. A
+    fast float sum that was retracted may leave a rounding error in the state, which is not in the map.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"user": ["a", "a", "a"], "page": ["x", "y", "x"], "ms": [5, 7, 1], "w": [1, 1, -1]})
@@ -142,7 +141,7 @@ class PerKey(Combiner):
 
     def __post_init__(self) -> None:
         if not isinstance(self.combiner, Combiner):
-            raise InvalidArgument(f"PerKey takes a combiner such as Sum('x') first, not {self.combiner!r}")
+            raise InvalidArgument(f"PerKey takes a combiner such as Sum('x') first, but was given {self.combiner!r}")
         expression(self.by)
 
     @property

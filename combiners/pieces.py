@@ -1,8 +1,8 @@
-"""Numbers of any type as exact sums of a few columns of floats, and their powers and products in such pieces.
+"""Numbers of any type as exact sums of some columns of floats, called pieces, and their powers and products.
 
 A float is one piece, and so are integers up to 2**53 in size. Longer integers, and the unscaled integers of decimals,
-are cut every 32 bits. The products of pieces, each as often as it comes in the power of their sum, add up to the
-product of the numbers.
+are cut every 32 bits. The product of numbers is the sum of the products of their pieces; in a power, each product of
+pieces is multiplied by its multinomial coefficient.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _LARGEST = 2**53
 
 
 def exact_pieces(column: Column) -> list[np.ndarray]:
-    """Columns of finite floats that add up to the values: decimals without their point, times in their units.
+    """Columns of finite floats that add up to the values.
 
-    NaN and infinities count as zero.
+    Decimals are taken without their point and times in their units. NaN and infinities count as zero.
 
     >>> import pyarrow as pa
     >>> [piece.tolist() for piece in exact_pieces(Column(pa.array([2**60 + 1, 7])))]
@@ -36,12 +36,12 @@ def exact_pieces(column: Column) -> list[np.ndarray]:
 
 
 def products(factors: Sequence[list[np.ndarray]], power: int = 1) -> Iterator[list[np.ndarray]]:
-    """What adds up to the product of the factors, or of a single one to its power: lists of floats to multiply."""
+    """Lists of floats whose products add up to the product of the factors, or to a power of a single factor."""
     if len(factors) > 1:
         yield from (list(chosen) for chosen in product(*factors))
         return
     for chosen in combinations_with_replacement(range(len(factors[0])), power):
-        # A piece of more than one has 32 bits, so that it can be taken 24 times, the most for a fourth power.
+        # If a number has several pieces, each has 32 bits and can be multiplied by 24, the most for a fourth power.
         times = factorial(power) // reduce(lambda a, n: a * factorial(n), Counter(chosen).values(), 1)
         first, *others = (factors[0][i] for i in chosen)
         yield [first if times == 1 else first * times, *others]
@@ -67,7 +67,7 @@ def _pieces(column: Column) -> list[np.ndarray]:
 
 
 def decimal_lanes(array: pa.Array) -> list[np.ndarray]:
-    """The 64-bit lanes of the unscaled integers of a decimal column, least first, the last with the sign."""
+    """The 64-bit lanes of the unscaled integers of a decimal column, the least first; the last has the sign."""
     if array.type.bit_width < 128:
         array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
     width = array.type.bit_width // 64

@@ -1,7 +1,7 @@
 """Columns as the plain types of Arrow: text, bytes and lists that are neither large nor views.
 
-Large and view types hold the same values in other layouts. Combiners and keys know one layout of each, so that
-equal values meet, and their states and results have one type whatever the input was stored as.
+Large and view types hold the same values in other layouts. Combiners and keys use one layout of each, so that equal
+values compare as equal, and states and results have the same type for every layout of the input.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _UNLIKE = frozenset(
         pa.large_string(), pa.string_view(), pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int8(), pa.int8())
     )
 )  # fmt: skip
-"""Types without fields that may be no plain ones."""
+"""Types without fields that are not plain, or may not be."""
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type that a column of this type is computed with.
+    """The plain type with the same values as this type.
 
     >>> import pyarrow as pa
     >>> plain_type(pa.large_list(pa.string_view())), plain_type(pa.binary_view()), plain_type(pa.int64())
@@ -86,4 +86,4 @@ class _TextRoom:
 
 
 text_room = _TextRoom()
-"""Raises what Arrow says of a column that outgrew its 32-bit offsets as `OutOfRange`, in words of this library."""
+"""Raises `OutOfRange` instead of Arrow's error for a column too long for its 32-bit offsets."""

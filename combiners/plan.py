@@ -1,4 +1,4 @@
-"""Many combiners over one input in one pass: equal parts once, inputs evaluated once, nulls left out once."""
+"""`Plan`: many combiners over one input in one pass, with equal parts, inputs and filters computed once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Plan(CompiledPlan):
         compiled: dict[str, CompiledCombiner] = {}
         for name, combiner in combiners.items():
             if not isinstance(combiner, Combiner):
-                raise InvalidArgument(f"{name}= takes a combiner such as Sum('x'), not {combiner!r}")
+                raise InvalidArgument(f"{name}= takes a combiner such as Sum('x'), but was given {combiner!r}")
             compiled[name] = _append_only(combiner, plain) if append_only else combiner.compile(plain)
         super().__init__(compiled, schema)
 

@@ -1,4 +1,4 @@
-"""Products: kept as logarithms, so that they add up; zeros and signs counted, so that they can be taken back."""
+"""Products, kept as sums of logarithms, with counts of zeros and signs so that values can be retracted."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _ROWS = 1 << 14
 
 @dataclass(frozen=True)
 class LogSumFn(CombineFn):
-    """How many finite values are zero, how many negative, and the sum of the logarithms of the others' sizes.
+    """The counts of zero and of negative finite values, and the sum of the logarithms of the sizes of the others.
 
-    The logarithms are to base two: the sum of their whole parts, and that of the rest as a pair of floats, each off
-    by at most 2**-85.
+    The logarithms are to base two. The sum of their whole parts is an integer, and the sum of the rest is a pair of
+    floats; each logarithm has an error of at most 2**-85.
     """
 
     capability = Capability.CANCELLATIVE
@@ -70,11 +70,12 @@ class LogSumFn(CombineFn):
 class Product(Combiner):
     """The product of the values, as a float.
 
-    Law: `Product(a + b) = Product(a) * Product(b)`, held as the number of zeros, the number of negative values and
-    the sum of the logarithms of the sizes of the others, each of which adds up. CANCELLATIVE: the logarithm is
-    within `n * 2**-70` for up to a thousand values, so that the result is as good as correctly rounded; taking a
-    zero back gives the product of the others. Zero if a value is zero; infinite or zero beyond the floats' range.
-    Null is ignored; NaN, and an infinity beside a zero, give NaN and can be taken back; no values give null.
+    Law: `Product(a + b) = Product(a) * Product(b)`. The state is the number of zeros, the number of negative values and
+    the sum of the logarithms of the sizes of the others, each of which adds up. CANCELLATIVE: the logarithm is within
+    `n * 2**-70` for up to a thousand values, so the result is nearly always correctly rounded. If a zero is
+    retracted, the result is the product of the others. A zero gives zero, and a product outside the range of floats is
+    infinite or zero. Null is ignored. NaN, and an infinity together with a zero, give NaN and can be retracted. No
+    values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [2.0, 0.0, -3.5, 0.0], "w": [1, 1, 1, -1]})
@@ -100,13 +101,13 @@ class Product(Combiner):
 
 
 def log_parts(who: Combiner, given: Input, schema: pa.Schema) -> tuple[Part, ...]:
-    """The parts of what is made of products: the count, the logarithms, the specials."""
+    """The parts of combiners that multiply: the count, the logarithms, and the counts of NaN and infinities."""
     expr = number_input(who, given, schema)
     return count_of(expr), Part(LogSumFn(), (expr,)), Part(SpecialsFn(), (expr,))
 
 
 def log_bound(count: int) -> float:
-    """How far, relative to itself, what is made of a sum of `count` logarithms may be from the exact value."""
+    """The greatest relative error of a result that is made of a sum of `count` logarithms."""
     return error_bound(count, 1.0) + count * 2.0**-85 + 2.0**-52
 
 

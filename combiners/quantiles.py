@@ -27,9 +27,9 @@ _DAY = 86_400_000
 
 @dataclass(frozen=True, repr=False)
 class Median(Retractable):
-    """The value in the middle, or half way between the two there: `Quantile(0.5)`, by the same rules.
+    """The middle value, or the mean of the two middle values: `Quantile(0.5)`, by the same rules.
 
-    Law and capability: as `Quantile`. Null is ignored, NaN is above every number; no values give null.
+    Law and capability are those of `Quantile`. Null is ignored. NaN is above every number. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1, 2, 9, 9], "w": [1, 1, 1, -1]})
@@ -46,16 +46,15 @@ class Median(Retractable):
 
 @dataclass(frozen=True, repr=False)
 class Quantile(Retractable):
-    """The value at the part `q` of the way through the values in their order: 0 the least, 1 the greatest.
+    """The value at the part `q` of the sorted values: 0 gives the least value, 1 the greatest.
 
-    Law: it is a function of the multiset of the values, and those add up. With `retractable=True` (the
-    default) a Z-set of the values: GROUP; with `retractable=False` they are kept as they came, where that
-    takes no more room: MONOID. Exact, with the linear interpolation of Spark's `percentile` (number 7 of
-    Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996): of n
-    values the one at place q (n - 1), counted from 0, or between its neighbours: `low + (high - low) *
-    part`, as Spark 4.3 computes it. Numbers, decimals among them, give float64. Dates, times and durations
-    keep their type; what falls between two is rounded down to the type's unit. Null is ignored, NaN is above
-    every number; no values give null.
+    Law: the result is a function of the multiset of the values, and multisets add up. With `retractable=True` (the
+    default) the state is a Z-set of the values; GROUP. With `retractable=False` it is the values as they came, if that
+    takes no more memory; MONOID. The result is exact, with the linear interpolation of Spark's `percentile` (number 7
+    of Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996). Of n values it
+    is the one at place q (n - 1), counted from 0; between two places it is `low + (high - low) * part`, as Spark 4.3
+    computes it. Numbers and decimals give float64. Dates, times and durations keep their type, and an interpolated
+    one is rounded down to the unit of the type. Null is ignored. NaN is above every number. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [1, 2, 3, 10]}), high=uc.Quantile("x", 0.75)).to_pylist()
@@ -77,7 +76,7 @@ class Quantile(Retractable):
 class Quantiles(Retractable):
     """Several quantiles at once, as a list in the order of `q`.
 
-    Law and capability: as `Quantile`. Null is ignored, NaN is above every number; no values give null.
+    Law and capability are those of `Quantile`. Null is ignored. NaN is above every number. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [1, 2, 3, 10]}), some=uc.Quantiles("x", [0, 0.5, 1])).to_pylist()
@@ -90,7 +89,7 @@ class Quantiles(Retractable):
 
     def __post_init__(self) -> None:
         if isinstance(self.q, str | int | float) or not len(self.q):
-            raise InvalidArgument(f"Quantiles takes a list of parts such as [0.25, 0.5], not {self.q!r}")
+            raise InvalidArgument(f"Quantiles(q): q must be a list of parts such as [0.25, 0.5], but is {self.q!r}")
         object.__setattr__(self, "q", tuple(_part(q, self) for q in self.q))
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
@@ -103,7 +102,7 @@ def _part(q: object, who: object) -> float:
     except (TypeError, ValueError):
         value = np.nan
     if isinstance(q, str) or not 0.0 <= value <= 1.0:
-        raise InvalidArgument(f"{type(who).__name__} takes parts from 0 to 1, and {q!r} is not one")
+        raise InvalidArgument(f"{type(who).__name__}(q): a part must be a number from 0 to 1, but is {q!r}")
     return value
 
 
@@ -139,14 +138,14 @@ def _compile(
 
 
 def _between(pair: Neighbours) -> pa.Array:
-    """What lies in proportion between two neighbours."""
+    """The linear interpolation between two neighbours."""
     kind, missing = pair.lower.type, np.asarray(pair.lower.is_null())
     if pa.types.is_temporal(kind):
         # The difference may be more than an int64 holds, and never more than a uint64.
         low, high = (numbers(side).astype(np.int64) for side in (pair.lower, pair.upper))
         apart = (high.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
         between = low + np.floor(apart * pair.part).astype(np.uint64).view(np.int64)
-        # A date in milliseconds is a whole day all the same.
+        # A date in milliseconds must still be a whole day.
         found = from_int64(between - between % _DAY if pa.types.is_date64(kind) else between, kind)
         return pc.if_else(pa.array(missing), pa.scalar(None, kind), found) if missing.any() else found
     a, b = (nearest_floats(side) for side in (pair.lower, pair.upper))

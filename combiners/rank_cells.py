@@ -1,10 +1,10 @@
-"""What distinct counts keep: which cells, each a register and a rank, saw values, and whether one, two or more.
+"""The state of approximate distinct counts: cells, each a register and a rank, with one, two or more values.
 
-A cell's weight says that it saw values. To tell how many, each value has a check besides, a number below a prime p,
-and a cell adds up, modulo p, the weights times the powers of the checks, from the first to the fourth. These moments
-and the weight make a Hankel matrix of three rows, whose rank is the number of different checks up to three: its leading
-minors are sums of products of weights and of squared differences of checks (Prony's method). Moments are sums, so
-values can be taken back, and a cell from which all were taken is as one that never saw any.
+A cell whose weight is positive has values. To count them up to three, each value also has a check, a number below a
+prime p, and a cell adds up, modulo p, the weights times the powers of the checks, from the first to the fourth. These
+moments and the weight make a Hankel matrix of three rows. Its rank is the number of different checks, up to three: its
+leading minors are sums of products of weights and of squared differences of checks (Prony's method). Moments are sums,
+so values can be retracted, and a cell whose values are all retracted equals a cell that never had any.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .sorting import argsort_in_groups, run_starts, sort_in_groups
 from .zset import consolidate, flat_lists, running
 
 RANKS = 64
-"""Ranks are below this; a cell is written as so many times its register plus its rank."""
+"""An upper bound of ranks; the number of a cell is this times its register, plus its rank."""
 
 PRIME = 46_337
-"""The greatest of which the square is an int32, so that four numbers below it are an int64."""
+"""The greatest prime whose square is an int32, so that the product of four numbers below it is an int64."""
 
 _PRIME = np.uint32(PRIME)
 _SHIFT = 16
@@ -35,9 +35,9 @@ _SHIFT = 16
 
 @dataclass(frozen=True)
 class Seen:
-    """What groups saw: the cells, in order, with the group of each, and how many values it saw: 1, 2, or 3 for more.
+    """The cells with values, in order, the group of each, and its number of values: 1, 2, or 3 for three and more.
 
-    It is 0 where that is not known, in groups of many cells.
+    The number is 0 if it is not known, in groups of many cells.
     """
 
     groups: Groups
@@ -46,13 +46,13 @@ class Seen:
 
 
 def most_told_apart(bits: int) -> int:
-    """Up to how many cells of 2**bits registers the values of a cell are told apart."""
+    """The greatest number of cells, with 2**bits registers, for which the values of each cell are counted."""
     return 1 << (bits - 1)
 
 
 @dataclass(frozen=True)
 class CellWeightsFn(CombineFn):
-    """The cells with a weight or checks that are not zero, in order; 2**bits registers."""
+    """The cells whose weight or checks are not zero, in order, for 2**bits registers."""
 
     bits: int
     seed: int = 0
@@ -68,7 +68,7 @@ class CellWeightsFn(CombineFn):
         marked = Column(pa.array(_marked(*_hashed(columns, self.bits, self.seed))))
         items = consolidate(groups, [marked], weights)
         seen = np.asarray(items.columns[0])
-        # In 32 bits, which hold the products and are divided in half the time.
+        # 32 bits hold the products and are divided in half the time of 64.
         checks = (seen & ((1 << _SHIFT) - 1)).astype(np.uint32)
         one = bool((items.weights == 1).all())
         moments = [checks if one else checks * (items.weights % PRIME).astype(np.uint32) % _PRIME]
@@ -88,7 +88,7 @@ class CellWeightsFn(CombineFn):
         return self._pack(offsets, cells, [(PRIME - moment) % PRIME for moment in moments], -weights)
 
     def seen(self, accumulators: Accumulators) -> Seen:
-        """What is there: cells of positive weight."""
+        """The cells of positive weight."""
         offsets, cells, (a, b, c, d), weights = self._flat(accumulators)
         w, count = weights % PRIME, len(offsets) - 1
         # The second and the third leading minor of the matrix w a b / a b c / b c d.
@@ -103,7 +103,7 @@ class CellWeightsFn(CombineFn):
     def _summed(
         self, groups: Groups, cells: np.ndarray, weights: np.ndarray, moments: Sequence[np.ndarray]
     ) -> Accumulators:
-        """Cells in the order of (group, cell), equal ones added up."""
+        """Cells in the order of (group, cell), with equal cells added up."""
         fresh = run_starts(groups, cells)
         starts, offsets = np.flatnonzero(fresh), running(fresh)[np.append(groups.starts, len(fresh))]
         if len(starts) < len(fresh):
@@ -136,9 +136,9 @@ class CellWeightsFn(CombineFn):
 
 @dataclass(frozen=True)
 class RegistersFn(CombineFn):
-    """Of few cells each with the least checks seen, at most three; of many the greatest rank of each register.
+    """The cells with their least checks, at most three each, or for many cells the greatest rank of each register.
 
-    No way back: what was seen is seen, and few cells become many for good.
+    Nothing can be retracted. A group with many cells never returns to the form for few.
     """
 
     bits: int
@@ -156,7 +156,7 @@ class RegistersFn(CombineFn):
         if weights is not None and not weights.all():
             held = weights != 0
             groups, cells, checks = groups.take(held), cells[held], checks[held]
-        # Only a group of many rows can have many cells; to count them takes less than to sort checks, too.
+        # Only a group of many rows can have many cells; to count the cells is faster than to sort the checks too.
         large = (groups.sizes > most_told_apart(self.bits))[groups.codes]
         if not large.any():
             return self._pack(groups, _marked(cells, checks), groups.take(large), cells[:0])
@@ -174,7 +174,7 @@ class RegistersFn(CombineFn):
         codes = np.repeat(groups.codes, np.diff(few_offsets))
         marked = np.asarray(few)
         many = np.bincount(groups.codes, np.diff(offsets) > 0, minlength=groups.count) > 0
-        # Where one side has many cells, those of the other are cells like others.
+        # If one side has many cells, the cells of the other side join them without their checks.
         joins = many[codes]
         all_codes = np.concatenate([np.repeat(groups.codes, np.diff(offsets)), codes[joins]])
         cells = np.concatenate([np.asarray(ranks), (marked[joins] >> _SHIFT).astype(np.int32)])
@@ -183,7 +183,7 @@ class RegistersFn(CombineFn):
         return self._pack(Groups(codes[~joins], groups.count), marked[~joins], by_group, sort_in_groups(wide, cells))
 
     def seen(self, accumulators: Accumulators) -> Seen:
-        """What was seen; of many cells only the greatest of each register, and not of how many values they are."""
+        """The cells with values; of many cells only the greatest of each register, without the number of its values."""
         (few_offsets, few), (offsets, ranks) = (flat_lists(column) for column in accumulators)
         count = len(offsets) - 1
         codes, cells = np.repeat(np.arange(count), np.diff(few_offsets)), np.asarray(few) >> _SHIFT
@@ -191,14 +191,14 @@ class RegistersFn(CombineFn):
         values = np.diff(np.flatnonzero(fresh), append=len(fresh))
         wide = np.repeat(np.arange(count), np.diff(offsets))
         both = Groups(np.concatenate([codes[fresh], wide]), count)
-        # No group has both, so that a stable order leaves the cells of each in theirs.
+        # No group has both, so a stable order keeps the order of the cells of each group.
         order = both.order
         every = np.concatenate([cells[fresh], np.asarray(ranks)])[order]
         seen = np.concatenate([values, np.zeros(len(wide), np.int64)])[order]
         return Seen(Groups(both.codes[order], count), every, seen)
 
     def _pack(self, groups: Groups, marked: np.ndarray, wide: Groups, cells: np.ndarray) -> Accumulators:
-        """Cells with checks, of groups that have few so far, and cells in order of those that have many."""
+        """Accumulators from cells with checks, for groups of few cells, and from sorted cells for the others."""
         ordered = sort_in_groups(groups, marked)
         codes = np.repeat(np.arange(groups.count), groups.sizes)
         ordered, codes = _distinct(codes, ordered)
@@ -210,7 +210,7 @@ class RegistersFn(CombineFn):
             both = Groups(np.concatenate([wide.codes, codes[late]]), groups.count)
             wide, cells = Groups(both.codes[both.order], groups.count), cells[both.order]
             ordered, codes, fresh = ordered[~late], codes[~late], fresh[~late]
-        # The first of a cell and the two behind it.
+        # The first check of a cell and the two after it.
         kept = fresh.copy()
         kept[1:] |= fresh[:-1]
         kept[2:] |= fresh[:-2]
@@ -223,17 +223,17 @@ class RegistersFn(CombineFn):
 
 
 def greatest(groups: Groups, cells: np.ndarray) -> tuple[Groups, np.ndarray]:
-    """Of cells in the order of (group, register, rank) the last of each register."""
+    """The last cell of each register, of cells in the order of (group, register, rank)."""
     last = np.ones(len(cells), np.bool_)
     last[:-1] = (cells[1:] // RANKS != cells[:-1] // RANKS) | (groups.codes[1:] != groups.codes[:-1])
     return groups.take(last), cells[last]
 
 
 def _hashed(columns: Sequence[Column], bits: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each row its cell and its check."""
+    """The cell and the check of each row."""
     hashes = hash_rows(columns, seed)
     register = (hashes >> np.uint64(64 - bits)).astype(np.int32)
-    # The rank is the place of the lowest bit set; one bit behind the last makes sure that there is one.
+    # The rank is the place of the lowest bit set; one more bit after the last makes sure that a bit is set.
     rest = hashes | np.uint64(1 << (64 - bits))
     lowest = rest & (~rest + np.uint64(1))
     rank = np.frexp(lowest.astype(np.float64))[1]
@@ -248,7 +248,7 @@ def _marked(cells: np.ndarray, checks: np.ndarray) -> np.ndarray:
 
 
 def _distinct(codes: np.ndarray, ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values in the order of (group, value), each once, and their groups."""
+    """The different values in the order of (group, value), and their groups."""
     fresh = np.ones(len(ordered), np.bool_)
     fresh[1:] = (ordered[1:] != ordered[:-1]) | (codes[1:] != codes[:-1])
     return (ordered, codes) if fresh.all() else (ordered[fresh], codes[fresh])

@@ -1,4 +1,4 @@
-"""The values at given parts of the way through sorted values, for many multisets at once."""
+"""The values at given parts of the sorted values of many multisets at once."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _NARROW = 64
 
 @dataclass(frozen=True)
 class BagFn(CombineFn):
-    """Values as they came, to be sorted when they are asked for; Z-sets where that saves room. No way back.
+    """Values as they came, sorted only when results are extracted, or Z-sets if that saves memory.
 
-    A state that was added without weights may hold an item several times, each of weight 1 and in any order,
-    if nearly all of its items differ. Merged states, and those with weights, are Z-sets in their canonical
-    form.
+    Nothing can be retracted. An accumulator of rows without weights may hold an item several times, each of weight 1
+    and in any order, if nearly all of its items differ. Merged accumulators, and those of rows with weights, are
+    Z-sets in canonical form.
     """
 
     zset: ZSet
@@ -51,14 +51,14 @@ class BagFn(CombineFn):
 
 
 def _repeats(groups: Groups, column: Column) -> bool:
-    """Whether the first few groups, or the first large one, hold each item twice on average."""
+    """True if the first few groups, or the first large one, hold each item more than twice on average."""
     rows = groups.order[:_SAMPLE]
     return len(rows) > 0 and 2 * len(consolidate(groups.take(rows), [column.take(rows)]).weights) < len(rows)
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """For each group the values on both sides of a place, null where none are, and where it lies between."""
+    """For each group the values on both sides of a place (null for no values), and the part of the way between."""
 
     lower: pa.Array
     upper: pa.Array
@@ -73,24 +73,24 @@ class Ranked:
     counts: np.ndarray
     before: np.ndarray
     ends: np.ndarray | None
-    """How many values there are up to the end of each item; None where every item is one."""
+    """The number of values up to the end of each item; None if every item has weight 1."""
 
     @classmethod
     def of(cls, items: Items) -> Ranked:
-        """The values that are there; debts are left out."""
+        """The values of positive weight."""
         items = items.present()
         weights, bounds = items.weights, items.offsets
         ends: np.ndarray | None = None
         if not (weights == 1).all():
-            # Sums past int64 are rare and must not wrap, so they are left to Python's integers.
+            # Sums that do not fit int64 are rare and must not wrap, so they are computed with Python's integers.
             ends = np.cumsum(weights if weights.sum(dtype=np.float64) < 2.0**62 else weights.astype(object))
             bounds = np.append(0, ends)[bounds]
             require_counts(np.diff(bounds), np.diff(bounds).astype(np.float64))
         return cls(items, np.diff(bounds), bounds[:-1], ends)
 
     def places(self, ranks: np.ndarray) -> np.ndarray:
-        """The item that holds the value of this rank, from 0, in each group; -1 where there are no values."""
-        # A float of a count beyond 2**53 may be rounded up to the count itself, which is no rank.
+        """The item that holds the value of this rank, from 0, in each group; -1 for a group without values."""
+        # A float of a count above 2**53 may be rounded up to the count itself, which is not a rank.
         wanted = self.before + np.minimum(ranks.astype(np.int64), self.counts - 1)
         places = wanted if self.ends is None else np.searchsorted(self.ends, wanted, side="right")
         return np.where(self.counts > 0, places, -1)
@@ -117,7 +117,7 @@ def neighbours(bag: BagFn, accumulators: Accumulators, parts: Sequence[float]) -
 
 
 def _selected(items: Items, parts: Sequence[float]) -> list[Neighbours]:
-    """By sorting groups of one size at a time, or, where they are large, only as far as it takes."""
+    """The neighbours from sorting groups of one size at a time; large groups are only partitioned."""
     values = plain_numbers(items.columns[0])
     assert values is not None
     values = np.ascontiguousarray(values)

@@ -1,8 +1,8 @@
 """Quotients of exact sums and their square roots, rounded once.
 
-A formula in sums and counts is first worked out in pairs of floats with a bound on the error. Where the bound leaves no
-doubt how the quotient rounds, that is the result; only the groups in doubt (values that nearly cancel, ties) are worked
-out again in Python's integers. This is the floating-point filter of Shewchuk, "Adaptive precision floating-point
+A formula in sums and counts is first computed in pairs of floats with a bound on the error. If all numbers within the
+bound round to the same float, that float is the result. Only groups in doubt (values that nearly cancel, ties) are
+computed again in Python's integers. This is the floating-point filter of Shewchuk, "Adaptive precision floating-point
 arithmetic and fast robust geometric predicates" (Discrete Comput. Geom. 18, 1997).
 """
 
@@ -28,8 +28,8 @@ from .wholes import Whole
 Formula: TypeAlias = Callable[..., tuple[Any, Any]]
 """A numerator and a denominator from the counts and the sums, made with +, - and *.
 
-It is called with a function that makes such numbers of plain integers below 2**62 (counts are below 2**31 where they
-are not Python's), with the counts as plain integers, and with the sums.
+Its arguments are a function that makes such numbers of plain integers below 2**62, the counts as plain integers (below
+2**31 unless they are Python's), and the sums.
 """
 
 _EXACT_ZERO = -(1 << 30)
@@ -45,7 +45,7 @@ _OnWholes: TypeAlias = "Callable[[Whole, Whole], np.ndarray]"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ball:
-    """Numbers `(middle ± radius) * 2**exponent`, the middle between 1/2 and 1 in size or zero."""
+    """Numbers `(middle ± radius) * 2**exponent`, with a middle between 1/2 and 1 in size, or zero."""
 
     middle: Doubles
     radius: np.ndarray
@@ -53,8 +53,8 @@ class Ball:
 
     @classmethod
     def of(cls, middle: Doubles, radius: np.ndarray, exponent: np.ndarray) -> Ball:
-        """The ball with its middle brought to size."""
-        # The exponent from the bits and powers of two from bits: frexp and ldexp take one number at a time.
+        """The ball with its middle scaled to a size between 1/2 and 1."""
+        # Exponents and powers of two are read and made as bits, because frexp and ldexp are slower.
         up = ((middle.high.view(np.int64) >> 52) & 0x7FF) - 1022
         zero = middle.high == 0
         up = np.where(zero, 0, up)
@@ -108,18 +108,18 @@ class Ball:
         return Ball.of(self.middle * float(factor), (self.radius + rounding) * factor, self.exponent)
 
     def _at(self, exponent: np.ndarray) -> Ball:
-        """The same numbers in units of 2**exponent, which is not smaller."""
+        """The same numbers in units of 2**exponent, where the exponent is not less than now."""
         down = _two_to(np.maximum(self.exponent - exponent, -1000))
         middle = Doubles(self.middle.high * down, self.middle.low * down)
         return Ball(middle, self.radius * down, exponent)
 
     def over(self, divisor: Ball) -> tuple[np.ndarray, np.ndarray]:
-        """The quotients as floats, and where they are certainly the nearest ones."""
+        """The quotients as floats, and a mask of those that are certainly the nearest floats."""
         quotient, spread, known = self._over(divisor)
         return _settled(quotient, spread, self.exponent - divisor.exponent, known)
 
     def root_over(self, divisor: Ball) -> tuple[np.ndarray, np.ndarray]:
-        """The square roots of the quotients as floats, and where they are certainly the nearest ones."""
+        """The square roots of the quotients as floats, and a mask of those that are certainly the nearest floats."""
         quotient, spread, known = self._over(divisor)
         shift = self.exponent - divisor.exponent
         odd = shift & 1
@@ -134,12 +134,12 @@ class Ball:
         return _settled(root, spread, (shift - odd) >> 1, known & (zero | (square.high > 0)))
 
     def over_root(self, divisor: Ball) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers over the square roots of the divisors, as floats, and where they are certainly the nearest."""
+        """The numbers over the square roots of the divisors, as floats, and a mask of those certainly the nearest."""
         size, sure = (self * self).root_over(divisor)
         return np.copysign(size, self.middle.high), sure
 
     def _over(self, divisor: Ball) -> tuple[Doubles, np.ndarray, np.ndarray]:
-        """The quotients of the middles, how far off they may be, and where the divisor is known well enough."""
+        """The quotients of the middles, their greatest errors, and a mask of the divisors that are exact enough."""
         quotient = self.middle / divisor.middle
         size = np.abs(divisor.middle.high)
         spread = (self.radius + np.abs(quotient.high) * (divisor.radius + _ROUNDING)) / size * 1.01
@@ -149,7 +149,7 @@ class Ball:
 def _settled(
     number: Doubles, spread: np.ndarray, exponent: np.ndarray, known: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers times 2**exponent as floats, and where all that lies within the spread of a number rounds to the same."""
+    """Numbers times 2**exponent as floats, and a mask of those whose whole spread rounds to one float."""
     value, other = number.high + (number.low - spread), number.high + (number.low + spread)
     shift = np.clip(exponent, -3000, 3000).astype(np.int32)
     subnormal = (value != 0) & (np.abs(np.frexp(value)[1] + shift) > 1000)
@@ -157,7 +157,7 @@ def _settled(
 
 
 class ExactSums:
-    """Exact sums with the counts of what they are sums of, to make quotients of."""
+    """Exact sums and the counts of their terms, for quotients of them."""
 
     def __init__(self, counts: np.ndarray, *sums: Accumulators) -> None:
         self.counts = counts
@@ -168,34 +168,34 @@ class ExactSums:
         return [_top_digits(total) for total in self.sums]
 
     def quotient(self, formula: Formula, wanted: np.ndarray, unit: Fraction = ONE) -> np.ndarray:
-        """The formula's value in each wanted group, times `unit`, correctly rounded; NaN where it divides by zero."""
+        """The formula's value in each wanted group, times `unit`, correctly rounded; NaN if it divides by zero."""
         result, doubt = self._near(formula, wanted, unit, Ball.over)
         result[doubt] = Whole.over(*self._whole(formula, doubt, unit))
         return result
 
     def root(self, formula: Formula, wanted: np.ndarray, unit: Fraction = ONE) -> np.ndarray:
-        """The square root of the formula's value times `unit`, correctly rounded; NaN where there is none."""
+        """The square root of the formula's value times `unit`, correctly rounded; NaN if there is none."""
         result, doubt = self._near(formula, wanted, unit, Ball.root_over)
         result[doubt] = Whole.root_over(*self._whole(formula, doubt, unit))
         return result
 
     def over_root(self, formula: Formula, wanted: np.ndarray) -> np.ndarray:
-        """The formula's numerator over the square root of its denominator, correctly rounded; NaN where it is zero."""
+        """The formula's numerator over the square root of its denominator, correctly rounded; NaN if that is zero."""
         result, doubt = self._near(formula, wanted, ONE, Ball.over_root)
         result[doubt] = Whole.over_root(*self._whole(formula, doubt, ONE))
         return result
 
     def whole(self, formula: Formula, wanted: np.ndarray) -> np.ndarray:
-        """The formula's value as a Python integer, halves away from zero; 0 where it divides by zero."""
+        """The formula's value as a Python integer, halves away from zero; 0 if it divides by zero."""
         return self._rounded(formula, wanted, Ball.over, Whole.whole)
 
     def whole_root(self, formula: Formula, wanted: np.ndarray) -> np.ndarray:
-        """The square root of the formula's value as a Python integer, halves up; 0 where there is none."""
+        """The square root of the formula's value as a Python integer, halves up; 0 if there is none."""
         return self._rounded(formula, wanted, Ball.root_over, Whole.whole_root)
 
     def _rounded(self, formula: Formula, wanted: np.ndarray, ball: _OnBalls, whole: _OnWholes) -> np.ndarray:
         near, doubt = self._near(formula, wanted, ONE, ball)
-        # Next to a half, and where floats have no halves, the nearest float does not tell the nearest integer.
+        # Close to a half, and above the floats with halves, the nearest float does not decide the nearest integer.
         size = np.abs(near)
         doubt |= wanted & ~((np.abs(size - np.floor(size) - 0.5) > 2.0 * np.spacing(size)) & (size < _NO_HALVES))
         settled = wanted & ~doubt
@@ -207,7 +207,7 @@ class ExactSums:
     def _near(
         self, formula: Formula, wanted: np.ndarray, unit: Fraction, finish: _OnBalls
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The results of pairs of floats, and the wanted groups in which they leave a doubt."""
+        """The results of pairs of floats, and the wanted groups whose result is in doubt."""
         result, sure = np.zeros(len(self.counts)), np.zeros(len(self.counts), np.bool_)
         for start in range(0, len(self.counts) if self.counts.max(initial=0) < 2**31 else 0, _BLOCK):
             part = slice(start, start + _BLOCK)
@@ -241,7 +241,7 @@ def _two_to(exponent: np.ndarray) -> np.ndarray:
 
 
 def _top_digits(total: Accumulators) -> tuple[list[np.ndarray], np.ndarray]:
-    """The five highest digits of an exact float sum, or of a sum of integers in lanes, and the unit's exponent."""
+    """The five highest digits of an exact float sum, or of a sum of integers in lanes, and the exponent of the unit."""
     if pa.types.is_list(total[-1].type):
         digits = Digits.of(total)
         return [digits.from_top(k) for k in range(5)], BITS * (digits.lows + digits.lengths - 1)

@@ -1,4 +1,4 @@
-"""Combiners written as plain Python functions of one value at a time."""
+"""`from_scalar`: combiners from plain Python functions of one value at a time."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .parts import Part
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 
 _LOOPED = 8
-"""A row of a weight up to this is added so often; a heavier one is added once, and its state doubled by merging."""
+"""A row of a weight up to this is added that many times; a heavier row is added once, and its state is merged."""
 
 _CHECKED = 1_000
-"""The state of more copies than this is brought into the accumulator's type at each doubling."""
+"""The state of more copies than this is converted to the accumulator's type at each doubling."""
 
 
 class DoesNotFit(TypeMismatch, OutOfRange):
@@ -36,7 +36,7 @@ class DoesNotFit(TypeMismatch, OutOfRange):
 
 @dataclass(frozen=True)
 class ScalarFn(CombineFn):
-    """User functions row by row, with the state kept as one column of the declared Arrow type."""
+    """The user's functions, called row by row; the states are one column of the declared Arrow type."""
 
     name: str
     create: Callable[[], Any]
@@ -60,14 +60,14 @@ class ScalarFn(CombineFn):
         states = [self.create() for _ in range(groups.count)]
         rows = list(zip(groups.codes.tolist(), zip(*(c.array.to_pylist() for c in columns), strict=True), strict=True))
         counts = [1] * len(rows) if weights is None else weights.tolist()
-        # A loop over rows: the user's function knows one value at a time.
+        # A loop over rows, because the user's function takes one value at a time.
         for (group, values), weight in zip(rows, counts, strict=True):
             if weight > _LOOPED:
                 states[group] = self.merge_states(states[group], self._copies(values, weight))
                 continue
             for _ in range(weight):
                 states[group] = self.add_value(states[group], *values)
-        # What is taken back comes second, so that what came with it is there to be taken from.
+        # Retractions come second, after the rows of the same call that they may retract.
         for (group, values), weight in zip(rows, counts, strict=True):
             if weight < -_LOOPED:
                 states[group] = self._take(states[group], self._copies(values, -weight))
@@ -77,14 +77,14 @@ class ScalarFn(CombineFn):
         return self._state(states, "add")
 
     def _copies(self, values: Sequence[Any], weight: int) -> Any:
-        """The state of as many rows with these values, by doubling."""
+        """The state of `weight` rows with these values, by doubling."""
         whole, power = self.create(), self.add_value(self.create(), *values)
         copies = 1
         while weight:
             if copies > _CHECKED:
-                # A state beyond the range of its type, such as a product's, is refused before it grows without end.
+                # A state outside the range of its type, such as a product's, is refused before it grows without end.
                 power = next(self._states(self._state([power], "merge")))
-            # The user's function may change what it is given, so both its arguments are its own.
+            # The user's function may change its arguments, so each call gets states of its own.
             if weight & 1:
                 whole = self.merge_states(whole, deepcopy(power))
             weight, copies = weight >> 1, copies * 2
@@ -95,7 +95,7 @@ class ScalarFn(CombineFn):
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         states: list[Any] = [None] * groups.count
         seen = [False] * groups.count
-        # A loop over accumulators: the user's function knows two states at a time.
+        # A loop over accumulators, because the user's function takes two states at a time.
         for group, state in zip(groups.codes.tolist(), self._states(accumulators), strict=True):
             states[group] = self.merge_states(states[group], state) if seen[group] else state
             seen[group] = True
@@ -109,7 +109,7 @@ class ScalarFn(CombineFn):
         return self._state([self._take(state, other) for state, other in pairs], "uncombine")
 
     def is_zero(self, accumulators: Accumulators) -> np.ndarray:
-        """Which states are those of no rows, whatever that looks like."""
+        """True for each state that equals that of no rows."""
         return same_as_first(accumulators, self.zero(1))
 
     def extract(self, accumulators: Accumulators) -> pa.Array:
@@ -119,7 +119,7 @@ class ScalarFn(CombineFn):
 
     def _take(self, state: Any, other: Any) -> Any:
         if self.uncombine_states is None:
-            raise NotRetractable(f"{self.name} is a MONOID combiner and has no retraction: {self.remedy}")
+            raise NotRetractable(f"{self.name} is a MONOID combiner and cannot retract rows: {self.remedy}")
         return self.uncombine_states(state, other)
 
     def _states(self, accumulators: Accumulators) -> Iterator[Any]:
@@ -144,7 +144,7 @@ class ScalarFn(CombineFn):
 
 @dataclass(frozen=True, repr=False)
 class ScalarCombiner(Combiner):
-    """A combiner made by `from_scalar`, over its columns."""
+    """A combiner made by `from_scalar`, on its input columns."""
 
     inputs: tuple[Input, ...]
     fn: ScalarFn
@@ -158,7 +158,7 @@ class ScalarCombiner(Combiner):
 
     def of(self, *inputs: Input) -> Combiner:
         if len(inputs) != len(self.inputs):
-            raise InvalidArgument(f"{self!r} takes {len(self.inputs)} inputs, and .of() was given {len(inputs)}")
+            raise InvalidArgument(f"{self!r} takes {len(self.inputs)} inputs, but .of() was given {len(inputs)}")
         return replace(self, inputs=inputs)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
@@ -187,36 +187,39 @@ def from_scalar(
     capability: Capability | None = None,
     tolerance: Tolerance | None = None,
 ) -> Callable[..., ScalarCombiner]:
-    """A factory of combiners from functions of one value at a time: easy to write, and slower than columns.
+    """A factory of combiners from functions of one value at a time, which are easier to write than columnar ones.
 
-    Law: whatever the functions keep; `uncombine.combiners.laws.check_laws` tells. Rows in which an input is
-    null are left out. The result of no values is `extract(create())`.
+    They are slower than functions of whole columns, for which there is `from_columns`.
+
+    Law: the functions decide it; `uncombine.combiners.laws.check_laws` checks it. Rows in which an input is null are
+    left out. The result of no values is `extract(create())`.
 
     Parameters
     ----------
     name
-        What the combiner is called in reprs and errors.
+        The name of the combiner in reprs and errors.
     create
-        The state that has seen nothing.
+        A function `create()` that gives the state of no rows.
     add
-        `add(state, value)` (or more values, one for each column) gives the state that has also seen the
-        value. It may change and return the state that it was given.
+        A function `add(state, value)` (or more values, one for each column) that gives the state with the value
+        added. It may change and return the state that it was given.
     merge
-        `merge(state, other)` gives the state that has seen what both have.
+        A function `merge(state, other)` that gives the state of the rows of both states.
     extract
-        The result of a state.
+        A function `extract(state)` that gives the result of a state.
     uncombine
-        `uncombine(state, other)` gives the state that has not seen what the other has. Without it nothing
-        can be taken back.
+        A function `uncombine(state, other)` that gives the state without the rows of the other state. Without it
+        nothing can be retracted.
     accumulator, output
-        The Arrow types of states and results. States are what Arrow gives back for the type: a dict for a
-        struct, a list for a list, None for null.
+        The Arrow types of states and results. A state is the Python value that Arrow gives for the type: a dict for
+        a struct, a list for a list, None for null.
     capability
-        What is promised: CANCELLATIVE if not given and there is an `uncombine`, else MONOID. Say GROUP if
-        what is taken back may come first and a state never tells in which order things came.
+        The promised capability. None means CANCELLATIVE with an `uncombine`, else MONOID. Pass GROUP if a retraction
+        may come before its row and states never depend on the order of the rows.
     tolerance
-        `tolerance(magnitudes, count)` is how far a result may lie from the exact one, as in `Combiner.tolerance`:
-        for states in floating point, whose sums depend on their order. None: results do not depend on it.
+        A function `tolerance(magnitudes, count)` that gives the greatest error of a result, as `Combiner.tolerance`
+        does. States in floating point need it, because their sums depend on the order of the rows. None promises
+        that results do not depend on it.
 
     Returns
     -------
@@ -237,21 +240,25 @@ def from_scalar(
     functions["tolerance"] = tolerance
     for role, function in functions.items():
         if not callable(function) and not (role in ("uncombine", "tolerance") and function is None):
-            raise InvalidArgument(f"{role}= of from_scalar takes a function, not {function!r}")
+            raise InvalidArgument(f"{role}= of from_scalar takes a function, but was given {function!r}")
     for role, kind in {"accumulator": accumulator, "output": output}.items():
         if not isinstance(kind, pa.DataType):
-            raise InvalidArgument(f"{role}= of from_scalar takes an Arrow type such as pa.int64(), not {kind!r}")
+            raise InvalidArgument(
+                f"{role}= of from_scalar takes an Arrow type such as pa.int64(), but was given {kind!r}"
+            )
     if capability is None:
         capability = Capability.MONOID if uncombine is None else Capability.CANCELLATIVE
     elif not isinstance(capability, Capability):
-        raise InvalidArgument(f"capability= of from_scalar takes a uc.Capability, not {capability!r}")
+        raise InvalidArgument(f"capability= of from_scalar takes a uc.Capability, but was given {capability!r}")
     elif capability > Capability.MONOID and uncombine is None:
-        raise InvalidArgument(f"{name} declares {capability.name} and has no uncombine: give one, or declare MONOID")
+        raise InvalidArgument(
+            f"{name} declares {capability.name} but has no uncombine: pass uncombine=, or declare MONOID"
+        )
     empty = create()
     back = _require_fit(empty, accumulator, f"create of {name}", "accumulator")
     if isinstance(empty, _CONTAINERS) and type(back) is not type(empty):
         raise TypeMismatch(
-            f"create of {name} gave {empty!r}, which {accumulator} gives back as {back!r}: use that form"
+            f"create of {name} gave {empty!r}, which {accumulator} gives back as {back!r}: make create give that form"
         )
     fn = ScalarFn(name, create, add, merge, extract, uncombine, accumulator, output, capability, tolerance)
 
@@ -268,10 +275,10 @@ def from_scalar(
 
 
 def _require_fit(value: Any, kind: pa.DataType, what: str, declared: str) -> Any:
-    """Raise unless Arrow holds a value in a type; the value as Arrow gives it back."""
+    """The value as Arrow gives it back from a column of this type; raises if the type cannot hold it."""
     try:
         if _fraction(value, kind):
-            raise pa.ArrowInvalid("a fraction is no integer")
+            raise pa.ArrowInvalid("a fraction is not an integer")
         return pa.array([value], kind, from_pandas=False)[0].as_py()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         refused = DoesNotFit if _too_large(value, kind) else TypeMismatch
@@ -281,7 +288,7 @@ def _require_fit(value: Any, kind: pa.DataType, what: str, declared: str) -> Any
 
 
 def _fraction(value: Any, kind: pa.DataType) -> bool:
-    """Whether a value, or one within it, is a float that Arrow would cut to an integer without an error."""
+    """True if a value, or one within it, is a float that Arrow would cut to an integer without an error."""
     if isinstance(value, float):
         return pa.types.is_integer(kind) and not value.is_integer()
     if isinstance(value, dict) and pa.types.is_struct(kind):
@@ -292,7 +299,7 @@ def _fraction(value: Any, kind: pa.DataType) -> bool:
 
 
 def _too_large(value: Any, kind: pa.DataType) -> bool:
-    """Whether a value, or one within it, is a number of the right sort and beyond the range of its type."""
+    """True if a value, or one within it, is a number of the right sort but outside the range of its type."""
     if pa.types.is_struct(kind) and isinstance(value, dict):
         return any(_too_large(value.get(field.name), field.type) for field in kind)
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and isinstance(value, list | tuple):

@@ -11,13 +11,13 @@ from ..errors import OutOfRange
 from .groups import Groups
 
 Lanes: TypeAlias = list[np.ndarray]
-"""A wide integer for each group: int64 lanes, least first, two's complement across them."""
+"""A wide integer for each group: int64 lanes, the least first, in two's complement across the lanes."""
 
 CHUNK = 1 << 20
-"""Rows for which float sums of 32-bit digits are exact."""
+"""The number of rows for which float sums of 32-bit digits are exact."""
 
 MOST = 2**62
-"""Counts, and sums of weights, stay below this in size, so that twice one is still an int64."""
+"""The limit of counts and sums of weights in size, so that twice a count is still an int64."""
 
 _SMALL = 2.0**62
 _NEAR = 2.0**114
@@ -30,20 +30,20 @@ def sum_floats(groups: Groups, values: np.ndarray, weights: np.ndarray | None = 
     if groups.count == 1:
         return np.array([np.sum(values, dtype=np.float64)])
     total = np.zeros(groups.count)
-    # bincount would copy columns that cannot be written to, as those of Arrow are.
+    # bincount would copy columns that are read-only, as those of Arrow are.
     np.add.at(total, groups.codes, values.astype(np.float64, copy=False))
     return total
 
 
 def sum_weights(groups: Groups, weights: np.ndarray | None) -> np.ndarray:
-    """How many rows, with their weights, each group has, as int64."""
+    """The sum of the weights of each group's rows, as int64."""
     if weights is None:
         return groups.sizes
     return groups.weighed(weights, sum_counts)
 
 
 def sum_counts(groups: Groups, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Sums of counts, or of counts times weights, by group; raises where one reaches MOST."""
+    """Sums of counts, or of counts times weights, by group; raises if one reaches MOST."""
     sums = sum_int64(groups, counts if weights is None else counts * weights)
     if may_reach_most(counts, weights):
         require_counts(sums, sum_floats(groups, counts.astype(np.float64), weights))
@@ -51,28 +51,29 @@ def sum_counts(groups: Groups, counts: np.ndarray, weights: np.ndarray | None = 
 
 
 def may_reach_most(counts: np.ndarray, weights: np.ndarray | None = None) -> bool:
-    """Whether a sum of some of these counts, or of counts times weights, may reach MOST."""
+    """True if a sum of some of these counts, or of counts times weights, may reach MOST."""
     if len(counts) == 0:
         return False
     return _largest(counts) * len(counts) * (1.0 if weights is None else _largest(weights)) >= MOST
 
 
 def require_counts(sums: np.ndarray, near: np.ndarray) -> None:
-    """Raise if a sum of counts reaches MOST; float sums tell those that have wrapped."""
+    """Raise if a sum of counts reaches MOST; the float sums `near` show which int64 sums have wrapped."""
     if bool(((sums >= MOST) | (sums <= -MOST) | (np.abs(near) >= 1.5 * MOST)).any()):
         raise OutOfRange(
-            "the weights of the rows of a group sum to 2**62 or more in size: no count is kept beyond that"
+            "the weights of the rows of a group sum to 2**62 or more in size, but counts must be below that"
+            ": use smaller weights"
         )
 
 
 def sum_int64(groups: Groups, values: np.ndarray) -> np.ndarray:
     """int64 sums that wrap on overflow."""
     if groups.in_runs:
-        # Running sums may wrap: their differences are right all the same.
+        # Running sums may wrap, but their differences are correct.
         running = np.cumsum(groups.run(values.astype(np.int64, copy=False)))
         return np.diff(running.take(groups.starts + groups.sizes - 1), prepend=0)
     total = np.zeros(groups.count, np.int64)
-    # numpy is slow at this where it has to convert.
+    # numpy is slow at this if it has to convert.
     np.add.at(total, groups.codes, values.astype(np.int64, copy=False))
     return total
 
@@ -93,10 +94,10 @@ def sum_lanes(groups: Groups, lanes: Sequence[np.ndarray], out: int, weights: np
 
 
 def _sum_lane(groups: Groups, lane: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
-    """The sums of one lane in two, from sums that wrap and float sums that tell how often; None if they cannot tell.
+    """The sums of one lane as two lanes, from int64 sums that wrap and float sums that show how often they wrapped.
 
-    A float sum of n terms is off by less than (n + 4) 2**-53 times the sum of their sizes, which must be well below
-    2**63. Integers of 64 bits with small weights pass up to 2**25 rows.
+    None if float sums are not exact enough. The error of a float sum of n terms is less than (n + 4) 2**-53 times the
+    sum of their sizes, and must be well below 2**63. Integers of 64 bits with small weights pass up to 2**25 rows.
     """
     if len(lane) == 0:
         return np.zeros(groups.count, np.int64), np.zeros(groups.count, np.int64)
@@ -112,7 +113,7 @@ def _sum_lane(groups: Groups, lane: np.ndarray, weights: np.ndarray | None) -> t
 
 
 def _sum_digits(groups: Groups, lanes: Sequence[np.ndarray], out: int, weights: np.ndarray | None) -> Lanes:
-    """The same for any weights and any number of rows."""
+    """Exact sums of wide integers for any weights and any number of rows."""
     sums: list[np.ndarray] = []
     factors = [np.ones(1, np.int64)] if weights is None else _digits([weights])
     for i, digit in enumerate(_digits(lanes)):
@@ -145,7 +146,7 @@ def _add_lanes(lanes: Lanes, others: Lanes) -> Lanes:
 
 
 def extreme(groups: Groups, values: np.ndarray, start: int | float, better: np.ufunc) -> np.ndarray:
-    """The least or greatest value of each group (`better` is np.minimum or np.maximum), `start` where it is empty."""
+    """The least or greatest value of each group (`better` is np.minimum or np.maximum); `start` for an empty group."""
     if groups.in_runs:
         return better.reduceat(groups.run(values), groups.starts)
     result = np.full(groups.count, start, values.dtype)
@@ -159,7 +160,7 @@ def _largest(values: np.ndarray) -> float:
 
 
 def _digits(lanes: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Digits of 16 bits, least first: unsigned all but the last, which carries the sign."""
+    """Digits of 16 bits, the least first; all are unsigned but the last, which has the sign."""
     digits = [(lane.astype(np.int64, copy=False) >> shift) & 0xFFFF for lane in lanes for shift in range(0, 64, 16)]
     if lanes[-1].dtype != np.uint64:
         digits[-1] = lanes[-1] >> 48

@@ -1,9 +1,8 @@
 """Sorting rows inside their groups: first by group (radix), then each group by itself.
 
-Groups of one size are laid side by side as the rows of a matrix, so that one call of numpy sorts many of
-them, and short rows, which is what most groups are, by sorting networks. The work is n log(group size)
-instead of n log n. The loop is over the different sizes, of which n rows can have at most sqrt(2 n), and
-over blocks that fit the cache.
+Groups of one size are the rows of a matrix, so that one call of numpy sorts many groups, and short rows, as those of
+most groups are, by sorting networks. The work is n log(group size) instead of n log n. The loop is over the different
+sizes, of which n rows can have at most sqrt(2 n), and over blocks that fit the cache.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def argsort_in_groups(groups: Groups, keys: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def run_starts(groups: Groups, ordered: np.ndarray) -> np.ndarray:
-    """Where a key differs from the one before it, or a group starts, in the order of (group, key)."""
+    """True where a key differs from the one before it or a group starts, in the order of (group, key)."""
     fresh = np.empty(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
     fresh[groups.starts[groups.sizes > 0]] = True
@@ -57,7 +56,7 @@ def run_starts(groups: Groups, ordered: np.ndarray) -> np.ndarray:
 
 
 def refine(order: np.ndarray, fresh: np.ndarray, keys: Callable[[np.ndarray], np.ndarray]) -> None:
-    """Sort, in place, the rows that are alike so far by the further keys that `keys` has for them.
+    """Sort, in place, the rows that are equal so far by the further keys that `keys` gives for them.
 
     >>> order, fresh = np.array([2, 0, 1]), np.array([True, True, False])
     >>> refine(order, fresh, np.array([7, 5, 7]).take)
@@ -78,7 +77,7 @@ def refine(order: np.ndarray, fresh: np.ndarray, keys: Callable[[np.ndarray], np
 
 
 def blocks(sizes: np.ndarray, smallest: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Groups one behind the other, some of one size at a time: the size, which they are, where they start.
+    """Groups that lie one after the other, some of one size at a time: the size, the groups, and their starts.
 
     Groups of less than `smallest` rows are left out.
     """
@@ -95,6 +94,6 @@ def blocks(sizes: np.ndarray, smallest: int) -> Iterator[tuple[int, np.ndarray, 
 
 
 def windows(values: np.ndarray, size: int) -> np.ndarray:
-    """Row i is `values[i : i + size]`, not copied: to take, or to put, stretches of one size."""
+    """A matrix whose row i is `values[i : i + size]`, without a copy: to read or write stretches of one size."""
     step = values.itemsize
     return np.ndarray((len(values) - size + 1, size), values.dtype, values, strides=(step, step))

@@ -15,7 +15,7 @@ from .parts import Part
 
 
 class Struct(Combiner):
-    """Several combiners as one whose result is a struct; they share the grouping work and equal parts.
+    """Several combiners as one whose result is a struct; they share the groups and equal parts.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> both = uc.Struct(total=uc.Sum("x"), best=uc.Max("x"))
@@ -25,10 +25,10 @@ class Struct(Combiner):
 
     def __init__(self, **combiners: Combiner) -> None:
         if not combiners:
-            raise InvalidArgument("Struct needs at least one combiner, such as Struct(total=Sum('x'))")
+            raise InvalidArgument("Struct() needs at least one combiner: write Struct(total=Sum('x'))")
         for name, combiner in combiners.items():
             if not isinstance(combiner, Combiner):
-                raise InvalidArgument(f"Struct({name}=) takes a combiner such as Sum('x'), not {combiner!r}")
+                raise InvalidArgument(f"Struct({name}=) takes a combiner such as Sum('x'), but was given {combiner!r}")
         self.combiners: tuple[tuple[str, Combiner], ...] = tuple(combiners.items())
 
     def __eq__(self, other: object) -> bool:

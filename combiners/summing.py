@@ -25,7 +25,7 @@ from .vectors import VectorFn, floats, int64s, known
 
 @dataclass(frozen=True)
 class WideSumFn(CombineFn):
-    """Sums of integers in two's complement lanes of 64 bits, `lanes` of them."""
+    """Sums of integers in `lanes` two's complement lanes of 64 bits."""
 
     lanes: int = 2
     label = "sum"
@@ -62,7 +62,7 @@ class FloatSumFn(VectorFn):
 
 @dataclass(frozen=True)
 class SpecialsFn(VectorFn):
-    """Counts of NaN, +inf and -inf, kept beside the finite part so that taking them back restores a finite result."""
+    """Counts of NaN, +inf and -inf, kept apart from the finite sum, so that their retraction gives a finite result."""
 
     label = "specials"
 
@@ -85,7 +85,7 @@ class SpecialsFn(VectorFn):
 
 
 def with_specials(finite: np.ndarray, specials: Accumulators) -> np.ndarray:
-    """Finite sums with what NaN and infinities make of them by IEEE arithmetic."""
+    """Finite sums with NaN and infinities added by IEEE arithmetic."""
     nan, inf, minus_inf = (int64s(a) for a in specials)
     if not (nan.any() or inf.any() or minus_inf.any()):
         return finite
@@ -100,14 +100,13 @@ class Sum(Combiner):
     """The sum of the values.
 
     Law: `Sum(a + b) = Sum(a) + Sum(b)`. Integers are summed in 128 bits and decimals in 192; a result outside its type
-    raises when it is extracted. Durations sum to a duration. Floats are summed plainly (CANCELLATIVE: the error is at
-    most `n * 2**-53 * sum(|x|)` over all that ever came), or, with `exact=True`, as a true group: the result is the
-    correctly rounded exact sum, whatever the order, the cut and the retractions (equal to `math.fsum`). A plain sum
-    of finite values that leaves the range of floats on the way (beyond 1.8e308) stays infinite or NaN, also when what
-    brought it there is taken back; an exact one comes back. Capability GROUP on integers, decimals and with
-    `exact=True`. Null is ignored; NaN and infinities act as in IEEE arithmetic and can be taken back; no values give
-    null. An accumulator into which as many values came as were taken back, but not the same ones, gives their
-    difference where the capability is GROUP, and null else.
+    raises when it is extracted. Durations sum to a duration. Integers, decimals and durations are GROUP. Floats are
+    summed plainly (CANCELLATIVE: the error is at most `n * 2**-53 * sum(|x|)` over all rows and retractions). With
+    `exact=True` floats are GROUP: the result is the exact sum, correctly rounded, for every order, cut and retraction
+    of the rows (equal to `math.fsum`). A plain sum of finite values that once left the range of floats (above 1.8e308)
+    stays infinite or NaN, even if those values are retracted; an exact sum becomes finite again. Null is ignored. NaN
+    and infinities act as in IEEE arithmetic and can be retracted. No values give null. If as many values were
+    retracted as came, but other values, the result is their difference for GROUP, and null for CANCELLATIVE.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1e100, 1.0, 1e100], "w": [1, 1, -1]})
@@ -157,7 +156,7 @@ def _finish_float(parts: Sequence[Accumulators]) -> pa.Array:
 
 def _finish_exact(parts: Sequence[Accumulators]) -> pa.Array:
     total, count, specials = parts
-    # As many rows as were taken back may have been others: what is left then is their difference.
+    # If as many rows were retracted as came, but other rows, their difference is left.
     nothing = (Digits.of(total).lengths == 0) & np.logical_and.reduce([int64s(a) <= 0 for a in specials])
     sums = with_specials(exact_sum(total), specials)
     return pa.array(sums, mask=nothing & (int64s(count[0]) == 0), from_pandas=False)
@@ -173,7 +172,7 @@ def _finish_int(output: pa.DataType) -> Finish:
         if over.any():
             at = int(np.flatnonzero(over)[0])
             value = (int(hi[at]) << 64) + (int(lo[at]) & (2**64 - 1))
-            raise OutOfRange(f"a sum is {value}, outside {output}: sum a decimal or float cast of the column instead")
+            raise OutOfRange(f"a sum is {value}, outside {output}: cast the column to a decimal or to float64")
         values = lo.view(np.uint64) if unsigned else lo
         return pa.array(values, mask=missing).cast(output)
 
@@ -188,10 +187,10 @@ def _finish_decimal(output: pa.DataType) -> Finish:
         missing = (int64s(count) == 0) & (lo == 0) & (hi == 0) & (top == 0)
         limit_hi = limit >> 64
         suspect = ((top != hi >> 63) | (hi >= limit_hi) | (hi <= -limit_hi - 1)) & ~missing
-        for at in np.flatnonzero(suspect):  # only sums next to or past the limit, which are errors or nearly so
+        for at in np.flatnonzero(suspect):  # only sums close to the limit or above it
             value = (int(top[at]) << 128) + ((int(hi[at]) & (2**64 - 1)) << 64) + (int(lo[at]) & (2**64 - 1))
             if abs(value) >= limit:
-                raise OutOfRange(f"a sum has more than 38 digits, outside {output}: sum a float cast instead")
+                raise OutOfRange(f"a sum has more than 38 digits, outside {output}: cast the column to float64")
         return decimals(lo, hi, missing, output)
 
     return finish

@@ -1,4 +1,4 @@
-"""Strings as bytes: where they lie, and their order by words of 8 bytes."""
+"""Strings as bytes: their offsets, and their order by words of 8 bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST_BYTES = np.array([(2**64 - 1) >> (64 - 8 * k) << (64 - 8 * k) for k in ra
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values of a type are strings or bytes that Arrow keeps one behind the other."""
+    """True if values of a type are strings or bytes that Arrow stores one after the other."""
     return any(
         is_kind(kind)
         for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
@@ -25,7 +25,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def text_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The offsets and the bytes of a column of strings or bytes; what a null holds means nothing."""
+    """The offsets and the bytes of a column of strings or bytes; the bytes of a null have no meaning."""
     _, raw_offsets, data = array.buffers()
     if len(array) == 0 or raw_offsets is None:
         return np.zeros(1, np.int64), np.empty(0, np.uint8)
@@ -38,8 +38,8 @@ def text_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def sort_texts(array: pa.Array) -> np.ndarray:
     """The places of strings without nulls in the order of their bytes.
 
-    They are sorted by their first 8 bytes, those that agree by the next 8, and so on; strings that agree for long are
-    left to Arrow, which compares them byte by byte.
+    They are sorted by their first 8 bytes, equal ones by the next 8, and so on. Strings that are equal for many bytes
+    are sorted by Arrow, which compares them byte by byte.
 
     >>> sort_texts(pa.array(["b", "a", "", "abcdefghi", "abcdefgh"]))
     array([2, 1, 4, 3, 0])

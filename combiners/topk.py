@@ -23,7 +23,7 @@ from .zset import Items, ZSet, running
 
 @dataclass(frozen=True)
 class BestFn(CombineFn):
-    """Z-sets cut down to their k greatest (or least) copies of items: no way back."""
+    """Z-sets cut to their k greatest (or least) copies of items, so that nothing can be retracted."""
 
     zset: ZSet
     k: int
@@ -51,7 +51,7 @@ class BestFn(CombineFn):
 
 
 def best_of(items: Items, k: int, greatest: bool) -> Items:
-    """The k greatest (or least) copies of the items that are there, as fewer items of smaller weights."""
+    """The k greatest (or least) copies of the items of positive weight, as fewer items of smaller weights."""
     held = items.present()
     if (held.weights == 1).all():
         return _ends_of(held, k, greatest)
@@ -87,7 +87,7 @@ class _Best(Retractable):
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             name = type(self).__name__
-            raise InvalidArgument(f"{name} keeps k values, a whole number of at least 1, and k={self.k!r} is not")
+            raise InvalidArgument(f"{name}(k): k must be a whole number of at least 1, but is {self.k!r}")
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         given = [self.input] if self.by is None else [self.by, self.input]
@@ -116,11 +116,11 @@ class _Best(Retractable):
 class TopK(_Best):
     """The k greatest values, greatest first, or the values in the k rows in which `by` is greatest.
 
-    Law: `TopK(a + b) = TopK(of TopK(a) and TopK(b))`. With `retractable=True` (the default) a Z-set of all
-    values: GROUP; with `retractable=False` only the best k: MONOID. A value that comes several times counts
-    as often. Null is ignored; with `by`, rows whose `by` is null are left out and a null value is kept. Rows
-    with equal `by` are in the order of their values, greatest first, null last. NaN is above every number.
-    Fewer than k values give a shorter list, no values an empty one.
+    Law: `TopK(a + b) = TopK(of TopK(a) and TopK(b))`. With `retractable=True` (the default) the state is a Z-set of all
+    values; GROUP. With `retractable=False` it is only the best k; MONOID. A value that comes several times is in the
+    list as often. Null is ignored. With `by`, rows whose `by` is null are left out, and a null value is kept. Rows
+    with equal `by` are in the order of their values, greatest first, null last. NaN is above every number. Fewer than
+    k values give a shorter list, and no values give an empty list.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> games = pa.table({"player": ["ann", "bob", "cy", "bob"], "score": [7, 9, 8, 9]})
@@ -135,11 +135,11 @@ class TopK(_Best):
 class BottomK(_Best):
     """The k least values, least first, or the values in the k rows in which `by` is least.
 
-    Law: `BottomK(a + b) = BottomK(of BottomK(a) and BottomK(b))`. With `retractable=True` (the default) a
-    Z-set of all values: GROUP; with `retractable=False` only the best k: MONOID. A value that comes several
-    times counts as often. Null is ignored; with `by`, rows whose `by` is null are left out and a null value
-    is kept. Rows with equal `by` are in the order of their values, null first. NaN is above every number.
-    Fewer than k values give a shorter list, no values an empty one.
+    Law: `BottomK(a + b) = BottomK(of BottomK(a) and BottomK(b))`. With `retractable=True` (the default) the state is a
+    Z-set of all values; GROUP. With `retractable=False` it is only the best k; MONOID. A value that comes several
+    times is in the list as often. Null is ignored. With `by`, rows whose `by` is null are left out, and a null value
+    is kept. Rows with equal `by` are in the order of their values, null first. NaN is above every number. Fewer than
+    k values give a shorter list, and no values give an empty list.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [5, 1, 3], "w": [1, 1, -1]})

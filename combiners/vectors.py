@@ -13,7 +13,7 @@ from .segments import sum_floats, sum_int64
 
 
 class VectorFn(CombineFn):
-    """A `CombineFn` whose accumulator columns, int64 or float64, simply add up; subclasses give `add`."""
+    """A `CombineFn` whose accumulator columns, int64 or float64, add up entry by entry; subclasses define `add`."""
 
     @property
     @abstractmethod
@@ -28,7 +28,7 @@ class VectorFn(CombineFn):
         )
 
     def sum_ints(self, groups: Groups, values: np.ndarray) -> np.ndarray:
-        """The sums of an int64 column, which wrap; what counts overrides this with `sum_counts`."""
+        """The sums of an int64 column, which wrap; counts override this with `sum_counts`."""
         return sum_int64(groups, values)
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
@@ -46,5 +46,5 @@ def floats(array: pa.Array) -> np.ndarray:
 
 
 def known(results: np.ndarray, counts: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
-    """Results with null where the count of values is zero."""
+    """Results with null for groups whose count of values is zero."""
     return pa.array(results, kind, mask=int64s(counts) == 0, from_pandas=False)

@@ -1,4 +1,4 @@
-"""Quotients and roots of Python's integers, rounded once: what is left where floats leave a doubt."""
+"""Quotients and roots of Python's integers, rounded once, for groups in which floats leave a doubt."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Whole:
     def _each(self, divisor: Whole, function: Callable[[int, int], float | int], kind: type = float) -> np.ndarray:
         """A function of each numerator and denominator in the same unit.
 
-        A loop over groups, for Python's integers have no columnar form; only the groups in doubt come here.
+        This is a loop over groups, because Python's integers have no columnar form. Only groups in doubt come here.
         """
         shift = self.scale - divisor.scale
         up, down = 1 << max(shift, 0), 1 << max(-shift, 0)
@@ -104,7 +104,7 @@ def nearest_root(a: int, b: int) -> float:
         a, b = -a, -b
     if b == 0 or a < 0:
         return float("nan")
-    # The root of a / b times 4**shift has more bits than a float, so that one more, for what is left, decides.
+    # The root of a / b times 4**shift has more bits than a float, so one more bit for the rest decides the rounding.
     shift = (_BITS - a.bit_length() + b.bit_length()) // 2
     square, rest = divmod(a << max(2 * shift, 0), b << max(-2 * shift, 0))
     root = math.isqrt(square)

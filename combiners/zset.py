@@ -1,9 +1,9 @@
 """The Z-set kernel: a sparse map from item to integer weight for each group.
 
-An accumulator is a list of `(item, weight)` in the order of the items, each item once, no weight zero. That
-form is canonical: two accumulators are equal exactly if the multisets are, so "taken back" equals "never
-seen". One kernel (sort, sum the weights of equal items, drop zeros) serves adding rows and merging
-accumulators; what a combiner makes of a Z-set is only its `extract`.
+An accumulator is a list of `(item, weight)` in the order of the items, each item once, no weight zero. That form is
+canonical: two accumulators are equal exactly if the multisets are, so retracted equals never seen. One kernel (sort,
+sum the weights of equal items, drop zeros) adds rows and merges accumulators. Combiners on Z-sets differ only in
+their `extract`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .sorting import argsort_in_groups, refine, run_starts, sort_in_groups
 
 @dataclass(frozen=True)
 class Items:
-    """The items of many Z-sets, one behind the other: group i owns `offsets[i]` to `offsets[i + 1]`."""
+    """The items of many Z-sets, one after the other: group i has those from `offsets[i]` to `offsets[i + 1]`."""
 
     offsets: np.ndarray
     columns: tuple[pa.Array, ...]
@@ -41,7 +41,7 @@ class Items:
         return Groups(np.repeat(np.arange(self.count), sizes), self.count)
 
     def present(self) -> Items:
-        """Only the items of positive weight: what the multiset holds, debts left out."""
+        """The items of positive weight: those that the multiset holds."""
         held = self.weights > 0
         if held.all():
             return self
@@ -49,16 +49,16 @@ class Items:
         return Items(running(held)[self.offsets], tuple(c.filter(mask) for c in self.columns), self.weights[held])
 
     def take(self, places: np.ndarray, column: int = 0) -> pa.Array:
-        """Items at these places of the flat columns; null where a place is negative."""
+        """Items at these places of the flat columns; null for a negative place."""
         missing = places < 0
         return self.columns[column].take(pa.array(places, mask=missing if missing.any() else None))
 
     def firsts(self) -> np.ndarray:
-        """The place of the least item of each group, -1 where it has none."""
+        """The place of the least item of each group; -1 for a group without items."""
         return np.where(np.diff(self.offsets) > 0, self.offsets[:-1], -1)
 
     def lasts(self) -> np.ndarray:
-        """The place of the greatest item of each group, -1 where it has none."""
+        """The place of the greatest item of each group; -1 for a group without items."""
         return np.where(np.diff(self.offsets) > 0, self.offsets[1:] - 1, -1)
 
     def sublist(self, column: int = 0) -> pa.Array:
@@ -116,13 +116,13 @@ class ZSet(CombineFn):
 
 
 def flat_lists(lists: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    """The elements of a list column one behind the other, with offsets that start at 0."""
+    """The elements of a list column, one after the other, with offsets that start at 0."""
     offsets = np.asarray(lists.offsets).astype(np.int64)
     return offsets - offsets[0], lists.flatten()
 
 
 def alone(groups: Groups, lists: pa.Array) -> pa.Array:
-    """A list column put in the order of the groups, of which none has two; empty where there is none."""
+    """A list column in the order of the groups, which have one list each at most; empty for a group without one."""
     if np.array_equal(groups.codes, np.arange(groups.count)):
         return lists
     places = np.full(groups.count, len(lists))
@@ -151,7 +151,7 @@ def consolidate(groups: Groups, columns: Sequence[Column], weights: Weights = No
 
 
 def _sort_flat(groups: Groups, keys: Keys, weights: Weights) -> Items | None:
-    """Sorting keys alone, their weights in the lowest bits; None if there are not bits enough."""
+    """The items from sorting single integers: keys with the weights in their lowest bits; None if bits are too few."""
     if weights is None:
         ordered, weighed = sort_in_groups(groups, keys.keys), None
     else:
@@ -172,7 +172,7 @@ def _sort_flat(groups: Groups, keys: Keys, weights: Weights) -> Items | None:
 
 
 def _tabulated(groups: Groups, keys: Keys, weights: Weights) -> Items:
-    """Few groups times few keys: the weights are summed in a table of all pairs."""
+    """The items from a table of all pairs of group and key, for few groups and few keys."""
     cells = groups.codes * keys.span
     cells += keys.keys
     cells -= keys.low
@@ -192,7 +192,7 @@ def _items(
     keys: Sequence[Keys],
     present: Sequence[np.ndarray],
 ) -> Items:
-    """Items that start where `fresh` says, with sums of the sorted weights, but for those of weight zero."""
+    """The items of weights other than zero; `fresh` is true at the first sorted row of each item."""
     offsets = np.append(groups.starts, len(fresh))
     if len(starts) == len(fresh):
         weights = np.ones(len(fresh), np.int64) if weighed is None else weighed
@@ -211,7 +211,7 @@ def _items(
 
 
 def running(values: np.ndarray) -> np.ndarray:
-    """The sum of the values before each place, and that of them all."""
+    """The sum of the values before each place, and at the end the sum of all."""
     sums = np.zeros(len(values) + 1, np.int64)
     np.cumsum(values, out=sums[1:])
     return sums

@@ -201,7 +201,7 @@ def test_accumulators_are_shared() -> None:
     "combiner", [uc.Mean("t"), uc.WeightedMean("x", "t"), uc.WeightedMean("t", "x"), uc.GeometricMean("t")]
 )
 def test_text_is_refused(combiner: uc.Combiner) -> None:
-    with pytest.raises(TypeMismatch, match="takes numbers, and 't' is string"):
+    with pytest.raises(TypeMismatch, match="takes numbers, but 't' is string"):
         uc.aggregate(pa.table({"t": ["a"], "x": [1]}), m=combiner)
 
 

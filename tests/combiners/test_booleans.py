@@ -75,5 +75,5 @@ def test_both_share_their_counts_with_each_other_and_with_count() -> None:
 
 @pytest.mark.parametrize(("combiner", "name"), [(uc.BoolAnd("x"), "int64"), (uc.BitXor("x"), "float64")])
 def test_wrong_types_are_refused(combiner: uc.Combiner, name: str) -> None:
-    with pytest.raises(TypeMismatch, match=r"takes (a boolean column|integers), and 'x' is"):
+    with pytest.raises(TypeMismatch, match=r"takes (a boolean column|integers), but 'x' is"):
         combiner.bind(pa.schema({"x": VALUES[name][0]}))

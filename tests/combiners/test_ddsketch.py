@@ -95,13 +95,13 @@ def test_quantiles_of_one_error_share_a_sketch_and_read_back() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: uc.ApproxQuantiles("x", 0.5), "takes a list of parts"),
-        (lambda: uc.ApproxQuantiles("x", []), "takes a list of parts"),
-        (lambda: uc.ApproxQuantiles("x", [1.5]), "takes parts from 0 to 1, and 1.5 is not one"),
-        (lambda: uc.ApproxQuantiles("x", [0.5], relative_error=0), "relative_error is at least 1e-06"),
+        (lambda: uc.ApproxQuantiles("x", 0.5), "q must be a list of parts"),
+        (lambda: uc.ApproxQuantiles("x", []), "q must be a list of parts"),
+        (lambda: uc.ApproxQuantiles("x", [1.5]), "q must hold parts from 0 to 1, but holds 1.5"),
+        (lambda: uc.ApproxQuantiles("x", [0.5], relative_error=0), "relative_error must be at least 1e-06"),
         (
             lambda: uc.aggregate(pa.table({"x": ["a"]}), r=uc.ApproxQuantiles("x", [0.5])),
-            "takes numbers, and 'x' is",
+            "takes numbers, but 'x' is",
         ),
     ],
 )

@@ -60,7 +60,7 @@ def test_structs_are_compared_field_by_field() -> None:
 
 def test_what_has_no_order_is_refused() -> None:
     lists = pa.table({"x": [[1], [2]]})
-    with pytest.raises(TypeMismatch, match=r"Max\('x'\) takes values that can be sorted, and 'x' is list"):
+    with pytest.raises(TypeMismatch, match=r"Max\('x'\) takes values that can be sorted, but 'x' is list"):
         uc.Max("x").bind(lists.schema)
 
 

@@ -135,14 +135,14 @@ def test_zero_is_what_it_says_it_is() -> None:
 @pytest.mark.parametrize(
     ("operation", "given", "says"),
     [
-        ("add", lambda *_, **__: (pa.array([1]),), "add of T must give a tuple of 2 arrays, one for each field, and"),
+        ("add", lambda *_, **__: (pa.array([1]),), "add of T must give a tuple of 2 arrays, one for each field, but"),
         (
             "add",
             lambda *_, **__: (pa.array([1.0]), pa.array([1])),
-            "add of T must give 1 values of int64 in an Arrow array for its field 'total', and gave 1 of double",
+            "add of T must give 1 values of int64 in an Arrow array for its field 'total', but gave 1 of double",
         ),
         ("merge", lambda *_: (np.zeros(1), pa.array([1])), "and gave a ndarray"),
-        ("extract", lambda _: pa.array([1, 2]), "extract of T must give 1 values of int64 in an Arrow array, and gave"),
+        ("extract", lambda _: pa.array([1, 2]), "extract of T must give 1 values of int64 in an Arrow array, but gave"),
     ],
 )
 def test_what_it_gives_is_checked(operation: str, given: Any, says: str) -> None:

@@ -172,10 +172,10 @@ def test_the_state_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: uc.HeavyHitters("x", 0), "needs k to be a whole number from 1"),
-        (lambda: uc.HeavyHitters("x", 3, error=0.9), "needs error to be from 1e-05 to 0.5, not 0.9"),
-        (lambda: uc.HeavyHitters("x", 3, confidence=1), "needs confidence to be from 0.5"),
-        (lambda: uc.HeavyHitters("x", 3, length=0), "needs length to be a whole number from 1 to 1024"),
+        (lambda: uc.HeavyHitters("x", 0), "k must be a whole number from 1"),
+        (lambda: uc.HeavyHitters("x", 3, error=0.9), "error must be a number from 1e-05 to 0.5, but is 0.9"),
+        (lambda: uc.HeavyHitters("x", 3, confidence=1), "confidence must be a number from 0.5"),
+        (lambda: uc.HeavyHitters("x", 3, length=0), "length must be a whole number from 1 to 1024"),
         (
             lambda: uc.aggregate(pa.table({"x": [[1]]}), t=uc.HeavyHitters("x", 3)),
             "takes numbers, times, booleans",
@@ -196,5 +196,5 @@ def test_data_chosen_against_one_seed_are_as_others_with_another() -> None:
     assert 0 not in found(values)
     for seed in (1, 2, 2**62):
         assert found(values, seed=seed).get(0, 0) >= 300
-    with pytest.raises(uc.errors.InvalidArgument, match="needs seed"):
+    with pytest.raises(uc.errors.InvalidArgument, match=r"HeavyHitters\(seed\)"):
         uc.HeavyHitters("x", 2, seed=2**63)

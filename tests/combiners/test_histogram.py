@@ -74,17 +74,17 @@ def test_no_counts_are_one_state() -> None:
 
 @pytest.mark.parametrize("edges", [[], [1], [1, 1], [2, 1], [0, math.nan], [0, "1"], [None, 1]])
 def test_edges_must_increase(edges: list[Any]) -> None:
-    with pytest.raises(InvalidArgument, match=r"(at least two edges|must increase)"):
+    with pytest.raises(InvalidArgument, match=r"(at least two values|must increase)"):
         uc.Histogram("x", edges)
 
 
 def test_edges_must_fit_the_column() -> None:
     numbers, days = uc.Histogram("x", [0, 1]), uc.Histogram("x", [dt.date(2024, 1, 1), dt.date(2024, 1, 2)])
-    with pytest.raises(TypeMismatch, match="takes numbers or times, and 'x' is string"):
+    with pytest.raises(TypeMismatch, match="takes numbers or times, but 'x' is string"):
         numbers.bind(pa.schema({"x": pa.string()}))
-    with pytest.raises(TypeMismatch, match="its edges must be numbers"):
+    with pytest.raises(TypeMismatch, match="edges that are numbers"):
         days.bind(pa.schema({"x": pa.int64()}))
-    with pytest.raises(TypeMismatch, match=r"counts timestamp.*which its edges are not"):
+    with pytest.raises(TypeMismatch, match=r"counts timestamp.*but its edges are not"):
         uc.Histogram("x", ["a", "b"]).bind(pa.schema({"x": pa.timestamp("us")}))
     decimals = pa.schema({"x": pa.decimal128(9, 2)})
     assert uc.Histogram("x", [Decimal("0.1"), 1]).bind(decimals).result is not None

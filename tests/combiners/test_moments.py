@@ -181,5 +181,5 @@ def test_the_append_only_form_is_chosen_and_refuses_retractions() -> None:
 
 
 def test_text_is_refused_in_the_words_of_the_user() -> None:
-    with pytest.raises(TypeMismatch, match=r"^Variance\('x'\) takes numbers, and 'x' is string$"):
+    with pytest.raises(TypeMismatch, match=r"^Variance\('x'\) takes numbers, but 'x' is string: cast it"):
         uc.aggregate(pa.table({"x": ["a"]}), v=uc.Variance("x"))

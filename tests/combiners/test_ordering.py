@@ -96,6 +96,6 @@ def test_plain_numbers_sort_alike_and_come_back(name: str) -> None:
 
 def test_types_without_an_order_are_refused() -> None:
     for kind in (pa.list_(pa.int64()), pa.struct([]), pa.month_day_nano_interval(), pa.string_view()):
-        with pytest.raises(TypeMismatch, match="Sorter takes values that can be sorted, and 'x' is"):
+        with pytest.raises(TypeMismatch, match="Sorter takes values that can be sorted, but 'x' is"):
             require_order(kind, type("Sorter", (), {"__repr__": lambda self: "Sorter"})(), "x")
     require_order(pa.struct([("a", pa.int64())]), "Sorter", "x")

@@ -106,5 +106,5 @@ def test_groups_against_pandas() -> None:
 
 
 def test_text_is_refused() -> None:
-    with pytest.raises(TypeMismatch, match=r"^Product\('x'\) takes numbers, and 'x' is string$"):
+    with pytest.raises(TypeMismatch, match=r"^Product\('x'\) takes numbers, but 'x' is string: cast it"):
         uc.aggregate(pa.table({"x": ["a"]}), p=uc.Product("x"))

@@ -152,21 +152,21 @@ def test_infinities_do_not_make_nan_of_what_is_between_equals() -> None:
 
 @pytest.mark.parametrize("q", [-0.1, 1.1, math.nan, "half", None])
 def test_parts_lie_from_0_to_1(q: Any) -> None:
-    with pytest.raises(InvalidArgument, match="takes parts from 0 to 1"):
+    with pytest.raises(InvalidArgument, match="a part must be a number from 0 to 1"):
         uc.Quantile("x", q)
-    with pytest.raises(InvalidArgument, match="takes parts from 0 to 1"):
+    with pytest.raises(InvalidArgument, match="a part must be a number from 0 to 1"):
         uc.Quantiles("x", [0.5, q])
 
 
 @pytest.mark.parametrize("q", [[], 0.5, "0.5"])
 def test_quantiles_take_a_list(q: Any) -> None:
-    with pytest.raises(InvalidArgument, match="Quantiles takes a list of parts"):
+    with pytest.raises(InvalidArgument, match="q must be a list of parts"):
         uc.Quantiles("x", q)
 
 
 @pytest.mark.parametrize("name", ["string", "bool", "binary"])
 def test_what_has_no_middle_is_refused(name: str) -> None:
-    with pytest.raises(TypeMismatch, match="takes numbers or times, and 'x' is"):
+    with pytest.raises(TypeMismatch, match="takes numbers or times, but 'x' is"):
         uc.Median("x").bind(pa.schema({"x": VALUES[name][0]}))
 
 

@@ -213,10 +213,10 @@ def scalar(**changes: Any) -> Any:
             "create of S gave 'zero', which does not fit its declared accumulator type int8",
         ),
         ({"create": lambda: (0, 0), "accumulator": STATE}, "create of S gave (0, 0), which struct<"),
-        ({"add": None}, "add= of from_scalar takes a function, not None"),
+        ({"add": None}, "add= of from_scalar takes a function, but was given None"),
         ({"output": "int"}, "output= of from_scalar takes an Arrow type"),
-        ({"capability": uc.Capability.GROUP}, "S declares GROUP and has no uncombine"),
-        ({"tolerance": 0.1}, "tolerance= of from_scalar takes a function, not 0.1"),
+        ({"capability": uc.Capability.GROUP}, "S declares GROUP but has no uncombine"),
+        ({"tolerance": 0.1}, "tolerance= of from_scalar takes a function, but was given 0.1"),
         ({"capability": "GROUP"}, "capability= of from_scalar takes a uc.Capability"),
     ],
 )

@@ -62,5 +62,5 @@ def test_the_monoid_form_keeps_k_copies_and_no_more() -> None:
 
 @pytest.mark.parametrize("k", [0, -1, 2.0, True, "3", None])
 def test_k_is_a_positive_whole_number(k: object) -> None:
-    with pytest.raises(InvalidArgument, match=f"TopK keeps k values.*k={k!r} is not"):
+    with pytest.raises(InvalidArgument, match=f"k must be a whole number of at least 1, but is {k!r}"):
         uc.TopK("x", k)  # type: ignore[arg-type]

@@ -355,7 +355,7 @@ WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda df: accumulate(df, by="user", user=uc.Count()), uc.errors.InvalidArgument, "'user' is both a key column"),
     (lambda df: accumulate(df, by="user"), uc.errors.InvalidArgument, "accumulate needs at least one combiner"),
     (lambda df: accumulate(df, n=3), uc.errors.InvalidArgument, "n= takes a combiner such as"),
-    (lambda df: accumulate(df, n=uc.Sum("user")), uc.errors.TypeMismatch, "takes numbers, and 'user' is string"),
+    (lambda df: accumulate(df, n=uc.Sum("user")), uc.errors.TypeMismatch, "takes numbers, but 'user' is string"),
     (lambda df: accumulate(df, diff="dif", n=uc.Count()), uc.errors.UnknownColumn, "diff= needs column 'dif'"),
     (lambda df: accumulate(df, diff="user", n=uc.Count()), uc.errors.TypeMismatch, "diff= takes .* and 'user' is str"),
     (lambda df: merge_accumulated(df, a=uc.Count()), uc.errors.UnknownColumn, "a= needs column 'a'"),

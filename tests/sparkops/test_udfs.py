@@ -258,7 +258,7 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: as_arrow_udf(uc.Sum("s"), pa.schema({"s": pa.string()})),
         uc.errors.TypeMismatch,
-        "takes numbers, and 's' is string",
+        "takes numbers, but 's' is string",
     ),
     (
         lambda: as_arrow_udf(uc.Sum("x"), pa.schema({"x": pa.uint64()})),
