@@ -207,8 +207,8 @@ def _finish_rounded(factor: int, kind: pa.DataType) -> Finish:
 
 
 def _too_long(kind: pa.DataType) -> OutOfRange:
-    """With retractions of what never came a mean can be beyond all its values."""
-    return OutOfRange(f"a mean has too many digits for {kind}: take the mean of a float cast instead")
+    """The error for a mean outside its type: a retraction without its row can move a mean away from all values."""
+    return OutOfRange(f"a mean has too many digits for {kind}: cast the column to float64")
 
 
 def _finish_weighted(parts: Sequence[Accumulators]) -> pa.Array:

@@ -237,7 +237,7 @@ def test_registers_for_an_error() -> None:
     ("make", "says"),
     [
         (lambda: uc.ApproxCountDistinct("x", 0), "error must be at least 0.0021 and below 1, but is 0"),
-        (lambda: uc.ApproxCountDistinct("x", "low"), "error is at least"),
+        (lambda: uc.ApproxCountDistinct("x", "low"), "error must be at least"),
         (lambda: uc.ApproxCountDistinct("x", seed=-1), "seed must be a whole number from 0"),
         (lambda: uc.ApproxCountDistinct("x", seed=True), "seed must be"),
         (lambda: uc.ApproxCountDistinct([]), "takes a column or a list of columns"),

@@ -141,7 +141,7 @@ def test_zero_is_what_it_says_it_is() -> None:
             lambda *_, **__: (pa.array([1.0]), pa.array([1])),
             "add of T must give 1 values of int64 in an Arrow array for its field 'total', but gave 1 of double",
         ),
-        ("merge", lambda *_: (np.zeros(1), pa.array([1])), "and gave a ndarray"),
+        ("merge", lambda *_: (np.zeros(1), pa.array([1])), "but gave a ndarray"),
         ("extract", lambda _: pa.array([1, 2]), "extract of T must give 1 values of int64 in an Arrow array, but gave"),
     ],
 )
@@ -157,11 +157,11 @@ def test_what_it_gives_is_checked(operation: str, given: Any, says: str) -> None
     ("make", "says"),
     [
         (lambda: uc.from_columns("T", TotalFn, output=pa.int64()), "takes an instance, TotalFn()"),
-        (lambda: uc.from_columns("T", sum, output=pa.int64()), "takes a CombineFn, not"),
+        (lambda: uc.from_columns("T", sum, output=pa.int64()), "takes a CombineFn, but was given"),
         (lambda: uc.from_columns("T", TotalFn(), output="int"), "output= of from_columns takes an Arrow type"),
         (lambda: uc.from_columns("T", TotalFn(), output=pa.int64(), tolerance=1), "tolerance= of from_columns takes"),
-        (lambda: uc.from_columns("T", type("F", (TotalFn,), {"fields": ()})(), output=pa.int64()), "needs the Arrow"),
-        (lambda: Total(3), "an input is a column's name or an expression"),
+        (lambda: uc.from_columns("T", type("F", (TotalFn,), {"fields": ()})(), output=pa.int64()), "needs a tuple of Arrow"),
+        (lambda: Total(3), "an input must be a column's name or an expression"),
         (lambda: Total("x").of("x", "y"), "takes 1 inputs"),
     ],
 )

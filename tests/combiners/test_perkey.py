@@ -92,7 +92,7 @@ def test_it_promises_what_is_inside() -> None:
     ("combiner", "error", "says"),
     [
         (lambda: uc.PerKey("x", by="k"), uc.errors.InvalidArgument, "PerKey takes a combiner such as"),
-        (lambda: uc.PerKey(uc.Sum("x"), by=3), uc.errors.InvalidArgument, "an input is a column's name"),
+        (lambda: uc.PerKey(uc.Sum("x"), by=3), uc.errors.InvalidArgument, "an input must be a column's name"),
         (lambda: uc.PerKey(uc.Sum("x"), by="nope"), uc.errors.UnknownColumn, "needs column 'nope'"),
         (lambda: uc.PerKey(uc.Sum("x"), by="l"), uc.errors.TypeMismatch, "values that can be sorted"),
     ],

@@ -38,7 +38,13 @@ GROUPING = [
 ]
 """The modules of `panes/` that the grouping operator is made of."""
 
-PLAIN = {"errors.py", "triggers", "windows", *(f"panes/{name}.py" for name in GROUPING)}
+PLAIN = {
+    "errors.py",
+    "triggers",
+    "windows",
+    *(m.as_posix() for m in MODULES if m.parts[0] == "combiners" and not m.stem.startswith("laws")),
+    *(f"panes/{name}.py" for name in GROUPING),
+}
 """The rooms and modules whose words are checked. A room that is put into plain words is added here."""
 
 PAGES = ["docs/concepts.md", "docs/semantics.md", "docs/triggers.md"]
