@@ -3,13 +3,13 @@
 The sketch is HyperLogLog of Flajolet, Fusy, Gandouet and Meunier ("HyperLogLog: the analysis of a
 near-optimal cardinality estimation algorithm", AofA 2007): some bits of a value's hash choose one of m
 registers, the other bits give a rank that is k with probability 2**-k, and a register holds the greatest rank
-of its values. A greatest rank cannot be retracted. So the retractable form counts how often each cell (register
-and rank) came, in at most 64 m cells; the registers are the greatest ranks of positive count. The estimate from
+of its values. A greatest rank cannot be retracted. So the retractable form counts how often each bucket (register
+and rank) came, in at most 64 m buckets; the registers are the greatest ranks of positive count. The estimate from
 the registers is that of Ertl ("New cardinality estimation algorithms for HyperLogLog sketches",
 arXiv:1702.01284, algorithm 6), which needs neither tables nor thresholds.
 
-Cells count a small number of values better than registers do. Each cell tells one, two and more values apart (see
-`rank_cells`), so only the fourth and further values of a cell have to be estimated.
+Buckets count a small number of values better than registers do. Each bucket tells one, two and more values apart (see
+`rank_buckets`), so only the fourth and further values of a bucket have to be estimated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .groups import Groups
 from .hashing import require_hash, require_seed
 from .inputs import Input, expression, input_type
 from .parts import Part
-from .rank_cells import RANKS, CellWeightsFn, RegistersFn, Seen, greatest, most_told_apart
+from .rank_buckets import RANKS, BucketWeightsFn, RegistersFn, Seen, greatest, most_told_apart
 from .retractable import Retractable
 
 _LEAST_ERROR = 0.0021
@@ -50,8 +50,8 @@ class ApproxCountDistinct(Retractable):
     The error holds for data that nobody chose against the `seed`. If somebody may choose values that share registers,
     pass a secret seed, such as `secrets.randbits(62)`, and keep it: accumulators of different seeds do not merge.
 
-    With `retractable=True` (the default) the state has 20 bytes for each used cell; GROUP. Up to m / 4 values use one
-    cell each, and n values above that use about m log2(n / m) + m cells: 20 kB for a thousand values, 0.8 MB for a
+    With `retractable=True` (the default) the state has 20 bytes for each used bucket; GROUP. Up to m / 4 values use one
+    bucket each, and n values above that use about m log2(n / m) + m buckets: 20 kB for a thousand values, 0.8 MB for a
     million. With `retractable=False` the state has 8 bytes a value up to about m / 2 values, then 4 bytes a register,
     at most 18 kB; MONOID, with the same results. Null is ignored, and so is a row with a null in one of several
     columns. NaN is one value, and -0.0 equals 0.0. No values give 0. The module names the sources.
@@ -90,7 +90,7 @@ class ApproxCountDistinct(Retractable):
         for one in given:
             require_hash(input_type(one, schema, self), self, one)
         bits = self.bits
-        fn = CellWeightsFn(bits, self.seed) if self.retractable else RegistersFn(bits, self.seed)
+        fn = BucketWeightsFn(bits, self.seed) if self.retractable else RegistersFn(bits, self.seed)
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return pa.array(np.rint(counts_of(fn.seen(parts[0]), bits)).astype(np.int64))
@@ -99,7 +99,7 @@ class ApproxCountDistinct(Retractable):
 
 
 def counts_of(seen: Seen, bits: int) -> np.ndarray:
-    """The number of values of each group: from its cells if they are few, else from its registers."""
+    """The number of values of each group: from its buckets if they are few, else from its registers."""
     codes, count = seen.groups.codes, seen.groups.count
     unknown = np.bincount(codes[seen.values == 0], minlength=count)
     few = (unknown == 0) & (seen.groups.sizes <= most_told_apart(bits))
@@ -111,14 +111,14 @@ def counts_of(seen: Seen, bits: int) -> np.ndarray:
     number = np.zeros(count, np.int64)
     number[many] = np.arange(len(many))
     rows = ~few[codes]
-    found[many] = estimates(*greatest(Groups(number[codes[rows]], len(many)), seen.cells[rows]), bits)
+    found[many] = estimates(*greatest(Groups(number[codes[rows]], len(many)), seen.buckets[rows]), bits)
     return found
 
 
 def few_values(counted: np.ndarray, bits: int) -> np.ndarray:
-    """The number of values, given that `counted` values were told apart, up to three in each cell."""
-    # Of n values a cell of rank k holds x of them, where x is Poisson of mean n / m / 2**k. The excess over 3 is added.
-    # The sum of all excesses is below n**4 / m**3 / 360, which rounds to nothing while it is below a half.
+    """The number of values, given that `counted` values were told apart, up to three in each bucket."""
+    # Of n values a bucket of rank k holds x of them, where x is Poisson of mean n / m / 2**k. The excess over 3
+    # is added. The sum of all excesses is below n**4 / m**3 / 360, which rounds to nothing while it is below a half.
     some = np.flatnonzero(counted**4 > 90.0 * float(1 << bits) ** 3)
     shares = 0.5 ** np.arange(1, 31) / (1 << bits)
     total = counted[some]
@@ -138,8 +138,8 @@ def _left_out(mean: np.ndarray) -> np.ndarray:
 def estimates(groups: Groups, ranks: np.ndarray, bits: int) -> np.ndarray:
     """The estimated number of values of each group, from its registers that are not empty."""
     size, top = 1 << bits, 65 - bits
-    cells = np.bincount(groups.codes * (top + 1) + ranks % RANKS, minlength=groups.count * (top + 1))
-    counts = cells.reshape(groups.count, top + 1).astype(np.float64)
+    buckets = np.bincount(groups.codes * (top + 1) + ranks % RANKS, minlength=groups.count * (top + 1))
+    counts = buckets.reshape(groups.count, top + 1).astype(np.float64)
     unseen = size - counts.sum(axis=1)
     total = size * _tau(1.0 - counts[:, top] / size)
     for rank in range(top - 1, 0, -1):

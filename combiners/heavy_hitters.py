@@ -2,11 +2,11 @@
 
 The sketch is linear in the weights of the values, so sketches add up and values can be retracted. It is Count-Min of
 Cormode and Muthukrishnan ("An improved data stream summary: the count-min sketch and its applications", J. Algorithms
-55, 2005). A sketch has some rows of counters, called cells here. In each row the hash of a value chooses one cell, and
-the weight of the value is added there. No value is kept. To find the heavy values, each cell also adds up, for each
-bit of a value, the weights of the values in which that bit is set ("What's hot and what's not: tracking most frequent
-items dynamically", the same authors, ACM TODS 30, 2005). A value that weighs more than all others in its cell can be
-read from those sums, bit by bit.
+55, 2005). A sketch has some rows of counters, called buckets here. In each row the hash of a value chooses one bucket,
+and the weight of the value is added there. No value is kept. To find the heavy values, each bucket also adds up, for
+each bit of a value, the weights of the values in which that bit is set ("What's hot and what's not: tracking most
+frequent items dynamically", the same authors, ACM TODS 30, 2005). A value that weighs more than all others in its
+bucket can be read from those sums, bit by bit.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _FACTOR = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
-class Cells:
-    """The sums of some cells; the key of a cell is its group times the cells of a group, plus its number.
+class Buckets:
+    """The sums of some buckets; the key of a bucket is its group times the buckets of a group, plus its number.
 
-    Cells are in the order of their keys. Cell i has `sizes[i]` sums, without zeros at the end: first the sum of the
+    Buckets are in the order of their keys. Bucket i has `sizes[i]` sums, without zeros at the end: first the sum of the
     weights, then for each bit the sum of the weights of the values in which it is set.
     """
 
@@ -49,24 +49,24 @@ class Cells:
 
     @property
     def starts(self) -> np.ndarray:
-        """The place at which the sums of each cell start."""
+        """The place at which the sums of each bucket start."""
         return np.cumsum(self.sizes) - self.sizes
 
     @property
     def totals(self) -> np.ndarray:
-        """The sum of the weights in each cell."""
+        """The sum of the weights in each bucket."""
         return self.sums[self.starts]
 
     def matrix(self, chosen: np.ndarray) -> np.ndarray:
-        """The sums of some cells as the rows of a matrix."""
+        """The sums of some buckets as the rows of a matrix."""
         sizes = self.sizes[chosen]
         column = np.arange(int(sizes.max(initial=1)))
         held = column < sizes[:, None]
         return np.where(held, self.sums[np.minimum(self.starts[chosen][:, None] + column, len(self.sums) - 1)], 0)
 
     @classmethod
-    def trimmed(cls, keys: np.ndarray, matrix: np.ndarray) -> Cells:
-        """Cells from a matrix, without zeros at the end and without cells of zeros only."""
+    def trimmed(cls, keys: np.ndarray, matrix: np.ndarray) -> Buckets:
+        """Buckets from a matrix, without zeros at the end and without buckets of zeros only."""
         filled = matrix != 0
         sizes = matrix.shape[1] - filled[:, ::-1].argmax(axis=1)
         sizes[~filled.any(axis=1)] = 0
@@ -74,14 +74,14 @@ class Cells:
         return cls(keys[sizes > 0], sizes[sizes > 0], matrix[held])
 
     @classmethod
-    def joined(cls, parts: Sequence[Cells]) -> Cells:
-        """Cells one after the other."""
+    def joined(cls, parts: Sequence[Buckets]) -> Buckets:
+        """Buckets one after the other."""
         keys, sizes, sums = ([getattr(part, name) for part in parts] for name in ("keys", "sizes", "sums"))
         none = np.empty(0, np.int64)
         return cls(*(np.concatenate([none, *arrays]) for arrays in (keys, sizes, sums)))
 
-    def summed(self) -> Cells:
-        """The cells with those of equal keys added up, in the order of the keys."""
+    def summed(self) -> Buckets:
+        """The buckets with those of equal keys added up, in the order of the keys."""
         if (np.diff(self.keys) > 0).all():
             return self
         keys, numbers = np.unique(self.keys, return_inverse=True)
@@ -91,7 +91,7 @@ class Cells:
         starts = self.starts
         parts = []
         step = max(_ROOM // width, 1)
-        # A loop over blocks of cells, so that the matrix stays bounded.
+        # A loop over blocks of buckets, so that the matrix stays bounded.
         for first in range(0, len(keys), step):
             last = min(first + step, len(keys))
             mine = order[bounds[first] : bounds[last]]
@@ -101,13 +101,13 @@ class Cells:
             rows = np.repeat(numbers[mine] - first, sizes)
             sums = self.sums[places + np.repeat(starts[mine], sizes)]
             matrix = sum_counts(Groups(rows * width + places, (last - first) * width), sums)
-            parts.append(Cells.trimmed(keys[first:last], matrix.reshape(-1, width)))
-        return Cells.joined(parts)
+            parts.append(Buckets.trimmed(keys[first:last], matrix.reshape(-1, width)))
+        return Buckets.joined(parts)
 
 
 @dataclass(frozen=True)
-class CellsFn(CombineFn):
-    """For each group the cells that are not empty, of `rows` times `width` cells of sums."""
+class BucketsFn(CombineFn):
+    """For each group the buckets that are not empty, of `rows` times `width` buckets of sums."""
 
     kind: pa.DataType
     rows: int
@@ -119,37 +119,37 @@ class CellsFn(CombineFn):
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        cell = pa.struct([pa.field("cell", pa.int32()), pa.field("sums", pa.list_(pa.int64()))])
-        return (pa.field("cells", pa.list_(cell)),)
+        bucket = pa.struct([pa.field("cell", pa.int32()), pa.field("sums", pa.list_(pa.int64()))])
+        return (pa.field("cells", pa.list_(bucket)),)
 
     @property
     def size(self) -> int:
-        """The number of cells of a group."""
+        """The number of buckets of a group."""
         return self.rows * self.width
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
         items = consolidate(groups, [Column(cut(columns[0].array, self.length))], weights)
         codes, values = items.groups.codes, items.columns[0]
-        parts: list[Cells] = []
+        parts: list[Buckets] = []
         first, step = 0, _ROOM // 128
         # A loop over blocks of different values, because their bits take memory; a group is cut only if it must be.
         while first < len(values):
             last = int(items.offsets[np.searchsorted(items.offsets, first + step, side="right") - 1])
             last = last if last > first else min(first + step, len(values))
             block = slice(first, last)
-            parts.append(self._cells(codes[block], values[block], items.weights[block]))
+            parts.append(self._buckets(codes[block], values[block], items.weights[block]))
             first = last
-        return self.pack(Cells.joined(parts).summed(), groups.count)
+        return self.pack(Buckets.joined(parts).summed(), groups.count)
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
-        return self.pack(self.cells(accumulators, groups.codes).summed(), groups.count)
+        return self.pack(self.buckets(accumulators, groups.codes).summed(), groups.count)
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
-        cells = self.cells(accumulators)
-        return self.pack(Cells(cells.keys, cells.sizes, -cells.sums), len(accumulators[0]))
+        buckets = self.buckets(accumulators)
+        return self.pack(Buckets(buckets.keys, buckets.sizes, -buckets.sums), len(accumulators[0]))
 
     def places(self, values: pa.Array) -> np.ndarray:
-        """The cell of each value in each row of cells; the result has one row for each of these."""
+        """The bucket of each value in each row of buckets; the result has one row for each of these."""
         hashes = hash_rows([Column(values)], self.seed)
         out = np.empty((self.rows, len(values)), np.int64)
         for row in range(self.rows):
@@ -161,45 +161,45 @@ class CellsFn(CombineFn):
             )
         return out
 
-    def cells(self, accumulators: Accumulators, codes: np.ndarray | None = None) -> Cells:
-        """The cells of an accumulator column, with these groups (None: each accumulator is a group)."""
+    def buckets(self, accumulators: Accumulators, codes: np.ndarray | None = None) -> Buckets:
+        """The buckets of an accumulator column, with these groups (None: each accumulator is a group)."""
         offsets, struct = flat_lists(accumulators[0])
-        cell, lists = struct.flatten()
+        bucket, lists = struct.flatten()
         bounds, sums = flat_lists(lists)
         codes = np.arange(len(offsets) - 1) if codes is None else codes
-        keys = np.repeat(codes, np.diff(offsets)) * self.size + np.asarray(cell)
-        return Cells(keys, np.diff(bounds), np.asarray(sums))
+        keys = np.repeat(codes, np.diff(offsets)) * self.size + np.asarray(bucket)
+        return Buckets(keys, np.diff(bounds), np.asarray(sums))
 
-    def pack(self, cells: Cells, count: int) -> Accumulators:
-        """The accumulator column of cells."""
+    def pack(self, buckets: Buckets, count: int) -> Accumulators:
+        """The accumulator column of buckets."""
         kind = self.fields[0].type
-        inner = np.append(0, np.cumsum(cells.sizes))
-        offsets = np.searchsorted(cells.keys, np.arange(count + 1) * self.size)
-        sums = pa.ListArray.from_arrays(pa.array(inner, pa.int32()), pa.array(cells.sums))
-        cell = pa.array((cells.keys % self.size).astype(np.int32))
-        struct = pa.StructArray.from_arrays([cell, sums], fields=list(kind.value_type))
+        inner = np.append(0, np.cumsum(buckets.sizes))
+        offsets = np.searchsorted(buckets.keys, np.arange(count + 1) * self.size)
+        sums = pa.ListArray.from_arrays(pa.array(inner, pa.int32()), pa.array(buckets.sums))
+        bucket = pa.array((buckets.keys % self.size).astype(np.int32))
+        struct = pa.StructArray.from_arrays([bucket, sums], fields=list(kind.value_type))
         return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=kind),)
 
     def heavy(self, accumulators: Accumulators, share: float) -> Items:
         """The values with at least this share of a group's weight, by estimate, and their estimated weights."""
-        cells, count = self.cells(accumulators), len(accumulators[0])
-        totals, owners = cells.totals, cells.keys // self.size
-        top = cells.keys % self.size < self.width
+        buckets, count = self.buckets(accumulators), len(accumulators[0])
+        totals, owners = buckets.totals, buckets.keys // self.size
+        top = buckets.keys % self.size < self.width
         whole = sum_counts(Groups(owners[top], count), totals[top])
         least = np.maximum(np.ceil(whole * share), 1.0)
-        codes, values = self._read(cells, np.flatnonzero(totals >= least[owners]), owners)
+        codes, values = self._read(buckets, np.flatnonzero(totals >= least[owners]), owners)
         found = consolidate(Groups(codes, count), [Column(values)])
         codes, places = found.groups.codes, self.places(found.columns[0])
         weights = np.full(len(codes), np.iinfo(np.int64).max)
         for row in places:
-            at = np.minimum(np.searchsorted(cells.keys, codes * self.size + row), max(len(cells.keys) - 1, 0))
-            there = cells.keys[at] == codes * self.size + row
+            at = np.minimum(np.searchsorted(buckets.keys, codes * self.size + row), max(len(buckets.keys) - 1, 0))
+            there = buckets.keys[at] == codes * self.size + row
             weights = np.minimum(weights, np.where(there, totals[at], 0))
         weights[weights < least[codes]] = 0
         return Items(found.offsets, found.columns, weights).present()
 
-    def _cells(self, codes: np.ndarray, values: pa.Array, weights: np.ndarray) -> Cells:
-        """The cells of different values."""
+    def _buckets(self, codes: np.ndarray, values: pa.Array, weights: np.ndarray) -> Buckets:
+        """The buckets of different values."""
         keys, numbers = np.unique(codes * self.size + self.places(values), return_inverse=True)
         numbers = numbers.reshape(self.rows, len(values))
         bits = bits_of(values)
@@ -207,27 +207,27 @@ class CellsFn(CombineFn):
         if len(keys) * width > 4 * _ROOM and len(values) > 1:
             half = len(values) // 2
             parts = (slice(0, half), slice(half, None))
-            return Cells.joined([self._cells(codes[p], values[p], weights[p]) for p in parts]).summed()
+            return Buckets.joined([self._buckets(codes[p], values[p], weights[p]) for p in parts]).summed()
         matrix = np.zeros((len(keys), width), np.int64)
         # A loop over the bits of values; column 0 is the weights themselves.
         for column in range(width):
             chosen = np.arange(len(values)) if column == 0 else np.flatnonzero(bits[:, column - 1])
             if len(chosen):
-                cells = Groups(numbers[:, chosen].ravel(), len(keys))
-                matrix[:, column] = sum_counts(cells, np.tile(weights[chosen], self.rows))
-        return Cells.trimmed(keys, matrix)
+                buckets = Groups(numbers[:, chosen].ravel(), len(keys))
+                matrix[:, column] = sum_counts(buckets, np.tile(weights[chosen], self.rows))
+        return Buckets.trimmed(keys, matrix)
 
-    def _read(self, cells: Cells, chosen: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, pa.Array]:
-        """The groups and values read from the sums of some cells, if the hash of the value chooses that cell."""
+    def _read(self, buckets: Buckets, chosen: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, pa.Array]:
+        """The groups and values read from the sums of some buckets, if the hash of the value chooses that bucket."""
         codes, values = [np.empty(0, np.int64)], [pa.array([], self.kind)]
-        step = max(_ROOM // int(cells.sizes.max(initial=1)), 1)
+        step = max(_ROOM // int(buckets.sizes.max(initial=1)), 1)
         for first in range(0, len(chosen), step):
             block = chosen[first : first + step]
-            matrix = cells.matrix(block)
+            matrix = buckets.matrix(block)
             bits = (2 * matrix[:, 1:] > matrix[:, :1]).astype(np.uint8)
             found, right = from_bits(bits, self.kind)
             block = block[right]
-            belongs = (self.places(found) == cells.keys[block] % self.size).any(axis=0)
+            belongs = (self.places(found) == buckets.keys[block] % self.size).any(axis=0)
             codes.append(owners[block][belongs])
             values.append(found.filter(pa.array(belongs)))
         return np.concatenate(codes), pa.concat_arrays(values)
@@ -243,13 +243,13 @@ class HeavyHitters(Combiner):
     * a value that came at least `error * N` times is found,
     * the count of a found value is not below the exact count, and at most `error * N` above it.
 
-    The promises hold for rows that nobody chose against the `seed`. If somebody may choose values that share cells,
+    The promises hold for rows that nobody chose against the `seed`. If somebody may choose values that share buckets,
     pass a secret seed, such as `secrets.randbits(62)`, and keep it: accumulators of different seeds do not merge. The
     promises also need that no value was retracted more often than it came. Values with an estimated count below
     `error * N` are left out, so the list has at most 1 / `error` values, and often fewer than k. Of equally frequent
     values the least comes first. Text and binary values with the same first `length` bytes count as one value, and
-    the result has these bytes only. The state has ln(1 / (1 - confidence)) * e / error cells, 1,360 by default, each
-    with a sum for each bit of a value; a small number of values uses few cells. Null is ignored. NaN is one value,
+    the result has these bytes only. The state has ln(1 / (1 - confidence)) * e / error buckets, 1,360 by default, each
+    with a sum for each bit of a value; a small number of values uses few buckets. Null is ignored. NaN is one value,
     and -0.0 equals 0.0. No values give an empty list. The module names the sources.
 
     >>> import pyarrow as pa, uncombine as uc
@@ -290,7 +290,7 @@ class HeavyHitters(Combiner):
         if not has_bits(kind):
             raise refuse(self, self.input, kind, "numbers, times, booleans, text and binary values")
         rows, width = math.ceil(-math.log(1 - self.confidence)), math.ceil(math.e / self.error)
-        fn = CellsFn(kind, rows, width, self.length, self.seed)
+        fn = BucketsFn(kind, rows, width, self.length, self.seed)
         output = pa.list_(pa.struct([pa.field("item", kind), pa.field("count", pa.int64())]))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:

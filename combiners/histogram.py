@@ -48,16 +48,16 @@ class HistogramFn(CombineFn):
         bins = np.searchsorted(edges, values, side="right") - 1
         bins[values == edges[-1]] = self.bins - 1
         inside = (bins >= 0) & (bins < self.bins)
-        cells = groups.codes * self.bins + bins
+        places = groups.codes * self.bins + bins
         if not inside.all():
-            cells = cells[inside]
+            places = places[inside]
             weights = None if weights is None else weights[inside]
-        return self._lists(sum_weights(Groups(cells, groups.count * self.bins), weights))
+        return self._lists(sum_weights(Groups(places, groups.count * self.bins), weights))
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         offsets, counts = flat_lists(accumulators[0])
-        cells = np.repeat(groups.codes * self.bins - offsets[:-1], np.diff(offsets)) + np.arange(len(counts))
-        return self._lists(sum_weights(Groups(cells, groups.count * self.bins), np.asarray(counts)))
+        places = np.repeat(groups.codes * self.bins - offsets[:-1], np.diff(offsets)) + np.arange(len(counts))
+        return self._lists(sum_weights(Groups(places, groups.count * self.bins), np.asarray(counts)))
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
         offsets, counts = flat_lists(accumulators[0])

@@ -173,11 +173,11 @@ def _sort_flat(groups: Groups, keys: Keys, weights: Weights) -> Items | None:
 
 def _tabulated(groups: Groups, keys: Keys, weights: Weights) -> Items:
     """The items from a table of all pairs of group and key, for few groups and few keys."""
-    cells = groups.codes * keys.span
-    cells += keys.keys
-    cells -= keys.low
+    pairs = groups.codes * keys.span
+    pairs += keys.keys
+    pairs -= keys.low
     size = groups.count * keys.span
-    table = np.bincount(cells, minlength=size) if weights is None else sum_counts(Groups(cells, size), weights)
+    table = np.bincount(pairs, minlength=size) if weights is None else sum_counts(Groups(pairs, size), weights)
     filled = np.flatnonzero(table)
     offsets = np.searchsorted(filled, np.arange(groups.count + 1) * keys.span)
     present = filled - np.repeat(np.arange(groups.count) * keys.span - keys.low, np.diff(offsets))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners import rank_cells
+from uncombine.combiners import rank_buckets
 from uncombine.combiners.approx_distinct import estimates
 from uncombine.combiners.columns import Column
 from uncombine.combiners.groups import Groups
@@ -63,12 +63,12 @@ def test_the_estimate_is_that_of_the_formula(registers: dict[int, int]) -> None:
     assert found == pytest.approx([m * m / (2 * math.log(2) * z)])
 
 
-def test_cells_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buckets_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     hashes = np.array([0, 1, 2**57 - 1, 2**56, 2**57, 127 * 2**57 + 4], np.uint64)
-    monkeypatch.setattr(rank_cells, "hash_rows", lambda columns, seed: hashes)
-    cells, checks = rank_cells._hashed([], 7, 0)
-    assert [divmod(cell, 64) for cell in cells.tolist()] == [(0, 58), (0, 1), (0, 1), (0, 57), (1, 58), (127, 3)]
-    assert (checks < rank_cells.PRIME).all()
+    monkeypatch.setattr(rank_buckets, "hash_rows", lambda columns, seed: hashes)
+    buckets, checks = rank_buckets._hashed([], 7, 0)
+    assert [divmod(bucket, 64) for bucket in buckets.tolist()] == [(0, 58), (0, 1), (0, 1), (0, 57), (1, 58), (127, 3)]
+    assert (checks < rank_buckets.PRIME).all()
 
 
 @pytest.mark.parametrize("retractable", [True, False])
@@ -84,16 +84,16 @@ def test_fewer_than_a_thousand_values_are_counted_to_within_one_percent(error: f
             assert np.abs(found / distinct - 1).max() <= 0.01, (seed, distinct)
 
 
-@pytest.mark.parametrize("weights", [[1, 1, 1], [3, 5, 2**40], [rank_cells.PRIME + 1, 2, 7]])
-def test_a_cell_tells_one_value_from_two_and_three(monkeypatch: pytest.MonkeyPatch, weights: list[int]) -> None:
+@pytest.mark.parametrize("weights", [[1, 1, 1], [3, 5, 2**40], [rank_buckets.PRIME + 1, 2, 7]])
+def test_a_bucket_tells_one_value_from_two_and_three(monkeypatch: pytest.MonkeyPatch, weights: list[int]) -> None:
     checks = np.array([5, 46_000, 17], np.uint32)
-    monkeypatch.setattr(rank_cells, "_hashed", lambda columns, bits, seed: (np.full(3, 65, np.int32), checks))
-    fn = rank_cells.CellWeightsFn(7)
+    monkeypatch.setattr(rank_buckets, "_hashed", lambda columns, bits, seed: (np.full(3, 65, np.int32), checks))
+    fn = rank_buckets.BucketWeightsFn(7)
     for count in (1, 2, 3):
         chosen = np.array(weights[:count] + [0] * (3 - count), np.int64)
         state = fn.add(Groups.single(3), Column(pa.array([0, 0, 0])), weights=chosen)
         assert fn.seen(state).values.tolist() == [count]
-        plain = rank_cells.RegistersFn(7)
+        plain = rank_buckets.RegistersFn(7)
         assert plain.seen(plain.add(Groups.single(3), Column(pa.array([0] * 3)), weights=chosen)).values.tolist() == [
             count
         ]
@@ -159,7 +159,7 @@ def test_both_forms_agree_on_many_values(distinct: int) -> None:
 
 def test_data_chosen_against_one_seed_are_as_others_with_another() -> None:
     values = np.arange(1_000_000)
-    registers = rank_cells._hashed([Column(pa.array(values))], 12, 0)[0] // rank_cells.RANKS
+    registers = rank_buckets._hashed([Column(pa.array(values))], 12, 0)[0] // rank_buckets.RANKS
     chosen = pa.table({"x": values[registers < 8]})
     assert 1_500 < chosen.num_rows < 2_500
     aimed = uc.aggregate(chosen, n=uc.ApproxCountDistinct("x"))["n"][0].as_py()

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners.heavy_hitters import CellsFn
+from uncombine.combiners.heavy_hitters import BucketsFn
 from uncombine.combiners.item_bits import bits_of, cut, from_bits
 from uncombine.combiners.plain_types import plain_type
 
@@ -188,8 +188,8 @@ def test_wrong_use(make, says: str) -> None:
 
 
 def test_data_chosen_against_one_seed_are_as_others_with_another() -> None:
-    """A frequent value is not found where others that were looked for outweigh it in all of its cells."""
-    fn, others = CellsFn(pa.int64(), 5, 272, 64), 2**20 + np.arange(300_000)
+    """A frequent value is not found where others that were looked for outweigh it in all of its buckets."""
+    fn, others = BucketsFn(pa.int64(), 5, 272, 64), 2**20 + np.arange(300_000)
     of_others, of_zero = fn.places(pa.array(others)), fn.places(pa.array([0]))
     aimed = [others[row == mine[0]][:500] for row, mine in zip(of_others, of_zero, strict=True)]
     values = pa.array(np.concatenate([np.zeros(300, np.int64), *aimed, 10**7 + np.arange(10_000)]))

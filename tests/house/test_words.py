@@ -47,7 +47,7 @@ PLAIN = {
 }
 """The rooms and modules whose words are checked. A room that is put into plain words is added here."""
 
-PAGES = ["docs/concepts.md", "docs/semantics.md", "docs/triggers.md"]
+PAGES = ["docs/algebra.md", "docs/combiners.md", "docs/concepts.md", "docs/semantics.md", "docs/triggers.md"]
 
 OPENINGS = re.compile(r"(What|Whether|How|Where|Which)\b")
 """A docstring that opens so does not name what it is about."""

@@ -1,10 +1,10 @@
-"""The state of approximate distinct counts: cells, each a register and a rank, with one, two or more values.
+"""The state of approximate distinct counts: buckets, each a register and a rank, with one, two or more values.
 
-A cell whose weight is positive has values. To count them up to three, each value also has a check, a number below a
-prime p, and a cell adds up, modulo p, the weights times the powers of the checks, from the first to the fourth. These
+A bucket whose weight is positive has values. To count them up to three, each value also has a check, a number below a
+prime p, and a bucket adds up, modulo p, the weights times the powers of the checks, from the first to the fourth. These
 moments and the weight make a Hankel matrix of three rows. Its rank is the number of different checks, up to three: its
 leading minors are sums of products of weights and of squared differences of checks (Prony's method). Moments are sums,
-so values can be retracted, and a cell whose values are all retracted equals a cell that never had any.
+so values can be retracted, and a bucket whose values are all retracted equals a bucket that never had any.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .sorting import argsort_in_groups, run_starts, sort_in_groups
 from .zset import consolidate, flat_lists, running
 
 RANKS = 64
-"""An upper bound of ranks; the number of a cell is this times its register, plus its rank."""
+"""An upper bound of ranks; the number of a bucket is this times its register, plus its rank."""
 
 PRIME = 46_337
 """The greatest prime whose square is an int32, so that the product of four numbers below it is an int64."""
@@ -35,24 +35,24 @@ _SHIFT = 16
 
 @dataclass(frozen=True)
 class Seen:
-    """The cells with values, in order, the group of each, and its number of values: 1, 2, or 3 for three and more.
+    """The buckets with values, in order, the group of each, and its number of values: 1, 2, or 3 for three and more.
 
-    The number is 0 if it is not known, in groups of many cells.
+    The number is 0 if it is not known, in groups of many buckets.
     """
 
     groups: Groups
-    cells: np.ndarray
+    buckets: np.ndarray
     values: np.ndarray
 
 
 def most_told_apart(bits: int) -> int:
-    """The greatest number of cells, with 2**bits registers, for which the values of each cell are counted."""
+    """The greatest number of buckets, with 2**bits registers, for which the values of each bucket are counted."""
     return 1 << (bits - 1)
 
 
 @dataclass(frozen=True)
-class CellWeightsFn(CombineFn):
-    """The cells whose weight or checks are not zero, in order, for 2**bits registers."""
+class BucketWeightsFn(CombineFn):
+    """The buckets whose weight or checks are not zero, in order, for 2**bits registers."""
 
     bits: int
     seed: int = 0
@@ -77,19 +77,19 @@ class CellWeightsFn(CombineFn):
         return self._summed(items.groups, seen >> _SHIFT, items.weights, moments)
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
-        offsets, cells, moments, weights = self._flat(accumulators)
-        by_cell = Groups(np.repeat(groups.codes, np.diff(offsets)), groups.count)
-        order, ordered = argsort_in_groups(by_cell, cells)
-        codes = np.repeat(np.arange(groups.count), by_cell.sizes)
+        offsets, buckets, moments, weights = self._flat(accumulators)
+        by_bucket = Groups(np.repeat(groups.codes, np.diff(offsets)), groups.count)
+        order, ordered = argsort_in_groups(by_bucket, buckets)
+        codes = np.repeat(np.arange(groups.count), by_bucket.sizes)
         return self._summed(Groups(codes, groups.count), ordered, weights[order], [moment[order] for moment in moments])
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
-        offsets, cells, moments, weights = self._flat(accumulators)
-        return self._pack(offsets, cells, [(PRIME - moment) % PRIME for moment in moments], -weights)
+        offsets, buckets, moments, weights = self._flat(accumulators)
+        return self._pack(offsets, buckets, [(PRIME - moment) % PRIME for moment in moments], -weights)
 
     def seen(self, accumulators: Accumulators) -> Seen:
-        """The cells of positive weight."""
-        offsets, cells, (a, b, c, d), weights = self._flat(accumulators)
+        """The buckets of positive weight."""
+        offsets, buckets, (a, b, c, d), weights = self._flat(accumulators)
         w, count = weights % PRIME, len(offsets) - 1
         # The second and the third leading minor of the matrix w a b / a b c / b c d.
         two = (w * b - a * a) % PRIME
@@ -98,13 +98,13 @@ class CellWeightsFn(CombineFn):
         values = np.where(three != 0, 3, np.where(two != 0, 2, 1))
         present = weights > 0
         groups = Groups(np.repeat(np.arange(count), np.diff(offsets))[present], count)
-        return Seen(groups, cells[present], values[present])
+        return Seen(groups, buckets[present], values[present])
 
     def _summed(
-        self, groups: Groups, cells: np.ndarray, weights: np.ndarray, moments: Sequence[np.ndarray]
+        self, groups: Groups, buckets: np.ndarray, weights: np.ndarray, moments: Sequence[np.ndarray]
     ) -> Accumulators:
-        """Cells in the order of (group, cell), with equal cells added up."""
-        fresh = run_starts(groups, cells)
+        """Buckets in the order of (group, bucket), with equal buckets added up."""
+        fresh = run_starts(groups, buckets)
         starts, offsets = np.flatnonzero(fresh), running(fresh)[np.append(groups.starts, len(fresh))]
         if len(starts) < len(fresh):
             if may_reach_most(weights):
@@ -116,29 +116,29 @@ class CellWeightsFn(CombineFn):
         if not held.all():
             offsets, starts, weights = running(held)[offsets], starts[held], weights[held]
             moments = [moment[held] for moment in moments]
-        return self._pack(offsets, cells[starts], moments, weights)
+        return self._pack(offsets, buckets[starts], moments, weights)
 
     def _flat(self, accumulators: Accumulators) -> tuple[np.ndarray, np.ndarray, list[np.ndarray], np.ndarray]:
         offsets, struct = flat_lists(accumulators[0])
-        cells, packed, weights = (np.asarray(part) for part in struct.flatten())
+        buckets, packed, weights = (np.asarray(part) for part in struct.flatten())
         high, low = np.divmod(packed, PRIME * PRIME)
-        return offsets, cells, [*np.divmod(high, PRIME), *np.divmod(low, PRIME)], weights
+        return offsets, buckets, [*np.divmod(high, PRIME), *np.divmod(low, PRIME)], weights
 
     def _pack(
-        self, offsets: np.ndarray, cells: np.ndarray, moments: Sequence[np.ndarray], weights: np.ndarray
+        self, offsets: np.ndarray, buckets: np.ndarray, moments: Sequence[np.ndarray], weights: np.ndarray
     ) -> Accumulators:
         kind = self.fields[0].type
         a, b, c, d = (moment.astype(np.int64) for moment in moments)
-        columns = [cells.astype(np.int32), ((a * PRIME + b) * PRIME + c) * PRIME + d, weights.astype(np.int64)]
+        columns = [buckets.astype(np.int32), ((a * PRIME + b) * PRIME + c) * PRIME + d, weights.astype(np.int64)]
         struct = pa.StructArray.from_arrays([pa.array(column) for column in columns], fields=list(kind.value_type))
         return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=kind),)
 
 
 @dataclass(frozen=True)
 class RegistersFn(CombineFn):
-    """The cells with their least checks, at most three each, or for many cells the greatest rank of each register.
+    """The buckets with their least checks, at most three each, or for many buckets the greatest rank of each register.
 
-    Nothing can be retracted. A group with many cells never returns to the form for few.
+    Nothing can be retracted. A group with many buckets never returns to the form for few.
     """
 
     bits: int
@@ -152,53 +152,53 @@ class RegistersFn(CombineFn):
         return (pa.field("few", pa.list_(pa.int64())), pa.field("ranks", pa.list_(pa.int32())))
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
-        cells, checks = _hashed(columns, self.bits, self.seed)
+        buckets, checks = _hashed(columns, self.bits, self.seed)
         if weights is not None and not weights.all():
             held = weights != 0
-            groups, cells, checks = groups.take(held), cells[held], checks[held]
-        # Only a group of many rows can have many cells; to count the cells is faster than to sort the checks too.
+            groups, buckets, checks = groups.take(held), buckets[held], checks[held]
+        # Only a group of many rows can have many buckets; to count the buckets is faster than to sort the checks too.
         large = (groups.sizes > most_told_apart(self.bits))[groups.codes]
         if not large.any():
-            return self._pack(groups, _marked(cells, checks), groups.take(large), cells[:0])
+            return self._pack(groups, _marked(buckets, checks), groups.take(large), buckets[:0])
         some = groups if large.all() else groups.take(large)
-        ordered = sort_in_groups(some, cells if large.all() else cells[large])
+        ordered = sort_in_groups(some, buckets if large.all() else buckets[large])
         by_group = Groups(np.repeat(np.arange(some.count), some.sizes), some.count)
         fresh = run_starts(by_group, ordered)
         many = np.bincount(by_group.codes[fresh], minlength=some.count) > most_told_apart(self.bits)
         ours = many[by_group.codes]
         rest = np.flatnonzero(~many[groups.codes])
-        return self._pack(groups.take(rest), _marked(cells[rest], checks[rest]), by_group.take(ours), ordered[ours])
+        return self._pack(groups.take(rest), _marked(buckets[rest], checks[rest]), by_group.take(ours), ordered[ours])
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         (few_offsets, few), (offsets, ranks) = (flat_lists(column) for column in accumulators)
         codes = np.repeat(groups.codes, np.diff(few_offsets))
         marked = np.asarray(few)
         many = np.bincount(groups.codes, np.diff(offsets) > 0, minlength=groups.count) > 0
-        # If one side has many cells, the cells of the other side join them without their checks.
+        # If one side has many buckets, the buckets of the other side join them without their checks.
         joins = many[codes]
         all_codes = np.concatenate([np.repeat(groups.codes, np.diff(offsets)), codes[joins]])
-        cells = np.concatenate([np.asarray(ranks), (marked[joins] >> _SHIFT).astype(np.int32)])
+        buckets = np.concatenate([np.asarray(ranks), (marked[joins] >> _SHIFT).astype(np.int32)])
         wide = Groups(all_codes, groups.count)
         by_group = Groups(np.repeat(np.arange(groups.count), wide.sizes), groups.count)
-        return self._pack(Groups(codes[~joins], groups.count), marked[~joins], by_group, sort_in_groups(wide, cells))
+        return self._pack(Groups(codes[~joins], groups.count), marked[~joins], by_group, sort_in_groups(wide, buckets))
 
     def seen(self, accumulators: Accumulators) -> Seen:
-        """The cells with values; of many cells only the greatest of each register, without the number of its values."""
+        """The buckets with values; of many buckets only the greatest of each register, with an unknown number."""
         (few_offsets, few), (offsets, ranks) = (flat_lists(column) for column in accumulators)
         count = len(offsets) - 1
-        codes, cells = np.repeat(np.arange(count), np.diff(few_offsets)), np.asarray(few) >> _SHIFT
-        fresh = run_starts(Groups(codes, count), cells)
+        codes, buckets = np.repeat(np.arange(count), np.diff(few_offsets)), np.asarray(few) >> _SHIFT
+        fresh = run_starts(Groups(codes, count), buckets)
         values = np.diff(np.flatnonzero(fresh), append=len(fresh))
         wide = np.repeat(np.arange(count), np.diff(offsets))
         both = Groups(np.concatenate([codes[fresh], wide]), count)
-        # No group has both, so a stable order keeps the order of the cells of each group.
+        # No group has both, so a stable order keeps the order of the buckets of each group.
         order = both.order
-        every = np.concatenate([cells[fresh], np.asarray(ranks)])[order]
+        every = np.concatenate([buckets[fresh], np.asarray(ranks)])[order]
         seen = np.concatenate([values, np.zeros(len(wide), np.int64)])[order]
         return Seen(Groups(both.codes[order], count), every, seen)
 
-    def _pack(self, groups: Groups, marked: np.ndarray, wide: Groups, cells: np.ndarray) -> Accumulators:
-        """Accumulators from cells with checks, for groups of few cells, and from sorted cells for the others."""
+    def _pack(self, groups: Groups, marked: np.ndarray, wide: Groups, buckets: np.ndarray) -> Accumulators:
+        """Accumulators from buckets with checks, for groups of few buckets, and from sorted buckets for the others."""
         ordered = sort_in_groups(groups, marked)
         codes = np.repeat(np.arange(groups.count), groups.sizes)
         ordered, codes = _distinct(codes, ordered)
@@ -206,15 +206,15 @@ class RegistersFn(CombineFn):
         count = np.bincount(codes[fresh], minlength=groups.count)
         late = (count > most_told_apart(self.bits))[codes]
         if late.any():
-            cells = np.concatenate([cells, (ordered[late] >> _SHIFT).astype(np.int32)])
+            buckets = np.concatenate([buckets, (ordered[late] >> _SHIFT).astype(np.int32)])
             both = Groups(np.concatenate([wide.codes, codes[late]]), groups.count)
-            wide, cells = Groups(both.codes[both.order], groups.count), cells[both.order]
+            wide, buckets = Groups(both.codes[both.order], groups.count), buckets[both.order]
             ordered, codes, fresh = ordered[~late], codes[~late], fresh[~late]
-        # The first check of a cell and the two after it.
+        # The first check of a bucket and the two after it.
         kept = fresh.copy()
         kept[1:] |= fresh[:-1]
         kept[2:] |= fresh[:-2]
-        held, ranks = greatest(wide, cells)
+        held, ranks = greatest(wide, buckets)
         few = np.bincount(codes[kept], minlength=groups.count)
         return (
             pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(few)), pa.int32()), pa.array(ordered[kept])),
@@ -222,15 +222,15 @@ class RegistersFn(CombineFn):
         )
 
 
-def greatest(groups: Groups, cells: np.ndarray) -> tuple[Groups, np.ndarray]:
-    """The last cell of each register, of cells in the order of (group, register, rank)."""
-    last = np.ones(len(cells), np.bool_)
-    last[:-1] = (cells[1:] // RANKS != cells[:-1] // RANKS) | (groups.codes[1:] != groups.codes[:-1])
-    return groups.take(last), cells[last]
+def greatest(groups: Groups, buckets: np.ndarray) -> tuple[Groups, np.ndarray]:
+    """The last bucket of each register, of buckets in the order of (group, register, rank)."""
+    last = np.ones(len(buckets), np.bool_)
+    last[:-1] = (buckets[1:] // RANKS != buckets[:-1] // RANKS) | (groups.codes[1:] != groups.codes[:-1])
+    return groups.take(last), buckets[last]
 
 
 def _hashed(columns: Sequence[Column], bits: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The cell and the check of each row."""
+    """The bucket and the check of each row."""
     hashes = hash_rows(columns, seed)
     register = (hashes >> np.uint64(64 - bits)).astype(np.int32)
     # The rank is the place of the lowest bit set; one more bit after the last makes sure that a bit is set.
@@ -243,8 +243,8 @@ def _hashed(columns: Sequence[Column], bits: int, seed: int) -> tuple[np.ndarray
     return register * RANKS + rank.astype(np.int32), checks
 
 
-def _marked(cells: np.ndarray, checks: np.ndarray) -> np.ndarray:
-    return (cells.astype(np.int64) << _SHIFT) | checks
+def _marked(buckets: np.ndarray, checks: np.ndarray) -> np.ndarray:
+    return (buckets.astype(np.int64) << _SHIFT) | checks
 
 
 def _distinct(codes: np.ndarray, ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
