@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -11,6 +12,12 @@ from ..errors import StateMismatch
 from .state import Counts, OperatorState
 
 VERSION = 1
+"""Of the format of all that is stored for a shard: the manifest, the chunks and deaths that it names, and its extra. A
+change to any of them counts it up."""
+
+_BEGINNING = re.compile(rb'\{"version": ?(\d+)[,}]')
+"""The beginning of a manifest of any format."""
+
 _NUMBERS = ("watermark", "output_watermark", "processing_time")
 _HEAD = frozenset({"version", "token", "next", "percentiles", "counts", *_NUMBERS})
 """All that is in a manifest besides its stores."""
@@ -80,13 +87,9 @@ class Manifest:
     @classmethod
     def read(cls, written: bytes, empty: OperatorState) -> Manifest:
         """Back from `written`; `empty` is the operator's state before any row."""
+        require_version(written)
         text, _, extra = written.partition(b"\n")
         head = json.loads(text)
-        if head["version"] != VERSION:
-            raise StateMismatch(
-                f"the state was written in format {head['version']}, and this library reads format {VERSION}: "
-                "go on with the library that wrote it, or start from a new checkpoint"
-            )
         if any((head.get(name) is None) != (store is None) for name, store in empty.stores.items()):
             raise StateMismatch(
                 "the stored state is of a pipeline with another kind of window or input: start from a new checkpoint"
@@ -100,12 +103,33 @@ class Manifest:
         return cls(state, head["token"], head["next"], stored, extra)
 
 
-def extra_of(written: bytes) -> bytes:
-    r"""What the caller gave to `save` as extra, before anything else of the state is looked at.
+def require_version(written: bytes) -> None:
+    r"""Raise `StateMismatch` unless a manifest is of the format that this library reads; nothing else of it is read.
 
-    >>> extra_of(b'{"version":1}\nany bytes')
+    >>> from uncombine.panes.manifest import require_version
+    >>> require_version(b'{"version":1,"token":"any"}\n')
+    >>> require_version(b'{"version":7,"token":"any"}\n')  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    uncombine.errors.StateMismatch: the stored state has format 7, and this version of uncombine reads format 1: ...
+    """
+    found = _BEGINNING.match(written)
+    if found is not None and int(found[1]) == VERSION:
+        return
+    told = "a format without a number" if found is None else f"format {int(found[1])}"
+    raise StateMismatch(
+        f"the stored state has {told}, and this version of uncombine reads format {VERSION}: "
+        "go on with the version of uncombine that wrote it, or start from a new checkpoint"
+    )
+
+
+def extra_of(written: bytes) -> bytes:
+    r"""The extra of a manifest, as the caller gave it to `save`; a manifest of another format is refused.
+
+    >>> from uncombine.panes.manifest import extra_of
+    >>> extra_of(b'{"version":1,"token":"any"}\nany bytes')
     b'any bytes'
     """
+    require_version(written)
     return written.partition(b"\n")[2]
 
 

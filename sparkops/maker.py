@@ -23,7 +23,10 @@ from ..errors import NotRetractable, StateMismatch
 from .sql_types import conform, input_fields, spark_struct
 
 FORMAT = 2
-"""Of the layout of accumulators; another number cannot be merged with this one."""
+"""Of the layout of accumulators, which a change to it counts up; accumulators of another format are refused."""
+
+_LATER = 100
+"""Formats that are known by their marks: so many after this one."""
 
 KEY = "uncombine"
 """Where in a column's metadata its maker is named."""
@@ -132,6 +135,8 @@ class Maker:
         """
         names = [field.name for field in stored.type] if pa.types.is_struct(stored.type) else []
         if names != [field.name for field in self.type]:
+            if "made_by" in names:
+                self._require_format(stored.field("made_by"))
             raise StateMismatch(
                 f"{self!r} cannot read accumulators that another combiner made, which are {stored.type}"
             )
@@ -141,11 +146,19 @@ class Maker:
         mark, *rest = stored.flatten()
         strange = pc.not_equal(mark, pa.scalar(self.mark, pa.int64()))
         if len(mark) and (mark.null_count or pc.any(strange).as_py()):
+            self._require_format(mark)
             raise StateMismatch(
                 f"{self!r} cannot read accumulators that another combiner made: keep a column for each combiner"
             )
         rows, *accumulators = (conform(a, f.type) for a, f in zip(rest, list(self.type)[1:], strict=True))
         return valid, np.asarray(rows), tuple(accumulators)
+
+    def _require_format(self, marks: pa.Array) -> None:
+        """Raise `StateMismatch` if one of the marks is that of this combiner in another format."""
+        found = set(pc.unique(marks).to_pylist())
+        for number in range(1, FORMAT + _LATER):
+            if number != FORMAT and _mark(repr(self.bound.combiner), self.inputs, number) in found:
+                raise StateMismatch(_of_format(f"an accumulator of {self!r}", number))
 
 
 def described(combiner: str, inputs: StructType) -> str:
@@ -165,10 +178,7 @@ def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
             "put it through merge_udf(combiner, schema), which checks it and says so again"
         )
     if said.get("format") != FORMAT:
-        raise StateMismatch(
-            f"column {name!r} was made by a version of uncombine that stores accumulators in format "
-            f"{said.get('format')}, and this one reads format {FORMAT}: accumulate it again"
-        )
+        raise StateMismatch(_of_format(f"column {name!r}", said.get("format")))
     inputs = StructType.fromJson(json.loads(said["input"]))
     text = said["combiner"]
     if combiner is not None and repr(combiner) != text:
@@ -186,8 +196,15 @@ def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
     return maker
 
 
-def _mark(combiner: str, inputs: StructType) -> int:
-    said = json.dumps([FORMAT, combiner, [[field.name, field.dataType.simpleString()] for field in inputs]])
+def _of_format(what: str, number: object) -> str:
+    return (
+        f"{what} is stored in format {number}, and this version of uncombine reads format {FORMAT}: "
+        "accumulate the rows again, or read it with the version of uncombine that wrote it"
+    )
+
+
+def _mark(combiner: str, inputs: StructType, number: int = FORMAT) -> int:
+    said = json.dumps([number, combiner, [[field.name, field.dataType.simpleString()] for field in inputs]])
     return int.from_bytes(hashlib.blake2b(said.encode(), digest_size=8).digest(), "little", signed=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pyarrow as pa
@@ -125,16 +124,6 @@ def test_a_shorter_lateness_is_of_windows_that_are_not_held() -> None:
     panes, counts = engine.batch(rows(4), now=START // 1000)
     assert panes.num_rows == 0
     assert counts[0]["rows_dropped"] == 1
-
-
-def test_a_state_of_another_format_is_told() -> None:
-    store = stored()
-    for handle in store.values():
-        head, _, extra = handle.states["manifest"]["value"][0].partition(b"\n")
-        whole = json.loads(head) | {"version": 99}
-        handle.states["manifest"]["value"] = (json.dumps(whole).encode() + b"\n" + extra,)
-    with pytest.raises(StateMismatch, match="written in format 99, and this library reads format"):
-        Engine(flow(), restored=store).batch(rows(3), now=START // 1000)
 
 
 def test_a_batch_done_again_gives_the_same_panes() -> None:

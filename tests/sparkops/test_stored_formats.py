@@ -1,0 +1,175 @@
+"""State that an earlier version stored is gone on with; formats that are not known are refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import zipfile
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import stored
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField
+from streams import START, Engine, rows_flow
+
+import uncombine as uc
+from uncombine.combiners.groups import Groups
+from uncombine.errors import StateMismatch
+from uncombine.sparkops import extract_accumulated, maker, merge_accumulated, uncombine_accumulated
+
+
+def unpacked(archive: Path, folder: Path) -> Path:
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(folder)
+    return folder
+
+
+def at_home(checkpoint: Path, rows: Path) -> None:
+    """Put the places where files are now into Spark's own logs of the files it has read and of its state's schemas."""
+    for log in [*(checkpoint / "sources").glob("*/*"), *(checkpoint / "state").glob("*/_metadata/v2/*")]:
+        text = re.sub(r"file:[^\"]*/rows/", f"file://{rows}/", log.read_text())
+        log.write_text(re.sub(r"file:[^\"]*/checkpoint/", f"file:{checkpoint}/", text))
+
+
+@pytest.mark.slow
+def test_a_checkpoint_of_an_earlier_version_is_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
+    state = unpacked(stored.CHECKPOINT, tmp_path / "state")
+    expected = (state / "panes.jsonl").read_text().splitlines()
+    rows = tmp_path / "rows"
+    stored.write_batches(stored.batches(), rows, 0)
+    at_home(state / "checkpoint", rows)
+    found = stored.panes(spark, rows, state / "checkpoint")
+    assert found == expected
+    first = [json.loads(line) for line in expected if json.loads(line)["batch"] == stored.BEFORE]
+    for flow in ("minutes", "visits"):
+        retracted = [line["row"] for line in first if line["flow"] == flow and line["row"]["diff"] == -1]
+        seen = {json.dumps(row["window"]) for row in retracted if row["pane"]["index"] == 0}
+        assert seen, "a pane from before the stop is retracted after it"
+
+
+@pytest.fixture
+def days(spark: SparkSession, tmp_path: Path) -> list[Any]:
+    """The stored accumulators of both days."""
+    folder = unpacked(stored.ACCUMULATORS, tmp_path / "accumulators")
+    return [spark.read.parquet(str(folder / str(number))) for number in (1, 2)]
+
+
+def plain(rows: pa.Table) -> dict[str | None, dict[str, Any]]:
+    """What the combiners give for each user, worked out with nothing of the library."""
+    out = {}
+    for user in {row["user"] for row in rows.to_pylist()}:
+        of = [row for row in rows.to_pylist() if row["user"] == user]
+        xs, vs = [row["x"] for row in of if row["x"] is not None], [row["v"] for row in of]
+        exact = sum(map(Fraction, xs))
+        out[user] = {
+            "n": len(of),
+            "total": float(exact),
+            "whole": sum(vs),
+            "mean": float(exact / len(xs)),
+            "fast": float(Fraction(sum(vs), len(vs))),
+            "spread": float(statistics.variance(map(Fraction, vs))),
+            "median": float(statistics.median(vs)),
+            "most": max(vs),
+            "different": len(set(vs)),
+            "about": len(set(vs)),
+            "top": sorted(vs, reverse=True)[:3],
+            "all": sorted(vs),
+            "best": max(row["kind"] for row in of if row["v"] == max(vs)),
+            "shares": dict(Counter(row["kind"] for row in of)),
+        }
+    return out
+
+
+def results(df: Any) -> dict[str | None, dict[str, Any]]:
+    found = {row["user"]: row.asDict() for row in extract_accumulated(df).collect()}
+    for row in found.values():
+        del row["user"]
+        row["all"] = sorted(row["all"])
+    return found
+
+
+def test_accumulators_of_an_earlier_version_are_merged_and_uncombined(days: list[Any]) -> None:
+    first, second = days
+    both = pa.concat_tables([stored.day(1), stored.day(2)])
+    merged = merge_accumulated(first.unionByName(second), by="user")
+    assert results(merged) == plain(both)
+    assert results(uncombine_accumulated(merged, second, by="user")) == plain(stored.day(1))
+    today = uc.sparkops.accumulate(first.sparkSession.createDataFrame(stored.day(2)), by="user", **stored.COMBINERS)
+    assert results(uncombine_accumulated(merged, today, by="user")) == plain(stored.day(1)), "equal to those of today"
+
+
+@pytest.mark.parametrize("number", [1, 3, 99])
+def test_accumulators_of_a_format_that_is_not_known_are_refused(number: int) -> None:
+    """Where the metadata of the column tells the format, and where only the marks of the rows do."""
+    schema = pa.schema({"x": pa.int64()})
+    today = maker.Maker(uc.Sum("x").bind(schema))
+    told = (
+        f"is stored in format {number}, and this version of uncombine reads format 2: "
+        "accumulate the rows again, or read it with the version of uncombine that wrote it"
+    )
+    metadata = {maker.KEY: {**today.metadata[maker.KEY], "format": number}}
+    with pytest.raises(StateMismatch) as refused:
+        maker.maker_of("total", StructField("total", today.spark_type, metadata=metadata), None)
+    assert str(refused.value) == f"column 'total' {told}"
+
+    column = today.add(Groups.single(2), [pa.array([3, 4])])
+    mark = pa.array([maker._mark("Sum('x')", today.inputs, number)])
+    as_wide = pa.StructArray.from_arrays([mark, *column.flatten()[1:]], names=[f.name for f in today.type])
+    narrower = pa.StructArray.from_arrays([mark, *column.flatten()[1:3]], names=[f.name for f in today.type][:3])
+    for other in (as_wide, narrower):
+        with pytest.raises(StateMismatch) as refused:
+            today.merge(Groups.single(1), other)
+        assert str(refused.value) == f"an accumulator of Sum('x') over (x bigint) {told}"
+
+
+NEWER = (
+    b'{"version":2,"token":"t"}\n{}',
+    b'{"version": 99, "chunks": [], "made_by": 3}',
+    b'{"version":2,"token":"t"}\n\x93 no JSON',
+    b"\x93NEW no JSON",
+    b"",
+)
+
+
+@pytest.mark.parametrize("manifest", NEWER, ids=repr)
+def test_a_state_of_a_format_that_is_not_known_is_refused(manifest: bytes) -> None:
+    schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "v": pa.int64()})
+    flow = rows_flow(schema, watermark="1 second").window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    engine = Engine(flow)
+    rows = pa.table([[START], [1]], schema=schema)
+    engine.batch(rows, now=START // 1000)
+    for handle in engine.store.values():
+        handle.states["manifest"]["value"] = (manifest,)
+    number = {0: "format 2", 1: "format 99", 2: "format 2"}.get(NEWER.index(manifest), "a format without a number")
+    with pytest.raises(StateMismatch) as refused:
+        Engine(flow, restored=engine.snapshot()).batch(rows, now=START // 1000)
+    assert str(refused.value) == (
+        f"the stored state has {number}, and this version of uncombine reads format 1: "
+        "go on with the version of uncombine that wrote it, or start from a new checkpoint"
+    )
+
+
+def test_nothing_stored_names_a_module() -> None:
+    """Modules may move: what is stored names combiners, windows and triggers by what is written to make them."""
+    flow = stored.visits(rows_flow(stored.SCHEMA, watermark="20 seconds", processing_time="at"))
+    engine, chunks = Engine(flow), 0
+    for batch in stored.batches():
+        engine.batch(batch)
+        for handle in engine.store.values():
+            texts = [handle.states["manifest"]["value"][0]]
+            for (value,) in handle.states["chunks"].values():
+                if value.startswith(b"\xff\xff\xff\xff"):  # an Arrow stream, compressed
+                    table = pa.ipc.open_stream(value).read_all()
+                    texts.append(repr((table.schema.to_string(), table.schema.metadata, table.to_pydict())).encode())
+                    chunks += 1
+            for text in texts:
+                assert b"uncombine" not in text
+                assert b"pickle" not in text
+                assert b"\\x80\\x0" not in text, "a pickle begins so"
+    assert chunks > 10
