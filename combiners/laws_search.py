@@ -54,7 +54,7 @@ def violation_of(
     while found is not None:
         names = [law.name for law in laws]
         before = laws[: names.index(found.law)] if found.law in names else []
-        earlier = search.run(before, max(max_examples // 10, 10)) if before else None
+        earlier = search.run_few(before, max(max_examples // 10, 10)) if before else None
         if earlier is None:
             return found
         found = earlier
@@ -91,6 +91,11 @@ class _Search:
             if found is not None:
                 return found
         return None
+
+    def run_few(self, laws: Sequence[Law], max_examples: int) -> LawViolation | None:
+        """Try laws on small examples only."""
+        few = [self.kinds[name][1] for name in ("few", "meeting", "meeting", "small")]
+        return self._run(laws, max_examples, st.sampled_from(few).flatmap(lambda kind: kind))
 
     def _run(self, laws: Sequence[Law], max_examples: int, drawn: SearchStrategy[Example]) -> LawViolation | None:
         """Try laws on examples of one kind."""

@@ -116,7 +116,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*states no bound for its roundi
 FORMS = [form for name, cls in classes().items() for form in forms(name, cls)]
 COMMON = {pa.int64(), pa.float64(), pa.string()}
 EXAMPLES = min(settings.default.max_examples // 8, 100)
-TURNS = 8
+TURNS = 10
 
 
 @pytest.mark.parametrize("place", range(len(FORMS)), ids=lambda place: repr(FORMS[place]))

@@ -202,7 +202,7 @@ WRONG = wrong_scalars.WRONG | wrong_columns.WRONG
 SEEDS = range(1, 6)
 
 
-@pytest.mark.parametrize("name", list(WRONG)[::8])
+@pytest.mark.parametrize("name", list(WRONG)[::12])
 def test_a_wrong_combiner_is_found(name: str) -> None:
     combiner, named = WRONG[name]
     with pytest.raises(LawViolation):
