@@ -12,7 +12,7 @@ from harness import Row, pair
 
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
-from uncombine.panes.memory import keep_memory
+from uncombine.panes.shard.malloc import keep_memory
 
 ROWS = 1_000_000
 KEYS = 100_000

@@ -7,29 +7,29 @@ from types import ModuleType
 
 from .aggregate import aggregate
 from .algebra import Capability, CombineFn
-from .approx_distinct import ApproxCountDistinct
-from .averaging import GeometricMean, Mean, WeightedMean
+from .arg_extremes import ArgMax, ArgMin, First, Last
 from .bivariate import Correlation, Covariance, LinearRegression
 from .booleans import BitXor, BoolAnd, BoolOr
-from .by import ArgMax, ArgMin, First, Last
 from .collect import CollectList, CollectSet
 from .combiner import Combiner
 from .counting import Count, CountIf
-from .ddsketch import ApproxQuantiles
 from .distinct import CountDistinct
-from .expressions import Expr, coalesce, col, when
+from .expressions.expr import Expr, coalesce, col, when
 from .extremes import Max, Min
 from .fingerprint import Fingerprint
 from .from_columns import from_columns
-from .heavy_hitters import HeavyHitters
+from .from_scalar import from_scalar
 from .histogram import Histogram
+from .means import GeometricMean, Mean, WeightedMean
 from .mode import Mode
 from .moments import Kurtosis, Skewness, StdDev, Variance
 from .perkey import PerKey
 from .plan import Plan
 from .product import Product
 from .quantiles import Median, Quantile, Quantiles
-from .scalar import from_scalar
+from .sketches.approx_distinct import ApproxCountDistinct
+from .sketches.approx_quantiles import ApproxQuantiles
+from .sketches.heavy_hitters import HeavyHitters
 from .structs import Struct
 from .summing import Sum
 from .topk import BottomK, TopK

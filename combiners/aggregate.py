@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from .algebra import Accumulators, Weights
-from .columns import flat
 from .combiner import Combiner
-from .decoded_sizes import cut, varies
-from .groups import Groups, group_rows
-from .keycodes import normal_keys
-from .plain_types import text_room
 from .plan import Plan
-from .segments import sum_counts, sum_weights
+from .rows.columns import flat
+from .rows.decoded_sizes import cut, varies
+from .rows.group_sums import sum_counts, sum_weights
+from .rows.groups import Groups, group_rows
+from .rows.key_codes import normal_keys
+from .rows.plain_types import text_room
 
 if TYPE_CHECKING:
     import pandas as pd

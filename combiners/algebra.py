@@ -28,9 +28,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import NotRetractable
-from .alike import nothing
-from .columns import Column
-from .groups import Groups
+from .rows.alike import nothing
+from .rows.columns import Column
+from .rows.groups import Groups
 
 Accumulators: TypeAlias = tuple[pa.Array, ...]
 """One Arrow array for each accumulator field; row i of all of them together is the accumulator of group i."""
@@ -67,7 +67,7 @@ class CombineFn(ABC):
     A row whose input is null does not reach `add`, unless `nullable` names that input.
 
     >>> import numpy as np, pyarrow as pa, uncombine as uc
-    >>> from uncombine.combiners.groups import Groups
+    >>> from uncombine.combiners.rows.groups import Groups
     >>> fn = uc.Sum("x").bind(pa.schema({"x": pa.int64()}))
     >>> state = fn.add(Groups(np.array([0, 1, 0]), 2), pa.array([1, 2, 4]))
     >>> fn.extract(state).to_pylist(), fn.extract(fn.uncombine(state, state)).to_pylist()

@@ -14,18 +14,18 @@ import pyarrow as pa
 
 from .algebra import Accumulators, Capability
 from .combiner import Combiner
-from .compensated import PowerSumFn, SquareSumsFn, pairs_of
 from .compiled import CompiledCombiner
 from .counting import count_of
-from .doubles import Doubles
-from .exact import ExactSumFn
+from .floats.double_double import Doubles
+from .floats.numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .inputs import Input, input_type
 from .moments import any_special, divided, spread_bound, spread_of
-from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .parts import Part
-from .rational import ExactSums
+from .states.compensated_sum import PowerSumFn, SquareSumsFn, pairs_of
+from .states.exact_quotient import ExactSums
+from .states.exact_sum import ExactSumFn
+from .states.vectors import int64s
 from .summing import SpecialsFn
-from .vectors import int64s
 
 _LINE = pa.struct([(name, pa.float64()) for name in ("slope", "intercept", "r2")])
 

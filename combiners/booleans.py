@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .columns import Column
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .counting import CountFn, count_of
-from .groups import Groups
 from .inputs import Input, expression, input_type, refuse
 from .parts import Part
-from .vectors import int64s
+from .rows.columns import Column
+from .rows.groups import Groups
+from .states.vectors import int64s
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,10 +13,10 @@ from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .distinct import SetFn
 from .inputs import Input, expression, input_type
-from .ordering import require_order
 from .parts import Part
 from .retractable import Retractable
-from .zset import ZSet, running
+from .rows.ordering import require_order
+from .states.zset import ZSet, running
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights, weakest
-from .columns import Column
 from .compiled import CompiledCombiner, CompiledPlan
-from .expressions import Expr, col
-from .groups import Groups
+from .expressions.expr import Expr, col
 from .inputs import Input, input_type
-from .plain_types import plain_schema
+from .rows.columns import Column
+from .rows.groups import Groups
+from .rows.plain_types import plain_schema
 
 Tolerance: TypeAlias = Callable[[Sequence[float], int], float]
 """The greatest error of a result, given the magnitudes of the inputs and their count."""

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from ..errors import NotRetractable, require_column
 from .algebra import Accumulators, Capability, Weights, weakest
-from .groups import Groups
 from .parts import Part, PartRows, remedy_of
-from .plain_types import plain_schema, text_room
+from .rows.groups import Groups
+from .rows.plain_types import plain_schema, text_room
 
 Finish: TypeAlias = Callable[[Sequence[Accumulators]], pa.Array]
 """Makes the results from the accumulators of the parts, in the order of the parts."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .columns import Column
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .groups import Groups
 from .inputs import Input, expression, input_type, refuse
 from .parts import Part
-from .segments import sum_counts, sum_weights
-from .vectors import int64s
+from .rows.columns import Column
+from .rows.group_sums import sum_counts, sum_weights
+from .rows.groups import Groups
+from .states.vectors import int64s
 
 
 @dataclass(frozen=True)

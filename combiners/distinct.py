@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .columns import Column
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .expressions import Expr
-from .groups import Groups
+from .expressions.expr import Expr
 from .inputs import Input, expression, input_type
-from .ordering import require_order
 from .parts import Part
 from .retractable import Retractable
-from .zset import Items, ZSet, alone, consolidate, flat_lists
+from .rows.columns import Column
+from .rows.groups import Groups
+from .rows.ordering import require_order
+from .states.zset import Items, ZSet, alone, consolidate, flat_lists
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .columns import Column
 from .compiled import CompiledCombiner
-from .groups import Groups
 from .inputs import Input, expression, input_type
-from .ordering import order_keys, require_order
 from .parts import Part
 from .retractable import Retractable
-from .segments import extreme
-from .texts import is_text
-from .zset import ZSet
+from .rows.columns import Column
+from .rows.group_sums import extreme
+from .rows.groups import Groups
+from .rows.ordering import order_keys, require_order
+from .rows.strings import is_text
+from .states.zset import ZSet
 
 
 @dataclass(frozen=True)

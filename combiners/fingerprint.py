@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from .algebra import Accumulators, Capability, Weights
-from .columns import Column
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .distinct import as_inputs, inputs_of
-from .groups import Groups
-from .hashing import hash_rows_128, require_hash, require_seed
 from .inputs import Input, expression, input_type
 from .parts import Part
-from .segments import sum_int64
-from .vectors import VectorFn, int64s
+from .rows.columns import Column
+from .rows.group_sums import sum_int64
+from .rows.groups import Groups
+from .rows.hashing import hash_rows_128, require_hash, require_seed
+from .states.vectors import VectorFn, int64s
 
 _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .alike import same_as_first
-from .columns import Column
 from .combiner import Combiner, Tolerance
 from .compiled import CompiledCombiner
-from .groups import Groups
 from .inputs import Input, expression, input_type
 from .parts import Part
+from .rows.alike import same_as_first
+from .rows.columns import Column
+from .rows.groups import Groups
 
 
 @dataclass(frozen=True)

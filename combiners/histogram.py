@@ -12,15 +12,15 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .columns import Column
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .decimals import nearest_floats
-from .groups import Groups
+from .floats.decimals import nearest_floats
 from .inputs import Input, expression, input_type, refuse
 from .parts import Part
-from .segments import sum_weights
-from .zset import flat_lists, running
+from .rows.columns import Column
+from .rows.group_sums import sum_weights
+from .rows.groups import Groups
+from .states.zset import flat_lists, running
 
 
 @dataclass(frozen=True)

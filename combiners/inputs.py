@@ -7,7 +7,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from .expressions import Expr, col
+from .expressions.expr import Expr, col
 
 Input: TypeAlias = "str | Expr"
 """A column's name or an expression over columns."""

@@ -12,9 +12,9 @@ from .algebra import Accumulators, Capability
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .inputs import Input, expression, input_type
-from .ordering import require_order
 from .parts import Part
-from .zset import Items, ZSet
+from .rows.ordering import require_order
+from .states.zset import Items, ZSet
 
 
 @dataclass(frozen=True, repr=False)

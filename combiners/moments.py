@@ -14,20 +14,20 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, OutOfRange
 from .algebra import Accumulators, Capability
-from .central import CentralMomentsFn
 from .combiner import Combiner
-from .compensated import LARGEST, PowerSumFn, SquareSumsFn, error_bound, pairs_of
 from .compiled import CompiledCombiner
 from .counting import count_of
-from .doubles import Doubles
-from .exact import ExactSumFn
+from .floats.double_double import Doubles
+from .floats.numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .inputs import Input, input_type
-from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .parts import Part
-from .rational import ExactSums
 from .retractable import Retractable
+from .states.central_moments import CentralMomentsFn
+from .states.compensated_sum import LARGEST, PowerSumFn, SquareSumsFn, error_bound, pairs_of
+from .states.exact_quotient import ExactSums
+from .states.exact_sum import ExactSumFn
+from .states.vectors import floats, int64s
 from .summing import SpecialsFn
-from .vectors import floats, int64s
 
 NOTHING = 2.0**-75
 """A spread that is at most this part of the mean square counts as zero."""

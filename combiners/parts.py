@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from ..errors import TypeMismatch
 from .algebra import Capability, CombineFn, Weights
-from .columns import Column
-from .expressions import Expr
-from .groups import Groups
+from .expressions.expr import Expr
+from .rows.columns import Column
+from .rows.groups import Groups
 
 Rows: TypeAlias = tuple[Groups, tuple[Column, ...], Weights]
 """The rows that a part adds: their groups, the columns of its inputs, and their weights."""

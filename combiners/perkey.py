@@ -12,19 +12,19 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .alike import alike
-from .columns import Column
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .expressions import col
-from .groups import Groups
+from .expressions.expr import col
 from .inputs import Input, expression, input_type
-from .ordering import order_keys, require_order
 from .parts import Part, remedy_of
 from .plan import Plan
-from .segments import sum_counts, sum_weights
-from .sorting import argsort_in_groups
-from .zset import flat_lists
+from .rows.alike import alike
+from .rows.columns import Column
+from .rows.group_sums import sum_counts, sum_weights
+from .rows.groups import Groups
+from .rows.ordering import order_keys, require_order
+from .rows.sorting import argsort_in_groups
+from .states.zset import flat_lists
 
 
 @dataclass(frozen=True)

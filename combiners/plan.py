@@ -9,7 +9,7 @@ import pyarrow as pa
 from ..errors import InvalidArgument, UncombineError
 from .combiner import Combiner
 from .compiled import CompiledCombiner, CompiledPlan
-from .plain_types import plain_schema
+from .rows.plain_types import plain_schema
 
 
 class Plan(CompiledPlan):

@@ -9,20 +9,20 @@ import numpy as np
 import pyarrow as pa
 
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .columns import Column
 from .combiner import Combiner
-from .compensated import error_bound, sum_pairs
 from .compiled import CompiledCombiner
 from .counting import count_of
-from .doubles import Doubles
-from .groups import Groups
+from .floats.double_double import Doubles
+from .floats.log2 import exp2, log2
+from .floats.numeric import number_input
 from .inputs import Input
-from .logs import exp2, log2
-from .numeric import number_input
 from .parts import Part
-from .segments import sum_counts, sum_weights
+from .rows.columns import Column
+from .rows.group_sums import sum_counts, sum_weights
+from .rows.groups import Groups
+from .states.compensated_sum import error_bound, sum_pairs
+from .states.vectors import floats, int64s
 from .summing import SpecialsFn
-from .vectors import floats, int64s
 
 _ROWS = 1 << 14
 

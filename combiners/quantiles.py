@@ -11,16 +11,16 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidArgument
 from .algebra import Accumulators
-from .columns import numbers
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .decimals import nearest_floats
+from .floats.decimals import nearest_floats
 from .inputs import Input, expression, input_type, refuse
-from .ordering import from_int64
 from .parts import Part
-from .ranks import BagFn, Neighbours, Ranked, neighbours
 from .retractable import Retractable
-from .zset import ZSet
+from .rows.columns import numbers
+from .rows.ordering import from_int64
+from .rows.ranks import BagFn, Neighbours, Ranked, neighbours
+from .states.zset import ZSet
 
 _DAY = 86_400_000
 

@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from ..errors import OutOfRange
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .columns import Column
 from .combiner import Combiner
 from .compiled import CompiledCombiner, Finish
 from .counting import count_of
-from .exact import Digits, ExactSumFn, exact_sum
-from .groups import Groups
 from .inputs import Input, expression, input_type, refuse
 from .parts import Part
-from .segments import negate_lanes, sum_counts, sum_floats, sum_lanes
-from .vectors import VectorFn, floats, int64s, known
+from .rows.columns import Column
+from .rows.group_sums import negate_lanes, sum_counts, sum_floats, sum_lanes
+from .rows.groups import Groups
+from .states.exact_sum import Digits, ExactSumFn, exact_sum
+from .states.vectors import VectorFn, floats, int64s, known
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .by import NAMES
-from .columns import Column
+from .arg_extremes import NAMES
 from .compiled import CompiledCombiner
-from .groups import Groups
 from .inputs import Input, expression, input_type
-from .ordering import require_order
 from .parts import Part
 from .retractable import Retractable
-from .zset import Items, ZSet, running
+from .rows.columns import Column
+from .rows.groups import Groups
+from .rows.ordering import require_order
+from .states.zset import Items, ZSet, running
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from .flow import Flow
 from .grouping import Grouping
-from .operator import Operator
+from .operators.grouping.operator import Operator
+from .operators.state import Counts, OperatorState, Stepped
 from .script import Clock, Elements, Watermark
-from .state import Counts, OperatorState, Stepped
-from .strategies import BoundedLag, IngressTime, Monotonic, PerSource, Punctuated
+from .watermark_strategies import BoundedLag, IngressTime, Monotonic, PerSource, Punctuated
 from .watermarks import Watermarks
 
 __all__ = [

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..combiners.groups import group_rows
-from ..combiners.keycodes import normal_keys
+from ..combiners.rows.groups import group_rows
+from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument, TypeMismatch, require_column
 
 _FLINK = {"+I": 1, "+U": 1, "-U": -1, "-D": -1}

@@ -15,16 +15,16 @@ from typing import Any
 import pyarrow as pa
 
 from ..combiners import Combiner
-from ..combiners.expressions import Expr
+from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, NoSuchStep, TypeMismatch, require_column, require_options
 from ..triggers import Trigger, uses_processing_time
 from ..windows import Window
 from .grouping import Grouping
 from .late_rows import LATE, late_type
-from .operator import Operator
+from .operators.grouping.operator import Operator
 from .stages import Asked, check_followed, settled
-from .strategies import IngressTime, Strategy, strategy_of
 from .transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
+from .watermark_strategies import IngressTime, Strategy, strategy_of
 
 OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
 

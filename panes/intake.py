@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.columns import flat
+from ..combiners.rows.columns import flat
 from ..windows import time_column, timestamps
 from ..windows.times import MAX_TIME, MIN_TIME
 from .grouping import Grouping
-from .parcels import AT, MARKS
-from .strategies import IngressTime, Punctuated, Strategy
+from .shard.parcels import AT, MARKS
 from .transforms import Transform, applied
+from .watermark_strategies import IngressTime, Punctuated, Strategy
 
 
 @dataclass(frozen=True)

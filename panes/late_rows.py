@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ..combiners.columns import flat
+from ..combiners.rows.columns import flat
 from .grouping import RESERVED
 
 LATE = "late"

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners import Combiner
-from ..combiners.columns import flat
-from ..combiners.plain_types import plain_schema
+from ..combiners.rows.columns import flat
+from ..combiners.rows.plain_types import plain_schema
 from ..errors import InvalidArgument, UnknownColumn, require_options
 from ..windows import Span, Window, span, time_column, timestamp
 from ..windows.times import MAX_TIME, MIN_TIME
@@ -20,10 +20,10 @@ from .intake import Intake, Taken
 from .late_rows import with_late_rows
 from .local_result import Result
 from .local_source import LocalSource, source
-from .operator import Operator
-from .parcels import MARKS
+from .operators.grouping.operator import Operator
 from .script import Clock, Elements, Entry, Watermark, check_script, instant, reports, tables_of
-from .shard import Arrival, Played, Report, Shard, reports_by_time
+from .shard.parcels import MARKS
+from .shard.shard import Arrival, Played, Report, Shard, reports_by_time
 from .transforms import applied
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.groups import Groups, group_rows
-from ..combiners.keycodes import normal_keys
-from ..combiners.segments import sum_weights
+from ..combiners.rows.group_sums import sum_weights
+from ..combiners.rows.groups import Groups, group_rows
+from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument
 
 _OF_A_PANE = ("diff", "pane", "step")

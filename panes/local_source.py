@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from ..combiners.aggregate import as_table
-from ..combiners.plain_types import plain_schema, plain_table, plain_type
+from ..combiners.rows.plain_types import plain_schema, plain_table, plain_type
 from ..errors import InvalidArgument, TypeMismatch
 from .flow import Flow, Settings, Source, flow_of
 from .script import with_times
-from .strategies import Strategy
+from .watermark_strategies import Strategy
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..combiners.plain_types import plain_table
+from ..combiners.rows.plain_types import plain_table
 from ..errors import InvalidArgument, TypeMismatch, UnknownColumn, nearest
 from ..windows import timestamp
 from ..windows.times import times_of

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.aggregate import as_table
-from ..combiners.expressions import Expr
+from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..triggers import truth
-from .parcels import parts
+from .shard.parcels import parts
 
 Held = Callable[[pa.Field], pa.Field]
 """How an engine holds a column: the type that comes back of a column that was handed to it."""

@@ -11,13 +11,13 @@ if find_spec("pyspark") is None:
         "this part of uncombine runs on Spark, and pyspark is missing: pip install 'uncombine[spark]'"
     )
 
-from .accumulated import accumulate, extract_accumulated, merge_accumulated, uncombine_accumulated
-from .accumulators import add_udf, extract_udf, merge_udf, uncombine_udf
+from .combine_per_key import combine_per_key
 from .files import files
 from .flow import flow
-from .perkey import combine_per_key
 from .progress import Progress, StageProgress, progress, watch
 from .session import session
+from .stored.columns import add_udf, extract_udf, merge_udf, uncombine_udf
+from .stored.dataframes import accumulate, extract_accumulated, merge_accumulated, uncombine_accumulated
 from .udfs import as_arrow_udf, as_pandas_udf, register
 
 __all__ = [

@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ..combiners.columns import flat
-from ..combiners.expressions import Expr
+from ..combiners.expressions.expr import Expr
+from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
 from ..panes.flow import Flow, Settings, flow_of
-from ..panes.memory import keep_memory
-from ..panes.parcels import AT
-from ..panes.strategies import Strategy
+from ..panes.shard.malloc import keep_memory
+from ..panes.shard.parcels import AT
+from ..panes.watermark_strategies import Strategy
 from ..windows import time_column
 from .inputs import Input, Metric, Task, processing_time
 from .naming import FILES
-from .reading import FileFormat, Split, describe, read, splits
+from .readers.reading import FileFormat, Split, describe, read, splits
 from .source import SparkSource
 from .wire import WIRE_DDL, wire_batch
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import TypeMismatch
 from ..panes.flow import Flow, Settings, flow_of
-from ..panes.strategies import Strategy
+from ..panes.watermark_strategies import Strategy
 from .inputs import DataFrameInput
 from .source import SparkSource
 

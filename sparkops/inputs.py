@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..errors import TypeMismatch
-from ..panes.memory import keep_memory
-from ..panes.parcels import AT
+from ..panes.shard.malloc import keep_memory
+from ..panes.shard.parcels import AT
 from .sql_types import arrow_type
 from .wire import WIRE_DDL
 

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkNotImplementedError
 
 from ..combiners import Combiner
 from ..combiners.combiner import Bound
-from ..combiners.groups import Groups
+from ..combiners.rows.groups import Groups
 from ..errors import InvalidArgument, OutOfRange, TypeMismatch
 from .sql_types import AnySchema, bind, conform, scalar, spark_type
 

@@ -9,14 +9,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument
 from ..windows import timestamp
-from .composite_nodes import (
-    AllOfNode,
-    FirstOfNode,
-    RepeatCountNode,
-    RepeatedlyNode,
-    RepeatUntilNode,
-    SequenceOfNode,
-)
+from .composite_nodes import AllOfNode, FirstOfNode, RepeatCountNode, RepeatedlyNode, RepeatUntilNode, SequenceOfNode
 from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, SequenceOf
 from .inputs import bytes_of, truth
 from .language import Predicate, RepeatUntil, Trigger

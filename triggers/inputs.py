@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..combiners.expressions import Expr
+from ..combiners.expressions.expr import Expr
 from ..errors import TypeMismatch, UnknownColumn, nearest, require_column
 from .language import Predicate, Trigger, shown, walk
 from .leaves import AfterBytes, OnPunctuation, OnResult

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, fields
 from types import FunctionType
 from typing import Any, TypeAlias
 
-from ..combiners.expressions import Expr
+from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument
 
 Predicate: TypeAlias = "Expr | Callable[[Any], Any]"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ..combiners.expressions import Expr
+from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument
 from ..windows.spans import Span, positive, span
 from ..windows.times import time_text, timestamp

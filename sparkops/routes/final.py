@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...panes import Grouping
-from ...panes.final import nothing
 from ...panes.late_rows import LATE
+from ...panes.shard.final_panes import nothing
 from ...panes.transforms import applied
 from ..inputs import column, wire_map
 from ..sql_types import spark_schema

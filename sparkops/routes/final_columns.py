@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...panes.final import FINAL_PANE
 from ...panes.flow import Flow
 from ...panes.late_rows import LATE
-from ...panes.pane_columns import PANE
+from ...panes.operators.grouping.pane_columns import PANE
+from ...panes.shard.final_panes import FINAL_PANE
 from ..sql_types import spark_type
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...combiners import BoolAnd, BoolOr, Combiner, Count, Max, Min, Sum
-from ...combiners.expressions import Expr
+from ...combiners.expressions.expr import Expr
 from ...panes.flow import Flow
 from ...windows import Fixed, Global, Sliding
 from ...windows.times import FIRST, LAST

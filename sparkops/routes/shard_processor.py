@@ -16,13 +16,13 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from ...errors import StateMismatch
 from ...panes import Grouping, Operator, OperatorState, Watermarks
-from ...panes.chunkcache import ChunkCache
-from ...panes.chunklog import Loaded, load, save
-from ...panes.manifest import bytes_of, extra_of
-from ...panes.memory import keep_memory
-from ...panes.parcels import Parcel
-from ...panes.shard import Played, Shard, arrivals
-from ...panes.store import cuts
+from ...panes.chunks.cache import ChunkCache
+from ...panes.chunks.log import Loaded, load, save
+from ...panes.chunks.manifest import bytes_of, extra_of
+from ...panes.chunks.store import cuts
+from ...panes.shard.malloc import keep_memory
+from ...panes.shard.parcels import Parcel
+from ...panes.shard.shard import Played, Shard, arrivals
 from ...windows.times import MAX_TIME
 from ..wire import WIRE_DDL
 from .checkpoint_fingerprint import Fingerprint, differences

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...errors import InvalidArgument
-from ...panes.parcels import Parcel
+from ...panes.shard.parcels import Parcel
 from ...panes.transforms import Transform, applied
 from ...triggers import uses_processing_time
 from ..inputs import wire_map

@@ -8,17 +8,17 @@ from time import perf_counter_ns
 
 import pyarrow as pa
 
-from ...combiners.decoded_sizes import cut, fixed_bytes
+from ...combiners.rows.decoded_sizes import cut, fixed_bytes
 from ...panes import Grouping, Operator
-from ...panes.compiled import Compiled
-from ...panes.final import Final
 from ...panes.intake import Intake, Taken, int64s, transformed
 from ...panes.late_rows import with_late_rows
-from ...panes.lift import Lift
-from ...panes.parcels import AT, MARKS, Parcel
-from ...panes.shard import Played, Shard, arrivals
-from ...panes.strategies import Strategy
+from ...panes.operators.grouping.compiled import Compiled
+from ...panes.operators.grouping.lift import Lift
+from ...panes.shard.final_panes import Final
+from ...panes.shard.parcels import AT, MARKS, Parcel
+from ...panes.shard.shard import Played, Shard, arrivals
 from ...panes.transforms import Transform, applied
+from ...panes.watermark_strategies import Strategy
 from ..wire import payloads, wire_batch
 
 PIECE_ROWS = 2_000_000

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners import rank_buckets
-from uncombine.combiners.approx_distinct import estimates
-from uncombine.combiners.columns import Column
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.rows.columns import Column
+from uncombine.combiners.rows.groups import Groups
+from uncombine.combiners.sketches import rank_buckets
+from uncombine.combiners.sketches.approx_distinct import estimates
 
 
 def off(error: float, distinct: int, groups: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import OutOfRange, TypeMismatch
 
 NUMBERS = st.sampled_from([0.0, 1.0, -1.0, 3.0, 0.1, 1e16, -1e16, 1e100, 1e-9, 1e300])

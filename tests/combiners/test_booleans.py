@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from multisets import GROUPS, VALUES, accumulate, check, few, rows
 
 import uncombine as uc
-from uncombine.combiners.laws_compare import bits
+from uncombine.combiners.laws.compare import bits
 from uncombine.errors import TypeMismatch
 
 

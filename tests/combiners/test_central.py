@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners import central
-from uncombine.combiners.central import CentralMomentsFn
-from uncombine.combiners.columns import Column
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.rows.columns import Column
+from uncombine.combiners.rows.groups import Groups
+from uncombine.combiners.states import central_moments as central
+from uncombine.combiners.states.central_moments import CentralMomentsFn
 
 KEYS = 3
 VALUES = st.sampled_from([0.0, 1.0, 2.0, 3.0, 0.1, -7.5, 1e6, 1e6 + 1, 1e6 + 2.5])

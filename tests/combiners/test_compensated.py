@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners import compensated
 from uncombine.combiners.algebra import Accumulators
-from uncombine.combiners.columns import Column
-from uncombine.combiners.compensated import LARGEST, PowerSumFn, SquareSumsFn, error_bound, pairs_of
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.rows.columns import Column
+from uncombine.combiners.rows.groups import Groups
+from uncombine.combiners.states import compensated_sum as compensated
+from uncombine.combiners.states.compensated_sum import LARGEST, PowerSumFn, SquareSumsFn, error_bound, pairs_of
 
 KEYS = 3
 VALUES = st.one_of(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import OutOfRange
 
 KIND = pa.schema({"x": pa.int64(), "y": pa.int64(), "b": pa.bool_(), "f": pa.float64()})

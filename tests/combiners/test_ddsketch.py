@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners.ddsketch import LogBinsFn
+from uncombine.combiners.sketches.approx_quantiles import LogBinsFn
 
 NORMAL = np.finfo(np.float64).tiny
 FLOATS = st.one_of(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners.decimals import nearest_floats
+from uncombine.combiners.floats.decimals import nearest_floats
 
 
 @pytest.mark.parametrize(("precision", "scale"), [(9, 2), (15, 15), (18, 4), (38, 0), (38, 10), (38, 37), (9, -3)])

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners.doubles import Doubles, two_product, two_sum
+from uncombine.combiners.floats.double_double import Doubles, two_product, two_sum
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e100, max_value=1e100).filter(
     lambda x: x == 0 or abs(x) > 1e-100

@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners.columns import Column
-from uncombine.combiners.exact import ExactSumFn, exact_ints, exact_sum
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.rows.columns import Column
+from uncombine.combiners.rows.groups import Groups
+from uncombine.combiners.states.exact_sum import ExactSumFn, exact_ints, exact_sum
 
 FLOATS = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0, 0.1, 1e16, -1e16, 1e100, -1e100, 2.0**53, 2.0**52 + 0.5, 2.0**-53]),

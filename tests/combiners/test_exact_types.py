@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners import pieces
-from uncombine.combiners.columns import Column
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.floats import pieces
+from uncombine.combiners.rows.columns import Column
+from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import OutOfRange, TypeMismatch
 
 CONTEXT = Context(prec=100)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from multisets import GROUPS, ORDERED, VALUES, accumulate, check, few, rows, weighed
 
 import uncombine as uc
-from uncombine.combiners.columns import Column
-from uncombine.combiners.hashing import hash_rows_128
+from uncombine.combiners.rows.columns import Column
+from uncombine.combiners.rows.hashing import hash_rows_128
 from uncombine.errors import TypeMismatch
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.rows.groups import Groups
 
 
 class TotalFn(uc.CombineFn):

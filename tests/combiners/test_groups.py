@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners.groups import Groups, group_rows, keyed_groups, stable_order
-from uncombine.combiners.keycodes import normal_keys
-from uncombine.combiners.segments import extreme, sum_int64
+from uncombine.combiners.rows.group_sums import extreme, sum_int64
+from uncombine.combiners.rows.groups import Groups, group_rows, keyed_groups, stable_order
+from uncombine.combiners.rows.key_codes import normal_keys
 from uncombine.errors import TypeMismatch
 
 FLOATS = st.sampled_from([0.0, -0.0, 1.5, -1.5, math.nan, math.inf, -math.inf, 5e-324])

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners.columns import Column
-from uncombine.combiners.hashing import hash_rows, hash_rows_128
+from uncombine.combiners.rows.columns import Column
+from uncombine.combiners.rows.hashing import hash_rows, hash_rows_128
 from uncombine.errors import InvalidArgument, TypeMismatch
 
 M = 2**64
@@ -185,8 +185,8 @@ def test_bits_are_balanced_and_independent() -> None:
 
 def test_another_process_hashes_alike() -> None:
     code = (
-        "import pyarrow as pa; from uncombine.combiners.columns import Column;"
-        "from uncombine.combiners.hashing import hash_rows; print(hash_rows([Column(pa.array(['key']))])[0])"
+        "import pyarrow as pa; from uncombine.combiners.rows.columns import Column;"
+        "from uncombine.combiners.rows.hashing import hash_rows; print(hash_rows([Column(pa.array(['key']))])[0])"
     )
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"}

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners.heavy_hitters import BucketsFn
-from uncombine.combiners.item_bits import bits_of, cut, from_bits
-from uncombine.combiners.plain_types import plain_type
+from uncombine.combiners.rows.plain_types import plain_type
+from uncombine.combiners.sketches.heavy_hitters import BucketsFn
+from uncombine.combiners.sketches.heavy_hitters_bits import bits_of, cut, from_bits
 
 
 def found(values: Any, **options: Any) -> dict[Any, int]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from multisets import NUMBERS, VALUES, check, few, rows
 
 import uncombine as uc
-from uncombine.combiners.laws_compare import bits
+from uncombine.combiners.laws.compare import bits
 from uncombine.errors import InvalidArgument, TypeMismatch
 
 EDGES = [-1.5, -1, 0, 0.01, 2.5, 99.99]

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners import laws
 from uncombine.combiners.laws import LawViolation, check_laws, subjects, typed, values_of
+from uncombine.combiners.laws import kit as laws
 
 
 def types(combiner: uc.Combiner, **given: Any) -> list[dict[str, pa.DataType]]:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from planted import columnar, right, wrong_columns, wrong_scalars
 
 import uncombine as uc
-from uncombine.combiners import laws
 from uncombine.combiners.laws import LawViolation
+from uncombine.combiners.laws import kit as laws
 
 FEW = settings(settings.default, max_examples=20, stateful_step_count=15, phases=[Phase.generate])
 SMALL = st.integers(-3, 3)

@@ -15,10 +15,10 @@ from planted import right, wrong_columns, wrong_scalars
 
 import uncombine as uc
 from uncombine.combiners.laws import LAWS, LawViolation, check_laws
-from uncombine.combiners.segments import sum_int64
+from uncombine.combiners.rows.group_sums import sum_int64
+from uncombine.combiners.states.vectors import VectorFn
+from uncombine.combiners.states.zset import ZSet
 from uncombine.combiners.summing import WideSumFn
-from uncombine.combiners.vectors import VectorFn
-from uncombine.combiners.zset import ZSet
 
 
 def mean_count(values: np.ndarray, counts: np.ndarray, groups: Any) -> tuple[pa.Array, pa.Array]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners.doubles import Doubles, two_sum
-from uncombine.combiners.logs import exp2, log2
+from uncombine.combiners.floats.double_double import Doubles, two_sum
+from uncombine.combiners.floats.log2 import exp2, log2
 
 
 @given(st.lists(st.floats(1, 2), min_size=1) | st.just([1.0, float(np.nextafter(1, 2)), float(np.nextafter(2, 1))]))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners import narrow
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.floats import digit_sums as narrow
+from uncombine.combiners.rows.groups import Groups
 
 VALUES = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, 0.1, -0.1, 1e16, -1e16, 3.5, 1e-9]),

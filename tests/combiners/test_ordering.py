@@ -11,14 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multisets import ORDERED, VALUES, canonical, few, order
 
-from uncombine.combiners.columns import Column
-from uncombine.combiners.ordering import (
-    from_numbers,
-    order_keys,
-    packed_keys,
-    plain_numbers,
-    require_order,
-)
+from uncombine.combiners.rows.columns import Column
+from uncombine.combiners.rows.ordering import from_numbers, order_keys, packed_keys, plain_numbers, require_order
 from uncombine.errors import TypeMismatch
 
 

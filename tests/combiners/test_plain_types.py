@@ -11,9 +11,9 @@ import pytest
 from support.pipelines import Stage, pipeline
 
 import uncombine as uc
-from uncombine.combiners.plain_types import plain_type
+from uncombine.combiners.rows.plain_types import plain_type
 from uncombine.errors import OutOfRange
-from uncombine.panes.final import Final
+from uncombine.panes.shard.final_panes import Final
 
 aggregation = sys.modules["uncombine.combiners.aggregate"]
 ROWS = 60
@@ -199,6 +199,6 @@ def test_what_outgrows_its_offsets_is_told_in_a_sentence(monkeypatch: pytest.Mon
     def full(arrays: Any) -> pa.Array:
         raise pa.ArrowInvalid("offset overflow while concatenating arrays, consider casting input")
 
-    monkeypatch.setattr("uncombine.combiners.columns.pa.concat_arrays", full)
+    monkeypatch.setattr("uncombine.combiners.rows.columns.pa.concat_arrays", full)
     with pytest.raises(OutOfRange, match="take more than 2 GiB"):
         uc.aggregate(pa.table({"v": pa.chunked_array([["a"], ["b"]])}), n=uc.Max("v"))

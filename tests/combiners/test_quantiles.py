@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from multisets import NUMBERS, VALUES, check, few, rows
 
 import uncombine as uc
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import InvalidArgument, OutOfRange, TypeMismatch
 
 PARTS = [0.0, 0.1, 0.25, 0.5, 2 / 3, 1.0]

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners import rational
-from uncombine.combiners.columns import Column
-from uncombine.combiners.exact import ExactSumFn
-from uncombine.combiners.groups import Groups
-from uncombine.combiners.rational import ExactSums
+from uncombine.combiners.rows.columns import Column
+from uncombine.combiners.rows.groups import Groups
+from uncombine.combiners.states import exact_quotient as rational
+from uncombine.combiners.states.exact_quotient import ExactSums
+from uncombine.combiners.states.exact_sum import ExactSumFn
 from uncombine.combiners.summing import WideSumFn
 
 FLOATS = st.one_of(

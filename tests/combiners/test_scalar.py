@@ -12,8 +12,8 @@ import pytest
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners.groups import Groups
 from uncombine.combiners.laws import LawViolation, check_laws
+from uncombine.combiners.rows.groups import Groups
 
 STATE = pa.struct([("sum", pa.int64()), ("n", pa.int64())])
 

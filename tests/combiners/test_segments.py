@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners import segments
-from uncombine.combiners.groups import Groups
-from uncombine.combiners.segments import negate_lanes, sum_int64, sum_lanes, sum_weights
+from uncombine.combiners.rows import group_sums as segments
+from uncombine.combiners.rows.group_sums import negate_lanes, sum_int64, sum_lanes, sum_weights
+from uncombine.combiners.rows.groups import Groups
 
 INTS = st.sampled_from([0, 1, -1, 2**31, -(2**31), 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 123456789012345])
 WEIGHTS = st.sampled_from([1, -1, 2, -3, 2**40, -(2**62), 0])

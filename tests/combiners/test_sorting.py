@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uncombine.combiners.groups import Groups, stable_order
-from uncombine.combiners.sorting import argsort_in_groups, blocks, sort_in_groups
+from uncombine.combiners.rows.groups import Groups, stable_order
+from uncombine.combiners.rows.sorting import argsort_in_groups, blocks, sort_in_groups
 
 RNG = np.random.default_rng(7)
 SHAPES = {

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multisets import VALUES, canonical, few, order
 
-from uncombine.combiners.columns import Column
-from uncombine.combiners.groups import Groups
-from uncombine.combiners.laws_compare import bits
-from uncombine.combiners.zset import Items, ZSet, consolidate
+from uncombine.combiners.laws.compare import bits
+from uncombine.combiners.rows.columns import Column
+from uncombine.combiners.rows.groups import Groups
+from uncombine.combiners.states.zset import Items, ZSet, consolidate
 
 NAMES = ("item", "by", "tie")
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import uncombine as uc
 from uncombine.combiners.laws import subjects
-from uncombine.combiners.laws_compare import near
+from uncombine.combiners.laws.compare import near
 from uncombine.sparkops.spark_private import spark_of
 
 KINDS: dict[str, pa.DataType] = {

@@ -72,7 +72,7 @@ def test_the_graph_is_that_of_the_package() -> None:
     graph = graph_of({module: (ROOT / module).read_text() for module in MODULES})
     assert Path("errors.py") in graph[Path("windows/times.py")]
     assert Path("windows/__init__.py") in graph[Path("triggers/check.py")]
-    assert Path("combiners/algebra.py") in graph[Path("panes/windows_in_hand.py")]
+    assert Path("combiners/algebra.py") in graph[Path("panes/operators/grouping/windows_in_hand.py")]
 
 
 TWO = {"windows/a.py": "from .b import x", "windows/b.py": ""}

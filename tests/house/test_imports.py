@@ -115,7 +115,7 @@ def test_imports_go_one_way(module: Path) -> None:
         ("triggers/leaves.py", "def late():\n    from ..panes import local"),
         ("panes/local.py", "import pyspark.sql"),
         ("panes/local.py", "from hypothesis import given"),
-        ("panes/operator.py", "import matplotlib.pyplot as plt"),
+        ("panes/operators/grouping/operator.py", "import matplotlib.pyplot as plt"),
         ("combiners/sums.py", "from uncombine.combiners import base"),
         ("errors.py", "from .combiners import base"),
         ("demo.py", "from pyspark.sql import SparkSession"),

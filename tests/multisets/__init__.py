@@ -15,8 +15,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners.groups import Groups
-from uncombine.combiners.laws_compare import bits
+from uncombine.combiners.laws.compare import bits
+from uncombine.combiners.rows.groups import Groups
 
 few = settings(max_examples=max(settings.default.max_examples // 4, 10))
 """For tests that run once for each type."""

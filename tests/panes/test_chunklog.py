@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import StateMismatch
-from uncombine.panes import filecache
-from uncombine.panes.chunkcache import ChunkCache
-from uncombine.panes.chunkcodec import pack_places, unpack_places
-from uncombine.panes.chunklog import Loaded, load, save
-from uncombine.panes.manifest import bytes_of, extra_of
-from uncombine.panes.store import Store
+from uncombine.panes.chunks import host_files as filecache
+from uncombine.panes.chunks.cache import ChunkCache
+from uncombine.panes.chunks.codec import pack_places, unpack_places
+from uncombine.panes.chunks.log import Loaded, load, save
+from uncombine.panes.chunks.manifest import bytes_of, extra_of
+from uncombine.panes.chunks.store import Store
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.string(), "x": pa.int64(), "d": pa.int64()})

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from uncombine.panes import filecache
-from uncombine.panes.filecache import Body, FileCache
+from uncombine.panes.chunks import host_files as filecache
+from uncombine.panes.chunks.host_files import Body, FileCache
 
 BYTES = b"some bytes" * 100
 
@@ -102,7 +102,7 @@ def test_files_are_private_and_the_oldest_go(tmp_path: Path) -> None:
 
 _WORKER = """
 import sys
-from uncombine.panes.filecache import FileCache
+from uncombine.panes.chunks.host_files import FileCache
 files, found = FileCache(sys.argv[1], limit=40_000), 0
 for i in range(300):
     name, body = f"n{i % 7}", bytes([i % 7]) * 4000

@@ -11,7 +11,7 @@ import pytest
 STEPS = """
 import resource, sys
 import numpy as np
-from uncombine.panes.memory import keep_memory
+from uncombine.panes.shard.malloc import keep_memory
 if sys.argv[1] == "keep":
     keep_memory()
     keep_memory()

@@ -11,9 +11,9 @@ import pytest
 from finals import COMBINERS, POLICIES, WINDOWS, found, oracle, rows
 
 import uncombine as uc
-from uncombine.panes.final import Final
-from uncombine.panes.lift import Lift
-from uncombine.panes.parcels import Parcel
+from uncombine.panes.operators.grouping.lift import Lift
+from uncombine.panes.shard.final_panes import Final
+from uncombine.panes.shard.parcels import Parcel
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
 

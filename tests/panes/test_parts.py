@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.panes import step as step_module
-from uncombine.panes import store as store_module
+from uncombine.panes.chunks import store as store_module
+from uncombine.panes.operators.grouping import step as step_module
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.string(), "x": pa.int64(), "d": pa.int64()})

@@ -14,7 +14,7 @@ from reference.shards import in_parcels
 from support.pipelines import Stage, pipeline
 
 import uncombine as uc
-from uncombine.panes import bundle, compiled
+from uncombine.panes.operators.grouping import bundle, compiled
 
 MINUTE = 60_000_000
 WINDOWS: list[Any] = [

@@ -13,10 +13,10 @@ import pytest
 
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
-from uncombine.panes.lift import Lift
-from uncombine.panes.parcels import Parcel
-from uncombine.panes.shard import Shard, arrivals
-from uncombine.panes.strategies import BoundedLag
+from uncombine.panes.operators.grouping.lift import Lift
+from uncombine.panes.shard.parcels import Parcel
+from uncombine.panes.shard.shard import Shard, arrivals
+from uncombine.panes.watermark_strategies import BoundedLag
 from uncombine.windows import time_column
 
 SECOND = 1_000_000

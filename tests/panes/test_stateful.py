@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 import uncombine as uc
-from uncombine.combiners.columns import Column, flat
-from uncombine.combiners.hashing import hash_rows
-from uncombine.panes.chunklog import load, save
-from uncombine.panes.hashes import lookup
-from uncombine.panes.parcels import Parcel
-from uncombine.panes.shard import Arrival, Shard
-from uncombine.panes.state import OperatorState, Stepped
-from uncombine.panes.store import Store
+from uncombine.combiners.rows.columns import Column, flat
+from uncombine.combiners.rows.hashing import hash_rows
+from uncombine.panes.chunks.hashes import lookup
+from uncombine.panes.chunks.log import load, save
+from uncombine.panes.chunks.store import Store
+from uncombine.panes.operators.state import OperatorState, Stepped
+from uncombine.panes.shard.parcels import Parcel
+from uncombine.panes.shard.shard import Arrival, Shard
 
 SCHEMA = pa.schema({"id": pa.string(), "due": pa.int64()})
 

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from uncombine.panes import store as store_module
-from uncombine.panes.hashes import Part, lookup, upper_half
-from uncombine.panes.store import Store
+from uncombine.panes.chunks import store as store_module
+from uncombine.panes.chunks.hashes import Part, lookup, upper_half
+from uncombine.panes.chunks.store import Store
 from uncombine.windows.times import NEVER
 
 SCHEMA = pa.schema({"id": pa.int64(), "hash": pa.uint64(), "event": pa.int64()})

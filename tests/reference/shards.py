@@ -12,9 +12,9 @@ import pyarrow as pa
 
 import uncombine as uc
 from uncombine.panes import Counts, Grouping, Operator, Stepped, Watermarks
-from uncombine.panes.lift import Lift
-from uncombine.panes.parcels import MARKS, Parcel
-from uncombine.panes.shard import Shard, arrivals
+from uncombine.panes.operators.grouping.lift import Lift
+from uncombine.panes.shard.parcels import MARKS, Parcel
+from uncombine.panes.shard.shard import Shard, arrivals
 from uncombine.windows import span, timestamp
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from uncombine.panes.flow import Flow, Settings, flow_of
-from uncombine.panes.parcels import AT
+from uncombine.panes.shard.parcels import AT
 from uncombine.sparkops.inputs import Input
 from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.spark_private import arrow_of

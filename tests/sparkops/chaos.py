@@ -22,7 +22,7 @@ from streams import MARK, NOW, ORIGIN, START, Engine, Handle, Now, _told, punctu
 
 import uncombine as uc
 from uncombine.errors import UncombineError
-from uncombine.panes.chunkcache import ChunkCache
+from uncombine.panes.chunks.cache import ChunkCache
 from uncombine.panes.flow import Flow
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes.shard_processor import ShardProcessor

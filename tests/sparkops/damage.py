@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 import uncombine as uc
 from uncombine.errors import UnreadableFile
-from uncombine.sparkops.reading import FileFormat, describe, read, splits
+from uncombine.sparkops.readers.reading import FileFormat, describe, read, splits
 
 ROOM = 8 << 30
 """Memory of the process, so that a length without measure fails and does not fill the machine."""

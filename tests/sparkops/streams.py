@@ -22,8 +22,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 import uncombine as uc
 from uncombine.panes.flow import Flow, Settings, flow_of
-from uncombine.panes.parcels import AT
 from uncombine.panes.script import reports
+from uncombine.panes.shard.parcels import AT
 from uncombine.sparkops.inputs import Input
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes.replay import live_lifts

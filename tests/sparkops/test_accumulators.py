@@ -18,21 +18,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import uncombine as uc
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.rows.groups import Groups
 from uncombine.sparkops import (
     accumulate,
-    accumulated,
     add_udf,
     extract_accumulated,
     extract_udf,
-    maker,
     merge_accumulated,
     merge_udf,
-    spelled,
     uncombine_accumulated,
     uncombine_udf,
 )
 from uncombine.sparkops.sql_types import bind
+from uncombine.sparkops.stored import codec as maker
+from uncombine.sparkops.stored import dataframes as accumulated
+from uncombine.sparkops.stored import read_repr as spelled
 
 SCORES = "user string, day int, score long, size long, diff long"
 

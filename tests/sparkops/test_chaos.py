@@ -12,7 +12,11 @@ import pytest
 from chaos import Cluster, disturbed, draw_batches, draw_flow
 from streams import Engine, Handle
 
-from uncombine.panes import chunkcache, chunklog, filecache, step, store
+from uncombine.panes.chunks import cache as chunkcache
+from uncombine.panes.chunks import host_files as filecache
+from uncombine.panes.chunks import log as chunklog
+from uncombine.panes.chunks import store
+from uncombine.panes.operators.grouping import step
 from uncombine.sparkops.routes import shard_processor as processor
 
 

@@ -12,8 +12,8 @@ from damage import FORMATS
 
 import uncombine as uc
 from uncombine.errors import UnreadableFile
-from uncombine.sparkops import reading
-from uncombine.sparkops.reading import describe, read, splits
+from uncombine.sparkops.readers import reading
+from uncombine.sparkops.readers.reading import describe, read, splits
 
 SCRIPT = Path(__file__).with_name("damage.py")
 
@@ -138,7 +138,7 @@ def test_json_nested_without_end(tmp_path: Path, depth: int) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"a": 1, "b": ' + "[" * depth + "]" * depth + "}\n")
     code = (
-        "import sys; from uncombine.sparkops.reading import describe\n"
+        "import sys; from uncombine.sparkops.readers.reading import describe\n"
         "try: print(describe(sys.argv[1]).schema.names)\n"
         "except OSError as error: print(type(error).__name__)"
     )

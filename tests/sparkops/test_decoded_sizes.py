@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import uncombine as uc
-from uncombine.combiners.decoded_sizes import cut, fixed_bytes
-from uncombine.sparkops import parquet_files, reading, text_files
-from uncombine.sparkops.reading import describe, read, splits
+from uncombine.combiners.rows.decoded_sizes import cut, fixed_bytes
+from uncombine.sparkops.readers import parquet_files, reading, text_files
+from uncombine.sparkops.readers.reading import describe, read, splits
 from uncombine.sparkops.routes import tasks
 
 LONG = "x" * 2200

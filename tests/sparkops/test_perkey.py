@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 import uncombine as uc
 from uncombine.sparkops import combine_per_key
-from uncombine.sparkops.perkey import per_key
+from uncombine.sparkops.combine_per_key import per_key
 
 
 @pytest.mark.parametrize(("count", "nulls"), [(300, 0.2), (1, 0.0), (1, 1.0), (0, 0.0)])
@@ -75,7 +75,7 @@ def test_a_key_with_nine_rows_in_ten(spark: SparkSession) -> None:
 
 def test_merging_gives_away_what_is_complete(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """With limits so small that a task sends many parcels and a merge holds few of them at once."""
-    from uncombine.panes.final import Final
+    from uncombine.panes.shard.final_panes import Final
     from uncombine.sparkops.routes import tasks
 
     final, flow = sys.modules[Final.__module__], None

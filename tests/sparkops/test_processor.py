@@ -8,7 +8,7 @@ import pytest
 from streams import START, Engine, rows_flow
 
 import uncombine as uc
-from uncombine.panes.parcels import Parcel
+from uncombine.panes.shard.parcels import Parcel
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes.shard_processor import CLOCKS, COUNTS, ShardProcessor
 

@@ -19,9 +19,10 @@ from pyspark.sql.types import StructField
 from streams import START, Engine, rows_flow
 
 import uncombine as uc
-from uncombine.combiners.groups import Groups
+from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import StateMismatch
-from uncombine.sparkops import extract_accumulated, maker, merge_accumulated, uncombine_accumulated
+from uncombine.sparkops import extract_accumulated, merge_accumulated, uncombine_accumulated
+from uncombine.sparkops.stored import codec as maker
 
 
 def unpacked(archive: Path, folder: Path) -> Path:

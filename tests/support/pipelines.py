@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import uncombine as uc
-from uncombine.combiners.plain_types import plain_schema
+from uncombine.combiners.rows.plain_types import plain_schema
 from uncombine.panes.flow import Flow, Settings, flow_of
 from uncombine.panes.local import LocalSource, Result, _Run
 from uncombine.panes.script import check_script, tables_of

@@ -1,0 +1,5 @@
+"""Expressions of columns: values that print as they are written, and run on Arrow tables."""
+
+from .expr import Expr, col
+
+__all__ = ["Expr", "col"]

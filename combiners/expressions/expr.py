@@ -1,0 +1,293 @@
+"""Column expressions: values that compare, hash, print as they are written, and compute on Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import InvalidArgument, OutOfRange, TypeMismatch, UnknownColumn, nearest, require_column
+from .kernels import ARROW_FAULTS, misfits, run, scalar_of
+from .text import literal_text, text_of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Expr:
+    """A column expression; build one with `col`.
+
+    `==` builds an expression too. Python asks for the truth of an `==` in `in` and in dict lookups: it is true if both
+    sides are written alike. The truth of any other expression is an error: combine conditions with & | ~.
+
+    Null stays null, and & | ~ have three values, as in SQL. `/` divides in float64, `//` and `%` round down as in
+    Python, and division by zero gives null. An integer that does not fit its type is an error. Comparisons with NaN
+    are false (!= is true), as in Python: use `is_nan()`. Next to a float, integers and decimals count as the nearest
+    float64. Next to signed integers (such as whole numbers below 2**63), uint64 is compared by value and computed as
+    int64, and a value that does not fit int64 is an error that names the remedy.
+
+    >>> from uncombine import col
+    >>> (col("price") * 2 > 10) & ~col("done")
+    (col('price') * 2 > 10) & ~col('done')
+    >>> bool(col("x") == col("x")), bool(col("x") == col("y"))
+    (True, False)
+    """
+
+    op: str
+    args: tuple[Any, ...]
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        """The expression as plain comparable values.
+
+        Literals are compared by type and text, so that 1, 1.0 and True differ, 0.0 and -0.0 differ, and NaN equals
+        NaN.
+        """
+        if self.op == "lit":
+            return (self.op, type(self.args[0]).__name__, literal_text(self.args[0]))
+        if self.op == "isin":
+            return (self.op, self.args[0]._key, *((type(v).__name__, literal_text(v)) for v in self.args[1]))
+        return (self.op, *(a._key if isinstance(a, Expr) else a for a in self.args))
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __bool__(self) -> bool:
+        if self.op in ("==", "!=") and all(isinstance(a, Expr) for a in self.args):
+            left, right = self.args
+            same: bool = left._key == right._key
+            return same if self.op == "==" else not same
+        raise InvalidArgument(f"the truth of {self!r} depends on rows: combine conditions with & | ~, not and/or/not")
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        return _compared("==", self, other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        return _compared("!=", self, other)
+
+    def __lt__(self, other: Any) -> Expr:
+        return _binary("<", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return _binary("<=", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return _binary(">", self, other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return _binary(">=", self, other)
+
+    def __add__(self, other: Any) -> Expr:
+        return _binary("+", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return _binary("+", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return _binary("-", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return _binary("-", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return _binary("*", self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return _binary("*", other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return _binary("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return _binary("/", other, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return _binary("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return _binary("//", other, self)
+
+    def __mod__(self, other: Any) -> Expr:
+        return _binary("%", self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return _binary("%", other, self)
+
+    def __and__(self, other: Any) -> Expr:
+        return _binary("&", self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return _binary("&", other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return _binary("|", self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return _binary("|", other, self)
+
+    def __invert__(self) -> Expr:
+        return Expr("~", (self,))
+
+    def __neg__(self) -> Expr:
+        return Expr("neg", (self,))
+
+    def __abs__(self) -> Expr:
+        return Expr("abs", (self,))
+
+    def is_null(self) -> Expr:
+        """True if the value is null."""
+        return Expr("is_null", (self,))
+
+    def is_nan(self) -> Expr:
+        """True if the value is NaN; null for null."""
+        return Expr("is_nan", (self,))
+
+    def isin(self, values: Iterable[Any]) -> Expr:
+        """True if the value is one of `values`; false for null. Here NaN equals NaN, and -0.0 equals 0.0."""
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise InvalidArgument(f"isin() takes a list of values, but was given {values!r}: write isin([{values!r}])")
+        # A set has another order in each process, but the expression must be the same in all.
+        given = sorted(values, key=repr) if isinstance(values, set | frozenset) else values
+        return Expr("isin", (self, tuple(_plain(value) for value in given)))
+
+    def cast(self, to: pa.DataType | str) -> Expr:
+        """The value as another Arrow type; a value that does not fit is an error, but a float is rounded."""
+        try:
+            kind = pa.type_for_alias(to) if isinstance(to, str) else to
+        except ValueError:
+            kind = None
+        if not isinstance(kind, pa.DataType):
+            raise InvalidArgument(f"cast() takes an Arrow type such as pa.int64(), but was given {to!r}")
+        return Expr("cast", (self, kind))
+
+    def fill_null(self, value: Any) -> Expr:
+        """The value, or `value` where it is null."""
+        return Expr("fill_null", (self, _operand(value)))
+
+    def field(self, name: str) -> Expr:
+        """A field of a struct."""
+        if not isinstance(name, str):
+            raise InvalidArgument(f"field() takes a field's name, but was given {name!r}")
+        return Expr("field", (self, name))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the expression reads."""
+        if self.op == "col":
+            return (self.args[0],)
+        return tuple(dict.fromkeys(name for a in self.args if isinstance(a, Expr) for name in a.columns))
+
+    def evaluate(self, table: pa.Table | pa.RecordBatch) -> pa.Array | pa.ChunkedArray:
+        """The expression's value for each row of a table."""
+        value = self._compute(table)
+        return pa.repeat(value, table.num_rows) if isinstance(value, pa.Scalar) else value
+
+    def type(self, schema: pa.Schema) -> pa.DataType:
+        """The type of the expression on columns of this schema; raises if it does not fit."""
+        for name in self.columns:
+            require_column(name, schema.names, f"the expression {self!r}")
+        needed = [schema.field(name) for name in self.columns]
+        # A row of nulls, because Arrow does not check time zones on an empty table.
+        row = pa.table([pa.nulls(1, f.type) for f in needed], names=[f.name for f in needed])
+        return self._compute(row, nulls=True).type
+
+    def _compute(self, table: pa.Table | pa.RecordBatch, nulls: bool = False) -> Any:
+        """The value over a table; with `nulls`, the result of each operation is replaced by a null of its type."""
+        if self.op == "col":
+            require_column(self.args[0], table.schema.names, f"the expression {self!r}")
+            return table.column(self.args[0])
+        if self.op == "lit":
+            return scalar_of(self.args[0])
+        args = [a._compute(table, nulls) if isinstance(a, Expr) else a for a in self.args]
+        if self.op == "field":
+            self._require_field(args[0].type)
+        try:
+            value = run(self.op, args)
+        except ARROW_FAULTS as error:
+            reason = str(error).partition("\n")[0]
+            if isinstance(error, pa.ArrowNotImplementedError | pa.ArrowTypeError) or misfits(self.op, args):
+                types = " and ".join(str(a.type) for a in args if hasattr(a, "type"))
+                raise TypeMismatch(f"{self!r} does not work on {types}: {reason}") from None
+            raise OutOfRange(f"{self!r} failed on the data: {reason}") from None
+        return pa.nulls(1, value.type) if nulls else value
+
+    def _require_field(self, kind: pa.DataType) -> None:
+        name = self.args[1]
+        if not pa.types.is_struct(kind):
+            raise TypeMismatch(f"{self!r} does not work on {kind}: name a column of structs")
+        fields = [field.name for field in kind]
+        if name not in fields:
+            raise UnknownColumn(f"{self!r} needs field {name!r}, which is not in {kind}: {nearest(name, fields)}", name)
+
+    def __repr__(self) -> str:
+        return text_of(self.op, self.args)
+
+
+def col(name: str) -> Expr:
+    """The column of this name, as an expression.
+
+    >>> import pyarrow as pa
+    >>> (col("x") + 1).evaluate(pa.table({"x": [1, 2]})).to_pylist()
+    [2, 3]
+    """
+    if not isinstance(name, str):
+        raise InvalidArgument(f"col() takes a column's name, but was given {name!r}")
+    return Expr("col", (name,))
+
+
+def when(condition: Expr | bool, then: Any, otherwise: Any = None) -> Expr:
+    """`then` where the condition is true, `otherwise` where it is false or null.
+
+    >>> import pyarrow as pa
+    >>> when(col("x") > 1, "big", "small").evaluate(pa.table({"x": [1, 2]})).to_pylist()
+    ['small', 'big']
+    """
+    if not isinstance(condition, Expr | bool):
+        raise InvalidArgument(f"when() takes a condition such as col('x') > 1 first, but was given {condition!r}")
+    return Expr("when", (_operand(condition), _operand(then), _operand(otherwise)))
+
+
+def coalesce(*values: Any) -> Expr:
+    """The first of the values that is not null.
+
+    >>> import pyarrow as pa
+    >>> coalesce(col("x"), 0).evaluate(pa.table({"x": [None, 2]})).to_pylist()
+    [0, 2]
+    """
+    if not values:
+        raise InvalidArgument("coalesce() needs at least one expression or value: write coalesce(col('x'), 0)")
+    return Expr("coalesce", tuple(_operand(value) for value in values))
+
+
+def _plain(value: Any) -> Any:
+    """A value as a plain Python value; raises if an Arrow column cannot hold it."""
+    try:
+        hash(value)
+        scalar = scalar_of(value)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+        raise InvalidArgument(
+            f"{value!r} is neither an expression nor a plain value: write a column as col('name')"
+        ) from None
+    except OverflowError:
+        raise InvalidArgument(f"{value!r} does not fit into 64 bits: write it as a Decimal or a float") from None
+    # The repr of a NumPy or Arrow scalar does not evaluate back everywhere.
+    return scalar.as_py() if isinstance(value, np.generic | pa.Scalar) else value
+
+
+def _operand(value: Any) -> Expr:
+    return value if isinstance(value, Expr) else Expr("lit", (_plain(value),))
+
+
+def _binary(op: str, left: Any, right: Any) -> Expr:
+    return Expr(op, (_operand(left), _operand(right)))
+
+
+def _compared(op: str, left: Expr, right: object) -> Expr:
+    """The comparison as an expression, or NotImplemented for a value that no column can hold."""
+    try:
+        return _binary(op, left, right)
+    except InvalidArgument:
+        if isinstance(right, int):
+            raise
+        return NotImplemented

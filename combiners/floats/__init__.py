@@ -1,0 +1,1 @@
+"""Arithmetic beyond a float's precision: double doubles, exact pieces, decimals, logarithms."""

@@ -1,0 +1,5 @@
+"""The law kit: checks a combiner, of the library or of your own, against the laws of its capability."""
+
+from .kit import LAWS, TYPES, LawViolation, Typed, check_laws, machine, subjects, typed, values_of
+
+__all__ = ["LAWS", "TYPES", "LawViolation", "Typed", "check_laws", "machine", "subjects", "typed", "values_of"]

@@ -1,0 +1,73 @@
+"""When two results or two accumulators are the same."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..algebra import Accumulators
+
+
+def bits(accumulators: Accumulators) -> list[Any]:
+    """Plain values that are equal exactly where the accumulators are, bit for bit."""
+    return [_bits(array) for array in accumulators]
+
+
+def plain(accumulators: Accumulators) -> Any:
+    """Accumulators as a person reads them."""
+    shown = [array.to_pylist() for array in accumulators]
+    return shown[0] if len(shown) == 1 else shown
+
+
+def near(left: Any, right: Any, slack: float) -> bool:
+    """Whether two plain values agree, numbers up to `slack` and, where there is any, to a few last places."""
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(near, left, right, [slack] * len(left)))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(near(left[k], right[k], slack) for k in left)
+    if not _number(left) or not _number(right):
+        if slack == math.inf and isinstance(left, float | None) and isinstance(right, float | None):
+            return True
+        return type(left) is type(right) and bool(left == right)
+    if slack == 0.0 and type(left) is type(right) and not isinstance(left, float):
+        return bool(left == right)
+    a, b = float(left), float(right)
+    if not math.isfinite(a) or not math.isfinite(b):
+        return a == b or (math.isnan(a) and math.isnan(b)) or slack == math.inf
+    if slack == 0.0:
+        return a == b
+    return abs(a - b) <= slack + 2.0**-50 * max(abs(a), abs(b))
+
+
+def numbers_in(values: Any) -> list[float]:
+    """The magnitudes of the numbers in plain values, NaN and infinities among them."""
+    if isinstance(values, list | tuple):
+        return [number for value in values for number in numbers_in(value)]
+    if isinstance(values, bool) or _number(values):
+        return [abs(float(values))]
+    return []
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _bits(array: pa.Array) -> Any:
+    kind = array.type
+    valid = array.is_valid().to_pylist()
+    if pa.types.is_struct(kind):
+        return valid, [_bits(child) for child in array.flatten()]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return valid, array.value_lengths().to_pylist(), _bits(array.flatten())
+    if pa.types.is_map(kind):
+        return valid, array.cast(pa.list_(pa.struct([kind.key_field, kind.item_field]))).to_pylist()
+    if pa.types.is_floating(kind):
+        floats = np.asarray(array.fill_null(0.0).to_numpy(zero_copy_only=False))
+        return valid, floats.view(f"i{floats.itemsize}").tolist()
+    if pa.types.is_temporal(kind):
+        array = array.view(pa.int64() if kind.bit_width == 64 else pa.int32())
+    return array.to_pylist()

@@ -1,0 +1,139 @@
+"""What hypothesis draws: the rows of an example, and how their accumulators are cut, placed and merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from .strategies import Typed
+
+KEYS = 3
+"""How many groups an example has."""
+
+LIGHT, HEAVY = 1_000, 2**31
+"""Weights go up to the first for every combiner, and up to the second for those that do not grow with them."""
+
+Row: TypeAlias = tuple[int, int, tuple[Any, ...]]
+"""A row of an example: its group, its weight, its values."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How an example's accumulators are cut, placed and merged where a law leaves it open."""
+
+    picks: Sequence[tuple[int, int]] = ()
+    """Accumulators of a, b and c, one behind the other, and the group into which each is merged."""
+    into: int = 1
+    """How many groups there are to merge into."""
+    leaves: Sequence[int] = (0,)
+    """The batch into which a row goes, row after row, over and over."""
+    merges: Sequence[int] = (0,)
+    """Which two of the batches left are merged next."""
+    before: int = 0
+    after: int = 0
+    """How many other entries stand before and after a slice."""
+    many: int = 0
+    """Among how many groups the example's few are placed; 0: not tried."""
+    turn: int = 0
+    """Decides which of the laws that are not tried on every example are tried on this one."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """Three batches of rows, and a layout."""
+
+    a: list[Row]
+    b: list[Row]
+    c: list[Row]
+    layout: Layout = Layout()
+
+
+layouts: SearchStrategy[Layout] = st.builds(
+    Layout,
+    picks=st.lists(st.tuples(st.integers(0, 3 * KEYS - 1), st.integers(0, 4)), max_size=9),
+    into=st.integers(1, 5),
+    leaves=st.lists(st.integers(0, 3), min_size=1, max_size=5),
+    merges=st.lists(st.integers(0, 11), min_size=1, max_size=3),
+    before=st.integers(0, 9),
+    after=st.integers(0, 9),
+    many=st.sampled_from([0, 0, 0, 300]),
+    turn=st.integers(0, 7),
+)
+
+
+def examples(
+    columns: Sequence[tuple[Typed, bool]], retracts: bool, heaviest: int
+) -> dict[str, tuple[int, SearchStrategy[Example]]]:
+    """Kinds of examples over columns, each of which may hold nulls or not, and how many in a hundred are of each.
+
+    Most are a few rows of light weights and small values; others have numbers beyond 2**53, or heavy weights.
+    """
+    light = _light(retracts)
+    mid = st.one_of(light, st.integers(-LIGHT if retracts else 0, LIGHT))
+    ends = [HEAVY, HEAVY - 1, HEAVY + 1] + ([-HEAVY, -HEAVY - 1] if retracts else [])
+    heavy = st.one_of(light, st.sampled_from(ends))
+    once = st.sampled_from([1, -1] if retracts else [1])
+    tame, wide = _values(columns, False), _values(columns, True)
+    kinds = {
+        "few": (5, _example(_rows(tame, once, 2), _rows(tame, once, 1))),
+        "meeting": (35, _meeting(columns, light)),
+        "small": (20, _example(_rows(tame, light, 8), _rows(tame, light, 8))),
+        "weighed": (12, _example(_rows(tame, mid, 6), _rows(tame, mid, 6))),
+    }
+    if any(column.wide is not None for column, _ in columns):
+        kinds["wide"] = (20, _example(_rows(wide, light, 8), _rows(wide, light, 8)))
+    if heaviest >= HEAVY:
+        kinds["heavy"] = (8, _example(_rows(wide, heavy, 4), _rows(tame, heavy, 4)))
+    return kinds
+
+
+def long_examples(columns: Sequence[tuple[Typed, bool]], retracts: bool) -> SearchStrategy[Example]:
+    """Examples of up to 64 rows in a batch."""
+    values, light = _values(columns, False), _light(retracts)
+    return _example(_rows(values, light, 64, 20), _rows(values, light, 8))
+
+
+def _light(retracts: bool) -> SearchStrategy[int]:
+    return st.sampled_from([w for w in (1, 2, -1, 0, -2) if retracts or w >= 0])
+
+
+def _example(first: SearchStrategy[list[Row]], rest: SearchStrategy[list[Row]]) -> SearchStrategy[Example]:
+    return st.builds(Example, a=first, b=rest, c=rest, layout=layouts)
+
+
+def _meeting(columns: Sequence[tuple[Typed, bool]], weights: SearchStrategy[int]) -> SearchStrategy[Example]:
+    """Examples in which each column has few values, most often two, whatever its strategy draws."""
+    places = [st.sampled_from([0, 1, 0, 1, 0, 1, 2, None] if nullable else [0, 1, 0, 1, 2]) for _, nullable in columns]
+    rows = _rows(st.tuples(*places), weights, 8)
+    pools = st.tuples(*(st.tuples(*[column.strategy] * 3) for column, _ in columns))
+
+    def example(pool: Any, a: list[Row], b: list[Row], c: list[Row], layout: Layout) -> Example:
+        def filled(batch: list[Row]) -> list[Row]:
+            return [
+                (group, weight, tuple(None if i is None else few[i] for few, i in zip(pool, places, strict=True)))
+                for group, weight, places in batch
+            ]
+
+        return Example(filled(a), filled(b), filled(c), layout)
+
+    return st.builds(example, pools, rows, rows, rows, layouts)
+
+
+def _values(columns: Sequence[tuple[Typed, bool]], wide: bool) -> SearchStrategy[tuple[Any, ...]]:
+    drawn = []
+    for column, nullable in columns:
+        strategy = column.wide if wide and column.wide is not None else column.strategy
+        drawn.append(st.one_of(*[strategy] * 5, st.none()) if nullable else strategy)
+    return st.tuples(*drawn)
+
+
+def _rows(
+    values: SearchStrategy[tuple[Any, ...]], weights: SearchStrategy[int], most: int, least: int = 0
+) -> SearchStrategy[list[Row]]:
+    """Lists of rows. Most fall into one group: laws break where values meet."""
+    groups = st.sampled_from([0, 0, 0, *range(1, KEYS)])
+    return st.lists(st.tuples(groups, weights, values), min_size=least, max_size=most)

@@ -1,0 +1,152 @@
+"""Results against a function over plain lists: a combiner can keep every law and still compute something else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import InvalidArgument, OutOfRange
+from ..algebra import Accumulators
+from ..combiner import Bound
+from .cases import Case
+from .compare import near
+from .examples import KEYS, Row
+from .guard import TooLarge
+
+_MOST_ROWS = 10_000
+
+_SILENT = object()
+"""What a function has to say of lists of which it says nothing."""
+
+
+def as_expected(case: Case) -> None:
+    """The results of a, and of a + b, are those of the function on the values, each as often as it weighs."""
+    if case.subject.expected is None or not case.subject.extracts:
+        return
+    a, b = (_light(rows) for rows in (case.a, case.b))
+    added = case.add(a)
+    _compare(case, added, a, "add(a)")
+    if b:
+        _compare(case, case.merge(added, case.add(b)), a + b, "a + b")
+
+
+def _light(rows: Sequence[Row]) -> list[Row]:
+    """Rows that never are retractions, nor too many to be written out."""
+    light = [(group, abs(weight), values) for group, weight, values in rows]
+    if sum(weight for _, weight, _ in light) <= _MOST_ROWS:
+        return light
+    return [(group, min(weight, 1), values) for group, weight, values in light]
+
+
+def _compare(case: Case, accumulators: Accumulators, rows: Sequence[Row], text: str) -> None:
+    results = case.extract(accumulators)
+    if results is None:
+        return
+    found = results.to_pylist()
+    without = unseen(case, rows)
+    for group in range(KEYS):
+        mine = [row for row, out in zip(rows, without, strict=True) if row[0] == group and row[1] > 0 and not out]
+        # A combiner of no column is told by as many None as there are rows.
+        values = [row[2] or (None,) for row in mine for _ in range(row[1])]
+        lists = [list(column) for column in zip(*values, strict=True)]
+        if not lists:
+            continue
+        slack = _slack(case, lists)
+        told = _told(case, lists)
+        again = _told(case, [column[::-1] for column in lists])
+        if told is _SILENT or again is _SILENT or not _agree(told, again, results.type, slack):
+            continue
+        case.count("expected")
+        if not _agree(found[group], told, results.type, slack):
+            shown = ", ".join(map(repr, lists))
+            case.fail(f"extract({text}) of group {group}", found[group], f"expected({shown})", told)
+
+
+def _told(case: Case, lists: list[list[Any]]) -> Any:
+    """The function's result; silent where it has none."""
+    assert case.subject.expected is not None
+    try:
+        told = case.subject.expected(*[list(column) for column in lists])
+    except (ArithmeticError, ValueError):
+        return _SILENT
+    except Exception as error:
+        if isinstance(error, TypeError) and any(None in column for column in lists):
+            return _SILENT
+        raise InvalidArgument(
+            f"expected= takes a function of plain lists, one for each column that {case.subject.name} reads, and it "
+            f"raised {type(error).__name__} on {lists}: {error}"
+        ) from error
+    if isinstance(told, Fraction):
+        return float(told)
+    return told.tolist() if isinstance(told, np.generic | np.ndarray) else told
+
+
+def _slack(case: Case, lists: list[list[Any]]) -> float:
+    """The combiner's tolerance, and the rounding that the function itself may have on floats."""
+    views = case.subject.views
+    bound = case.slack(views[0]) if len(views) == 1 else 0.0
+    if bound == math.inf:
+        return bound
+    floats = [abs(value) for column in lists for value in column if isinstance(value, float) and math.isfinite(value)]
+    return bound + 2.0**-44 * sum(floats)
+
+
+def _agree(found: Any, told: Any, kind: pa.DataType, slack: float) -> bool:
+    """Whether a result is the one that was told, in the type of results."""
+    if isinstance(told, float) and math.isnan(told) and found is None:
+        return True
+    if pa.types.is_decimal(kind) and isinstance(found, Decimal) and isinstance(told, int | float | Decimal):
+        return math.isfinite(told) and abs(found - Decimal(told)) <= Decimal("0.5001").scaleb(-kind.scale)
+    found, told = _plain(found, kind), _plain(told, kind)
+    if near(found, told, slack):
+        return True
+    if isinstance(found, float) and isinstance(told, float) and math.isfinite(found) and math.isfinite(told):
+        return abs(found - told) <= slack + 1e-9 * max(abs(found), abs(told))
+    if isinstance(found, list) and isinstance(told, list) and pa.types.is_list(kind):
+        return len(found) == len(told) and all(
+            _agree(one, other, kind.value_type, slack) for one, other in zip(found, told, strict=True)
+        )
+    return False
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """A value as results of this type are told; as it is where it is none of them."""
+    if isinstance(value, tuple | set | frozenset):
+        value = list(value) if isinstance(value, tuple) else sorted(value)
+    if value is None or (isinstance(value, float) and not pa.types.is_floating(kind)):
+        return value
+    try:
+        return pa.array([value], kind, from_pandas=False)[0].as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return value
+
+
+def unseen(case: Case, rows: Sequence[Row]) -> np.ndarray:
+    """Which rows no part takes: one of its values is null, or its predicate is not true."""
+    fn = case.subject.fn
+    if not isinstance(fn, Bound) or not case.subject.columns:
+        return np.zeros(len(rows), np.bool_)
+    try:
+        return _ignored(fn, pa.table(dict(zip(case.subject.columns, case.subject.arrays(rows), strict=True))))
+    except OutOfRange as error:
+        raise TooLarge("add", error) from None
+
+
+def _ignored(fn: Bound, table: pa.Table) -> np.ndarray:
+    ignored = np.ones(table.num_rows, np.bool_)
+    for part in fn.plan.parts:
+        nullable = (*part.fn.nullable, *[False] * len(part.inputs))
+        missing = np.zeros(table.num_rows, np.bool_)
+        for expr, may_be_null in zip(part.inputs, nullable, strict=False):
+            missing |= np.asarray(pc.is_null(expr.evaluate(table))) & (not may_be_null)
+        if part.where is not None:
+            missing |= ~np.asarray(pc.fill_null(part.where.evaluate(table), False), np.bool_)
+        ignored &= missing
+    return ignored

@@ -1,0 +1,282 @@
+"""The law kit: does a combiner keep the laws of the capability that it declares?
+
+One call, `check_laws(combiner)`, tries every law on rows drawn by hypothesis (which comes with the extra
+`testing`) and shows the smallest rows that break one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import is_dataclass, replace
+from inspect import signature
+from itertools import product
+from types import FunctionType
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import InvalidArgument, LawViolation, UncombineError, UnknownColumn
+
+try:
+    from hypothesis.stateful import RuleBasedStateMachine
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "the law kit needs hypothesis: install uncombine with its extra, uncombine[testing]",
+        name="hypothesis",
+    ) from missing
+
+from ..algebra import Capability, CombineFn
+from ..combiner import Bound, Combiner
+from ..expressions.expr import Expr
+from ..from_columns import CheckedFn
+from ..from_scalar import ScalarFn
+from .cases import Subject
+from .checks import LAWS
+from .machine import machine_of
+from .own import first_taken, of_ones_own
+from .search import unexpected, violation_of
+from .strategies import TYPES, Typed, as_typed, typed, values_of
+
+__all__ = ["LAWS", "TYPES", "LawViolation", "Typed", "check_laws", "machine", "subjects", "typed", "values_of"]
+
+_MOST_TYPINGS = 5_000
+
+_THOROUGH = 50
+"""Examples from which on one is tried among tens of thousands of groups too."""
+
+
+def check_laws(
+    combiner: Any,
+    values: Any = None,
+    by: Any = None,
+    max_examples: int = 200,
+    *,
+    expected: Callable[..., Any] | None = None,
+    seed: int | None = None,
+) -> None:
+    """Raise `LawViolation`, with the smallest example found, if a combiner breaks a law of its declared
+    capability.
+
+    A GROUP is held to every law bit for bit on its accumulators, with weights below zero too. A CANCELLATIVE
+    combiner is held to them on its results, within its own `tolerance`, and takes out only what was put in.
+    A MONOID is held to the laws without retraction, on its results. Weights go to 1,000, and to 2**31 where
+    accumulators do not grow with them. Nulls are mixed in wherever they may come. An error in an operation is
+    a `LawViolation` too, and its cause; only a number too large for its declared type may be refused.
+
+    Parameters
+    ----------
+    combiner
+        A combiner, a bare `CombineFn`, or what `from_scalar` or `from_columns` gave.
+    values
+        What its column holds: a hypothesis strategy, an Arrow type, or both, as `typed(kind, strategy)`.
+        For several columns a tuple of these in the order in which the combiner names them, or a dict by
+        column name. None: each type that the combiner takes, in turn; for functions of your own the first of
+        `TYPES` that their `add` takes.
+    by
+        The same for the column that the combiner's `by` names, as in `ArgMax("x", by="t")`, or else for its
+        second.
+    max_examples
+        How many examples to try; with several choices of types each gets a fair share, and at least 20.
+    expected
+        What the results must be: a function of plain lists, one for each column, that is asked about each group
+        with at least one row. A row stands in them as often as it weighs, and not at all if the combiner leaves
+        it out. Results are compared within the tolerance, floats also up to rounding. Where the function raises
+        a ValueError or an ArithmeticError, or gives another result for the same rows backwards, it is not heard.
+    seed
+        The same number draws the same examples.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, uncombine as uc
+    >>> from uncombine.combiners.laws import check_laws
+    >>> check_laws(uc.Max("x"), values=pa.int64(), max_examples=10, expected=max)
+    >>> backwards = uc.from_scalar(
+    ...     "joined", create=str, add=lambda s, x: s + x, merge=lambda s, t: s + t, extract=lambda s: s,
+    ...     accumulator=pa.string(), output=pa.string())
+    >>> check_laws(backwards("x"), values=pa.string(), max_examples=50)
+    Traceback (most recent call last):
+    ...
+    uncombine.errors.LawViolation: joined('x') over x: string ... the law of commutativity: a + b = b + a...
+    """
+    __tracebackhide__ = True
+    if expected is not None and not callable(expected):
+        raise InvalidArgument(f"expected= takes a function of plain lists, not {expected!r}")
+    chosen = [(replace(subject, expected=expected), columns) for subject, columns in subjects(combiner, values, by)]
+    share = min(max_examples, max(20, max_examples // len(chosen)))
+    found = None
+    for place, (subject, columns) in enumerate(chosen):
+        found = found or violation_of(subject, columns, share, seed, thorough=place == 0 and share >= _THOROUGH)
+    if found is not None:
+        raise LawViolation(str(found), found.law) from found.__cause__
+    silent = [unexpected(subject) for subject, _ in chosen]
+    if all(silent) and silent[0] is not None:
+        raise silent[0]
+
+
+def subjects(combiner: Any, values: Any = None, by: Any = None) -> Iterator[tuple[Subject, list[Typed]]]:
+    """What `check_laws` checks: the combiner on each choice of column types, with the values of each column.
+
+    >>> import uncombine as uc
+    >>> [str(next(iter(subject.columns.values()))) for subject, _ in subjects(uc.CountIf("x"))]
+    ['bool']
+    """
+    combiner = _made(combiner, values, by)
+    if isinstance(combiner, CombineFn) and not isinstance(combiner, Bound):
+        if values is None and by is None:
+            yield first_taken(combiner, ((_of_fn(combiner, [values_of(kind)])) for kind in TYPES))
+            return
+        given = [*(values if isinstance(values, tuple | list) else [values]), *([] if by is None else [by])]
+        yield _of_fn(combiner, [as_typed(v, combiner.capability is Capability.GROUP) for v in given])
+        return
+    if isinstance(combiner, Bound):
+        combiner = combiner.combiner
+    if not isinstance(combiner, Combiner):
+        raise InvalidArgument(f"check_laws takes a combiner such as Sum('x') or a CombineFn, not {combiner!r}")
+    fixed = {
+        name: given if isinstance(given, pa.DataType) else as_typed(given)
+        for name, given in _named(combiner, values, by).items()
+    }
+    schemas = _typings(combiner, {name: as_typed(given).type for name, given in fixed.items()})
+    typed_subjects = (_subject(combiner, schema, fixed) for schema in schemas)
+    if of_ones_own(combiner) and not fixed:
+        yield first_taken(combiner, typed_subjects)
+    else:
+        yield from typed_subjects
+
+
+def machine(
+    combiner: Any, values: Any = None, by: Any = None, *, expected: Callable[..., Any] | None = None
+) -> type[RuleBasedStateMachine]:
+    """A `RuleBasedStateMachine` of hypothesis that adds, merges, takes out and extracts in any order.
+
+    It keeps beside each accumulator the multiset of the rows that should be in it. After each step the
+    accumulator is the same as that of these rows added at once, in the sense of `check_laws`. A CANCELLATIVE
+    combiner takes out only what is in; a MONOID takes out nothing. With `expected` results are compared too.
+
+    Parameters are those of `check_laws`; of several choices of types the first is taken.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> from hypothesis import settings
+    >>> from uncombine.combiners import laws
+    >>> TestMax = laws.machine(uc.Max("x"), values=pa.int64()).TestCase
+    >>> TestMax.settings = settings(max_examples=5, stateful_step_count=10)
+    >>> TestMax("runTest").runTest()
+    """
+    subject, columns = next(iter(subjects(combiner, values, by)))
+    return machine_of(replace(subject, expected=expected), columns)
+
+
+def _made(combiner: Any, values: Any, by: Any) -> Any:
+    """A combiner out of what makes one: a class, or a factory of `from_scalar` or `from_columns`."""
+    if isinstance(combiner, type) and issubclass(combiner, CombineFn):
+        return combiner()
+    fn = getattr(combiner, "fn", None)
+    if isinstance(combiner, FunctionType) and isinstance(fn, ScalarFn | CheckedFn):
+        given = (len(values) if isinstance(values, tuple | list | dict) else 1) + (by is not None)
+        count = len(signature(fn.add_value).parameters) - 1 if isinstance(fn, ScalarFn) else given
+        names = list(values) if isinstance(values, dict) else ["x", "y", "z", *(f"x{i}" for i in range(3, count))]
+        return combiner(*names[:count])
+    return combiner
+
+
+def _of_fn(fn: CombineFn, columns: list[Typed]) -> tuple[Subject, list[Typed]]:
+    types = {f"input {i}": column.type for i, column in enumerate(columns)}
+    name = repr(fn) if is_dataclass(fn) else type(fn).__name__
+    return Subject(name, fn, types), columns
+
+
+def _subject(combiner: Combiner, schema: pa.Schema, fixed: dict[str, Any]) -> tuple[Subject, list[Typed]]:
+    fn = combiner.bind(schema)
+    if fn.capability < combiner.capability:
+        declared, found = combiner.capability.name, fn.capability.name
+        raise LawViolation(f"{combiner!r} declares {declared}, and over {schema} it is only {found}", "capability")
+    for name in fixed:
+        if name not in fn.columns:
+            raise InvalidArgument(f"values= names {name!r}, and {combiner!r} reads {', '.join(fn.columns)}")
+    written = [name for name in _written(combiner) if name in fn.columns]
+    types = {name: schema.field(name).type for name in dict.fromkeys([*written, *fn.columns])}
+    extreme = fn.capability is Capability.GROUP
+    columns = [as_typed(fixed.get(name, kind), extreme) for name, kind in types.items()]
+    cheap = combiner.append_only()
+    append_only = None if cheap == combiner else cheap.bind(schema)
+    return Subject(repr(combiner), fn, types, append_only), columns
+
+
+def _named(combiner: Combiner, values: Any, by: Any) -> dict[str, Any]:
+    """What the user said of the values, by column name."""
+    if isinstance(values, dict) and by is None:
+        return dict(values)
+    if values is None and by is None:
+        return {}
+    names = _columns(combiner)
+    if by is not None:
+        if len(names) < 2:
+            raise InvalidArgument(f"by= speaks of a second column, and {combiner!r} reads {len(names)}")
+        second = getattr(combiner, "by", None)
+        name = second if isinstance(second, str) and second in names else names[1]
+        first = {} if values is None else _named(combiner, values, None)
+        return {**first, name: by}
+    listed = list(values) if isinstance(values, tuple | list) else [values]
+    if len(listed) > len(names):
+        raise InvalidArgument(f"values= has {len(listed)} entries, and {combiner!r} reads {len(names)} columns")
+    return dict(zip(names, listed, strict=False))
+
+
+def _columns(combiner: Combiner) -> tuple[str, ...]:
+    """The columns that a combiner reads, in the order in which they are written in it."""
+    for schema in _typings(combiner, {}):
+        read = combiner.bind(schema).columns
+        written = [name for name in _written(combiner) if name in read]
+        return tuple(dict.fromkeys([*written, *read]))
+    raise InvalidArgument(f"{combiner!r} takes no columns of the types {', '.join(map(str, TYPES))}: give values=")
+
+
+def _written(value: Any) -> Iterator[str]:
+    """Names that may be columns, in the order in which a value holds them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Expr):
+        yield from value.columns
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _written(part)
+    elif isinstance(value, Combiner):
+        for held in vars(value).values():
+            yield from _written(held)
+
+
+def _typings(combiner: Combiner, fixed: dict[str, pa.DataType]) -> Iterator[pa.Schema]:
+    """Column types that the combiner takes: enough to have each type of each column once."""
+    names = list(fixed)
+    while True:
+        try:
+            accepted = list(_accepted(combiner, names, fixed))
+            break
+        except UnknownColumn as unknown:
+            if unknown.column is None or unknown.column in names:
+                raise
+            names.append(unknown.column)
+    if not accepted:
+        schema = pa.schema([(name, fixed.get(name, TYPES[0])) for name in names])
+        combiner.compile(schema)
+    seen: set[tuple[str, pa.DataType]] = set()
+    for schema in accepted:
+        pairs = {(field.name, field.type) for field in schema}
+        if not pairs <= seen or not pairs:
+            seen |= pairs
+            yield schema
+
+
+def _accepted(combiner: Combiner, names: Sequence[str], fixed: dict[str, pa.DataType]) -> Iterator[pa.Schema]:
+    choices = [[fixed[name]] if name in fixed else list(TYPES) for name in names]
+    # Columns of like types first, so that few choices show each type of each column.
+    typings = sorted(product(*choices), key=lambda kinds: len(set(kinds)))[:_MOST_TYPINGS]
+    for kinds in typings:
+        schema = pa.schema(list(zip(names, kinds, strict=True)))
+        try:
+            combiner.compile(schema)
+        except UnknownColumn:
+            raise
+        except (UncombineError, pa.ArrowException):
+            continue
+        yield schema

@@ -1,0 +1,136 @@
+"""A combiner as a machine of hypothesis: random steps on accumulators, against a multiset of rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, rule
+from hypothesis.strategies import SearchStrategy
+
+from ..algebra import Accumulators, Capability
+from .cases import Case, Subject
+from .examples import Example, Row
+from .expected import as_expected
+from .guard import TooLarge
+from .strategies import Typed
+
+_MOST = 1_000
+"""Rows, with all their copies, from which on a state is not added to: sums are to stay within their types."""
+
+
+@dataclass(frozen=True)
+class State:
+    """An accumulator of one group, what it should hold, and how often each row ever came in or went out."""
+
+    accumulators: Accumulators
+    held: Counter[tuple[Any, ...]]
+    moved: Counter[tuple[Any, ...]]
+
+    def __repr__(self) -> str:
+        return f"<{dict(self.held)}>"
+
+
+def machine_of(subject: Subject, columns: Sequence[Typed]) -> type[RuleBasedStateMachine]:
+    """The machine for a combiner on columns of known types."""
+    retracts = subject.capability > Capability.MONOID
+    group = subject.capability is Capability.GROUP
+    values: list[SearchStrategy[Any]] = [
+        st.one_of(*[column.strategy] * 5, st.none()) if subject.nullable(place) else column.strategy
+        for place, column in enumerate(columns)
+    ]
+    weights = st.sampled_from([1, 2, 3, 0, -1, -2] if group else [1, 2, 3, 0])
+    rows = st.lists(st.tuples(weights, st.tuples(*values)), max_size=4)
+
+    class Machine(RuleBasedStateMachine):
+        states = Bundle("states")
+
+        @rule(target=states, rows=rows)
+        def add(self, rows: list[tuple[int, tuple[Any, ...]]]) -> State:
+            """The accumulator of some rows."""
+            return self._made(rows)
+
+        @rule(target=states, one=states, other=states)
+        def merge(self, one: State, other: State) -> State:
+            """The sum of two."""
+            if _size(one) + _size(other) > _MOST:
+                return one
+            return self._checked("merge", one, other, 1)
+
+        @rule(state=states)
+        def extract(self, state: State) -> None:
+            """The result of the rows that are held."""
+            self._check(state)
+
+        if retracts:
+
+            @rule(target=states, one=states, other=states)
+            def uncombine(self, one: State, other: State) -> State:
+                """One without the other: whatever it is for a GROUP, and else what is in it."""
+                if _size(one) + _size(other) > _MOST or not (group or other.held <= one.held):
+                    return one
+                return self._checked("uncombine", one, other, -1)
+
+            @rule(target=states, state=states, place=st.integers(0, 99))
+            def retract(self, state: State, place: int) -> State:
+                """A state without one of its rows."""
+                present = sorted((row for row in state.held if state.held[row] > 0), key=repr)
+                if not present:
+                    return state
+                return self._checked("uncombine", state, self._made([(1, present[place % len(present)])]), -1)
+
+        def _made(self, rows: list[tuple[int, tuple[Any, ...]]]) -> State:
+            case = _case(subject, [(0, weight, row) for weight, row in rows])
+            held: Counter[tuple[Any, ...]] = Counter()
+            for weight, row in rows:
+                held[row] += weight
+            moved = Counter({row: abs(weight) for row, weight in held.items()})
+            return State(case.add(case.a, count=1), held, moved)
+
+        def _checked(self, operation: str, one: State, other: State, sign: int) -> State:
+            case = _case(subject, _rows(one.moved + other.moved))
+            try:
+                if operation == "merge":
+                    found = case.merge(one.accumulators, other.accumulators)
+                else:
+                    found = case.fn.uncombine(one.accumulators, other.accumulators)
+            except TooLarge:
+                return one
+            held = Counter(one.held)
+            for row, weight in other.held.items():
+                held[row] += sign * weight
+            state = State(found, held, one.moved + other.moved)
+            self._check(state)
+            return state
+
+        def _check(self, state: State) -> None:
+            case = _case(subject, _rows(state.moved))
+            model = [row for row in _rows(state.held) if row[1]]
+            try:
+                fresh = case.add(model, count=1)
+                case.results(state.accumulators)
+                case.same(state.accumulators, fresh, "the steps", "add(the rows that are left)")
+                if not any(weight < 0 for _, weight, _ in model):
+                    as_expected(_case(subject, model))
+            except TooLarge:
+                return
+
+    Machine.__name__ = Machine.__qualname__ = f"Machine of {subject.name}"
+    return Machine
+
+
+def _case(subject: Subject, rows: list[Row]) -> Case:
+    case = Case(subject, Example(rows, [], []))
+    case.law, case.equation = "steps", "any steps = the rows that are left, added at once"
+    return case
+
+
+def _rows(counts: Counter[tuple[Any, ...]]) -> list[Row]:
+    return [(0, weight, row) for row, weight in counts.items()]
+
+
+def _size(state: State) -> int:
+    return state.moved.total()

@@ -1,0 +1,54 @@
+"""Which columns the user's own functions take, who say nothing of it: found by trying."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from ...errors import InvalidArgument, OutOfRange, UncombineError
+from ..algebra import CombineFn
+from ..combiner import Combiner
+from ..from_columns import ColumnsCombiner
+from ..from_scalar import ScalarCombiner
+from ..rows.groups import Groups
+from .cases import Case, Subject
+from .examples import Example
+from .guard import beyond_range
+from .strategies import Typed
+
+
+def of_ones_own(combiner: Combiner) -> bool:
+    """Whether a combiner is made of functions of the user's."""
+    if isinstance(combiner, ScalarCombiner | ColumnsCombiner):
+        return True
+    held = [value for value in vars(combiner).values() if isinstance(value, Combiner)]
+    held += [inner for _, inner in getattr(combiner, "combiners", ())]
+    return any(map(of_ones_own, held))
+
+
+def first_taken(
+    combiner: Combiner | CombineFn, choices: Iterable[tuple[Subject, list[Typed]]]
+) -> tuple[Subject, list[Typed]]:
+    """The first choice of columns whose values `add` takes."""
+    for subject, columns in choices:
+        if _takes(subject, columns):
+            return subject, columns
+    raise InvalidArgument(f"{combiner!r} takes none of the ready-made values: give values=, such as pa.int64()")
+
+
+def _takes(subject: Subject, columns: list[Typed]) -> bool:
+    values = zip(*(getattr(column.strategy, "elements", ())[:4] for column in columns), strict=False)
+    rows = [(0, 1, row) for row in values]
+    case = Case(subject, Example(rows, [], []))
+    try:
+        state = subject.fn.add(Groups.single(len(rows)), *case.in_order(subject.arrays(rows)))
+        if subject.extracts:
+            subject.fn.extract(state)
+    except (OutOfRange, ZeroDivisionError):
+        return True
+    except (TypeError, AttributeError, ValueError, pa.ArrowException, UncombineError) as error:
+        return beyond_range(error)
+    except Exception:
+        return True
+    return True

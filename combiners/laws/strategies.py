@@ -1,0 +1,132 @@
+"""What the law kit's examples are made of: few values that meet often, and some that are hard to add up."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from ...errors import InvalidArgument
+
+
+@dataclass(frozen=True)
+class Typed:
+    """Values of one Arrow type: what `check_laws` draws a column from."""
+
+    type: pa.DataType
+    strategy: SearchStrategy[Any]
+    wide: SearchStrategy[Any] | None = None
+    """Values that are hard to hold, for a part of the examples."""
+
+
+_CENTS = ("0.00", "1.00", "-1.00", "0.10", "99999999.99", "-99999999.99")
+_TIMES = [
+    dt.datetime(1970, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(2024, 2, 29),
+    dt.datetime(2024, 2, 29, microsecond=1), dt.datetime(1, 1, 1),
+]  # fmt: skip
+
+_FEW: dict[pa.DataType, list[Any]] = {
+    pa.int64(): [0, 1, 2, 3, -1, -3],
+    pa.float64(): [0.0, 1.0, 0.1, 1e16, -1e16, 3.5, -0.0],
+    pa.string(): ["", "a", "b", "ab", "é", "a long text, longer than a word of memory"],
+    pa.bool_(): [False, True],
+    pa.decimal128(10, 2): [Decimal(text) for text in _CENTS],
+    pa.date32(): [dt.date(1970, 1, 1), dt.date(1969, 12, 31), dt.date(2024, 2, 29), dt.date(1582, 10, 4)],
+    pa.timestamp("us"): _TIMES,
+    pa.timestamp("us", "UTC"): [time.replace(tzinfo=dt.UTC) for time in _TIMES],
+    pa.duration("us"): [dt.timedelta(0), dt.timedelta(seconds=1), dt.timedelta(days=-1)],
+    pa.binary(): [b"", b"\0", b"\0\0", b"a", b"\xff"],
+    pa.int8(): [0, 1, -1, 127, -128],
+    pa.uint64(): [0, 1, 2, 2**63, 2**64 - 1],
+    pa.float32(): [0.0, 1.0, 0.5, 16777216.0, -16777216.0, -0.0],
+}  # fmt: skip
+
+# Beyond what float32, int32 and float64 hold exactly; what joins, splits or sorts otherwise than it looks.
+_WIDE: dict[pa.DataType, list[Any]] = {
+    pa.int64(): [0, 1, -1, 3, 2**24 + 1, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, -(2**62) + 1],
+    pa.uint64(): [0, 1, 3, 2**53, 2**53 + 1, 2**63, 2**64 - 1],
+    pa.string(): ["", "a", "b", "a,b", ",", "a|b", "a b\n", "\0", "A", "9", "10", "e\u0301", "é", "ß", "\U0001f40d"],
+    pa.float64(): [0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -3.0, 2.0**53],
+}  # fmt: skip
+
+_EXTREME: dict[pa.DataType, list[Any]] = {
+    pa.int64(): [2**63 - 1, -(2**63)],
+    pa.float64(): [1e300, -1e300, 5e-324, 1.7976931348623157e308, 1e100],
+}
+
+# Rare: one of them in a group hides what the finite values would show.
+_SPECIAL = [float("inf"), float("nan"), float("-inf")]
+
+TYPES: tuple[pa.DataType, ...] = tuple(_FEW)
+"""The types that `check_laws` tries on a combiner when it is not told which."""
+
+
+def values_of(kind: pa.DataType, extreme: bool = False) -> Typed:
+    """Few values of a type, without null; `extreme` adds the ends of its range, for what claims to be exact.
+
+    >>> import pyarrow as pa
+    >>> values_of(pa.bool_()).strategy
+    sampled_from([False, True])
+    """
+    if kind not in _FEW:
+        known = ", ".join(map(str, TYPES))
+        raise InvalidArgument(f"there are no ready-made values of type {kind} (there are of {known}): use typed()")
+    few, wide = _FEW[kind], _WIDE.get(kind, [])
+    ends = _EXTREME.get(kind, []) if extreme else []
+    if pa.types.is_floating(kind):
+        few = (few + ends) * 4 + _SPECIAL
+        ends = []
+    return Typed(kind, st.sampled_from(few), st.sampled_from(wide + ends) if wide + ends else None)
+
+
+def typed(kind: pa.DataType, strategy: SearchStrategy[Any]) -> Typed:
+    """Values from any strategy, as a column of this type.
+
+    >>> import pyarrow as pa
+    >>> from hypothesis import strategies as st
+    >>> typed(pa.int8(), st.integers(-5, 5)).type
+    DataType(int8)
+    """
+    if not isinstance(kind, pa.DataType) or not isinstance(strategy, SearchStrategy):
+        raise InvalidArgument(f"typed() takes an Arrow type and a hypothesis strategy, not {kind!r} and {strategy!r}")
+    return Typed(kind, strategy)
+
+
+def as_typed(given_values: Any, extreme: bool = False) -> Typed:
+    """What a user may say of a column's values: a strategy, an Arrow type, or both."""
+    if isinstance(given_values, Typed):
+        return given_values
+    if isinstance(given_values, pa.DataType):
+        return values_of(given_values, extreme)
+    if isinstance(given_values, SearchStrategy):
+        return Typed(_inferred(given_values), given_values)
+    raise InvalidArgument(
+        f"values= takes a hypothesis strategy, an Arrow type or a tuple or dict of them, not {given_values!r}"
+    )
+
+
+def _inferred(strategy: SearchStrategy[Any]) -> pa.DataType:
+    """The Arrow type that holds what a strategy draws, by drawing from it."""
+    drawn: list[Any] = []
+
+    @settings(
+        max_examples=10, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(st.lists(strategy, min_size=5, max_size=20))
+    def draw(values: list[Any]) -> None:
+        drawn.extend(values)
+
+    draw()
+    try:
+        kind = pa.infer_type(drawn)
+        pa.array(drawn, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise InvalidArgument(f"no Arrow type holds what {strategy!r} draws, say which with typed(): {error}") from None
+    return pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else kind

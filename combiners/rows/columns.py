@@ -1,0 +1,95 @@
+"""One input column, with values derived from it once for all combiners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import TypeMismatch
+from .plain_types import text_room
+
+T = TypeVar("T")
+
+
+class Column:
+    """An Arrow array without chunks that keeps the values derived from it.
+
+    >>> import pyarrow as pa
+    >>> Column(pa.array([1, 2, 3])).values
+    array([1, 2, 3])
+    """
+
+    __slots__ = ("_memo", "array")
+
+    def __init__(self, array: pa.Array | pa.ChunkedArray) -> None:
+        if isinstance(array, pa.ChunkedArray):
+            array = flat(array)
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        self.array: pa.Array = array
+        self._memo: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.array.type
+
+    def memo(self, name: str, compute: Callable[[], T]) -> T:
+        """`compute()`, kept under `name` for the next combiner that asks."""
+        if name not in self._memo:
+            self._memo[name] = compute()
+        value: T = self._memo[name]
+        return value
+
+    @property
+    def values(self) -> np.ndarray:
+        """The column's numbers (times as int64, booleans as bool), as a numpy view if possible."""
+        return self.memo("values", lambda: numbers(self.array))
+
+    def take(self, rows: np.ndarray) -> Column:
+        """The rows at these places, or where this mask is true."""
+        if rows.dtype == np.bool_:
+            return Column(self.array.filter(pa.array(rows)))
+        return Column(self.array.take(pa.array(rows)))
+
+    def split_finite(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The float64 values with zero for NaN and infinities, and a mask of those (None: there are none)."""
+        return self.memo("finite", self._split_finite)
+
+    def _split_finite(self) -> tuple[np.ndarray, np.ndarray | None]:
+        values = self.values.astype(np.float64, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            all_finite = bool(np.isfinite(values.sum()))
+        if all_finite:
+            return values, None
+        special = ~np.isfinite(values)
+        if not special.any():
+            return values, None
+        return np.where(special, 0.0, values), special
+
+
+def flat(column: pa.ChunkedArray) -> pa.Array:
+    """A table's column as one array; raises `OutOfRange` if its texts are too long for one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    with text_room:
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def numbers(array: pa.Array) -> np.ndarray:
+    """The values of a fixed-width Arrow array without nulls as numpy numbers; times become int64."""
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    if pa.types.is_temporal(kind):
+        array = array.view(pa.int64() if kind.bit_width == 64 else pa.int32()).cast(pa.int64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise TypeMismatch(f"a column of numbers or times is needed, but its type is {kind}")
+    if array.null_count:
+        array = array.fill_null(0)
+    return np.asarray(array.to_numpy(zero_copy_only=False))

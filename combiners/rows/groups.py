@@ -1,0 +1,197 @@
+"""Groups of rows: a code from 0 to count - 1 for each row, by first appearance.
+
+Places that exist for certain are taken with mode="clip", which is faster because numpy does not check them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .key_codes import KeyCodes, key_codes
+
+
+class Groups:
+    """A group code for each row; the order of rows by group is computed once, when it is first needed.
+
+    >>> import numpy as np
+    >>> groups = Groups(np.array([1, 0, 1]), 2)
+    >>> groups.order, groups.sizes
+    (array([1, 0, 2]), array([1, 2]))
+    """
+
+    __slots__ = ("_codes", "_order", "_sizes", "_weighed", "count")
+
+    def __init__(self, codes: np.ndarray, count: int) -> None:
+        self._codes: np.ndarray | None = codes
+        self.count = count
+        self._order: np.ndarray | None = None
+        self._sizes: np.ndarray | None = None
+        self._weighed: tuple[np.ndarray, np.ndarray] | None = None
+
+    @classmethod
+    def of_runs(cls, order: np.ndarray, sizes: np.ndarray, stable: bool = True) -> Groups:
+        """Groups from an order of the rows, one group after the other, none of them empty.
+
+        The order is `stable` if the rows of a group keep their own order.
+
+        >>> import numpy as np
+        >>> Groups.of_runs(np.array([1, 0, 2]), np.array([1, 2])).codes
+        array([1, 0, 1])
+        """
+        groups = cls.__new__(cls)
+        groups._codes, groups._order, groups._sizes, groups.count = None, order, sizes, len(sizes)
+        groups._weighed = None
+        if not stable:
+            groups._codes, groups._order = groups.codes, None
+        return groups
+
+    @property
+    def in_runs(self) -> bool:
+        """True if only the order of the rows is known so far, and no group is empty."""
+        return self._codes is None
+
+    def run(self, values: np.ndarray) -> np.ndarray:
+        """The values of the rows in their order by group."""
+        return values.take(self.order, mode="clip")
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The group of each row."""
+        if self._codes is None:
+            assert self._order is not None
+            assert self._sizes is not None
+            self._codes = np.empty(len(self._order), np.int64)
+            self._codes[self._order] = np.repeat(np.arange(self.count), self._sizes)
+        return self._codes
+
+    @classmethod
+    def repeated(cls, count: int, times: int) -> Groups:
+        """`times` runs of the groups 0, 1, ... count - 1, one after the other."""
+        return cls(np.tile(np.arange(count, dtype=np.int64), times), count)
+
+    @classmethod
+    def single(cls, rows: int) -> Groups:
+        """All rows in one group."""
+        return cls(np.zeros(rows, np.int64), 1)
+
+    def __len__(self) -> int:
+        rows = self._order if self._codes is None else self._codes
+        assert rows is not None
+        return len(rows)
+
+    def take(self, rows: np.ndarray) -> Groups:
+        """The same groups over fewer rows (places or a mask)."""
+        return Groups(self.codes[rows], self.count)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Rows in each group."""
+        if self._sizes is None:
+            self._sizes = np.bincount(self.codes, minlength=self.count)
+        return self._sizes
+
+    def weighed(self, weights: np.ndarray, total: Callable[[Groups, np.ndarray], np.ndarray]) -> np.ndarray:
+        """The `total` of each group's weights, computed once for the same array of weights."""
+        if self._weighed is None or self._weighed[0] is not weights:
+            sums = total(self, weights)
+            sums.flags.writeable = False
+            self._weighed = weights, sums
+        return self._weighed[1]
+
+    @property
+    def starts(self) -> np.ndarray:
+        """The place in `order` at which each group starts."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @property
+    def order(self) -> np.ndarray:
+        """The rows by group, and in their own order within a group."""
+        if self._order is None:
+            self._order = stable_order(self.codes, self.count)
+        return self._order
+
+
+def stable_order(codes: np.ndarray, count: int) -> np.ndarray:
+    """A stable argsort of codes below `count`: by radix, 12 bits at a time, for which Arrow sorts by counting."""
+    if len(codes) > 1 and bool(np.all(codes[1:] >= codes[:-1])):
+        return np.arange(len(codes))
+    bits = max((count - 1).bit_length(), 1)
+    width = -(-bits // -(-bits // 12))
+    order: np.ndarray | None = None
+    for shift in range(0, bits, width):
+        digits = ((codes >> shift) & ((1 << width) - 1)).astype(np.uint16)
+        if order is None:
+            order = _argsort(digits)
+        else:
+            order = order.take(_argsort(digits.take(order, mode="clip")), mode="clip")
+    assert order is not None
+    return order
+
+
+def _argsort(digits: np.ndarray) -> np.ndarray:
+    # Arrow's own pool would keep the memory of the intermediate arrays.
+    pool = pa.system_memory_pool()
+    return np.asarray(pc.array_sort_indices(pa.array(digits), memory_pool=pool)).view(np.int64)
+
+
+def group_rows(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, np.ndarray]:
+    """The groups of rows that agree in all key columns, and the first row of each group.
+
+    Groups are numbered by first appearance.
+    """
+    return _number(key_codes(columns, rows))
+
+
+def keyed_groups(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, list[pa.Array]]:
+    """The same groups in the cheapest order, which depends on the columns only, and their keys."""
+    keys = key_codes(columns, rows)
+    if keys.sparse:
+        keys = keys.dense()
+    codes, sizes = keys.codes, np.bincount(keys.codes, minlength=keys.size)
+    present = np.arange(keys.size)
+    if not sizes.all():
+        present = np.flatnonzero(sizes)
+        number = np.zeros(keys.size, np.int64)
+        number[present] = np.arange(len(present))
+        codes, sizes = number.take(codes, mode="clip"), sizes[present]
+    groups = Groups(codes, len(sizes))
+    groups._sizes = sizes
+    return groups, keys.decode(present)
+
+
+def _number(keys: KeyCodes) -> tuple[Groups, np.ndarray]:
+    """Renumber codes by first appearance; also the first row of each."""
+    if keys.sparse:
+        keys = keys.dense()
+    codes, size, rows = keys.codes, keys.size, len(keys.codes)
+    first_row = np.full(size, rows)
+    sizes: np.ndarray | None = None
+    if size > rows // 16:
+        np.minimum.at(first_row, codes, np.arange(rows))
+    else:
+        sizes = np.zeros(size, np.int64)
+        np.add.at(sizes, codes, 1)
+        _find_first(first_row, codes, int(np.count_nonzero(sizes)))
+    is_first = np.zeros(rows + 1, np.bool_)
+    is_first[first_row] = True
+    first = np.flatnonzero(is_first[:rows])
+    by_number = codes[first]
+    first_row[by_number] = np.arange(len(first))
+    groups = Groups(first_row.take(codes, mode="clip"), len(first))
+    if sizes is not None:
+        groups._sizes = sizes[by_number]
+    return groups, first
+
+
+def _find_first(first_row: np.ndarray, codes: np.ndarray, present: int) -> None:
+    """Write the first row of each code into `first_row`; mostly the first few rows are enough."""
+    start, stop = 0, min(4096, len(codes))
+    while start < stop:
+        np.minimum.at(first_row, codes[start:stop], np.arange(start, stop))
+        if np.count_nonzero(first_row < len(codes)) == present:
+            return
+        start, stop = stop, min(8 * stop, len(codes))

@@ -1,0 +1,169 @@
+"""Key columns as numbers that are equal if the keys are equal, and the keys of such numbers.
+
+Null is a key of its own; NaN equals NaN and -0.0 equals 0.0, as in Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import TypeMismatch
+from .plain_types import plain_type
+
+_ROOM = 2**62
+
+
+@dataclass(frozen=True)
+class KeyCodes:
+    """A code below `size` for each row; `decode` gives the key columns of some codes."""
+
+    codes: np.ndarray
+    size: int
+    decode: Callable[[np.ndarray], list[pa.Array]]
+
+    @property
+    def sparse(self) -> bool:
+        """True if so many codes may be without a row that a table of all codes is not worth its memory."""
+        return self.size > max(8 * len(self.codes), 1024)
+
+    def dense(self) -> KeyCodes:
+        """Codes without gaps, by first appearance."""
+        encoded = pa.array(self.codes).dictionary_encode()
+        present = np.asarray(encoded.dictionary)
+        return KeyCodes(
+            np.asarray(encoded.indices).astype(np.int64), len(present), lambda codes: self.decode(present[codes])
+        )
+
+
+def key_codes(columns: Sequence[pa.Array], rows: int) -> KeyCodes:
+    """One code a row for all key columns together.
+
+    >>> import numpy as np, pyarrow as pa
+    >>> found = key_codes([pa.array(["b", None, "b"]), pa.array([3, 4, 4])], 3)
+    >>> [column.to_pylist() for column in found.decode(found.codes)]
+    [['b', None, 'b'], [3, 4, 4]]
+    """
+    if not columns:
+        return KeyCodes(np.zeros(rows, np.int64), 1, lambda codes: [])
+    return reduce(_pair, map(_column, columns))
+
+
+def normal_keys(column: pa.Array) -> pa.Array:
+    """A key column in normal form: of a plain type, dictionaries decoded, -0.0 as 0.0."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    plain = plain_type(column.type)
+    if plain != column.type:
+        column = column.cast(plain)
+    if pa.types.is_floating(column.type):
+        return pc.add(column, pa.scalar(0.0, column.type))
+    return column
+
+
+def _pair(first: KeyCodes, second: KeyCodes) -> KeyCodes:
+    if first.size == 1:
+        return KeyCodes(
+            second.codes, second.size, lambda codes: [*first.decode(np.zeros_like(codes)), *second.decode(codes)]
+        )
+    if first.size * second.size >= _ROOM:
+        first = first.dense()
+        if first.size * second.size >= _ROOM:
+            second = second.dense()
+    size = second.size
+
+    def decode(codes: np.ndarray) -> list[pa.Array]:
+        upper = codes // size
+        return [*first.decode(upper), *second.decode(codes - upper * size)]
+
+    return KeyCodes(first.codes * size + second.codes, first.size * size, decode)
+
+
+def _column(column: pa.Array) -> KeyCodes:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _column(column.dictionary_decode())
+    if pa.types.is_null(kind):
+        return KeyCodes(np.zeros(len(column), np.int64), 1, lambda codes: [pa.nulls(len(codes), kind)])
+    if pa.types.is_struct(kind):
+        return _struct(column)
+    if pa.types.is_nested(kind):
+        raise TypeMismatch(f"a column of type {kind} cannot be a key: group by its parts")
+    if pa.types.is_floating(kind):
+        return _floats(column)
+    if pa.types.is_boolean(kind):
+        return _as(column.cast(pa.int8()), lambda keys: keys.cast(kind))
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return _as(column.view(pa.int64() if kind.bit_width == 64 else pa.int32()), lambda keys: keys.view(kind))
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        narrow = _narrow(column)
+        if narrow is not None:
+            return narrow
+    encoded = column.dictionary_encode(null_encoding="encode")
+    values = encoded.dictionary
+    codes = np.asarray(encoded.indices).astype(np.int64)
+    return KeyCodes(codes, max(len(values), 1), lambda codes: [values.take(pa.array(codes))])
+
+
+def _as(column: pa.Array, back: Callable[[pa.Array], pa.Array]) -> KeyCodes:
+    """The codes of a column, with another column decoded from them."""
+    codes = _column(column)
+    return KeyCodes(codes.codes, codes.size, lambda chosen: [back(part) for part in codes.decode(chosen)])
+
+
+def _floats(column: pa.Array) -> KeyCodes:
+    kind = column.type
+    floats = np.asarray(column.fill_null(0.0).to_numpy(zero_copy_only=False), dtype=np.float64) + 0.0
+    floats[np.isnan(floats)] = np.nan
+    bits = pa.array(floats.view(np.int64), mask=_nulls(column))
+    return _as(bits, lambda keys: keys.view(pa.float64()).cast(kind, safe=False))
+
+
+def _struct(column: pa.Array) -> KeyCodes:
+    """The codes of structs: those of the fields and, if there are nulls, one more for null."""
+    fields, nullable = list(column.type), bool(column.null_count)
+    parts = [*column.flatten(), *([column.is_valid()] if nullable else [])]
+    codes = key_codes(parts, len(column))
+
+    def decode(chosen: np.ndarray) -> list[pa.Array]:
+        found = codes.decode(chosen)
+        mask = pc.invert(found.pop()) if nullable else None
+        if not fields:
+            whole = pa.array([{}] * len(chosen), column.type)
+            return [whole if mask is None else pc.if_else(mask, pa.scalar(None, column.type), whole)]
+        return [pa.StructArray.from_arrays(found, fields=fields, mask=mask)]
+
+    return KeyCodes(codes.codes, codes.size, decode)
+
+
+def _nulls(column: pa.Array) -> np.ndarray | None:
+    return np.asarray(column.is_null()) if column.null_count else None
+
+
+def _narrow(column: pa.Array) -> KeyCodes | None:
+    """Codes by subtraction if all integers lie close together, else None."""
+    kind = column.type
+    if len(column) == column.null_count:
+        return KeyCodes(np.zeros(len(column), np.int64), 1, lambda codes: [pa.nulls(len(codes), kind)])
+    bounds = pc.min_max(column)
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    span = high - low + 1
+    if span > max(8 * len(column), 1024):
+        return None
+    nulls = _nulls(column)
+    values = np.asarray((column.fill_null(low) if nulls is not None else column).to_numpy(zero_copy_only=False))
+    codes = values.astype(np.int64, copy=False)
+    if low or nulls is not None:
+        codes = codes - low
+    if nulls is not None:
+        codes[nulls] = span
+
+    def decode(codes: np.ndarray) -> list[pa.Array]:
+        return [pa.array(codes + low, mask=None if nulls is None else codes == span).cast(kind)]
+
+    return KeyCodes(codes, span if nulls is None else span + 1, decode)

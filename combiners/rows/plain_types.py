@@ -1,0 +1,89 @@
+"""Columns as the plain types of Arrow: text, bytes and lists that are neither large nor views.
+
+Large and view types hold the same values in other layouts. Combiners and keys use one layout of each, so that equal
+values compare as equal, and states and results have the same type for every layout of the input.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from ...errors import OutOfRange
+
+_UNLIKE = frozenset(
+    kind.id
+    for kind in (
+        pa.large_string(), pa.string_view(), pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int8(), pa.int8())
+    )
+)  # fmt: skip
+"""Types without fields that are not plain, or may not be."""
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The plain type with the same values as this type.
+
+    >>> import pyarrow as pa
+    >>> plain_type(pa.large_list(pa.string_view())), plain_type(pa.binary_view()), plain_type(pa.int64())
+    (ListType(list<item: string>), DataType(binary), DataType(int64))
+    """
+    if kind.num_fields == 0 and kind.id not in _UNLIKE:
+        return kind
+    if pt.is_large_string(kind) or pt.is_string_view(kind):
+        return pa.string()
+    if pt.is_large_binary(kind) or pt.is_binary_view(kind):
+        return pa.binary()
+    if pt.is_dictionary(kind):
+        value = plain_type(kind.value_type)
+        return kind if value == kind.value_type else value
+    if pt.is_list(kind) or pt.is_large_list(kind):
+        return pa.list_(_plain_field(kind.value_field))
+    if pt.is_fixed_size_list(kind):
+        return pa.list_(_plain_field(kind.value_field), kind.list_size)
+    if pt.is_struct(kind):
+        return pa.struct([_plain_field(field) for field in kind])
+    if pt.is_map(kind):
+        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field), kind.keys_sorted)
+    return kind
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(plain_type(field.type))
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with plain types."""
+    if all(plain_type(kind) is kind for kind in schema.types):
+        return schema
+    return pa.schema([_plain_field(field) for field in schema], metadata=schema.metadata)
+
+
+def plain_table(table: pa.Table) -> pa.Table:
+    """The table with plain types; a column of text of more than 2 GiB needs several chunks."""
+    schema = plain_schema(table.schema)
+    if schema.equals(table.schema):
+        return table
+    with text_room:
+        return table.cast(schema)
+
+
+_OVERFLOWS = ("overflow", "capacity", "cannot contain more than", "not in range: -2147483648")
+
+
+class _TextRoom:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, pa.ArrowInvalid | pa.ArrowCapacityError):
+            return
+        reason = str(error).partition("\n")[0]
+        if any(words in reason for words in _OVERFLOWS):
+            raise OutOfRange(
+                "the values of one column of keys, state or results take more than 2 GiB (or 2**31 elements), which "
+                f"Arrow's column cannot hold: take fewer groups at a time, or a combiner that keeps less ({reason})"
+            ) from None
+
+
+text_room = _TextRoom()
+"""Raises `OutOfRange` instead of Arrow's error for a column too long for its 32-bit offsets."""

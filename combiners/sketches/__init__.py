@@ -1,0 +1,1 @@
+"""Approximate combiners of small state: distinct counts, quantiles, heavy hitters."""

@@ -1,0 +1,119 @@
+"""Chunks and their deaths as bytes: small ones for a state store, and ones to be used in memory as they are.
+
+A state store is slow, so that what goes there is compressed and leaves out what can be worked out again faster than it
+could be read: the hashes and their order. A local file is fast: what goes there has both, and nothing to unpack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...combiners.rows.columns import flat
+from ...windows.times import NEVER
+from .hashes import Index
+from .store import Chunk
+
+CODEC = "zstd"
+_WAKE = "wake."
+_ADDED = (_WAKE, "index.")
+_HASH, _ORDER, _SORTED = "index.hash", "index.order", "index.sorted"
+_BITS = b"b"
+_WIDTHS: dict[bytes, np.dtype[Any]] = {b"1": np.dtype("<u1"), b"2": np.dtype("<u2"), b"4": np.dtype("<u4")}
+
+
+def pack(chunk: Chunk) -> bytes:
+    """The rows of a chunk, dead or alive, and their clocks, for a state store."""
+    sink = pa.BufferOutputStream()
+    _write(_with_wake(chunk), sink, pa.ipc.IpcWriteOptions(compression=CODEC))
+    return sink.getvalue().to_pybytes()
+
+
+def unpack(value: bytes, hashes_of: Callable[[pa.Table], np.ndarray]) -> Chunk:
+    """A chunk back from `pack`, every row alive."""
+    table, extra = _split(_read(pa.py_buffer(value)))
+    hashes = hashes_of(table)
+    return _chunk(hashes, table, _wake(extra), Index(hashes))
+
+
+def lay_out(chunk: Chunk, file: pa.NativeFile) -> None:
+    """Write the same with hashes and index, to be used as it is."""
+    order, ordered = chunk.index.arrays()
+    table = _with_wake(chunk)
+    for name, values in ((_HASH, chunk.hashes), (_ORDER, order.astype(np.int32, copy=False)), (_SORTED, ordered)):
+        table = table.append_column(name, pa.array(values))
+    _write(table, file, pa.ipc.IpcWriteOptions())
+
+
+def laid_out(buffer: pa.Buffer) -> Chunk:
+    """A chunk on the memory of `lay_out`, every row alive; nothing is copied."""
+    table, extra = _split(_read(buffer))
+    hashes, order, ordered = (extra.pop(name) for name in (_HASH, _ORDER, _SORTED))
+    return _chunk(hashes, table, _wake(extra), Index(hashes, order, ordered))
+
+
+def pack_places(places: np.ndarray, rows: int) -> bytes:
+    """Sorted places below `rows`: as their distances, or as bits where that is smaller."""
+    distances = np.diff(places, prepend=0)
+    top = int(distances.max(initial=0))
+    kind = b"1" if top < 1 << 8 else b"2" if top < 1 << 16 else b"4"
+    packed = kind + pa.compress(distances.astype(_WIDTHS[kind]).tobytes(), CODEC, asbytes=True)
+    if 32 * len(places) > rows:
+        # Only then can bits be smaller, and a look at every row be in proportion.
+        bits = np.zeros(rows, np.bool_)
+        bits[places] = True
+        other = _BITS + pa.compress(np.packbits(bits).tobytes(), CODEC, asbytes=True)
+        return min(packed, other, key=len)
+    return packed
+
+
+def unpack_places(value: bytes, count: int, rows: int) -> np.ndarray:
+    """`count` places back from `pack_places`."""
+    kind = value[:1]
+    if kind == _BITS:
+        raw = pa.decompress(value[1:], -(-rows // 8), CODEC, asbytes=True)
+        return np.flatnonzero(np.unpackbits(np.frombuffer(raw, np.uint8), count=rows))
+    dtype = _WIDTHS[kind]
+    raw = pa.decompress(value[1:], count * dtype.itemsize, CODEC, asbytes=True)
+    return np.cumsum(np.frombuffer(raw, dtype), dtype=np.int64)
+
+
+def size_of(chunk: Chunk) -> int:
+    """About how many bytes the rows of a chunk and its index take."""
+    return int(chunk.table.nbytes) + sum(w.nbytes for w in chunk.wake.values()) + 20 * len(chunk.hashes)
+
+
+def _with_wake(chunk: Chunk) -> pa.Table:
+    table = chunk.table
+    for clock, values in chunk.wake.items():
+        table = table.append_column(_WAKE + clock, pa.array(values))
+    return table.combine_chunks()
+
+
+def _write(table: pa.Table, sink: pa.NativeFile, options: pa.ipc.IpcWriteOptions) -> None:
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+
+
+def _read(buffer: pa.Buffer) -> pa.Table:
+    return pa.ipc.open_stream(pa.BufferReader(buffer)).read_all()
+
+
+def _split(table: pa.Table) -> tuple[pa.Table, dict[str, np.ndarray]]:
+    """The rows as their store has them, and the columns that were added, as numbers."""
+    # Columns in one piece are left on the memory that they are on, such as that of a file.
+    added = [name for name in table.column_names if name.startswith(_ADDED)]
+    return table.drop_columns(added), {name: flat(table[name]).to_numpy() for name in added}
+
+
+def _wake(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(_WAKE): values for name, values in columns.items()}
+
+
+def _chunk(hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray], index: Index) -> Chunk:
+    # What is least is in the manifest.
+    least = dict.fromkeys(wake, NEVER)
+    return Chunk(hashes, table, wake, np.ones(len(hashes), np.bool_), len(hashes), least, index, exact=False)

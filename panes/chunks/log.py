@@ -1,0 +1,261 @@
+"""The state of an operator as a log of chunks over a small key-value store, such as an engine's state store.
+
+A chunk is written once. Rows of it that die later are written beside it, a batch's at a time, and joined as they pile
+up; rows that died because a clock passed them are not written at all, since the clocks are in the manifest. So what a
+save writes follows the rows that a batch touched. The manifest says which chunks there are; it is small, and the caller
+stores it in the same transaction as the log.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import StateMismatch
+from ..operators.state import OperatorState
+from ..operators.stateful import StatefulOperator
+from .cache import ChunkCache
+from .codec import pack, pack_places, unpack, unpack_places
+from .hashes import Index
+from .manifest import Entry, Manifest, Stored
+from .store import Chunk, Store
+
+_FANOUT = 4
+
+
+class KeyValue(Protocol):
+    """What the log is kept in: bytes by a small integer."""
+
+    def get(self, id: int, /) -> bytes | None:
+        """The bytes under this number, if there are any."""
+
+    def put(self, id: int, value: bytes, /) -> None:
+        """Store or replace the bytes under this number."""
+
+    def remove(self, id: int, /) -> None:
+        """Remove the bytes under this number."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A state that was loaded, with what of it the log has already."""
+
+    state: OperatorState
+    extra: bytes = b""
+    token: str = ""
+    """New with each save."""
+    stored: Mapping[Index, tuple[Stored, Chunk]] = field(default_factory=dict)
+    next_id: int = 0
+    cache: ChunkCache = field(default_factory=ChunkCache)
+
+
+def _unguessable() -> str:
+    return uuid4().hex
+
+
+def save(
+    state: OperatorState,
+    loaded: Loaded,
+    log: KeyValue,
+    extra: bytes = b"",
+    names: Callable[[], str] = _unguessable,
+) -> bytes:
+    """Write what changed since `loaded` and give the manifest; `extra` comes back from `load` as it is.
+
+    Everything is put under numbers that were not in use before anything is removed. If the log raises, it must go back
+    to what it was, together with the manifest; `loaded` is as good as before then.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> from uncombine.panes.chunks.log import load, save
+    >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
+    >>> operator = uc.Operator(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute")), schema)
+    >>> class Log(dict):
+    ...     put, remove = dict.__setitem__, dict.__delitem__
+    >>> log = Log()
+    >>> loaded = load(None, log, operator)
+    >>> bundle = pa.table({"ts": [0], "x": [1]}).cast(schema)
+    >>> manifest = save(operator.step(loaded.state, bundle, watermark=0).state, loaded, log)
+    >>> list(log), len(load(manifest, log, operator).state.windows)
+    ([0], 1)
+    """
+    saving = _Saving(loaded, log, names)
+    stored = {
+        name: None if store is None else [saving.chunk(chunk, state.clocks) for chunk in store.chunks]
+        for name, store in state.stores.items()
+    }
+    saving.remove_others([part for parts in stored.values() for part in parts or []])
+    return Manifest(state, names(), saving.next_id, stored, extra).written()
+
+
+def load(manifest: bytes | None, log: KeyValue, operator: StatefulOperator, cache: ChunkCache | None = None) -> Loaded:
+    """The state that was saved with this manifest, or that before any row; what the cache holds is not read.
+
+    The operator must be the same as the one that made the state; only the columns of its stores are compared here.
+    """
+    cache = ChunkCache(0) if cache is None else cache
+    cache.tidy()
+    state = operator.initial()
+    if manifest is None:
+        return Loaded(state, cache=cache)
+    found = Manifest.read(manifest, state)
+    state = found.state
+    reading = _Loading(log, cache, operator)
+    stores = {
+        name: None if store is None else reading.store(name, store, found.stored[name] or [], state.clocks)
+        for name, store in state.stores.items()
+    }
+    return Loaded(replace(state, stores=stores), found.extra, found.token, reading.stored, found.next_id, cache)
+
+
+def _passed(chunk: Chunk, least: Mapping[str, int], clocks: Mapping[str, int]) -> np.ndarray | None:
+    """Which rows some clock has passed, dead or alive; None if there are none."""
+    found: np.ndarray | None = None
+    for name, reading in clocks.items():
+        if name in chunk.wake and least[name] <= reading:
+            passed = chunk.wake[name] <= reading
+            found = passed if found is None else found | passed
+    return found
+
+
+def _require(found: pa.Schema, wanted: pa.Schema) -> None:
+    if not found.equals(wanted):
+        odd = [f"{field.name}: {field.type}" for field in found if field not in list(wanted)]
+        lacking = [f"{field.name}: {field.type}" for field in wanted if field not in list(found)]
+        raise StateMismatch(
+            f"the stored windows have columns {odd} where this pipeline keeps {lacking}: start from a new checkpoint"
+        )
+
+
+def _fetched(log: KeyValue, entry: Entry) -> bytes:
+    value = log.get(entry.id)
+    if value is None or len(value) != entry.size or zlib.crc32(value) != entry.check:
+        found = "nothing" if value is None else "something else"
+        raise StateMismatch(
+            f"the state store has {found} under number {entry.id}, where the manifest has a chunk: the two are not of "
+            "the same batch, so restore both from one checkpoint"
+        )
+    return value
+
+
+def _places(log: KeyValue, cache: ChunkCache, entry: Entry, rows: int) -> np.ndarray:
+    value = cache.small(entry.name)
+    if value is None:
+        value = _fetched(log, entry)
+        cache.add_small(entry.name, value)
+    return unpack_places(value, entry.count, rows)
+
+
+class _Saving:
+    """The working of one save."""
+
+    def __init__(self, loaded: Loaded, log: KeyValue, names: Callable[[], str]) -> None:
+        self.loaded, self.log, self.names = loaded, log, names
+        self.cache = loaded.cache
+        self.next_id = loaded.next_id
+
+    def chunk(self, chunk: Chunk, clocks: Mapping[str, int]) -> Stored:
+        """Write of a chunk what is not in the log."""
+        known = self.loaded.stored.get(chunk.index)
+        if known is None:
+            part, held = self._written(chunk, clocks)
+            dead = ~chunk.alive
+        elif known[0].alive == chunk.count:
+            return known[0]
+        else:
+            part, held = known[0], chunk
+            dead = known[1].alive & ~chunk.alive
+        if part.clocked:
+            passed = _passed(chunk, chunk.least, clocks)
+            dead = dead if passed is None else dead & ~passed
+        deaths = self._with_deaths(part, np.flatnonzero(dead))
+        part = replace(part, deaths=deaths, stamp=self.names(), alive=chunk.count, exact=chunk.exact)
+        self.cache.keep(part.rows.name, part.stamp, held)
+        return part
+
+    def remove_others(self, kept: list[Stored]) -> None:
+        """Remove what no chunk that is kept needs."""
+        old = _entries(part for part, _ in self.loaded.stored.values())
+        for id in sorted(old.keys() - _entries(kept).keys()):
+            self.log.remove(id)
+            self.cache.forget(old[id])
+
+    def _written(self, chunk: Chunk, clocks: Mapping[str, int]) -> tuple[Stored, Chunk]:
+        """A chunk that is new to the log, and the same as the cache holds it."""
+        rows = self._put(pack(chunk), len(chunk.alive))
+        passed = _passed(chunk, chunk.least, clocks)
+        # A row may be put back although a clock is past it; then being passed tells nothing of this chunk.
+        clocked = passed is None or not bool(np.any(passed & chunk.alive))
+        part = Stored(rows, (), "", chunk.count, chunk.least, chunk.exact, clocked)
+        return part, self.cache.add(rows.name, chunk)
+
+    def _with_deaths(self, part: Stored, places: np.ndarray) -> tuple[Entry, ...]:
+        """The entries of a chunk's deaths, joined as chunks are, so that each death is written few times."""
+        deaths = list(part.deaths)
+        if len(places) == 0:
+            return part.deaths
+        size = part.rows.count
+        while deaths and deaths[-1].count < _FANOUT * len(places):
+            places = np.concatenate([_places(self.log, self.cache, deaths.pop(), size), places])
+        value = pack_places(np.sort(places), size)
+        entry = self._put(value, len(places))
+        self.cache.add_small(entry.name, value)
+        return (*deaths, entry)
+
+    def _put(self, value: bytes, count: int) -> Entry:
+        entry = Entry(self.next_id, self.names(), len(value), zlib.crc32(value), count)
+        self.log.put(entry.id, value)
+        self.next_id += 1
+        return entry
+
+
+class _Loading:
+    """The working of one load."""
+
+    def __init__(self, log: KeyValue, cache: ChunkCache, operator: StatefulOperator) -> None:
+        self.log, self.cache, self.operator = log, cache, operator
+        self.stored: dict[Index, tuple[Stored, Chunk]] = {}
+
+    def store(self, name: str, empty: Store, parts: Sequence[Stored], clocks: Mapping[str, int]) -> Store:
+        """A store of the chunks that the manifest has."""
+        return replace(empty, chunks=tuple(self._chunk(name, part, empty.schema, clocks) for part in parts))
+
+    def _chunk(self, name: str, part: Stored, schema: pa.Schema, clocks: Mapping[str, int]) -> Chunk:
+        chunk = self.cache.chunk(part.rows.name, part.stamp)
+        if chunk is None:
+            chunk = self._alive(part, self._rows(name, part.rows), clocks)
+            self.cache.keep(part.rows.name, part.stamp, chunk)
+        _require(chunk.table.schema, schema)
+        self.stored[chunk.index] = part, chunk
+        return chunk
+
+    def _rows(self, name: str, entry: Entry) -> Chunk:
+        found = self.cache.rows(entry.name)
+        if found is not None:
+            return found
+        rows = unpack(_fetched(self.log, entry), partial(self.operator.hashes, name))
+        return self.cache.add(entry.name, rows)
+
+    def _alive(self, part: Stored, rows: Chunk, clocks: Mapping[str, int]) -> Chunk:
+        alive = np.ones(part.rows.count, np.bool_)
+        for entry in part.deaths:
+            alive[_places(self.log, self.cache, entry, len(alive))] = False
+        passed = _passed(rows, part.least, clocks) if part.clocked else None
+        if passed is not None:
+            alive &= ~passed
+        if np.count_nonzero(alive) != part.alive:
+            raise StateMismatch(
+                f"chunk {part.rows.id} of the state has {np.count_nonzero(alive)} rows alive, and its manifest says "
+                f"{part.alive}: restore the state store from an older checkpoint"
+            )
+        return replace(rows, alive=alive, count=part.alive, least=dict(part.least), exact=part.exact)
+
+
+def _entries(parts: Iterable[Stored]) -> dict[int, str]:
+    return {entry.id: entry.name for part in parts for entry in part.entries}

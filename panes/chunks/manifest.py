@@ -1,0 +1,149 @@
+"""What a stored state is made of: the small part of it that is written anew each time, and says where the rest is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ...errors import StateMismatch
+from ..operators.state import Counts, OperatorState
+
+VERSION = 1
+"""Of the format of all that is stored for a shard: the manifest, the chunks and deaths that it names, and its extra. A
+change to any of them counts it up."""
+
+_BEGINNING = re.compile(rb'\{"version": ?(\d+)[,}]')
+"""The beginning of a manifest of any format."""
+
+_NUMBERS = ("watermark", "output_watermark", "processing_time")
+_HEAD = frozenset({"version", "token", "next", "percentiles", "counts", *_NUMBERS})
+"""All that is in a manifest besides its stores."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A value in the log: its number, its unguessable name for caches, and what tells that it is the right one."""
+
+    id: int
+    name: str
+    size: int
+    check: int
+    count: int
+    """Rows of the chunk, dead or alive, or places of rows that died."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A chunk in the log."""
+
+    rows: Entry
+    deaths: tuple[Entry, ...]
+    stamp: str
+    """An unguessable name for which rows are alive."""
+    alive: int
+    least: Mapping[str, int]
+    exact: bool
+    clocked: bool
+    """Whether the rows that a clock has passed are dead without being named among the deaths."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All its values in the log."""
+        return (self.rows, *self.deaths)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Which chunks a state has, and everything of it that is not in chunks."""
+
+    state: OperatorState
+    """Without the rows of its stores."""
+    token: str
+    """New with each save."""
+    next_id: int
+    stored: Mapping[str, Sequence[Stored] | None]
+    """The chunks of each store, by its name."""
+    extra: bytes
+
+    def written(self) -> bytes:
+        """The manifest as a line of JSON, and `extra` behind it."""
+        state = self.state
+        head = {
+            "version": VERSION,
+            "token": self.token,
+            "next": self.next_id,
+            **{name: getattr(state, name) for name in _NUMBERS},
+            "percentiles": sorted(state.percentiles.items()),
+            "counts": asdict(state.counts),
+            **{
+                name: None if parts is None else [asdict(part) for part in parts] for name, parts in self.stored.items()
+            },
+        }
+        return json.dumps(head, separators=(",", ":")).encode() + b"\n" + self.extra
+
+    @classmethod
+    def read(cls, written: bytes, empty: OperatorState) -> Manifest:
+        """Back from `written`; `empty` is the operator's state before any row."""
+        require_version(written)
+        text, _, extra = written.partition(b"\n")
+        head = json.loads(text)
+        if any((head.get(name) is None) != (store is None) for name, store in empty.stores.items()):
+            raise StateMismatch(
+                "the stored state is of a pipeline with another kind of window or input: start from a new checkpoint"
+            )
+        numbers: dict[str, Any] = {name: head[name] for name in _NUMBERS}
+        state = replace(empty, percentiles=dict(head["percentiles"]), counts=Counts(**head["counts"]), **numbers)
+        stored = {
+            name: None if store is None else [_stored(part) for part in head[name]]
+            for name, store in empty.stores.items()
+        }
+        return cls(state, head["token"], head["next"], stored, extra)
+
+
+def require_version(written: bytes) -> None:
+    r"""Raise `StateMismatch` unless a manifest is of the format that this library reads; nothing else of it is read.
+
+    >>> from uncombine.panes.chunks.manifest import require_version
+    >>> require_version(b'{"version":1,"token":"any"}\n')
+    >>> require_version(b'{"version":7,"token":"any"}\n')  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    uncombine.errors.StateMismatch: the stored state has format 7, and this version of uncombine reads format 1: ...
+    """
+    found = _BEGINNING.match(written)
+    if found is not None and int(found[1]) == VERSION:
+        return
+    told = "a format without a number" if found is None else f"format {int(found[1])}"
+    raise StateMismatch(
+        f"the stored state has {told}, and this version of uncombine reads format {VERSION}: "
+        "go on with the version of uncombine that wrote it, or start from a new checkpoint"
+    )
+
+
+def extra_of(written: bytes) -> bytes:
+    r"""The extra of a manifest, as the caller gave it to `save`; a manifest of another format is refused.
+
+    >>> from uncombine.panes.chunks.manifest import extra_of
+    >>> extra_of(b'{"version":1,"token":"any"}\nany bytes')
+    b'any bytes'
+    """
+    require_version(written)
+    return written.partition(b"\n")[2]
+
+
+def bytes_of(written: bytes) -> int:
+    r"""How many bytes the log holds for a state.
+
+    >>> bytes_of(b'{"windows":[{"rows":{"size":7},"deaths":[{"size":2}]}],"atoms":null}\n')
+    9
+    """
+    head = json.loads(written.partition(b"\n")[0])
+    parts = [part for name, parts in head.items() if name not in _HEAD for part in parts or []]
+    return sum(entry["size"] for part in parts for entry in (part["rows"], *part["deaths"]))
+
+
+def _stored(found: dict[str, Any]) -> Stored:
+    deaths = tuple(Entry(**entry) for entry in found["deaths"])
+    return Stored(**{**found, "rows": Entry(**found["rows"]), "deaths": deaths})

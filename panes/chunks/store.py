@@ -1,0 +1,183 @@
+"""The store of windows between steps: immutable chunks with an index, so that a step reads only the windows it needs.
+
+A step takes out the windows that its rows, its watermark or its processing time touch, and puts those that remain back
+as one new chunk. Nothing else is copied: the cost of a step follows the windows it touches, not the windows held.
+Chunks of like size are joined as they pile up. Rows that were taken out are dead, and leave when their chunk is joined.
+
+Chunks have a bound in bytes: the offsets of the texts of one Arrow array end at 2 GiB, and a chunk is one value of a
+state store. Chunks that would exceed it together stay apart, and a table that exceeds it alone is cut.
+
+Guarded by tests/panes/test_store.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from ...windows.times import NEVER
+from .hashes import Index, Part, upper_half
+
+_FANOUT = 4
+
+CHUNK_BYTES = 256 << 20
+"""Chunks are joined up to this many bytes; as dead rows are weighed by the average, to twice as many at most. A row
+that is larger is a chunk of its own."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows of a table, some of them dead, with the hashes and clocks by which a step finds them."""
+
+    hashes: np.ndarray
+    table: pa.Table
+    wake: dict[str, np.ndarray]
+    """For each clock ("event", "processing", "hold"), an int64 a row: the least reading that concerns the row."""
+    alive: np.ndarray
+    count: int
+    least: dict[str, int]
+    index: Index
+    """It also identifies the chunk: it stays the same object as rows die, and no two sets of rows share one."""
+    exact: bool = True
+    """True if `least` is of the living rows; otherwise it may be of a row that died since."""
+
+    @classmethod
+    def of(cls, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Chunk:
+        rows = len(hashes)
+        least = {name: int(values.min()) if rows else NEVER for name, values in wake.items()}
+        return cls(hashes, table, wake, np.ones(rows, np.bool_), rows, least, Index(hashes))
+
+    @property
+    def living_bytes(self) -> int:
+        """About the bytes of the living rows, if each is as large as the average."""
+        # Much faster than the exact number, and as good if it is small.
+        most = self.table.get_total_buffer_size()
+        if 8 * most > CHUNK_BYTES:
+            most = self.table.nbytes
+        return int(-(-most * self.count // max(len(self.alive), 1)))
+
+    def places(self, touched: np.ndarray, clocks: dict[str, int]) -> np.ndarray:
+        """The living rows whose hash may be in `touched` (sorted, unique) or whose clock has come."""
+        chosen: np.ndarray | None = None
+        for name, reading in clocks.items():
+            if self.least[name] <= reading:
+                due = self.wake[name] <= reading
+                chosen = due if chosen is None else chosen | due
+        by_hash = self.index.places(touched) if self.count else np.empty(0, np.int64)
+        if chosen is None:
+            return by_hash[self.alive[by_hash]]
+        chosen[by_hash] = True
+        return np.flatnonzero(chosen & self.alive)
+
+    def without(self, places: np.ndarray) -> Chunk:
+        """The chunk with these rows dead. `least` stays as it is until `least_alive` is called."""
+        alive = self.alive.copy()
+        alive[places] = False
+        return replace(self, alive=alive, count=self.count - len(places), exact=False)
+
+    def least_alive(self, clock: str) -> int:
+        """The least reading of a clock among the living rows."""
+        if self.exact or self.count == 0:
+            return self.least[clock] if self.count else NEVER
+        return int(self.wake[clock].min(where=self.alive, initial=NEVER))
+
+    def living(self) -> tuple[np.ndarray, pa.Table, dict[str, np.ndarray]]:
+        """The hashes, table and clocks of the living rows."""
+        if self.count == len(self.alive):
+            return self.hashes, self.table, self.wake
+        kept = np.flatnonzero(self.alive)
+        wake = {name: values[kept] for name, values in self.wake.items()}
+        return self.hashes[kept], self.table.take(pa.array(kept)), wake
+
+
+@dataclass(frozen=True)
+class Store:
+    """A set of rows found by hash or by clock; every operation gives a new store and leaves the old one as it was."""
+
+    schema: pa.Schema
+    chunks: tuple[Chunk, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(chunk.count for chunk in self.chunks)
+
+    def least(self, clock: str, below: int = NEVER) -> int:
+        """The least reading of a clock that concerns any row, if it is less than `below`."""
+        found = below
+        for chunk in self.chunks:
+            if chunk.count and chunk.least[clock] < found:
+                found = min(found, chunk.least_alive(clock))
+        return found
+
+    def weight(self, touched: np.ndarray, clocks: dict[str, int], below: int) -> int:
+        """About the bytes of the rows that `take` would give; 0 if all rows together are not more than `below`."""
+        if sum(chunk.living_bytes for chunk in self.chunks) <= below:
+            return 0
+        found = 0
+        for chunk in self.chunks:
+            found += chunk.living_bytes * len(chunk.places(touched, clocks)) // max(chunk.count, 1)
+        return found
+
+    def take(self, touched: np.ndarray, clocks: dict[str, int], part: Part | None = None) -> tuple[pa.Table, Store]:
+        """The rows whose hash may be in `touched` (see `lookup`) or whose clock has come, and the store without them.
+
+        With a part, only rows of that part of all hashes.
+        """
+        out: list[pa.Table] = []
+        chunks: list[Chunk] = []
+        for chunk in self.chunks:
+            places = chunk.places(touched, clocks)
+            if part is not None:
+                places = places[part.has(upper_half(chunk.hashes[places]))]
+            if len(places) == 0:
+                chunks.append(chunk)
+                continue
+            out.append(chunk.table.take(pa.array(places)))
+            left = chunk.without(places)
+            if left.count:
+                chunks.append(left)
+        table = pa.concat_tables(out) if out else self.schema.empty_table()
+        return table.combine_chunks(), replace(self, chunks=tuple(chunks))
+
+    def put(self, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Store:
+        """The store with more rows; chunks are joined so that there are few, each row moving few times."""
+        if table.num_rows == 0:
+            return self
+        chunks = list(self.chunks)
+        for first, stop in cuts(table, CHUNK_BYTES):
+            some = {name: values[first:stop] for name, values in wake.items()}
+            chunks.append(Chunk.of(hashes[first:stop], table.slice(first, stop - first), some))
+        at = len(chunks) - 1
+        while at > 0 and chunks[at - 1].count < _FANOUT * chunks[at].count:
+            if chunks[at - 1].living_bytes + chunks[at].living_bytes <= CHUNK_BYTES:
+                chunks[at - 1 : at + 1] = [_join(chunks[at - 1], chunks[at])]
+            at -= 1
+        chunks = [_join(c) if 2 * c.count < len(c.alive) else c for c in chunks]
+        return replace(self, chunks=tuple(chunks))
+
+    def rows(self) -> pa.Table:
+        """All living rows, for people and tests to read."""
+        return pa.concat_tables([self.schema.empty_table(), *(chunk.living()[1] for chunk in self.chunks)])
+
+
+def _join(*chunks: Chunk) -> Chunk:
+    parts = [chunk.living() for chunk in chunks]
+    wake = {name: np.concatenate([part[2][name] for part in parts]) for name in parts[0][2]}
+    table = pa.concat_tables([part[1] for part in parts]).combine_chunks()
+    return Chunk.of(np.concatenate([part[0] for part in parts]), table, wake)
+
+
+def cuts(table: pa.Table, most: int) -> list[tuple[int, int]]:
+    """The slices (first row, row after the last) of a table, of at most so many bytes each, or of one row."""
+    out: list[tuple[int, int]] = []
+    todo = [(0, table.num_rows)]
+    small = table.get_total_buffer_size() <= most
+    while todo:
+        first, stop = todo.pop()
+        if small or stop - first < 2 or table.slice(first, stop - first).nbytes <= most:
+            out.append((first, stop))
+        else:
+            middle = (first + stop) // 2
+            todo += [(middle, stop), (first, middle)]
+    return out

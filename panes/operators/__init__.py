@@ -1,0 +1,1 @@
+"""Operators that keep state between bundles, without an engine."""

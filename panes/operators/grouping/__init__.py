@@ -1,0 +1,1 @@
+"""The grouping operator: windows, triggers and panes over bundles of rows."""

@@ -1,0 +1,201 @@
+"""Windows fire: their panes and retractions are emitted, and the windows keep what later panes depend on.
+
+Guarded by tests/panes/test_rules.py and test_golden.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from ....combiners.rows.groups import Groups, stable_order
+from ....windows.times import MAX_TIME
+from .compiled import Compiled
+from .lists import items_of, list_sizes, listed, only, owners
+from .pane_rows import Firing, as_numpy, output_rows, pane_records, same_values, sort_windows, timings
+from .windows_in_hand import EXTENT, InHand
+
+
+@dataclass(frozen=True)
+class _Emission:
+    """The windows that fire and have something to show, in the order of their panes, with an entry for each."""
+
+    places: np.ndarray
+    """The place of each window in hand."""
+    timing: np.ndarray
+    records: pa.StructArray
+    """The new pane of each."""
+    emitted: np.ndarray
+    """True where the new pane is emitted."""
+    retracted: np.ndarray
+    """True where the outstanding panes of the window are retracted."""
+
+
+def emit(compiled: Compiled, windows: InHand, firing: Firing) -> tuple[InHand, list[pa.Table]]:
+    """The windows after a firing, and the rows of output of those that fire, if there are any."""
+    timing = timings(windows, firing.watermark)
+    shows = windows.num["fresh"]
+    if compiled.grouping.on_time == "always":
+        shows = shows | (timing == 1)
+    if firing.cause == "expiry" and compiled.grouping.closing == "always":
+        shows = np.ones(len(windows), np.bool_)
+    fired = np.flatnonzero(firing.fired & shows)
+    if len(fired) == 0:
+        return windows, []
+    fired = fired[sort_windows(windows, fired)]
+    emission = _emission(compiled, windows, fired, timing[fired], firing)
+    after = _emptied(compiled, _emitted(windows, emission), fired[firing.cleared[fired]])
+    return after, [_output(compiled, windows, emission)]
+
+
+def _emission(compiled: Compiled, windows: InHand, fired: np.ndarray, timing: np.ndarray, firing: Firing) -> _Emission:
+    grouping = compiled.grouping
+    records = pane_records(compiled, windows, fired, timing, firing)
+    has_rows = np.ones(len(fired), np.bool_)
+    if grouping.changelog and grouping.retracting:
+        has_rows = windows.num["weight"][fired] != 0
+    emitted, retracted = has_rows, np.zeros(len(fired), np.bool_)
+    if grouping.only_updated:
+        emitted = emitted & ~_unchanged(compiled, windows, fired, records)
+    if grouping.retracting:
+        retracted = emitted | ~has_rows
+    return _Emission(fired, timing, records, emitted, retracted)
+
+
+def _unchanged(compiled: Compiled, windows: InHand, fired: np.ndarray, records: pa.StructArray) -> np.ndarray:
+    """True where the window has exactly one outstanding pane and the new pane equals it."""
+    assert windows.outstanding is not None
+    outstanding = windows.outstanding.take(pa.array(fired))
+    sizes = list_sizes(outstanding)
+    single = sizes == 1
+    same = single.copy()
+    if not single.any():
+        return same
+    rows = np.flatnonzero(single)
+    old = outstanding.flatten().take(pa.array(np.repeat(single, sizes).nonzero()[0]))
+    new = records.take(pa.array(rows))
+    alike = np.ones(len(rows), np.bool_)
+    for field in list(compiled.record)[:-2]:
+        alike &= same_values(old.field(field.name), new.field(field.name))
+    same[rows] = alike
+    return same
+
+
+def _output(compiled: Compiled, windows: InHand, emission: _Emission) -> pa.Table:
+    """Rows of output: windows in order, the retractions of a window before its new pane."""
+    fired, records = emission.places, emission.records
+    keys = [key.take(pa.array(fired)) for key in windows.keys]
+    new = np.flatnonzero(emission.emitted)
+    if not emission.retracted.any():
+        places = pa.array(new)
+        return output_rows(compiled, [k.take(places) for k in keys], records.take(places), np.ones(len(new), np.int64))
+    assert windows.outstanding is not None
+    old = windows.outstanding.flatten()
+    owner, back = items_of(windows.outstanding, fired, np.flatnonzero(emission.retracted))
+    if (owner[1:] == owner[:-1]).any():  # those of windows that merged stand in the order in which they were kept
+        by_time = np.lexsort((as_numpy(old.field("end"))[back], as_numpy(old.field("start"))[back], owner))
+        owner, back = owner[by_time], back[by_time]
+    window = np.concatenate([owner, new])
+    order = stable_order(window, len(fired))
+    # Records are wide, so they are moved once, by places worked out beforehand.
+    places = np.concatenate([back, len(old) + new])[order]
+    both = pa.concat_arrays([old, records]).take(pa.array(places))
+    diff = np.concatenate([np.full(len(owner), -1), np.ones(len(new), np.int64)])[order]
+    at = pa.array(window[order])
+    return output_rows(compiled, [k.take(at) for k in keys], both, diff)
+
+
+def _emitted(windows: InHand, emission: _Emission) -> InHand:
+    """The windows after their panes: counted, with nothing fresh, and with what is outstanding now."""
+    fired, emitted = emission.places, emission.emitted
+    num = {**windows.num, **{name: windows.num[name].copy() for name in _CHANGED}}
+    later = fired[emitted & (emission.timing > 0)]
+    num["index"][fired[emitted]] += 1
+    num["nonspeculative"][later] += 1
+    num["on_time_given"][later] = True
+    num["fresh"][fired] = False
+    return replace(windows, num=num, outstanding=_outstanding(windows, emission))
+
+
+_CHANGED = ("index", "nonspeculative", "on_time_given", "fresh")
+"""The numbers of a window that change when it fires."""
+
+
+def _outstanding(windows: InHand, emission: _Emission) -> pa.ListArray | None:
+    """The panes of each window that are outstanding after these were emitted and others retracted."""
+    lists = windows.outstanding
+    if lists is None:
+        return None
+    fired, emitted = emission.places, emission.emitted
+    owner = owners(lists)
+    replaced = np.zeros(len(windows), np.bool_)
+    replaced[fired[emitted | emission.retracted]] = True
+    kept = ~replaced[owner]
+    by_owner = Groups(np.concatenate([owner[kept], fired[emitted]]), len(windows))
+    places = np.concatenate([np.flatnonzero(kept), len(owner) + np.flatnonzero(emitted)])[by_owner.order]
+    items = pa.concat_arrays([lists.flatten(), emission.records]).take(pa.array(places))
+    return listed(items, by_owner.sizes, lists.type)
+
+
+def _emptied(compiled: Compiled, windows: InHand, gone: np.ndarray) -> InHand:
+    """The windows with the contents of those at the places `gone` removed."""
+    if len(gone) == 0:
+        return windows
+    places = np.arange(len(windows))
+    places[gone] = len(windows)
+    at = pa.array(places)
+    zero = compiled.plan.zero(1)
+    acc = tuple(pa.concat_arrays([a, z]).take(at) for a, z in zip(windows.acc, zero, strict=True))
+    num, outstanding = dict(windows.num), windows.outstanding
+    for name, (_, value) in EXTENT.items():
+        if name in num:  # in a window without end, rows that come next are not before those that came
+            values = num[name].copy()
+            kept = (num["end"][gone] == MAX_TIME) & (name == "latest")
+            values[gone] = np.where(kept, values[gone], value)
+            num[name] = values
+    if outstanding is not None:
+        # The next pane shows other rows, so that it is emitted even if its values are equal.
+        kept = np.ones(len(windows), np.bool_)
+        kept[gone] = False
+        outstanding = only(outstanding, kept)
+    return replace(windows, num=num, acc=acc, outstanding=outstanding)
+
+
+def retract_ended(compiled: Compiled, windows: InHand) -> tuple[InHand, list[pa.Table]]:
+    """Retract the outstanding panes of windows that ended in a merge or a split, where that is wanted at once."""
+    grouping, outstanding = compiled.grouping, windows.outstanding
+    if not (grouping.retracting and grouping.eager_retractions) or outstanding is None:
+        return windows, []
+    owner, items = owners(outstanding), outstanding.flatten()
+    starts, ends = as_numpy(items.field("start")), as_numpy(items.field("end"))
+    ended = (starts != windows.num["start"][owner]) | (ends != windows.num["end"][owner])
+    ended &= ~compiled.trigger.done(windows.trigger)[owner]  # a finished window emits nothing in their place
+    if not ended.any():
+        return windows, []
+    places = np.flatnonzero(ended)
+    chosen = np.unique(owner[places])
+    rank = np.empty(len(windows), np.int64)
+    rank[chosen[sort_windows(windows, chosen)]] = np.arange(len(chosen))
+    places = places[np.lexsort((ends[places], starts[places], rank[owner[places]]))]
+    at = pa.array(owner[places])
+    keys = [key.take(at) for key in windows.keys]
+    retractions = output_rows(compiled, keys, items.take(pa.array(places)), np.full(len(places), -1))
+    left = items.filter(pa.array(~ended))
+    sizes = np.bincount(owner[~ended], minlength=len(windows))
+    return replace(windows, outstanding=listed(left, sizes, outstanding.type)), [retractions]
+
+
+def cleared(mode: str, requests: Mapping[str, np.ndarray]) -> np.ndarray:
+    """True where a window is emptied when it fires; `requests` is what the triggers asked for."""
+    match mode:
+        case "discarding":
+            return np.ones(len(requests["clear"]), np.bool_)
+        case "discarding_by_default":
+            return ~requests["accumulate"]
+        case "accumulating_by_default":
+            return requests["clear"]
+        case _:
+            return np.zeros(len(requests["clear"]), np.bool_)

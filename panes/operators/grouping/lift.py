@@ -1,0 +1,196 @@
+"""The lift: rows are combined to cells where they are read, and travel to their shards as few large parcels.
+
+Rows travel as they are only where a trigger, or late rows that are given back, need to see them one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from ....combiners.rows.columns import flat
+from ....combiners.rows.groups import keyed_groups, stable_order
+from ....combiners.rows.key_codes import normal_keys
+from ....triggers import UserTrigger, walk
+from ....windows import Assigned, Sliding
+from ....windows.times import MAX_TIME, MIN_TIME
+from ...chunks.hashes import key_hashes
+from ...grouping import Grouping
+from ...shard.parcels import AT, Parcel
+from .cells import Cells
+from .compiled import Compiled
+from .rows import good_rows
+from .rows_to_cells import cells_of, merge_in_order
+from .slices import windows_from_slices
+
+
+def needs_rows(grouping: Grouping) -> bool:
+    """Whether rows must be seen one by one where the windows are kept, and cells are not enough."""
+    return (
+        grouping.granularity == "record"
+        or grouping.late == "emit"
+        or grouping.policy == "earliest"
+        or grouping.splits
+        or any(isinstance(t, UserTrigger) for t in walk(grouping.asked))
+    )
+
+
+class Lift:
+    """Makes parcels of rows for a number of shards.
+
+    With `timed`, rows may have a time each: then some travel as rows and some as cells, and the windows of a key stay
+    together, since a row does not know its window before it arrives.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> from uncombine.panes.operators.grouping.compiled import Compiled
+    >>> from uncombine.panes.operators.grouping.lift import Lift
+    >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
+    >>> op = Compiled.of(uc.Grouping({"n": uc.Sum("x")}, uc.Fixed("1 minute")), schema)
+    >>> rows = pa.table({"ts": [0, 1], "x": [1, 2]}).cast(schema)
+    >>> [(shard, parcel.kind, parcel.table.num_rows) for shard, parcel in Lift(op, 1)(rows, at=0)]
+    [(0, 'cells', 1)]
+    """
+
+    def __init__(self, compiled: Compiled, shards: int, timed: bool = False) -> None:
+        self.compiled, self.shards, self.timed = compiled, shards, timed
+        self.as_rows = needs_rows(compiled.grouping)
+
+    def __call__(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
+        """The parcels of rows that arrived `at`, one time for all or one for each."""
+        if rows.num_rows == 0:
+            return []
+        if isinstance(at, np.ndarray) and int(at.min()) == int(at.max()):
+            at = int(at[0])
+        if self.as_rows or isinstance(at, np.ndarray):
+            return self._rows(rows, at)
+        return self._cells(cells_of_rows(self.compiled, rows, at), at)
+
+    def _cells(self, cells: Cells, at: int) -> list[tuple[int, Parcel]]:
+        counts = (cells.bad, cells.unassigned)
+        out = []
+        whole = cells_table(cells, live_numbers(self.compiled))
+        for shard, table in self._split(whole, self.shard_of(cells.keys, cells.start), self.shards):
+            out.append((shard, Parcel("cells", table, at, *counts)))
+            counts = (0, 0)
+        if any(counts):  # rows of which nothing was left but their number
+            out.append((0, Parcel("cells", whole, at, *counts)))
+        return out
+
+    def _rows(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
+        keys = [normal_keys(flat(rows[name])) for name in self.compiled.grouping.by]
+        shards = self.shard_of(keys, None, rows.num_rows)
+        times = np.full(rows.num_rows, at) if isinstance(at, int) else at
+        table = rows.append_column(AT, pa.array(times, pa.int64()))
+        return [(shard, Parcel("rows", part)) for shard, part in self._split(table, shards, self.shards)]
+
+    def shard_of(self, keys: Sequence[pa.Array], start: np.ndarray | None, count: int | None = None) -> np.ndarray:
+        """The shard of each key, or of each window where windows of a key have nothing to do with each other."""
+        return self._shard(self.hashes(keys, start, count))
+
+    def hashes(self, keys: Sequence[pa.Array], start: np.ndarray | None, count: int | None = None) -> np.ndarray:
+        """A hash of what must stay together."""
+        rows = len(start) if count is None and start is not None else int(count or 0)
+        return key_hashes(keys, rows, None if self.whole_keys else start)
+
+    @property
+    def whole_keys(self) -> bool:
+        """Whether all windows of a key are in one shard."""
+        window = self.compiled.grouping.window
+        return window.merging or isinstance(window, Sliding) or self.as_rows or self.timed
+
+    def _shard(self, hashes: np.ndarray) -> np.ndarray:
+        mixed = (hashes * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
+        return (mixed % np.uint64(self.shards)).astype(np.int64)
+
+    def _split(self, table: pa.Table, codes: np.ndarray, count: int) -> Iterable[tuple[int, pa.Table]]:
+        if table.num_rows == 0:
+            return
+        if count == 1:
+            yield 0, table
+            return
+        ordered = table.take(pa.array(stable_order(codes, count)))
+        sizes = np.bincount(codes, minlength=count)
+        ends = np.cumsum(sizes)
+        for code in np.flatnonzero(sizes).tolist():
+            yield code, ordered.slice(int(ends[code] - sizes[code]), int(sizes[code]))
+
+
+def cells_of_rows(op: Compiled, rows: pa.Table, at: int) -> Cells:
+    """Rows combined; windows merged among them, sliding windows still in slices."""
+    good = good_rows(op.grouping, rows, at)
+    return replace(cells_of(op, good, MIN_TIME, slices=True), bad=good.bad)
+
+
+def live_numbers(op: Compiled) -> tuple[str, ...]:
+    """The numbers of cells that travel to where windows are kept."""
+    return ("start", "end", "count", "weight", *op.grouping.extents)
+
+
+def cells_table(cells: Cells, numbers: Sequence[str]) -> pa.Table:
+    """Cells as a table; `cells_back` reads it, and takes what is missing for what it is without it."""
+    columns: dict[str, pa.Array] = {f"key.{i}": key for i, key in enumerate(cells.keys)}
+    for name in numbers:
+        columns[name] = pa.array(getattr(cells, name))
+    columns.update({f"acc.{i}": acc for i, acc in enumerate(cells.acc)})
+    columns.update({f"fact.{name}": pa.array(values) for name, values in cells.facts.items()})
+    return pa.table(columns)
+
+
+def cells_back(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
+    """The cells of one or more parcels, one behind the other."""
+    table = pa.concat_tables([parcel.table for parcel in parcels])
+    count = table.num_rows
+
+    def numbers(name: str, otherwise: int = 1) -> np.ndarray:
+        if name not in table.column_names:
+            return np.full(count, otherwise)
+        return np.asarray(flat(table[name]).to_numpy(zero_copy_only=False))
+
+    return Cells(
+        [flat(table[f"key.{i}"]) for i in range(len(op.grouping.by))],
+        numbers("start"),
+        numbers("end"),
+        tuple(flat(table[f"acc.{i}"]) for i in range(len(op.plan.fields))),
+        numbers("count"),
+        numbers("weight"),
+        numbers("earliest", MAX_TIME),
+        numbers("latest", MIN_TIME),
+        {fact.name: numbers(f"fact.{fact.name}") for fact in op.facts},
+        unassigned=sum(parcel.unassigned for parcel in parcels),
+        bad=sum(parcel.bad for parcel in parcels),
+    )
+
+
+def together(op: Compiled, cells: Cells) -> Cells:
+    """Cells from several places made one for each (key, window)."""
+    window = op.grouping.window
+    if len(cells) == 0:
+        return cells
+    if window.merging:
+        merged = merge_in_order(window, cells.keys, Assigned(None, cells.start, cells.end))
+        one = cells.summed(op.plan, merged.groups)
+        return replace(one, start=merged.start, end=merged.end)
+    bounds = [cells.start] if window.end_follows_start else [cells.start, cells.end]
+    groups, _ = keyed_groups([*map(pa.array, bounds), *cells.keys], len(cells))
+    return cells if groups.count == len(cells) else cells.summed(op.plan, groups)
+
+
+def whole_windows(op: Compiled, cells: Cells) -> Cells:
+    """Cells of sliding windows out of those of their slices; other cells as they are."""
+    window = op.grouping.window
+    return windows_from_slices(window, op.plan, cells) if isinstance(window, Sliding) else cells
+
+
+def joined(op: Compiled, rows: pa.Table, parcels: Sequence[Parcel], at: int) -> pa.Table | Cells:
+    """The rows and cells of one processing time in one piece: as rows where rows are needed, else as cells."""
+    if needs_rows(op.grouping) or not parcels:
+        return rows
+    every = [*parcels]
+    if rows.num_rows:  # one task saw rows of one instant and could combine them, another could not
+        cells = cells_of_rows(op, rows, at)
+        every.append(Parcel("cells", cells_table(cells, live_numbers(op)), at, cells.bad, cells.unassigned))
+    cells = cells_back(op, every)
+    return whole_windows(op, together(op, cells) if len(every) > 1 else cells)

@@ -1,0 +1,133 @@
+"""Panes as rows: the records of windows that fire, and records as rows of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....combiners.rows.columns import Column
+from ....combiners.rows.ordering import order_keys
+from ....windows import result_times, timestamps
+from ....windows.times import MAX_TIME, MIN_TIME, UTC_MICROS
+from .compiled import Compiled
+from .pane_columns import PANE, TIMINGS, WINDOW
+from .windows_in_hand import InHand, extent
+
+
+@dataclass(frozen=True)
+class Firing:
+    """The windows that fire in one phase, as masks, and what their panes have in common."""
+
+    cause: str
+    """The phase: "processing", "rows", "watermark", "expiry" or "late"."""
+    watermark: int
+    processing_time: int
+    output_watermark: int
+    fired: np.ndarray
+    last: np.ndarray
+    """True where no further pane follows."""
+    cleared: np.ndarray
+    """True where the window is emptied when it fires."""
+    percent: np.ndarray | None = None
+    """The percentile of the watermark that made each window fire, or NaN."""
+
+
+def timings(windows: InHand, watermark: int) -> np.ndarray:
+    """The place in `TIMINGS` of a pane of each window at this watermark: early, on time or late."""
+    passed = watermark >= windows.num["end"]
+    on_time = passed & ~windows.num["born_late"] & ~windows.num["on_time_given"]
+    return np.where(~passed, 0, np.where(on_time, 1, 2))
+
+
+def pane_records(
+    compiled: Compiled, windows: InHand, fired: np.ndarray, timing: np.ndarray, firing: Firing
+) -> pa.StructArray:
+    """The panes of the windows at the places `fired`, without keys, as they are kept while they are outstanding."""
+    num = {name: windows.num[name][fired] for name in ("start", "end", "index", "nonspeculative")}
+    earliest, latest = extent(windows.num)
+    at = pa.array(fired)
+    values = compiled.plan.extract(tuple(a.take(at) for a in windows.acc))
+    floor = firing.output_watermark if compiled.grouping.window.may_be_endless else None
+    event_time = result_times(
+        compiled.grouping.policy, num["start"], num["end"], earliest[fired], latest[fired], firing.watermark, floor
+    )
+    pane = _pane(num, fired, timing, firing)
+    columns = [pa.array(num["start"]), pa.array(num["end"]), *values, pa.array(event_time), pane]
+    return pa.StructArray.from_arrays(columns, fields=list(compiled.record))
+
+
+def _pane(num: Mapping[str, np.ndarray], fired: np.ndarray, timing: np.ndarray, firing: Firing) -> pa.StructArray:
+    count = len(fired)
+    percent = pa.nulls(count, pa.float64())
+    if firing.percent is not None:
+        chosen = firing.percent[fired]
+        percent = pa.array(chosen, mask=np.isnan(chosen))
+    return pa.StructArray.from_arrays(
+        [
+            pa.array(num["index"]),
+            pa.array(np.where(timing == 0, -1, num["nonspeculative"])),
+            pa.array(TIMINGS).take(pa.array(timing)),
+            pa.array(num["index"] == 0),
+            pa.array(firing.last[fired]),
+            _reading(firing.watermark, count),
+            percent,
+            _reading(firing.processing_time, count),
+            pa.repeat(pa.scalar(firing.cause), count),
+        ],
+        fields=list(PANE),
+    )
+
+
+def output_rows(compiled: Compiled, keys: Sequence[pa.Array], records: pa.Array, diff: np.ndarray) -> pa.Table:
+    """Records with their keys and diffs as rows of the output."""
+    schema = compiled.output_schema
+    start, end, *values, event_time, pane = records.flatten()
+    window = _window(start, end)
+    columns = [*keys, window, *values, timestamps(as_numpy(event_time)), pa.array(diff, pa.int64()), pane]
+    columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _window(start: pa.Array, end: pa.Array) -> pa.StructArray:
+    """The column `window`; null for the window of all time."""
+    ends = as_numpy(end)
+    endless = ends == MAX_TIME
+    mask = pa.array(endless) if endless.any() else None
+    return pa.StructArray.from_arrays([timestamps(as_numpy(start)), timestamps(ends)], fields=list(WINDOW), mask=mask)
+
+
+def sort_windows(windows: InHand, chosen: np.ndarray) -> np.ndarray:
+    """The order of the windows at the places `chosen` by (key, start, end)."""
+    at = pa.array(chosen)
+    columns = [Column(key.take(at)) for key in windows.keys]
+    columns += [Column(pa.array(windows.num[name][chosen])) for name in ("start", "end")]
+    return np.argsort(order_keys(columns).keys, kind="stable")
+
+
+def same_values(a: pa.Array, b: pa.Array) -> np.ndarray:
+    """True where two columns hold the same value; null equals null, and NaN equals NaN."""
+    if pa.types.is_nested(a.type):
+        size = len(a)
+        both = pa.concat_arrays([a, b]).to_pylist()  # nested results are few and have no columnar equality
+        return np.array([repr(both[i]) == repr(both[size + i]) for i in range(size)], np.bool_)
+    equal = pc.fill_null(pc.equal(a, b), False)
+    equal = pc.or_(equal, pc.and_(pc.is_null(a), pc.is_null(b)))
+    if pa.types.is_floating(a.type):
+        equal = pc.or_(equal, pc.fill_null(pc.and_(pc.is_nan(a), pc.is_nan(b)), False))
+    return np.asarray(equal)
+
+
+def as_numpy(array: pa.Array) -> np.ndarray:
+    """The values of an Arrow array as a numpy array."""
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _reading(time: int, count: int) -> pa.Array:
+    """The reading of a clock; null at the beginning and at the end of time."""
+    if not MIN_TIME < time < MAX_TIME:
+        return pa.nulls(count, UTC_MICROS)
+    return timestamps(np.full(count, time))

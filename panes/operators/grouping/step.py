@@ -1,0 +1,242 @@
+"""One step of the grouping operator, phase by phase. A phase takes windows in hand and gives those after it.
+
+Processing-time deadlines fire over the windows from before the bundle; rows are assigned, merged, and dropped or taken
+in; the triggers of windows that got rows are asked once, against the watermark from before; the watermark advances and
+the windows that it passes fire; expired windows close and leave. Where a step concerns more bytes of windows than it
+may have in hand, it does all this for one part of the windows after the other.
+
+Guarded by tests/panes/test_rules.py, test_reference.py and, for steps in parts, test_parts.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from ....triggers.program import Deadlines, Moment, sooner
+from ...chunks.hashes import Part, upper_half
+from ...chunks.store import Store
+from ..state import Counts, OperatorState, Stepped
+from .atoms import Atoms
+from .bundle import Bundle
+from .cells import NUMBERS, Cells
+from .clocks import Clocks
+from .compiled import Compiled
+from .emit import emit, retract_ended
+from .evaluate import deadlines, evaluate, percentiles_begin, rows_moment
+from .holds import furthest, window_holds
+from .pane_rows import Firing
+from .rows import Rows
+from .split_sessions import take_in_and_split
+from .take_in import TakenIn, take_in
+from .windows_in_hand import InHand
+
+IN_HAND = 512 << 20
+"""About how many bytes of windows a step has in hand at once, of the 2 GiB to which the offsets of texts go."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """The output of a step so far."""
+
+    panes: tuple[pa.Table, ...] = ()
+    late_rows: tuple[pa.Table, ...] = ()
+    dropped: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    """The places in the bundle of rows that came too late."""
+    counts: Counts = field(default_factory=Counts)
+
+    def with_panes(self, panes: Sequence[pa.Table]) -> Output:
+        """The same and further panes."""
+        return replace(self, panes=(*self.panes, *panes))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The values that one phase of a step hands to the next, for one part of the windows."""
+
+    windows: InHand
+    atoms: Atoms | None
+    got: np.ndarray
+    """True where a window got rows in this bundle; kept up only with a watermark of each batch."""
+    output: Output
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step, or that part of it which concerns one part of the windows."""
+
+    compiled: Compiled
+    clocks: Clocks
+    bundle: Bundle
+    part: Part | None = None
+
+    def run(self, state: OperatorState) -> Stepped:
+        """The panes of the step, and the state after it."""
+        windows, atoms = state.windows, state.atoms
+        touched = self.bundle.touched(self.compiled, state)
+        output = Output(counts=Counts(bad=self.bundle.rows.bad))
+        for part in self._parts(windows, atoms, touched):
+            windows, atoms, output = replace(self, part=part)._of_part(windows, atoms, touched, output)
+        return self._stepped(state, windows, atoms, output)
+
+    def _parts(self, windows: Store, atoms: Store | None, touched: np.ndarray) -> list[Part | None]:
+        """One part, or more where all windows of the step together would be too large for arrays."""
+        weight = windows.weight(touched, self.clocks.of_windows, IN_HAND)
+        if atoms is not None:
+            weight = max(weight, atoms.weight(touched, self.clocks.of_atoms, IN_HAND))
+        if weight <= IN_HAND:
+            return [None]
+        count = -(-weight // IN_HAND)
+        return [Part(number, count) for number in range(count)]
+
+    def _of_part(
+        self, windows: Store, atoms: Store | None, touched: np.ndarray, output: Output
+    ) -> tuple[Store, Store | None, Output]:
+        """All phases for the windows of the part. Windows of a key that may merge are in one part."""
+        compiled, clocks, part = self.compiled, self.clocks, self.part
+        if part is not None:
+            touched = touched[part.has(touched)]
+        table, windows = windows.take(touched, clocks.of_windows, part)
+        in_hand = compiled.shape.read(table)
+        if clocks.each_batch:
+            in_hand = percentiles_begin(compiled, clocks, in_hand)
+        held = None if atoms is None else Atoms.take(compiled, atoms, touched, clocks.of_atoms, part)
+        progress = self._processing_time(Progress(in_hand, held, np.zeros(len(in_hand), np.bool_), output))
+        for rows, cells in self.bundle.rounds(compiled, clocks):
+            progress = self._round(progress, rows, cells)
+        progress = self._expiry(self._watermark(progress))
+        if len(progress.windows):
+            hashes = compiled.hashes(progress.windows.keys, progress.windows.num["start"])
+            windows = windows.put(hashes, progress.windows.table(), self._wake(progress.windows))
+        if progress.atoms is not None:
+            atoms = progress.atoms.put(compiled, clocks.before if clocks.each_batch else clocks.after)
+        return windows, atoms, progress.output
+
+    def _processing_time(self, progress: Progress) -> Progress:
+        """Deadlines of processing time fire."""
+        if len(progress.windows) == 0:
+            return progress
+        moment = self.clocks.moment("processing", progress.windows.num)
+        deadline = deadlines(self.compiled, progress.windows, "processing", moment)
+        if isinstance(deadline, int):
+            return progress
+        return self._evaluated(progress, moment, deadline <= self.clocks.now)
+
+    def _round(self, progress: Progress, rows: Rows, cells: Cells) -> Progress:
+        """Rows are taken in, and the triggers of the windows that got some are asked."""
+        compiled, part, atoms = self.compiled, self.part, progress.atoms
+        unassigned = cells.unassigned if part is None or part.number == 0 else 0
+        if part is not None:
+            cells = cells.take(part.has(upper_half(compiled.hashes(cells.keys, cells.start))))
+        if atoms is None:
+            taken = take_in(compiled, progress.windows, cells, self.clocks)
+        else:
+            taken, atoms = take_in_and_split(compiled, progress.windows, atoms, cells, self.clocks)
+        output = progress.output if taken.late is None else self._late(progress.output, rows, taken.late)
+        counted = Counts(dropped=taken.dropped, finished=taken.finished, unassigned=unassigned)
+        windows, retractions = retract_ended(compiled, taken.windows)
+        output = replace(output, counts=output.counts + counted).with_panes(retractions)
+        moment = rows_moment(compiled, self.clocks, replace(taken, windows=windows), rows)
+        return self._evaluated(Progress(windows, atoms, self._got(progress.got, taken), output), moment, taken.got)
+
+    def _got(self, got: np.ndarray, taken: TakenIn) -> np.ndarray:
+        if not self.clocks.each_batch:
+            return taken.got
+        before, after = taken.lineage
+        both = taken.got.copy()
+        both[after[got[before]]] = True
+        return both
+
+    def _late(self, output: Output, rows: Rows, late: Cells) -> Output:
+        """The output with rows that came too late."""
+        compiled, clocks = self.compiled, self.clocks
+        row = np.unique(late.of_row()[0])
+        # A row of several windows may have been late in another part.
+        row = row[~np.isin(rows.places[row], output.dropped)]
+        output = replace(output, dropped=np.concatenate([output.dropped, rows.places[row]]))
+        if compiled.grouping.late == "emit":
+            return replace(output, late_rows=(*output.late_rows, rows.table.take(pa.array(row))))
+        if compiled.grouping.late == "duplicate":
+            every = np.ones(len(late), np.bool_)
+            given = {"fresh": every, "born_late": every, **{name: getattr(late, name) for name in NUMBERS}}
+            windows = compiled.shape.new(late.keys, len(late), given, late.acc)
+            firing = Firing("late", clocks.before, clocks.now, clocks.output_watermark, every, every, ~every)
+            return output.with_panes(emit(compiled, windows, firing)[1])
+        return output
+
+    def _watermark(self, progress: Progress) -> Progress:
+        """The watermark advances, and deadlines of event time and of percentiles fire."""
+        compiled, clocks, windows = self.compiled, self.clocks, progress.windows
+        if len(windows) == 0:
+            return progress
+        moment = clocks.moment("watermark", windows.num)
+        if clocks.each_batch:
+            return self._evaluated(progress, moment, progress.got)
+        # Only those with a deadline: other windows may be in hand for other reasons.
+        due = np.full(len(windows), False)
+        due |= np.asarray(deadlines(compiled, windows, "event", moment) <= clocks.after)
+        if compiled.percents:
+            due |= np.asarray(deadlines(compiled, windows, "percentile", moment) <= clocks.furthest_percentile)
+        return self._evaluated(progress, moment, due)
+
+    def _expiry(self, progress: Progress) -> Progress:
+        """Expired windows give their closing pane and leave."""
+        clocks, closing = self.clocks, self.compiled.grouping.closing
+        if len(progress.windows) == 0 or clocks.each_batch:
+            return progress
+        expired = self.compiled.expiry(progress.windows.num["end"]) <= clocks.after
+        if not expired.any():
+            return progress
+        if closing != "never":
+            shows = expired & (progress.windows.num["fresh"] | (closing == "always"))
+            every = np.ones(len(expired), np.bool_)
+            firing = Firing("expiry", clocks.after, clocks.now, clocks.output_watermark, shows, every, ~every)
+            progress = self._emitted(progress, firing)
+        return replace(progress, windows=progress.windows.take(np.flatnonzero(~expired)))
+
+    def _evaluated(self, progress: Progress, moment: Moment, asked: np.ndarray) -> Progress:
+        windows, firing = evaluate(self.compiled, self.clocks, progress.windows, moment, asked)
+        progress = replace(progress, windows=windows)
+        return progress if firing is None else self._emitted(progress, firing)
+
+    def _emitted(self, progress: Progress, firing: Firing) -> Progress:
+        windows, panes = emit(self.compiled, progress.windows, firing)
+        return replace(progress, windows=windows, output=progress.output.with_panes(panes))
+
+    def _wake(self, windows: InHand) -> dict[str, np.ndarray]:
+        """For each clock, the reading at which each window is next in hand; and its hold on the output watermark."""
+        compiled, clocks = self.compiled, self.clocks
+        moment = clocks.moment("watermark", windows.num)
+        done = compiled.trigger.done(windows.trigger)
+        event = deadlines(compiled, windows, "event", moment)
+        wake: dict[str, Deadlines] = {
+            "event": sooner(event, compiled.expiry(windows.num["end"])),
+            "processing": deadlines(compiled, windows, "processing", moment),
+            "hold": window_holds(compiled.grouping, windows, done, clocks.output_watermark),
+        }
+        if compiled.percents:
+            wake["percentile"] = deadlines(compiled, windows, "percentile", moment)
+        return {name: np.broadcast_to(deadline, len(done)) for name, deadline in wake.items()}
+
+    def _stepped(self, state: OperatorState, windows: Store, atoms: Store | None, output: Output) -> Stepped:
+        compiled, clocks = self.compiled, self.clocks
+        after = replace(
+            state,
+            stores={"windows": windows, "atoms": atoms},
+            processing_time=clocks.now,
+            counts=state.counts + output.counts,
+        )
+        if not clocks.each_batch:
+            hold = windows.least("hold", below=furthest(compiled.grouping, clocks.after))
+            after = replace(
+                after,
+                watermark=clocks.after,
+                output_watermark=max(state.output_watermark, hold),
+                percentiles=clocks.percentiles_after or state.percentiles,
+            )
+        late_rows = pa.concat_tables([compiled.schema.empty_table(), *output.late_rows])
+        panes = pa.concat_tables([compiled.output_schema.empty_table(), *output.panes])
+        return Stepped(panes, after, late_rows, np.unique(output.dropped))

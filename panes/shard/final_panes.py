@@ -1,0 +1,200 @@
+"""The one pane of each window of an input that ends: its rows combined, and nothing asked of triggers.
+
+The watermark runs from the beginning to the end of time, so every window gives one pane, on time, first and last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from ...combiners.rows.columns import flat
+from ...combiners.rows.key_codes import normal_keys
+from ...windows import Global, result_times, timestamps
+from ...windows.times import MAX_TIME, MIN_TIME
+from ..grouping import Grouping
+from ..operators.grouping.cells import Cells
+from ..operators.grouping.lift import Lift, cells_back, cells_of_rows, cells_table, together, whole_windows
+from ..operators.grouping.operator import Operator
+from ..operators.grouping.pane_columns import PANE
+from .parcels import Parcel
+
+FINAL_PANE = {
+    "index": 0,
+    "nonspeculative_index": 0,
+    "timing": "ON_TIME",
+    "is_first": True,
+    "is_last": True,
+    "watermark": None,
+    "watermark_percentile": None,
+    "processing_time": None,
+    "trigger": "watermark",
+}
+"""What every final pane says about itself; there are no clocks to tell of."""
+
+
+PARCEL_CELLS = 1 << 18
+"""How many cells a parcel holds, about, before a shard's cells are sent as several, in an order of their own."""
+
+PLACE_BITS = 16
+
+
+def places(hashes: np.ndarray) -> np.ndarray:
+    """Where in the order of a shard's parcels a window stands, from 0 to 2 ** PLACE_BITS."""
+    mixed = (hashes ^ (hashes >> np.uint64(31))) * np.uint64(0xD6E8FEB86659FD93)
+    return (mixed >> np.uint64(64 - PLACE_BITS)).astype(np.int64)
+
+
+class Final:
+    """A grouping over an input that ends.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> from uncombine.panes.shard.final_panes import Final
+    >>> rows = pa.table({"ts": pa.array([0, 1, 70_000_000], pa.timestamp("us", "UTC")), "x": [1, 2, 3]})
+    >>> final = Final(uc.Grouping({"total": uc.Sum("x")}, uc.Fixed("1 minute")), rows.schema)
+    >>> final.panes(final.merged([parcel for _, parcel in final.lift(2)(rows)])).select(["total", "diff"]).to_pylist()
+    [{'total': 3, 'diff': 1}, {'total': 3, 'diff': 1}]
+    """
+
+    def __init__(self, grouping: Grouping, schema: pa.Schema) -> None:
+        grouping = replace(
+            grouping, trigger=None, mode="retracting", late="drop", granularity="bundle", closing="never"
+        )
+        self.operator = Operator(replace(grouping, allowed_lateness="0 seconds", only_updated=False), schema)
+        self.grouping = self.operator.grouping
+        names = ["start", "end"]
+        if self.grouping.changelog:
+            names.append("weight")
+        names += self.grouping.extents
+        self.numbers = tuple(names)
+
+    @property
+    def as_rows(self) -> bool:
+        """Whether rows have to stay together: sessions may fall apart where one of them is taken back."""
+        return self.operator.splits
+
+    def lift(self, shards: int) -> FinalLift:
+        """What makes parcels of rows."""
+        return FinalLift(self, shards)
+
+    def merged(self, parcels: Sequence[Parcel]) -> Cells:
+        """One cell for each (key, window)."""
+        op = self.operator.compiled
+        if self.as_rows:
+            raise AssertionError("these rows stay together: their panes come of `panes_of_rows`")
+        cells = cells_back(op, parcels)
+        cells = whole_windows(op, together(op, cells) if len(parcels) > 1 else cells)
+        if not self.grouping.changelog:
+            return cells
+        return cells.take(cells.weight != 0)
+
+    def cut(self, parcels: Sequence[Parcel], place: int) -> tuple[list[Parcel], list[Parcel]]:
+        """What lies before a place in the order of a shard's parcels, and the rest."""
+        before: list[Parcel] = []
+        after: list[Parcel] = []
+        for parcel in parcels:
+            keys = [flat(parcel.table[f"key.{i}"]) for i in range(len(self.grouping.by))]
+            start = np.asarray(flat(parcel.table["start"]).to_numpy(zero_copy_only=False))
+            early = places(self.lift(1).hashes(keys, start)) < place
+            for side, chosen in ((before, early), (after, ~early)):
+                if chosen.any():
+                    side.append(replace(parcel, table=parcel.table.filter(pa.array(chosen))))
+        return before, after
+
+    def lean(self, cells: Cells) -> pa.Table:
+        """The keys, window, results and event time of cells; the rest of a final pane is the same for all."""
+        grouping, schema = self.grouping, self.operator.output_schema
+        floor = MIN_TIME if grouping.window.may_be_endless else None
+        event_time = result_times(
+            grouping.policy, cells.start, cells.end, cells.earliest, cells.latest, MAX_TIME, floor
+        )
+        mask = cells.end == MAX_TIME
+        window = pa.StructArray.from_arrays(
+            [timestamps(cells.start), timestamps(cells.end)],
+            fields=list(schema.field("window").type),
+            mask=pa.array(mask) if mask.any() else None,
+        )
+        columns = [*cells.keys, window, *self.operator.plan.extract(cells.acc), timestamps(event_time)]
+        fields = [field for field in schema if field.name not in ("diff", "pane")]
+        columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, fields, strict=True)]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    @property
+    def always_one(self) -> bool:
+        """Whether the grouping gives a row of no rows, too: all of time, and no keys."""
+        return isinstance(self.grouping.window, Global) and not self.grouping.by
+
+    def nothing(self) -> pa.Table:
+        """What `lean` would give for no rows without keys: no window, no time, and the combiners' results of nothing.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> from uncombine.panes.shard.final_panes import Final
+        >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
+        >>> Final(uc.Grouping({"n": uc.Count(), "total": uc.Sum("x")}, uc.Global()), schema).nothing().to_pylist()
+        [{'window': None, 'n': 0, 'total': None, 'event_time': None}]
+        """
+        plan = self.operator.plan
+        results = dict(zip(plan.compiled, plan.extract(plan.zero(1)), strict=True))
+        fields = [field for field in self.operator.output_schema if field.name not in ("diff", "pane")]
+        columns = [results[f.name].cast(f.type) if f.name in results else pa.nulls(1, f.type) for f in fields]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    def panes(self, cells: Cells) -> pa.Table:
+        """The panes of cells."""
+        return self.whole(self.lean(cells))
+
+    def whole(self, lean: pa.Table) -> pa.Table:
+        """Panes with the columns that are the same for all."""
+        count = lean.num_rows
+        fields = [pa.repeat(pa.scalar(FINAL_PANE[field.name], field.type), count) for field in PANE]
+        pane = pa.StructArray.from_arrays(fields, fields=list(PANE))
+        columns = [*lean.columns, pa.repeat(pa.scalar(1, pa.int64()), count), pane]
+        return pa.Table.from_arrays(columns, schema=self.operator.output_schema)
+
+    def panes_of_rows(self, parcels: Sequence[Parcel]) -> pa.Table:
+        """The keys, window, results and event time of rows that had to stay together."""
+        op = self.operator
+        rows = pa.concat_tables([parcel.table.select(op.schema.names) for parcel in parcels])
+        return op.step(op.initial(), rows, MAX_TIME).panes.drop_columns(["diff", "pane"])
+
+
+def nothing() -> bytes:
+    """The parcel that asks for the row of no rows, packed."""
+    return Parcel("nothing", pa.table({})).pack()
+
+
+class FinalLift(Lift):
+    """Makes parcels of rows of which only the final panes are wanted."""
+
+    def __init__(self, final: Final, shards: int) -> None:
+        super().__init__(final.operator.compiled, shards)
+        self.final = final
+        self.as_rows = final.as_rows
+
+    @property
+    def only_shard(self) -> int:
+        """The shard of the only window of all time without keys."""
+        return int(self.shard_of([], Global().assign(np.zeros(1, np.int64)).start)[0])
+
+    def __call__(self, rows: pa.Table, at: int | np.ndarray = MIN_TIME) -> list[tuple[int, Parcel]]:
+        if rows.num_rows == 0:
+            return []
+        if self.as_rows:
+            keys = [normal_keys(flat(rows[name])) for name in self.final.grouping.by]
+            shards = self.shard_of(keys, None, rows.num_rows)
+            return [(shard, Parcel("rows", part)) for shard, part in self._split(rows, shards, self.shards)]
+        cells = cells_of_rows(self.compiled, rows, MIN_TIME)
+        table = cells_table(cells, self.final.numbers)
+        hashes = self.hashes(cells.keys, cells.start)
+        bits = max(-(-len(cells) // (self.shards * PARCEL_CELLS)) - 1, 0).bit_length()
+        if bits == 0:
+            return [(s, Parcel("cells", part)) for s, part in self._split(table, self._shard(hashes), self.shards)]
+        codes = (self._shard(hashes) << bits) | (places(hashes) >> (PLACE_BITS - bits))
+        out = []
+        for code, part in self._split(table, codes, self.shards << bits):
+            lo = (code & ((1 << bits) - 1)) << (PLACE_BITS - bits)
+            out.append((code >> bits, Parcel("cells", part, lo=lo)))
+        return out

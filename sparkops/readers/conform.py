@@ -1,0 +1,130 @@
+"""Columns of files as the types that all the files have in common: casts that change no value, or none."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from ...windows.times import UTC_MICROS
+
+_ZONED = r"[T ]\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)$"
+_TIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?$"
+_TOO_FINE = r"(\.\d{6})\d+"
+
+
+def standard(kind: pa.DataType) -> pa.DataType:
+    """The type that a column of a file is read as.
+
+    Instants are microseconds UTC, dates days, and text and lists are as Spark has them: not large, not encoded.
+
+    >>> import pyarrow as pa
+    >>> from uncombine.sparkops.readers.conform import standard
+    >>> standard(pa.timestamp("ns")), standard(pa.dictionary(pa.int8(), pa.large_string()))
+    (TimestampType(timestamp[us, tz=UTC]), DataType(string))
+    """
+    if pt.is_timestamp(kind):
+        return UTC_MICROS
+    if pt.is_date64(kind):
+        return pa.date32()
+    if pt.is_dictionary(kind):
+        return standard(kind.value_type)
+    if pt.is_large_string(kind) or pt.is_string_view(kind) or pt.is_null(kind):
+        return pa.string()
+    if pt.is_large_binary(kind) or pt.is_binary_view(kind):
+        return pa.binary()
+    if pt.is_float16(kind):
+        return pa.float32()
+    if pt.is_struct(kind):
+        return pa.struct([field.with_type(standard(field.type)) for field in kind])
+    if pt.is_map(kind):
+        return pa.map_(standard(kind.key_type), standard(kind.item_type))
+    if pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(standard(kind.value_type)))
+    return kind
+
+
+def standard_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of what is read from files that have this one."""
+    return pa.schema([pa.field(field.name, standard(field.type), field.nullable) for field in schema])
+
+
+def conform(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
+    """The column as the type `to`; raises an Arrow error where that would change a value or what it means."""
+    kind = column.type
+    if kind == to:
+        return column
+    if pt.is_dictionary(kind):
+        return conform(column.cast(kind.value_type), to)
+    if pt.is_timestamp(kind) and pt.is_timestamp(to):
+        return _instants(column, to)
+    if pt.is_integer(kind) and (pt.is_integer(to) or pt.is_floating(to)):
+        return column.cast(to)
+    if pt.is_floating(kind) and pt.is_floating(to):
+        return _narrowed(column, to)
+    if not _alike(kind, to):
+        raise pa.ArrowTypeError("the types hold different kinds of values")
+    return column.cast(to)
+
+
+def _alike(kind: pa.DataType, to: pa.DataType) -> bool:
+    """Whether a cast between the types, safe as Arrow calls it, keeps what the values mean."""
+    families = (
+        lambda t: pt.is_string(t) or pt.is_large_string(t) or pt.is_string_view(t),
+        lambda t: pt.is_binary(t) or pt.is_large_binary(t) or pt.is_binary_view(t) or pt.is_fixed_size_binary(t),
+        pt.is_date,
+        pt.is_time,
+        pt.is_duration,
+        pt.is_decimal,
+        lambda t: pt.is_list(t) or pt.is_large_list(t) or pt.is_fixed_size_list(t),
+        pt.is_struct,
+        pt.is_map,
+    )
+    whole = pt.is_integer(kind) and pt.is_decimal(to)
+    return pt.is_null(kind) or whole or any(of(kind) and of(to) for of in families)
+
+
+def _narrowed(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
+    """Floats as another width; what is finer than it is an error, which Arrow's own cast would round."""
+    cast = column.cast(to)
+    if to.bit_width < column.type.bit_width:
+        same = pc.or_(pc.equal(cast.cast(column.type), column), pc.is_nan(column))
+        if not pc.all(same, min_count=0).as_py():
+            raise pa.ArrowInvalid("values would be rounded")
+    return cast
+
+
+def _instants(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
+    if column.type.unit == "ns" and to.unit != "ns" and len(column):
+        # Arrow's cast drops digits, which moves times before 1970 forward.
+        whole = column.cast(pa.int64())
+        if (pc.min(whole).as_py() or 0) < 0:
+            rest = pc.subtract(whole, pc.multiply(pc.divide(whole, 1000), 1000))
+            whole = pc.subtract(whole, pc.if_else(pc.less(rest, 0), pc.add(rest, 1000), rest))
+            column = whole.cast(column.type)
+        return column.cast(pa.timestamp(to.unit, column.type.tz), safe=False).cast(to)
+    return column.cast(to)
+
+
+def from_text(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
+    """Texts of CSV and JSON as what they mean; an instant that names no zone is UTC, digits past the sixth go."""
+    if not pt.is_timestamp(to):
+        return column.cast(to)
+    for kind in (pa.timestamp("us"), UTC_MICROS):
+        try:
+            return column.cast(kind).cast(to)
+        except pa.ArrowInvalid:
+            continue
+    column = pc.replace_substring_regex(column, _TOO_FINE, r"\1")
+    zoned, none = pc.match_substring_regex(column, _ZONED), pa.scalar(None, pa.string())
+    plain = pc.if_else(zoned, none, column).cast(pa.timestamp("us")).cast(to)
+    return pc.coalesce(plain, pc.if_else(zoned, column, none).cast(UTC_MICROS).cast(to))
+
+
+def with_times(table: pa.Table) -> pa.Schema:
+    """The table's schema, columns of texts that all are instants being instants."""
+    fields = []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        times = pt.is_string(field.type) and pc.all(pc.match_substring_regex(column, _TIME)).as_py()
+        fields.append(field.with_type(UTC_MICROS) if times else field)
+    return pa.schema(fields)

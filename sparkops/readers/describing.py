@@ -1,0 +1,123 @@
+"""Finding out what data files hold, on the driver, from the first of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...combiners.expressions.expr import Expr
+from ...errors import InvalidArgument, UnreadableFile
+from .conform import standard_schema
+from .file_format import FAULTS, FileFormat, unreadable
+from .formats import format_name, format_of, open_source, require_format_options
+from .partitions import folder_values, infer_types
+from .paths import absolute, list_files, locate, paths_of, root_of
+
+
+def describe(
+    paths: Sequence[str] | str | os.PathLike[str],
+    format: str | None = None,
+    schema: pa.Schema | None = None,
+    *,
+    base: str | None = None,
+    columns: Sequence[str] | None = None,
+    filter: Expr | None = None,
+    on_bad_file: str = "error",
+    on_missing_column: str = "error",
+    options: Mapping[str, Any] | None = None,
+) -> FileFormat:
+    """What the files hold, from the first of them; with `format` and `schema` given, none need be there yet.
+
+    Parameters
+    ----------
+    paths
+        Files, folders or patterns such as `/data/*.parquet`. Hidden files (`_SUCCESS`, `.crc`) are passed over.
+    format
+        "parquet", "arrow" (files and streams; "feather" is the same), "csv" or "json" (JSON lines). None: what
+        the files' endings say.
+    schema
+        The columns, those named by folders too. Other columns that files have are ignored. Instants are read as
+        microseconds UTC.
+    base
+        The folder below which folders named `key=value` are columns. None: what the paths have in common.
+    columns, filter
+        The columns wanted, None for all, and the condition that rows must fulfil.
+    on_bad_file
+        "skip" reads past files that are damaged, gone, or do not fit the schema; a split of which a part
+        cannot be read then gives no rows at all. For that, up to `reading.HELD` bytes of its rows are held, and a
+        split that has more is read twice.
+    on_missing_column
+        "null" reads a column that a file does not have as nulls. JSON lines always are read so.
+    options
+        For CSV: delimiter, quote_char, double_quote, escape_char, newlines_in_values, header, skip_rows, encoding,
+        null_values, true_values, false_values, decimal_point, timestamp_parsers.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, pyarrow as pa, pyarrow.parquet as pq
+    >>> from uncombine.sparkops.readers.reading import describe, read, splits
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "day=2016-01-20"
+    >>> folder.mkdir()
+    >>> pq.write_table(pa.table({"v": [1, 2]}), folder / "a.parquet")
+    >>> fmt = describe(str(folder.parent))
+    >>> fmt.schema.names
+    ['v', 'day']
+    >>> [t.num_rows for t in read(fmt, splits(fmt, str(folder / "a.parquet")), bad=print)]
+    [2]
+    """
+    given = paths_of(paths)
+    chosen = None if format is None else format_name(format)
+    root = absolute(base) if base is not None else root_of(given)
+    rest: dict[str, Any] = {
+        "columns": None if columns is None else tuple(columns),
+        "filter": filter,
+        "on_bad_file": on_bad_file,
+        "on_missing_column": on_missing_column,
+        "options": dict(options or {}),
+    }
+    if chosen is not None and schema is not None:
+        return FileFormat(chosen, schema, root, **rest)
+    files = list_files(given)
+    if chosen is None:
+        files, chosen = _of_one_format(files, given)
+    if not files:
+        raise UnreadableFile(
+            f"there are no files in {', '.join(given)}: check the path, or give format= and schema= "
+            "to read what will be there later",
+            given[0],
+        )
+    if schema is None:
+        require_format_options(chosen, rest["options"])
+        found = _first_schema(files, chosen, rest["options"], on_bad_file)
+        folders = infer_types(folder_values(path, root) for path in files)
+        named = [f.with_type(folders[f.name]) if f.name in folders else f for f in found]
+        more = [pa.field(name, kind) for name, kind in folders.items() if name not in found.names]
+        schema = pa.schema(named + more)
+    return FileFormat(chosen, schema, root, **rest)
+
+
+def _of_one_format(files: list[str], given: list[str]) -> tuple[list[str], str]:
+    """The files whose endings tell a format, which must be one."""
+    formats = {path: form for path in files if (form := format_of(path)) is not None}
+    kinds = sorted(set(formats.values()))
+    if len(kinds) > 1:
+        raise InvalidArgument(f"{', '.join(given)} has files of the formats {' and '.join(kinds)}: say which, format=")
+    if files and not kinds:
+        raise InvalidArgument(f"the ending of {files[0]} tells no format: say which, format=")
+    return list(formats), kinds[0] if kinds else ""
+
+
+def _first_schema(files: list[str], format: str, options: Mapping[str, Any], on_bad_file: str) -> pa.Schema:
+    """The schema of what is read from the first file that can be."""
+    for path in files:
+        try:
+            system, inside = locate(path)
+            return standard_schema(open_source(format, system, inside, options, None).schema)
+        except FAULTS as error:
+            failed = unreadable(path, error)
+            if on_bad_file == "error":
+                break
+    raise failed

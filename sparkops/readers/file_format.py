@@ -1,0 +1,106 @@
+"""What data files hold and how they are read, and the parts in which they are: values that are sent to tasks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from ...combiners.expressions.expr import Expr
+from ...errors import InvalidArgument, TypeMismatch, UncombineError, UnreadableFile, require_column
+from .conform import standard_schema
+from .formats import format_name, require_format_options
+
+FAULTS = (Exception,)
+"""What readers raise for a damaged file: anything, from Arrow's own errors to a KeyError."""
+
+OWN_FAULT = 1 << 30
+"""Bytes that no reader asks for at once, unless a damaged file makes it; a smaller request fails for lack of memory."""
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """What data files hold and how they are read: a value that is sent to the tasks.
+
+    >>> import pyarrow as pa
+    >>> from uncombine.sparkops.readers.reading import FileFormat
+    >>> FileFormat("csv", pa.schema({"k": "int64", "v": "int64"}), "/data", columns=("v",)).output.names
+    ['v']
+    """
+
+    format: str
+    schema: pa.Schema
+    base: str
+    columns: tuple[str, ...] | None = None
+    filter: Expr | None = None
+    on_bad_file: str = "error"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    on_missing_column: str = "error"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "format", format_name(self.format))
+        object.__setattr__(self, "schema", standard_schema(self.schema))
+        object.__setattr__(self, "options", dict(self.options))
+        require_format_options(self.format, self.options)
+        for name, value, known in (
+            ("on_bad_file", self.on_bad_file, ("error", "skip")),
+            ("on_missing_column", self.on_missing_column, ("error", "null")),
+        ):
+            if value not in known:
+                raise InvalidArgument(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
+        twice = {name for name in self.schema.names if self.schema.names.count(name) > 1}
+        if twice:
+            raise InvalidArgument(f"the files have several columns {min(twice)!r}: give schema= with one of each name")
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(self.columns))
+        for name in self.columns or ():
+            require_column(name, self.schema.names, "columns=")
+        if self.filter is not None and not pt.is_boolean(self.filter.type(self.schema)):
+            raise TypeMismatch(f"a filter is a condition, and {self.filter!r} is {self.filter.type(self.schema)}")
+        if self.format == "csv":
+            for column in self.schema:
+                if pt.is_nested(column.type):
+                    raise TypeMismatch(f"CSV cannot hold {column.type}, the type of column {column.name!r}: use string")
+
+    @property
+    def output(self) -> pa.Schema:
+        """The schema of the tables that reading gives."""
+        return self.schema if self.columns is None else pa.schema([self.schema.field(name) for name in self.columns])
+
+
+@dataclass(frozen=True)
+class Split:
+    """A part of a file: row groups or record batches [first, last); None for the whole file."""
+
+    path: str
+    first: int | None = None
+    last: int | None = None
+
+
+def unreadable(path: str, error: Exception) -> UnreadableFile:
+    """The error that names a file that cannot be read, and what to do; what is not the file's fault is raised."""
+    if isinstance(error, UncombineError | pa.ArrowCancelled) or lacks_memory(error):
+        raise error
+    remedy = "write it again, or read past such files with on_bad_file='skip'"
+    if isinstance(error, FileNotFoundError):
+        return UnreadableFile(
+            f"{path} is gone since it was listed: {remedy.replace('write it again', 'restore it')}", path
+        )
+    reason = str(error).partition("\n")[0]
+    if not isinstance(error, OSError | pa.ArrowException):
+        reason = f"{type(error).__name__}: {reason}"
+    return UnreadableFile(f"{path} cannot be read: {reason}: {remedy}", path)
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Whether memory is short, and not a length that a damaged file tells beyond all measure.
+
+    >>> lacks_memory(MemoryError()), lacks_memory(MemoryError("malloc of size 281474976710656 failed"))
+    (True, False)
+    """
+    asked = re.search(r"of size (\d+) failed", str(error))
+    return isinstance(error, MemoryError) and (asked is None or int(asked[1]) < OWN_FAULT)

@@ -1,0 +1,74 @@
+"""The formats of data files: their names and options, and how a file of each is opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from ...errors import InvalidArgument, nearest, require_options
+from .arrow_files import ArrowSource
+from .parquet_files import ParquetSource
+from .text_files import CsvSource, JsonSource, require_csv_options
+
+NAMES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow", "ipc": "arrow", "csv": "csv", "json": "json"}
+"""The formats, with what else they are called."""
+
+_ENDINGS = {
+    "parquet": "parquet", "parq": "parquet", "pq": "parquet",
+    "arrow": "arrow", "arrows": "arrow", "feather": "arrow", "ipc": "arrow",
+    "csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json",
+}  # fmt: skip
+_COMPRESSED = re.compile(r"\.(gz|bz2|zst|lz4|br)$")
+
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "parquet": (),
+    "arrow": (),
+    "csv": (
+        "delimiter", "quote_char", "double_quote", "escape_char", "newlines_in_values", "header", "skip_rows",
+        "encoding", "null_values", "true_values", "false_values", "decimal_point", "timestamp_parsers",
+    ),
+    "json": (),
+}  # fmt: skip
+"""The options that each format takes."""
+
+
+def format_of(path: str) -> str | None:
+    """The format that a file's ending tells, or None.
+
+    >>> from uncombine.sparkops.readers.formats import format_of
+    >>> format_of("x/y.csv.gz"), format_of("README")
+    ('csv', None)
+    """
+    return _ENDINGS.get(_COMPRESSED.sub("", path.lower()).rpartition(".")[2])
+
+
+def format_name(name: str) -> str:
+    """The format's name as `FileFormat` has it; raises for a format that there is not."""
+    if name not in NAMES:
+        raise InvalidArgument(f"there is no file format {name!r}: {nearest(str(name), NAMES)}")
+    return NAMES[name]
+
+
+def require_format_options(format: str, options: Mapping[str, object]) -> None:
+    """Raise for an option that the format does not take, or a value that an option cannot have."""
+    require_options(options, OPTIONS[format], f"the file format {format!r}")
+    if format == "csv":
+        require_csv_options(options)
+
+
+Source = ParquetSource | ArrowSource | CsvSource | JsonSource
+
+
+def open_source(
+    format: str, system: pafs.FileSystem, path: str, options: Mapping[str, Any], schema: pa.Schema | None
+) -> Source:
+    """Open a file; `schema` has the columns of a CSV or JSON file, None to infer them."""
+    if format == "parquet":
+        return ParquetSource(system, path)
+    if format == "arrow":
+        return ArrowSource(system, path)
+    return CsvSource(system, path, options, schema) if format == "csv" else JsonSource(system, path, schema)

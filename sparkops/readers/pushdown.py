@@ -1,0 +1,95 @@
+"""Which part of a condition can be told from a file's statistics or its folders, before its rows are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from ...combiners.expressions.expr import Expr
+from ...errors import UncombineError
+from ...windows.times import timestamp
+
+_COMPARED = {
+    "==": lambda a, b: a == b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+def conjuncts(condition: Expr | None) -> list[Expr]:
+    """The conditions that must all hold.
+
+    >>> from uncombine import col
+    >>> from uncombine.sparkops.readers.pushdown import conjuncts
+    >>> conjuncts((col("a") > 1) & (col("b") > 2))
+    [col('a') > 1, col('b') > 2]
+    """
+    if condition is None:
+        return []
+    if condition.op != "&":
+        return [condition]
+    return [one for side in condition.args for one in conjuncts(side)]
+
+
+def folder_excluded(condition: Expr | None, folders: Mapping[str, pa.Scalar]) -> bool:
+    """Whether no row of a file in these folders can fulfil the condition."""
+    row = pa.table({name: pa.array([value.as_py()], value.type) for name, value in folders.items()})
+    known = set(folders)
+    return any(
+        not pc.all(pc.fill_null(one.evaluate(row), False)).as_py()
+        for one in conjuncts(condition)
+        if one.columns and known.issuperset(one.columns)
+    )
+
+
+def statistics_condition(condition: Expr | None, file: pa.Schema, schema: pa.Schema) -> pc.Expression | None:
+    """An Arrow condition that holds for every row for which the condition holds, maybe for more; None if all.
+
+    Floats are left out: old writers put NaN, and zeros of either sign, into statistics.
+    """
+    if condition is None:
+        return None
+    op, args = condition.op, condition.args
+    if op in ("&", "|"):
+        left, right = (statistics_condition(side, file, schema) for side in args)
+        if left is None or right is None:
+            return (left if right is None else right) if op == "&" else None
+        return left & right if op == "&" else left | right
+    name = args[0].args[0] if args and isinstance(args[0], Expr) and args[0].op == "col" else None
+    if name is None or file.names.count(name) != 1 or name not in schema.names:
+        return None
+    kind, field = file.field(name).type, pc.field(name)
+    if op in _COMPARED and args[1].op == "lit":
+        value = _value(args[1].args[0], kind, schema.field(name).type)
+        return None if value is None else _COMPARED[op](field, value)
+    if op == "isin":
+        values = [_value(one, kind, schema.field(name).type) for one in args[1]]
+        known = [value.as_py() for value in values if value is not None]
+        if known and len(known) == len(values):
+            return field.isin(pa.array(known, kind))
+    return None
+
+
+def _value(value: Any, kind: pa.DataType, schema_kind: pa.DataType) -> pa.Scalar | None:
+    """The literal as a value of the file's column, if comparing there and in the schema's column is the same."""
+    fits = (
+        (pt.is_integer(kind) and pt.is_integer(schema_kind) and type(value) is int)
+        or (pt.is_string(kind) and pt.is_string(schema_kind) and type(value) is str)
+    )  # fmt: skip
+    if fits:
+        try:
+            return pa.scalar(value, kind)
+        except (pa.ArrowInvalid, OverflowError):
+            return None
+    if pt.is_timestamp(kind) and kind.unit == "us" and pt.is_timestamp(schema_kind) and schema_kind.unit == "us":
+        try:
+            return pa.scalar(timestamp(value), pa.int64()).cast(kind) if not isinstance(value, str | int) else None
+        except UncombineError:
+            return None
+    return None

@@ -1,0 +1,220 @@
+"""Data files as Arrow tables: what they hold, how they are cut, and their rows, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from ...combiners.rows.decoded_sizes import cut, fixed_bytes
+from ...errors import InvalidArgument, UnreadableFile
+from .conform import conform
+from .describing import describe
+from .file_format import FAULTS, FileFormat, Split, lacks_memory, unreadable
+from .formats import Source, open_source
+from .partitions import folder_scalar, folder_values
+from .paths import locate
+from .pushdown import folder_excluded, statistics_condition
+from .validated import validated
+
+__all__ = ["FileFormat", "Split", "describe", "read", "splits"]
+
+ROWS = 1 << 20
+"""Rows of one table that `read` gives, at most."""
+
+BYTES = 64 << 20
+"""Bytes of one table that `read` gives, at most, unless a single row is longer."""
+
+HELD = 256 << 20
+"""Bytes of a split that are held, at most, until it is known that all of it can be read."""
+
+
+def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[Split]:
+    """The file in parts of about `at_most_bytes`, cut between row groups or record batches.
+
+    A file that cannot be opened is one split: reading it says what is wrong with it. A file whose folders the
+    filter excludes has none.
+    """
+    if at_most_bytes < 1:
+        raise InvalidArgument(f"a split takes at least 1 byte, not {at_most_bytes!r}")
+    whole = [Split(path)]
+    try:
+        if folder_excluded(fmt.filter, _folders(fmt, path)):
+            return []
+        system, inside = locate(path)
+        size = system.get_file_info(inside).size
+        if size is None or size <= at_most_bytes or fmt.format not in ("parquet", "arrow"):
+            return whole
+        parts = open_source(fmt.format, system, inside, fmt.options, None).parts()
+    except FAULTS:
+        return whole
+    total = sum(parts) or 1.0
+    cuts, held = [0], 0.0
+    for i, part in enumerate(parts):
+        mine = part / total * size
+        if held and held + mine > at_most_bytes:
+            cuts.append(i)
+            held = 0.0
+        held += mine
+    if len(cuts) == 1:
+        return whole
+    return [Split(path, first, last) for first, last in zip(cuts, [*cuts[1:], len(parts)], strict=True)]
+
+
+def read(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None]) -> Iterator[pa.Table]:
+    """The rows of the splits that fulfil the filter, in order, in tables of at most `ROWS` rows and `BYTES` bytes.
+
+    `bad(path, reason)` is called for each split that `on_bad_file="skip"` passes over.
+    """
+    held: list[pa.Table] = []
+    rows = size = 0
+    for table in _checked(fmt, splits, bad):
+        if held and (rows + table.num_rows > ROWS or size + table.nbytes > BYTES):
+            yield _joined(held, rows)
+            held, rows, size = [], 0, 0
+        held.append(table)
+        rows, size = rows + table.num_rows, size + table.nbytes
+    if held:
+        yield _joined(held, rows)
+
+
+def _joined(tables: list[pa.Table], rows: int) -> pa.Table:
+    if tables[0].num_columns:
+        return pa.concat_tables(tables)
+    # Tables without columns lose their rows when they are put together.
+    return pa.table({"": pa.nulls(rows)}).select([])
+
+
+def _checked(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None]) -> Iterator[pa.Table]:
+    """The tables of the splits; with `on_bad_file="skip"` only of those that can be read to their end."""
+    for split in splits:
+        if fmt.on_bad_file == "skip":
+            try:
+                tables = _held(fmt, split)
+            except UnreadableFile as error:
+                bad(split.path, str(error))
+                continue
+            if tables is not None:
+                yield from tables
+                continue
+        yield from _read_split(fmt, split)
+
+
+def _held(fmt: FileFormat, split: Split) -> list[pa.Table] | None:
+    """The tables of a split, None where they take more than `HELD` bytes: it is sound, and to be read once more."""
+    tables: list[pa.Table] | None = []
+    size = 0
+    for table in _read_split(fmt, split):
+        size += table.nbytes
+        if size > HELD:
+            tables = None
+        elif tables is not None:
+            tables.append(table)
+    return tables
+
+
+def _read_split(fmt: FileFormat, split: Split) -> Iterator[pa.Table]:
+    path, output = split.path, fmt.output.names
+    folders = _folders(fmt, path)
+    if folder_excluded(fmt.filter, folders):
+        return
+    needed = list(dict.fromkeys([*output, *(fmt.filter.columns if fmt.filter is not None else ())]))
+    wanted = [name for name in needed if name not in folders]
+    source = _open(fmt, path, pa.schema([f for f in fmt.schema if f.name not in folders]))
+    present = _present(fmt, path, wanted, source.schema)
+    where = statistics_condition(fmt.filter, source.schema, fmt.schema)
+    tables = source.tables(present, split.first, split.last, where)
+    row = _row_bytes(fmt, needed, folders)
+    while (read := _next(tables, path)) is not None:
+        parts = cut(read, row, ROWS, BYTES)
+        del read
+        for part in parts:
+            table = _whole_table(fmt, path, part, needed, folders)
+            if fmt.filter is not None:
+                table = table.filter(fmt.filter.evaluate(table))
+            if table.num_rows:
+                yield table.select(output)
+
+
+def _next(tables: Iterator[pa.Table], path: str) -> pa.Table | None:
+    """The next table of a file, sound in all its values, or None."""
+    try:
+        table = next(tables, None)
+        return None if table is None else validated(table)
+    except FAULTS as error:
+        raise unreadable(path, error) from None
+
+
+def _row_bytes(fmt: FileFormat, needed: list[str], folders: Mapping[str, pa.Scalar]) -> int:
+    """What each row takes in memory besides the texts and lists that are in it."""
+    named = sum(len(str(value)) for value in folders.values())
+    return named + sum(fixed_bytes(fmt.schema.field(name).type) for name in needed)
+
+
+def _open(fmt: FileFormat, path: str, schema: pa.Schema) -> Source:
+    try:
+        system, inside = locate(path)
+        source = open_source(fmt.format, system, inside, fmt.options, schema)
+        str(source.schema.names)  # raises where a name is no text
+    except FAULTS as error:
+        raise unreadable(path, error) from None
+    return source
+
+
+def _present(fmt: FileFormat, path: str, wanted: list[str], has: pa.Schema) -> list[str]:
+    """Those of the wanted columns that the file has."""
+    present = [name for name in wanted if name in has.names]
+    for name in wanted:
+        if name not in present and fmt.on_missing_column == "error":
+            raise UnreadableFile(
+                f"{path} has no column {name!r}, which the other files have: write it there, or read it as nulls "
+                "with on_missing_column='null'",
+                path,
+            )
+    for name in present:
+        if has.names.count(name) > 1:
+            raise UnreadableFile(f"{path} has several columns {name!r}: write it again with one of each name", path)
+    return present
+
+
+def _whole_table(
+    fmt: FileFormat, path: str, table: pa.Table, needed: list[str], folders: Mapping[str, pa.Scalar]
+) -> pa.Table:
+    """What was read with the columns of folders, nulls for those that are missing, and the schema's types."""
+    if table.schema.names == needed and table.schema.types == [fmt.schema.field(name).type for name in needed]:
+        return table
+    columns = []
+    for name in needed:
+        to = fmt.schema.field(name).type
+        if name in folders:
+            columns.append(pa.chunked_array([pa.repeat(folders[name], table.num_rows)]))
+        elif name in table.schema.names:
+            columns.append(_conformed(table.column(name), to, name, path))
+        else:
+            columns.append(pa.chunked_array([pa.nulls(table.num_rows, to)]))
+    if not columns:
+        return table
+    return pa.table(columns, schema=pa.schema([fmt.schema.field(name) for name in needed]))
+
+
+def _conformed(column: pa.ChunkedArray, to: pa.DataType, name: str, path: str) -> pa.ChunkedArray:
+    try:
+        return conform(column, to)
+    except FAULTS as error:
+        if lacks_memory(error):
+            raise
+        reason = str(error).partition("\n")[0]
+        raise UnreadableFile(
+            f"{path}: column {name!r} is {column.type}, which cannot be read as {to}, what the other files have "
+            f"({reason}): give schema= with a type that takes all files, or write this file again",
+            path,
+        ) from None
+
+
+def _folders(fmt: FileFormat, path: str) -> dict[str, pa.Scalar]:
+    """The columns that the file's folders name, of those in the schema."""
+    return {
+        name: folder_scalar(text, fmt.schema.field(name).type, name, path)
+        for name, text in folder_values(path, fmt.base).items()
+        if name in fmt.schema.names
+    }

@@ -1,0 +1,238 @@
+"""Files of lines, CSV and JSON: their columns, inferred or as told, and their rows in order."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.fs as pafs
+import pyarrow.json as pajson
+import pyarrow.types as pt
+
+from ...combiners.rows.decoded_sizes import fixed_bytes
+from ...errors import InvalidArgument
+from .conform import from_text, with_times
+
+HEAD = 1 << 20
+"""Bytes of a CSV or JSON file from which its columns' types are inferred."""
+
+BLOCK = 8 << 20
+"""Bytes of a CSV or JSON file that are parsed at once."""
+
+PARSED = 128 << 20
+"""Bytes that the rows of one block take at most once they are parsed, the texts that are in the file not counted."""
+
+LONGEST = 1 << 30
+"""Bytes of the longest line that can be read: Arrow counts those of a block in 31 bits."""
+
+DEEPEST = 5000
+"""How deep a JSON value is nested at most where its type is inferred: Arrow's types end the process where deeper."""
+
+HEADER = 64 << 20
+"""Bytes of the longest first line of a CSV file."""
+
+
+class CsvSource:
+    """An open CSV file."""
+
+    def __init__(
+        self, system: pafs.FileSystem, path: str, options: Mapping[str, Any], schema: pa.Schema | None
+    ) -> None:
+        self.system, self.path, self.options = system, path, options
+        self.wanted = schema
+        header = options.get("header", True)
+        names = None if header or schema is None else schema.names
+        self._naming = {"column_names": names, "autogenerate_column_names": not header and names is None}
+        self._parse, self._convert = csv_options(options)
+        self.schema: pa.Schema = next(self._opened(HEAD, None, {}))[0].schema
+
+    def _open(self, block: int, columns: list[str] | None, types: Mapping[str, pa.DataType]) -> Any:
+        stream = self.system.open_input_stream(self.path, compression="detect")
+        return pacsv.open_csv(
+            stream,
+            read_options=pacsv.ReadOptions(
+                block_size=block,
+                use_threads=False,
+                skip_rows=self.options.get("skip_rows", 0),
+                encoding=self.options.get("encoding", "utf8"),
+                **self._naming,
+            ),
+            parse_options=self._parse,
+            convert_options=pacsv.ConvertOptions(column_types=types, include_columns=columns, **self._convert),
+        )
+
+    def _opened(
+        self, block: int, columns: list[str] | None, types: Mapping[str, pa.DataType]
+    ) -> Iterator[tuple[Any, int]]:
+        """Readers with larger and larger blocks, each with the size of its block."""
+        while True:
+            try:
+                yield self._open(block, columns, types), block
+            except pa.ArrowInvalid as error:
+                if not _too_long(error, block):
+                    raise
+            block = min(8 * block, LONGEST)
+
+    def _batches(self, columns: list[str], types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+        """All rows; from where a line is longer than a block, in larger blocks."""
+        done = 0
+        for reader, block in self._opened(BLOCK, columns, types):
+            skip = done
+            try:
+                for batch in reader:
+                    fresh = batch.slice(min(skip, batch.num_rows))
+                    skip -= batch.num_rows - fresh.num_rows
+                    done += fresh.num_rows
+                    yield fresh
+            except pa.ArrowInvalid as error:
+                if not _too_long(error, block):
+                    raise
+            else:
+                return
+
+    def parts(self) -> list[float]:
+        """One: a line's beginning cannot be told without reading all that precedes it."""
+        return [1.0]
+
+    def tables(
+        self, columns: list[str], first: int | None, last: int | None, where: pc.Expression | None
+    ) -> Iterator[pa.Table]:
+        """The rows, each column parsed as what the schema says."""
+        assert self.wanted is not None
+        as_text = not self.options.get("timestamp_parsers")
+        types = {}
+        for name in columns:
+            kind = self.wanted.field(name).type
+            types[name] = pa.string() if pt.is_timestamp(kind) and as_text else kind
+        for name, kind in types.items():
+            if pt.is_timestamp(kind):
+                zoned = any("%z" in parser for parser in self.options["timestamp_parsers"])
+                types[name] = kind if zoned else pa.timestamp("us")
+        for batch in self._batches(columns or self.schema.names[:1], types):
+            yield _parsed(pa.Table.from_batches([batch]).select(columns), self.wanted)
+
+
+def csv_options(options: Mapping[str, Any]) -> tuple[pacsv.ParseOptions, dict[str, Any]]:
+    """How a CSV file is cut into values, and the arguments for what they mean."""
+    given = ("delimiter", "quote_char", "double_quote", "escape_char", "newlines_in_values")
+    parse = pacsv.ParseOptions(**{name: options[name] for name in given if name in options})
+    converted = ("true_values", "false_values", "decimal_point", "timestamp_parsers")
+    convert: dict[str, Any] = {name: options[name] for name in converted if name in options}
+    convert |= {
+        "null_values": list(options.get("null_values", [""])),
+        "strings_can_be_null": True,
+        "quoted_strings_can_be_null": False,
+    }
+    return parse, convert
+
+
+def require_csv_options(options: Mapping[str, Any]) -> None:
+    """Raise for an option's value that is none."""
+    try:
+        parse, convert = csv_options(options)
+        parse.validate()
+        pacsv.ConvertOptions(**convert).validate()
+        pacsv.ReadOptions(skip_rows=options.get("skip_rows", 0)).validate()
+        codecs.lookup(options.get("encoding", "utf8"))
+    except (TypeError, ValueError, LookupError, OverflowError) as error:
+        raise InvalidArgument(f"an option of the file format 'csv' has a value that it cannot have: {error}") from None
+
+
+def _too_long(error: pa.ArrowInvalid, block: int) -> bool:
+    """Whether a line of a CSV file is longer than what is parsed at once, and may be read in larger blocks."""
+    if "straddl" in str(error):
+        return block < LONGEST
+    # A first line that does not end in the block is reported as if there were none.
+    return "Empty CSV file or block" in str(error) and block < HEADER
+
+
+class JsonSource:
+    """An open file of JSON lines."""
+
+    def __init__(self, system: pafs.FileSystem, path: str, schema: pa.Schema | None) -> None:
+        self.system, self.path, self.wanted = system, path, schema
+        if schema is None:
+            block = next(self._blocks(HEAD), b"")
+            if _depth(block) > DEEPEST:
+                raise pa.ArrowInvalid(f"values are nested more than {DEEPEST} deep")
+            schema = with_times(pajson.read_json(pa.BufferReader(block), read_options=_whole(block)))
+        # A field that a line does not have is null there, so that every column is in every file.
+        self.schema: pa.Schema = schema
+
+    def _blocks(self, size: int) -> Iterator[bytes]:
+        """The file in pieces that end where a line ends."""
+        rest: list[bytes] = []
+        with self.system.open_input_stream(self.path, compression="detect") as stream:
+            # read() would not give its memory back where it fails.
+            while piece := stream.read_buffer(size).to_pybytes():
+                end = piece.rfind(b"\n") + 1
+                if not end:
+                    rest.append(piece)
+                    if len(rest) * size > LONGEST:
+                        raise pa.ArrowInvalid(f"it has a line of more than {LONGEST} bytes")
+                    continue
+                yield b"".join([*rest, piece[:end]])
+                rest = [piece[end:]]
+        last = b"".join(rest)
+        if last.strip():
+            yield last
+
+    def parts(self) -> list[float]:
+        """One: the file is read from its beginning to its end."""
+        return [1.0]
+
+    def tables(
+        self, columns: list[str], first: int | None, last: int | None, where: pc.Expression | None
+    ) -> Iterator[pa.Table]:
+        """The rows, each column parsed as what the schema says."""
+        assert self.wanted is not None
+        fields = [self.wanted.field(name) for name in columns]
+        fields = [f.with_type(pa.string()) if pt.is_date(f.type) or pt.is_timestamp(f.type) else f for f in fields]
+        parse = pajson.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
+        row = sum(fixed_bytes(field.type) for field in self.wanted)
+        empty = True
+        for block in chain.from_iterable(_fewer(lines, row) for lines in self._blocks(BLOCK)):
+            if block.strip():
+                empty = False
+                read = pajson.read_json(pa.BufferReader(block), read_options=_whole(block), parse_options=parse)
+                yield _parsed(read, self.wanted)
+        if empty:
+            raise pa.ArrowInvalid("it is empty")
+
+
+def _fewer(block: bytes, row: int) -> Iterator[bytes]:
+    """Lines in parts whose rows take no more than `PARSED` bytes: a line of two bytes is a row of all the columns."""
+    if len(block) // 3 * row > PARSED and block.count(b"\n") * row > PARSED:
+        middle = block.rfind(b"\n", 0, len(block) // 2) + 1
+        if middle:
+            yield from _fewer(block[:middle], row)
+            yield from _fewer(block[middle:], row)
+            return
+    yield block
+
+
+def _depth(block: bytes) -> int:
+    """How deep values are nested at most, brackets in texts being counted too."""
+    data = np.frombuffer(block, np.uint8)
+    # [ and { differ in one bit only, and so do ] and }.
+    opens, closes = (data & 0xDF) == ord("["), (data & 0xDF) == ord("]")
+    return int(np.cumsum(opens.astype(np.int32) - closes).max(initial=0))
+
+
+def _whole(block: bytes) -> pajson.ReadOptions:
+    return pajson.ReadOptions(use_threads=False, block_size=len(block) + 1)
+
+
+def _parsed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the columns that were read as text as what they mean."""
+    for i, field in enumerate(table.schema):
+        kind = schema.field(field.name).type
+        if field.type != kind and pt.is_string(field.type):
+            table = table.set_column(i, pa.field(field.name, kind), from_text(table.column(i), kind))
+    return table

@@ -1,0 +1,1 @@
+"""Accumulators as columns of DataFrames and files: how they are made, named and read back."""

@@ -1,0 +1,220 @@
+"""Stored accumulators: a struct column that says in each row, and in its metadata, which combiner made it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructField, StructType
+
+from ...combiners import Capability, Combiner
+from ...combiners.algebra import Accumulators, Weights
+from ...combiners.combiner import Bound
+from ...combiners.parts import remedy_of
+from ...combiners.rows.columns import Column
+from ...combiners.rows.group_sums import sum_weights
+from ...combiners.rows.groups import Groups
+from ...errors import NotRetractable, StateMismatch
+from ..sql_types import conform, input_fields, spark_struct
+
+FORMAT = 2
+"""Of the layout of accumulators, which a change to it counts up; accumulators of another format are refused."""
+
+_LATER = 100
+"""Formats that are known by their marks: so many after this one."""
+
+KEY = "uncombine"
+"""Where in a column's metadata its maker is named."""
+
+
+class Maker:
+    """A combiner on known types, and the struct in which its accumulators are stored.
+
+    The struct is `made_by` (a hash of the combiner, its input types and the format), `rows` (the sum of the weights of
+    the rows in it) and the combiner's own fields. The accumulator of nothing is null or has `rows` 0.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> maker = Maker(uc.Sum("x").bind(pa.schema({"x": pa.int64()})))
+    >>> maker.spark_type.simpleString()
+    'struct<made_by:bigint,rows:bigint,sum_0_lo:bigint,sum_0_hi:bigint,count_1_count:bigint>'
+    """
+
+    def __init__(self, bound: Bound) -> None:
+        self.bound = bound
+        self.inputs = input_fields(bound)
+        self.mark = _mark(repr(bound.combiner), self.inputs)
+        fields = [pa.field("made_by", pa.int64()), pa.field("rows", pa.int64())]
+        for field in bound.fields:
+            place, label, name = field.name.split(".", 2)
+            fields.append(pa.field(f"{label}_{place}_{name}", field.type))
+        self.type = pa.struct(fields)
+        self.spark_type: StructType = spark_struct(fields, f"the accumulators of {bound.combiner!r}")
+
+    def __repr__(self) -> str:
+        return described(repr(self.bound.combiner), self.inputs)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the column's metadata says."""
+        made_by = {
+            "combiner": repr(self.bound.combiner),
+            "input": self.inputs.json(),
+            "format": FORMAT,
+            "made_by": self.mark,
+        }
+        return {KEY: made_by}
+
+    def require_retractable(self, why: str) -> None:
+        """Raise `NotRetractable` unless rows can be taken out of an accumulator again."""
+        if self.bound.capability is Capability.MONOID:
+            remedy = remedy_of(self.bound.plan.parts)
+            raise NotRetractable(f"{self.bound.combiner!r} is a MONOID combiner and {why}: {remedy}")
+
+    def require_same(self, other: Maker, name: str) -> None:
+        """Raise `StateMismatch` unless both keep the same accumulators."""
+        if self.mark != other.mark:
+            raise StateMismatch(f"column {name!r} was made by {self!r} on one side and by {other!r} on the other")
+
+    def add(self, groups: Groups, arrays: list[pa.Array], weights: Weights = None) -> pa.Array:
+        """The stored accumulators of the rows of each group."""
+        columns = [Column(conform(array, kind)) for array, kind in zip(arrays, self.bound.schema.types, strict=True)]
+        rows = sum_weights(groups, weights)
+        return self.pack(self.bound.add(groups, *columns, weights=weights), rows)
+
+    def merge(self, groups: Groups, stored: pa.Array) -> pa.Array:
+        """The sum of the accumulators of each group; null where there is none."""
+        valid, rows, accumulators = self.unpack(stored)
+        groups = groups if valid is None else groups.take(valid)
+        merged = self.pack(self.bound.merge(groups, accumulators), sum_weights(groups, rows))
+        empty = groups.sizes == 0
+        return _null_where(merged, empty) if empty.any() else merged
+
+    def negate(self, stored: pa.Array) -> pa.Array:
+        """The inverse of each accumulator; null stays null."""
+        valid, rows, accumulators = self.unpack(stored)
+        return _spread(self.pack(self.bound.negate(accumulators), -rows), valid)
+
+    def uncombine(self, stored: pa.Array, others: pa.Array) -> pa.Array:
+        """`stored - others`, row by row; null counts as the accumulator of nothing."""
+        both = pa.concat_arrays([conform(stored, self.type), self.negate(others)])
+        return self.merge(Groups.repeated(len(stored), 2), both)
+
+    def extract(self, stored: pa.Array) -> pa.Array:
+        """The results; null for null."""
+        valid, _, accumulators = self.unpack(stored)
+        return _spread(self.bound.extract(accumulators), valid)
+
+    def nothing(self, stored: pa.Array) -> np.ndarray:
+        """Where nothing is stored that a later merge could want: no rows, and nothing left of rows taken back."""
+        valid, rows, accumulators = self.unpack(stored)
+        gone = rows == 0
+        if self.bound.capability is Capability.GROUP:
+            gone &= self.bound.plan.is_zero(accumulators)
+        else:
+            gone &= False
+        if valid is None:
+            return gone
+        out = np.ones(len(stored), np.bool_)
+        out[valid] = gone
+        return out
+
+    def pack(self, accumulators: Accumulators, rows: np.ndarray) -> pa.Array:
+        """Accumulators as they are stored."""
+        mark = pa.repeat(pa.scalar(self.mark, pa.int64()), len(rows))
+        return pa.StructArray.from_arrays([mark, pa.array(rows, pa.int64()), *accumulators], fields=list(self.type))
+
+    def unpack(self, stored: pa.Array) -> tuple[np.ndarray | None, np.ndarray, Accumulators]:
+        """Which rows hold an accumulator (None: all), how many rows are in those, and they themselves.
+
+        Raises `StateMismatch` if another combiner made one of them.
+        """
+        names = [field.name for field in stored.type] if pa.types.is_struct(stored.type) else []
+        if names != [field.name for field in self.type]:
+            if "made_by" in names:
+                self._require_format(stored.field("made_by"))
+            raise StateMismatch(
+                f"{self!r} cannot read accumulators that another combiner made, which are {stored.type}"
+            )
+        valid = np.asarray(stored.is_valid()) if stored.null_count else None
+        if valid is not None:
+            stored = stored.filter(pa.array(valid))
+        mark, *rest = stored.flatten()
+        strange = pc.not_equal(mark, pa.scalar(self.mark, pa.int64()))
+        if len(mark) and (mark.null_count or pc.any(strange).as_py()):
+            self._require_format(mark)
+            raise StateMismatch(
+                f"{self!r} cannot read accumulators that another combiner made: keep a column for each combiner"
+            )
+        rows, *accumulators = (conform(a, f.type) for a, f in zip(rest, list(self.type)[1:], strict=True))
+        return valid, np.asarray(rows), tuple(accumulators)
+
+    def _require_format(self, marks: pa.Array) -> None:
+        """Raise `StateMismatch` if one of the marks is that of this combiner in another format."""
+        found = set(pc.unique(marks).to_pylist())
+        for number in range(1, FORMAT + _LATER):
+            if number != FORMAT and _mark(repr(self.bound.combiner), self.inputs, number) in found:
+                raise StateMismatch(_of_format(f"an accumulator of {self!r}", number))
+
+
+def described(combiner: str, inputs: StructType) -> str:
+    """A maker in words."""
+    columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in inputs)
+    return f"{combiner} over ({columns})"
+
+
+def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
+    """The maker of an accumulator column, from its metadata, and from `combiner` where one is given."""
+    from .read_repr import read_combiner
+
+    said = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
+    if said is None:
+        raise StateMismatch(
+            f"column {name!r} does not say which combiner made it, so it is no accumulator, or its metadata was lost: "
+            "put it through merge_udf(combiner, schema), which checks it and says so again"
+        )
+    if said.get("format") != FORMAT:
+        raise StateMismatch(_of_format(f"column {name!r}", said.get("format")))
+    inputs = StructType.fromJson(json.loads(said["input"]))
+    text = said["combiner"]
+    if combiner is not None and repr(combiner) != text:
+        raise StateMismatch(f"column {name!r} was made by {described(text, inputs)}, not by {combiner!r}")
+    made_by = combiner if combiner is not None else read_combiner(text)
+    if made_by is None:
+        raise StateMismatch(
+            f"column {name!r} was made by {text}, which cannot be read from its name: give it as {name}=..."
+        )
+    from ..sql_types import bind
+
+    maker = Maker(bind(name, made_by, inputs))
+    if maker.mark != said["made_by"]:
+        raise StateMismatch(f"column {name!r} says that {maker!r} made it, and its mark is of something else")
+    return maker
+
+
+def _of_format(what: str, number: object) -> str:
+    return (
+        f"{what} is stored in format {number}, and this version of uncombine reads format {FORMAT}: "
+        "accumulate the rows again, or read it with the version of uncombine that wrote it"
+    )
+
+
+def _mark(combiner: str, inputs: StructType, number: int = FORMAT) -> int:
+    said = json.dumps([number, combiner, [[field.name, field.dataType.simpleString()] for field in inputs]])
+    return int.from_bytes(hashlib.blake2b(said.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def _spread(values: pa.Array, valid: np.ndarray | None) -> pa.Array:
+    """Values for the valid rows put back in their places, null in the others."""
+    if valid is None:
+        return values
+    places = np.cumsum(valid) - 1
+    return values.take(pa.array(places, mask=~valid))
+
+
+def _null_where(values: pa.Array, missing: np.ndarray) -> pa.Array:
+    return values.take(pa.array(np.arange(len(values)), mask=missing))
