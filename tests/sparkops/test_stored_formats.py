@@ -22,7 +22,7 @@ import uncombine as uc
 from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import StateMismatch
 from uncombine.sparkops import extract_accumulated, merge_accumulated, uncombine_accumulated
-from uncombine.sparkops.stored import codec as maker
+from uncombine.sparkops.stored import codec, read_repr
 
 
 def unpacked(archive: Path, folder: Path) -> Path:
@@ -105,22 +105,29 @@ def test_accumulators_of_an_earlier_version_are_merged_and_uncombined(days: list
     assert results(uncombine_accumulated(merged, today, by="user")) == plain(stored.day(1)), "equal to those of today"
 
 
+def test_accumulators_of_every_combiner_are_stored_as_they_were() -> None:
+    """A column of another type, or of another mark, cannot be merged with those that are stored: it is a new format."""
+    written = json.loads(stored.COLUMNS.read_text())
+    combiners = {name: read_repr.read_combiner(name) for name in written}
+    assert {name: combiner and stored.column_of(combiner) for name, combiner in combiners.items()} == written
+
+
 @pytest.mark.parametrize("number", [1, 3, 99])
 def test_accumulators_of_a_format_that_is_not_known_are_refused(number: int) -> None:
     """Where the metadata of the column tells the format, and where only the marks of the rows do."""
     schema = pa.schema({"x": pa.int64()})
-    today = maker.Maker(uc.Sum("x").bind(schema))
+    today = codec.Maker(uc.Sum("x").bind(schema))
     told = (
         f"is stored in format {number}, and this version of uncombine reads format 2: "
         "accumulate the rows again, or read it with the version of uncombine that wrote it"
     )
-    metadata = {maker.KEY: {**today.metadata[maker.KEY], "format": number}}
+    metadata = {codec.KEY: {**today.metadata[codec.KEY], "format": number}}
     with pytest.raises(StateMismatch) as refused:
-        maker.maker_of("total", StructField("total", today.spark_type, metadata=metadata), None)
+        codec.maker_of("total", StructField("total", today.spark_type, metadata=metadata), None)
     assert str(refused.value) == f"column 'total' {told}"
 
     column = today.add(Groups.single(2), [pa.array([3, 4])])
-    mark = pa.array([maker._mark("Sum('x')", today.inputs, number)])
+    mark = pa.array([codec._mark("Sum('x')", today.inputs, number)])
     as_wide = pa.StructArray.from_arrays([mark, *column.flatten()[1:]], names=[f.name for f in today.type])
     narrower = pa.StructArray.from_arrays([mark, *column.flatten()[1:3]], names=[f.name for f in today.type][:3])
     for other in (as_wide, narrower):

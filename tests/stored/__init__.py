@@ -1,8 +1,9 @@
 """State that an earlier version of the library stored, and what is needed to go on with it.
 
 `checkpoint_1.zip` holds the checkpoint of a query after its first batches, and the panes that the same query gave for
-the batches after them, without a stop. `accumulators_2.zip` holds stored accumulators of two days. Each has the version
-of its format in its name. `write.py` wrote them.
+the batches after them, without a stop. `accumulators_2.zip` holds stored accumulators of two days, and `columns_2.json`
+the mark and the type of the stored column of a form of each combiner. Each file has the version of its format in its
+name. `write.py` wrote them.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import every
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import uncombine as uc
+from uncombine.sparkops.stored.codec import Maker
 
 HERE = Path(__file__).resolve().parent
 CHECKPOINT, ACCUMULATORS = HERE / "checkpoint_1.zip", HERE / "accumulators_2.zip"
+COLUMNS = HERE / "columns_2.json"
 
 SECOND = 1_000_000
 START = 1_453_291_200 * SECOND  # noon of 2016-01-20
@@ -160,6 +164,12 @@ def panes(spark: SparkSession, folder: Path, checkpoint: Path) -> list[str]:
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     return found
+
+
+def column_of(combiner: uc.Combiner) -> list[Any]:
+    """The mark of the stored accumulators of a combiner, and the type of their column."""
+    made_by = Maker(combiner.bind(every.rows(1, 0).schema))
+    return [made_by.mark, str(made_by.type)]
 
 
 COMBINERS: dict[str, uc.Combiner] = {

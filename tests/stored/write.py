@@ -17,8 +17,10 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import every
+
 import uncombine as uc
-from stored import ACCUMULATORS, BEFORE, CHECKPOINT, COMBINERS, batches, day, panes, write_batches
+from stored import ACCUMULATORS, BEFORE, CHECKPOINT, COLUMNS, COMBINERS, batches, column_of, day, panes, write_batches
 from uncombine.sparkops import accumulate
 
 
@@ -46,6 +48,8 @@ def main() -> None:
             stored = accumulate(spark.createDataFrame(day(number)), by="user", **COMBINERS)
             stored.coalesce(1).write.parquet(str(work / "accumulators" / str(number)))
         pack(work / "accumulators", ACCUMULATORS)
+        lines = [f" {json.dumps(repr(form))}: {json.dumps(column_of(form))}" for form in every.ONE_OF_EACH.values()]
+        COLUMNS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         spark.stop()
 
 
