@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import NotRetractable
-from .rows.alike import nothing
+from .rows.alike import zeros
 from .rows.columns import Column
 from .rows.groups import Groups
 
@@ -109,7 +109,7 @@ class CombineFn(ABC):
 
     def is_zero(self, accumulators: Accumulators) -> np.ndarray:
         """True for each accumulator of a GROUP that equals that of no rows: zero numbers and empty lists."""
-        return np.logical_and.reduce([nothing(column) for column in accumulators])
+        return np.logical_and.reduce([zeros(column) for column in accumulators])
 
     @property
     def nullable(self) -> tuple[bool, ...]:
@@ -118,8 +118,8 @@ class CombineFn(ABC):
 
     def zero(self, count: int) -> Accumulators:
         """`count` accumulators of no rows."""
-        nothing = tuple(pa.array([], field.type) for field in self.fields)
-        return self.merge(Groups(np.empty(0, np.int64), count), nothing)
+        empty = tuple(pa.array([], field.type) for field in self.fields)
+        return self.merge(Groups(np.empty(0, np.int64), count), empty)
 
 
 def weakest(capabilities: Sequence[Capability]) -> Capability:

@@ -1,4 +1,4 @@
-"""Values by another column: that of the row in which it is least or greatest, first or last."""
+"""The value in the row in which another column is least or greatest, first or last."""
 
 from __future__ import annotations
 

@@ -131,10 +131,10 @@ class Combiner(ABC):
         return Arithmetic(op, left, right)
 
     def __repr__(self) -> str:
-        return spelled(self)
+        return short_repr(self)
 
 
-def spelled(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """The repr of a combiner: fields in their order, without the names of the first ones and without defaults."""
     parts: list[str] = []
     spec = fields(value)

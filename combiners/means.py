@@ -1,4 +1,4 @@
-"""Averages: the mean, with weights, and of factors."""
+"""Averages: the mean, the weighted mean, the geometric mean."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Mean(Combiner):
 
 @dataclass(frozen=True, repr=False)
 class WeightedMean(Combiner):
-    """The mean of the values, each multiplied by the weight in another column.
+    """The mean of the values, weighted by another column.
 
     Law: `WeightedMean = Sum(value * weight) / Sum(weight)` over the rows without nulls, and both sums add up.
     CANCELLATIVE: the sums are plain sums, each within `n * 2**-53 * sum(|terms|)`. The error of the result depends on

@@ -29,7 +29,7 @@ from .states.exact_sum import ExactSumFn
 from .states.vectors import floats, int64s
 from .summing import SpecialsFn
 
-NOTHING = 2.0**-75
+NEGLIGIBLE = 2.0**-75
 """A spread that is at most this part of the mean square counts as zero."""
 
 
@@ -191,7 +191,7 @@ class _Shape(_Moments):
             n = counts.astype(np.float64)
             first, second, *higher = (total / n for part in parts[1:] for total in pairs_of(part))
             spread = second - first * first
-            none = ~(spread.high > second.high * NOTHING)
+            none = ~(spread.high > second.high * NEGLIGIBLE)
             shape = self._shape(spread.nearest, *self._central(first, second, *higher))
         return self._known(shape, counts, outside, none)
 
@@ -301,13 +301,13 @@ class Kurtosis(_Shape):
 def spread_bound(magnitudes: Sequence[float], count: int) -> float:
     """The greatest error of a fast variance or covariance, besides the rounding of the result."""
     size = min(max(magnitudes, default=0.0), 2.0 ** (LARGEST // 2))
-    return error_bound(count, size, 2) + 2 * size * error_bound(count, size) + size * size * 2 * NOTHING
+    return error_bound(count, size, 2) + 2 * size * error_bound(count, size) + size * size * 2 * NEGLIGIBLE
 
 
 def spread_of(counts: np.ndarray, x: Doubles, y: Doubles, products: Doubles, scale: np.ndarray) -> Doubles:
     """`n * sum(x y) - sum(x) * sum(y)`; zero if it is too small in proportion to `scale`."""
     spread = products * counts.astype(np.float64) - x * y
-    some = np.abs(spread.high) > NOTHING * np.abs(scale)
+    some = np.abs(spread.high) > NEGLIGIBLE * np.abs(scale)
     return Doubles(np.where(some, spread.high, 0.0), np.where(some, spread.low, 0.0))
 
 

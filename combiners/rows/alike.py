@@ -44,12 +44,12 @@ def _elements(lists: pa.Array) -> pa.Array:
     return lists.flatten()
 
 
-def nothing(column: pa.Array) -> np.ndarray:
+def zeros(column: pa.Array) -> np.ndarray:
     """True where an accumulator column holds the number zero or the empty list."""
     if pa.types.is_list(column.type) or pa.types.is_map(column.type):
         return np.asarray(pc.equal(pc.list_value_length(column), 0))
     if pa.types.is_struct(column.type):
-        fields = [nothing(field) for field in column.flatten()]
+        fields = [zeros(field) for field in column.flatten()]
         return np.logical_and.reduce(fields) if fields else np.ones(len(column), np.bool_)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return np.asarray(pc.equal(column, pa.scalar(0, column.type)))
