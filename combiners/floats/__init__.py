@@ -1,1 +1,1 @@
-"""Arithmetic beyond a float's precision: double doubles, exact pieces, decimals, logarithms."""
+"""Arithmetic with more precision than a float: double doubles, exact pieces, decimals, logarithms."""

@@ -1,1 +1,1 @@
-"""Columns of rows and what is computed of them: groups, key codes, sums by group, sorting, hashing."""
+"""Columns of rows and the arrays computed from them: groups, key codes, sums by group, sorting, hashing."""

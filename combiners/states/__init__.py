@@ -1,1 +1,1 @@
-"""What accumulators are made of: vectors of numbers, Z-sets, exact sums, central moments."""
+"""The states that accumulators are made of: vectors of numbers, Z-sets, exact sums, central moments."""

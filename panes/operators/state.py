@@ -56,7 +56,7 @@ class OperatorState:
 
     @property
     def clocks(self) -> dict[str, int]:
-        """How far each clock was when rows were last taken out by it."""
+        """The reading of each clock when rows were last taken out by it."""
         percentile = max([self.watermark, *self.percentiles.values()])
         return {"event": self.watermark, "processing": self.processing_time, "percentile": percentile}
 

@@ -97,7 +97,7 @@ def test_local_runs_and_bound_combiners(plain: pa.Array, kind: pa.DataType) -> N
         rows = pa.table({"ts": pa.array(range(ROWS)).cast(pa.timestamp("us", "UTC")), "v": column})
         script = [uc.Elements(rows.slice(0, 20)), uc.Elements(rows.slice(20)), uc.Watermark(None)]
         options = {"window": uc.Fixed("1 minute"), "by": "v", "n": uc.Count(), "most": uc.Max("v")}
-        return uc.local.run(script, schema=schema, **options)
+        return uc.local.run(script, schema=schema, **options).panes
 
     assert run(plain.cast(kind)).equals(run(plain))
     told = pa.schema([("ts", pa.timestamp("us", "UTC")), ("v", kind)])
@@ -127,7 +127,7 @@ def test_groupings_of_rows_that_come_so(plain: pa.Array, kind: pa.DataType) -> N
         script = [uc.Elements(pa.table({"ts": times, "v": plain})), uc.Watermark(None)]
         first = Stage(uc.Fixed("1 minute"), by="v", n=uc.Count(), then=cast)
         second = Stage(uc.Fixed("1 hour"), by="v", n=uc.Sum("n"), most=uc.Max("v"))
-        return pipeline([first, second], script)
+        return pipeline([first, second], script).panes
 
     assert final(plain.cast(kind)) == final(plain)
     assert staged(kind).equals(staged(plain.type))

@@ -42,8 +42,8 @@ PLAIN = {
     "errors.py",
     "triggers",
     "windows",
-    *(m.as_posix() for m in MODULES if m.parts[0] == "combiners" and not m.stem.startswith("laws")),
-    *(f"panes/{name}.py" for name in GROUPING),
+    *(m.as_posix() for m in MODULES if m.parts[0] == "combiners" and m.parts[1] != "laws"),
+    *(m.as_posix() for m in MODULES if m.parts[0] == "panes" and m.stem in GROUPING),
 }
 """The rooms and modules whose words are checked. A room that is put into plain words is added here."""
 

@@ -83,7 +83,7 @@ class Operator:
         return None if due == NEVER else due
 
     def hold(self, state: OperatorState) -> int:
-        """How far the output has come: no later pane has an earlier time."""
+        """The output watermark: no later pane has an earlier time."""
         return state.output_watermark
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
