@@ -25,6 +25,7 @@ from .script import Clock, Elements, Entry, Watermark, check_script, instant, re
 from .shard.parcels import MARKS
 from .shard.shard import Arrival, Played, Report, Shard, reports_by_time
 from .transforms import applied
+from .watermark_strategies import IngressTime
 
 
 def run(
@@ -82,6 +83,8 @@ def run(
     """
     if flow is None:
         if window is None or script is None:
+            if isinstance(script, Flow):
+                raise InvalidArgument("local.run() takes the flow after the script: local.run(script, flow)")
             raise InvalidArgument("local.run() takes a script and a flow, or a script and window= with combiners")
         entries = check_script(script)
         flow = _short_form(entries, window, time, watermark, schema, options)
@@ -89,7 +92,7 @@ def run(
     if not isinstance(flow, Flow):
         raise InvalidArgument(f"local.run() takes a script and a flow, not {flow!r} as the flow")
     short = {"window": window, "watermark": watermark, "idle_after": idle_after, "schema": schema, **options}
-    if given := [name for name, value in short.items() if value is not None]:
+    if given := [name for name, value in short.items() if value is not None] + ["time"] * (time != "ts"):
         raise InvalidArgument(f"local.run(script, flow) takes no {given[0]}=: give it where the flow is built")
     strategy = flow.settings.strategy
     idle = None if strategy is None or strategy.idle is None else int(strategy.idle)
@@ -152,6 +155,7 @@ class _Run:
             operator = Operator(stage.grouping, schema)
             self.shards.append(Shard.start(operator, (), None if self.shards else idle_after))
             schema = operator.output_schema
+        self.schema = flow.schema if flow.transforms or not flow.stages else schema
         self.now = MIN_TIME
         self.out: list[pa.Table] = []
         self.late: list[list[pa.Table]] = [[] for _ in flow.stages]
@@ -160,13 +164,18 @@ class _Run:
 
     def all(self, entries: list[Entry]) -> Result:
         settings, schema = self.flow.settings, self.flow.source.schema
+        if "step" in self.schema.names:
+            raise InvalidArgument(
+                "the result of a local run has the entry of the script in 'step', and the flow gives a column of that "
+                "name too: name it otherwise, or leave it out with select()"
+            )
         times = [name for name in (settings.time, settings.processing_time) if name is not None]
         for step, (entry, table) in enumerate(zip(entries, tables_of(entries, times, schema), strict=True)):
             self._check_input(step, entry)
             self.now = max(self.now, self._clock_of(entry))
             rows = schema.empty_table() if table is None else table
             if self.shards:
-                self._step(step, self._parts(entry, rows))
+                self._step(step, self._parts(step, entry, rows))
                 self.output_watermarks.append(self.shards[-1].state.output_watermark)
             else:
                 self._show(step, applied(self.flow.transforms, rows))
@@ -187,17 +196,30 @@ class _Run:
             case Elements(at=at) | Watermark(at=at):
                 return instant(at, self.now)
 
-    def _parts(self, entry: Entry, rows: pa.Table) -> dict[int, _Part]:
+    def _parts(self, step: int, entry: Entry, rows: pa.Table) -> dict[int, _Part]:
         """The bundles of an entry for the first grouping, by their processing time."""
         first, settings = self.flow.stages[0], self.flow.settings
         given: list[Report] = [(report.source, instant(report.t, MAX_TIME)) for report in reports(entry)]
-        taken = Taken(applied(first.transforms, rows), self.now, MARKS.empty_table())
-        if isinstance(entry, Elements) and (settings.strategy is not None or settings.processing_time is not None):
-            taken = Intake(first.grouping, settings.time, settings.strategy, first.transforms)(rows, self._times(rows))
+        if not isinstance(entry, Elements):
+            taken = Taken(self.shards[0].operator.schema.empty_table(), self.now, MARKS.empty_table())
+        elif settings.strategy is None and settings.processing_time is None:
+            taken = Taken(applied(first.transforms, rows), self.now, MARKS.empty_table())
+        else:
+            times = self._times(rows)
+            if isinstance(settings.strategy, IngressTime) and (times == MIN_TIME).any():
+                raise InvalidArgument(
+                    f"entry {step} of the script brings rows before the clock has started, and watermark=IngressTime() "
+                    "takes their times from it: give at=, or a Clock before them"
+                )
+            taken = Intake(first.grouping, settings.time, settings.strategy, first.transforms)(rows, times)
         told = reports_by_time(taken.reports)
-        if given or settings.processing_time is None or not isinstance(entry, Elements):
-            told[self.now] = [*told.get(self.now, []), *given]
         places = dict(_places(taken.at, taken.rows.num_rows))
+        if settings.strategy is not None and (None, MAX_TIME) in given:  # it is the end of every source
+            known = {*self.shards[0].watermarks.sources, *(source for said in told.values() for source, _ in said)}
+            given += [(source, MAX_TIME) for source in known]
+        if given or settings.processing_time is None or not isinstance(entry, Elements):
+            last = max([self.now, *told, *places])  # the script's reports come after the last of the rows
+            told[last] = [*told.get(last, []), *given]
         whole = settings.each_batch and isinstance(entry, Elements)
         out = {}
         for at in {*told, *places}:
@@ -242,9 +264,7 @@ class _Run:
             self.out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, step))))
 
     def _result(self) -> Result:
-        whole = bool(self.flow.transforms) or not self.shards
-        schema = self.flow.schema if whole else self.shards[-1].operator.output_schema
-        panes = pa.concat_tables([schema.append(pa.field("step", pa.int64())).empty_table(), *self.out])
+        panes = pa.concat_tables([self.schema.append(pa.field("step", pa.int64())).empty_table(), *self.out])
         states = [shard.state for shard in self.shards]
         counts = [{**asdict(state.counts), "held": len(state.windows)} for state in states]
         late = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -64,6 +64,8 @@ Entry = Elements | Watermark | Clock
 
 def check_script(script: Sequence[Entry]) -> list[Entry]:
     """The script as a list, or an error that names the entry that is none."""
+    if not isinstance(script, Iterable):
+        raise InvalidArgument(f"a script is a list of Elements, Watermark and Clock, not {script!r}")
     entries = list(script)
     for i, entry in enumerate(entries):
         if not isinstance(entry, Elements | Watermark | Clock):

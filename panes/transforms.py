@@ -28,13 +28,13 @@ class Transform(ABC):
     def apply(self, table: pa.Table) -> pa.Table:
         """The table after the step."""
 
+    @abstractmethod
+    def carrying(self, table: pa.Table, column: str) -> pa.Table:
+        """The same with one more column that goes along with its rows, and that no function of the user's sees."""
+
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
         """The columns that it needs for these columns of its result; None is all."""
         return columns
-
-    def carrying(self, table: pa.Table, column: str) -> pa.Table:
-        """The same with one more column that goes along with its rows."""
-        return self.apply(table)
 
     def settled(self, schema: pa.Schema, held: Held) -> Transform:
         """The step over rows of this schema, its result of the same types whatever rows come."""
@@ -82,7 +82,9 @@ class Map(Transform):
         for value, part in parts(table, column):
             result = self.apply(part.drop_columns([column]))
             out.append(result.append_column(column, pa.repeat(pa.scalar(value, pa.int64()), result.num_rows)))
-        return pa.concat_tables(out) if out else table.slice(0, 0)
+        if not out:
+            return self.apply(table.drop_columns([column])).append_column(column, pa.array([], pa.int64()))
+        return pa.concat_tables(out)
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,13 @@ class Where(Transform):
     predicate: Expr | Callable[[pa.Table], Any]
 
     def apply(self, table: pa.Table) -> pa.Table:
-        return table.filter(pa.array(np.asarray(truth(self.predicate, table))))
+        return table.filter(self._kept(table))
+
+    def carrying(self, table: pa.Table, column: str) -> pa.Table:
+        return table.filter(self._kept(table.drop_columns([column])))
+
+    def _kept(self, table: pa.Table) -> pa.Array:
+        return pa.array(np.asarray(truth(self.predicate, table)))
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
         if columns is None or not isinstance(self.predicate, Expr):
@@ -145,6 +153,9 @@ class WithColumns(Transform):
             else:
                 out = out.append_column(name, column)
         return out
+
+    def carrying(self, table: pa.Table, column: str) -> pa.Table:
+        return self.apply(table.drop_columns([column])).append_column(column, table[column])
 
     def settled(self, schema: pa.Schema, held: Held) -> WithColumns:
         given = self.apply(schema.empty_table()).schema

@@ -1,0 +1,87 @@
+"""Flows in local runs: times of rows, functions of tables, ends of sources, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument
+
+MICROS = pa.timestamp("us", "UTC")
+COLUMNS = pa.schema({"ts": MICROS, "pt": MICROS, "a": pa.int64(), "b": pa.int64()})
+
+
+def _numbers(rows: pa.Table) -> list[str]:
+    return [field.name for field in rows.schema if pa.types.is_int64(field.type)]
+
+
+def _sums(rows: pa.Table) -> np.ndarray:
+    """The sum of all whole numbers of each row, whatever columns there are."""
+    return np.sum([rows[name].to_numpy() for name in _numbers(rows)], axis=0)
+
+
+@pytest.mark.parametrize("processing_time", [None, "pt"])
+def test_functions_of_a_table_see_its_own_columns_alone(processing_time: str | None) -> None:
+    flow = uc.local.source(COLUMNS, processing_time=processing_time)
+    flow = flow.where(lambda rows: _sums(rows) == 3).with_columns(s=_sums)
+    flow = flow.map(lambda rows: rows.append_column("t", pa.array(_sums(rows))))
+    totals = flow.window(uc.Fixed("1 minute")).combine(s=uc.Sum("s"), t=uc.Sum("t"))
+    rows = [{"ts": 5, "pt": 100, "a": 1, "b": 2}, {"ts": 5, "pt": 101, "a": 2, "b": 2}]
+    result = uc.local.run([uc.Elements(rows), uc.Watermark(None)], totals)
+    assert result.select(["s", "t"]).to_pylist() == [{"s": 3, "t": 6}]
+
+
+def test_a_map_may_follow_a_step_that_leaves_no_row() -> None:
+    flow = uc.local.source(COLUMNS, processing_time="pt").where(uc.col("a") > 5)
+    flow = flow.map(lambda rows: rows.append_column("z", rows["a"])).select("ts", "z")
+    totals = flow.window(uc.Fixed("1 minute")).combine(z=uc.Sum("z"))
+    script = [uc.Elements([{"ts": 5, "pt": 100, "a": a}]) for a in (1, 7)]
+    assert uc.local.run([*script, uc.Watermark(None)], totals)["z"].to_pylist() == [7]
+
+
+def test_reports_of_an_entry_come_after_its_rows_at_their_own_processing_times() -> None:
+    counts = uc.local.source(COLUMNS, processing_time="pt").window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    end = uc.Watermark(60_000_000)
+    for times in ([100], [300, 100, 200], [None, 100], [None]):
+        rows = [{"ts": 5, "pt": pt, "a": 1, "b": 2} for pt in times]
+        result = uc.local.run([uc.Elements(rows, watermarks=[end])], counts)
+        assert (result["n"].to_pylist(), result.dropped) == ([len(times)], 0)
+
+
+@pytest.mark.parametrize("strategy", [uc.PerSource("d"), uc.Punctuated("mark", source="d"), uc.BoundedLag("1 day")])
+def test_the_end_of_time_is_the_end_of_every_source(strategy: Any) -> None:
+    times = [5_000_000, 65_000_000]
+    rows = pa.table({"ts": pa.array(times, MICROS), "mark": pa.array(times, MICROS), "d": ["a", "b"]})
+    counts = uc.local.source(rows, watermark=strategy).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    assert uc.local.run(flow=counts)["n"].to_pylist() == [1, 1]
+    assert uc.local.run([uc.Elements(rows, watermarks=[uc.Watermark(None)])], counts)["n"].to_pylist() == [1, 1]
+    of_one = uc.local.run([uc.Elements(rows), uc.Watermark(None, source="a")], counts)
+    assert of_one.num_rows == (0 if isinstance(strategy, uc.BoundedLag) else 1)
+
+
+def test_rows_take_the_time_of_a_clock_that_has_started() -> None:
+    source = uc.local.source(pa.schema({"k": pa.string()}), watermark=uc.IngressTime())
+    counts = source.window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    rows = uc.Elements([{"k": "a"}])
+    result = uc.local.run([uc.Clock(30_000_000), rows, uc.Elements([]), rows, uc.Watermark(None)], counts)
+    assert [(row["n"], row["event_time"].minute) for row in result] == [(2, 0)]
+    with pytest.raises(InvalidArgument, match=r"entry 0 .* before the clock has started"):
+        uc.local.run([rows], counts)
+
+
+def test_what_a_run_cannot_take_is_refused() -> None:
+    counts = uc.local.source(COLUMNS).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    refused: list[tuple[Any, Any, dict[str, Any], str]] = [
+        ([], counts, {"time": "a"}, "no time="),
+        (uc.Elements([]), counts, {}, "a script is a list"),
+        (counts, None, {}, "the flow after the script"),
+        ([], counts.with_columns(step=uc.col("n")), {}, "'step'"),
+        ([], uc.local.source(COLUMNS.append(pa.field("step", pa.int64()))), {}, "'step'"),
+    ]
+    for script, flow, options, text in refused:
+        with pytest.raises(InvalidArgument, match=text):
+            uc.local.run(script, flow, **options)
