@@ -1,4 +1,4 @@
-"""HOW refinements relate: accumulation modes, pane info, the engine-free grouping operator, the local runner."""
+"""Panes: accumulation modes, pane info, watermarks, the grouping operator without an engine, and the local runner."""
 
 from .flow import Flow
 from .grouping import Grouping

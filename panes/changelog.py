@@ -1,7 +1,7 @@
-"""Changelogs as others write them: Flink's RowKind, Debezium's op, Delta's change data feed; both ways.
+"""Changelogs of other systems, in both directions: Flink's RowKind, Debezium's op, Delta's change data feed.
 
-All of them say with a word what `diff` says with a sign. Between two rows of the same key an update is a removal and
-an addition; which word is used for them is all that differs.
+They write a word where `diff` has a sign. An update of a row is a retraction and an addition of the same key; the
+systems differ only in the words for the two.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DEBEZIUM_OPS = ("c", "r", "u", "d")
 
 
 def from_flink(table: pa.Table, kind: str = "row_kind", diff: str = "diff") -> pa.Table:
-    """A table with Flink's RowKind (+I, -U, +U, -D) in column `kind` as one with weights in column `diff`.
+    """Turn Flink's RowKind (+I, -U, +U, -D) in column `kind` into weights in column `diff`.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.changelog.from_flink(pa.table({"x": [1, 1], "row_kind": ["+I", "-D"]})).to_pydict()
@@ -32,9 +32,9 @@ def from_flink(table: pa.Table, kind: str = "row_kind", diff: str = "diff") -> p
 
 
 def to_flink(table: pa.Table, keys: Sequence[str], diff: str = "diff", kind: str = "row_kind") -> pa.Table:
-    """Weights as Flink's RowKind; a removal with an addition of the same keys right behind it is an update (-U, +U).
+    """Turn weights into Flink's RowKind; a retraction and then an addition of the same keys are an update (-U, +U).
 
-    Rows stay in their order. A weight other than 1 and -1 becomes as many rows.
+    Rows stay in their order. A row with another weight than 1 and -1 becomes several rows.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"k": ["a", "a", "a"], "n": [1, 1, 2], "diff": [1, -1, 1]})
@@ -45,7 +45,7 @@ def to_flink(table: pa.Table, keys: Sequence[str], diff: str = "diff", kind: str
 
 
 def from_delta(table: pa.Table, kind: str = "_change_type", diff: str = "diff") -> pa.Table:
-    """Delta's change data feed as weights.
+    """Turn Delta's change data feed into weights.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1, 1, 2], "_change_type": ["insert", "update_preimage", "update_postimage"]})
@@ -56,7 +56,7 @@ def from_delta(table: pa.Table, kind: str = "_change_type", diff: str = "diff") 
 
 
 def to_delta(table: pa.Table, keys: Sequence[str], diff: str = "diff", kind: str = "_change_type") -> pa.Table:
-    """Weights as Delta's change data feed.
+    """Turn weights into Delta's change data feed.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"k": ["a", "a"], "n": [1, 1], "diff": [1, -1]})
@@ -67,7 +67,7 @@ def to_delta(table: pa.Table, keys: Sequence[str], diff: str = "diff", kind: str
 
 
 def from_debezium(table: pa.Table, diff: str = "diff") -> pa.Table:
-    """Debezium's envelope (op, before, after) as weights: an update is its `before` taken back and its `after` added.
+    """Turn Debezium's envelope (op, before, after) into weights: an update retracts `before` and adds `after`.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"op": ["c", "u"], "before": [None, {"x": 1}], "after": [{"x": 1}, {"x": 2}]})
@@ -96,7 +96,7 @@ def from_debezium(table: pa.Table, diff: str = "diff") -> pa.Table:
 
 
 def to_debezium(table: pa.Table, keys: Sequence[str], diff: str = "diff") -> pa.Table:
-    """Weights as Debezium's envelope: a removal with an addition of the same keys right behind it is one update.
+    """Turn weights into Debezium's envelope; a retraction and then an addition of the same keys are one update.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"k": ["a", "a", "a"], "n": [1, 1, 2], "diff": [1, -1, 1]})
@@ -137,7 +137,7 @@ def _worded(table: pa.Table, keys: Sequence[str], diff: str, kind: str, words: t
 
 
 def _paired(table: pa.Table, keys: Sequence[str], diff: str) -> tuple[pa.Table, np.ndarray, np.ndarray]:
-    """Rows of weight 1 or -1, their signs, and which are halves of an update: a removal, then an addition."""
+    """Rows of weight 1 or -1, their signs, and a mask of the halves of updates: a retraction, then an addition."""
     require_column(diff, table.column_names, "diff=")
     for name in keys:
         require_column(name, table.column_names, "keys=")

@@ -1,4 +1,4 @@
-"""A flow: what to do with the rows of a source, as a value that knows no engine.
+"""A flow: the steps that the rows of a source go through, as a value that knows no engine.
 
 A source knows how to run a flow. `uc.local.run` runs any flow without Spark.
 """
@@ -35,15 +35,15 @@ class Source(ABC):
     schema: pa.Schema
     streaming: bool
     late_column = True
-    """Whether late rows stand among the panes of the last grouping, in the column `late`."""
+    """True if late rows stand among the panes of the last grouping, in the column `late`."""
 
     @abstractmethod
     def describe(self) -> str:
-        """The source, for people."""
+        """A text that names the source."""
 
     @abstractmethod
     def held(self, field: pa.Field) -> pa.Field:
-        """The column as the engine of this source gives it back."""
+        """The column in the type in which the engine of this source returns it."""
 
     @abstractmethod
     def df(self, flow: Flow) -> Any:
@@ -51,12 +51,12 @@ class Source(ABC):
 
     @abstractmethod
     def explain(self, flow: Flow) -> str:
-        """How the engine runs a flow over this source, and why so."""
+        """A text that says how the engine runs a flow over this source, and why."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a flow reads its source."""
+    """The options with which a flow reads its source."""
 
     time: str
     watermark: Strategy | str | None = None
@@ -68,11 +68,11 @@ class Settings:
     shards: int | None = None
     name: str | None = None
     each_batch: bool = False
-    """Whether the watermark runs from the beginning to the end of time in each bundle."""
+    """True if the watermark runs from the beginning to the end of time in each bundle."""
 
     @cached_property
     def strategy(self) -> Strategy | None:
-        """The meaning of `watermark`."""
+        """The strategy that `watermark` names."""
         return None if self.watermark is None else strategy_of(self.watermark)
 
 
@@ -83,11 +83,11 @@ class Stage:
     transforms: tuple[Transform, ...]
     grouping: Grouping
     asked: Asked
-    """What the user said of the grouping; what is left open is settled anew when another grouping follows."""
+    """The options that the user gave. Options left open are settled again when another grouping follows."""
 
 
 def flow_of(source: Source, settings: Settings) -> Flow:
-    """A flow over any source, its settings checked against the schema."""
+    """Build a flow over any source and check its settings against the schema."""
     schema = source.schema
     strategy, time, replay = settings.strategy, settings.time, settings.replay
     processing_time, shards = settings.processing_time, settings.shards
@@ -121,7 +121,7 @@ def flow_of(source: Source, settings: Settings) -> Flow:
 
 
 def check_name(name: object) -> None:
-    """Raise unless a flow can have this name."""
+    """Raise unless the value is a valid name of a flow."""
     if name is None:
         return
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or "#" in name:
@@ -129,7 +129,7 @@ def check_name(name: object) -> None:
 
 
 def _check_processing_time(name: str, schema: pa.Schema) -> None:
-    """Raise unless the column can be a processing time."""
+    """Raise unless the column has a type that a processing time can have."""
     kind = schema.field(name).type
     if not pa.types.is_timestamp(kind):
         raise TypeMismatch(f"processing_time= takes a timestamp column, and {name!r} is {kind}: cast it first")
@@ -162,15 +162,15 @@ _INSTEAD = {
     "withWatermark": "give watermark= to uc.flow() or uc.files()",
     "trigger": "give trigger= to flow.window(...)",
 }
-"""What to write for a step that DataFrames have, or other libraries, and flows have not."""
+"""Advice for the methods that DataFrames or other libraries have and flows do not have."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Flow:
-    """What to do with rows, step by step; every method gives a new flow and leaves this one as it is.
+    """The steps that rows go through, as a value: every method returns a new flow and leaves this one as it is.
 
-    Rows between two groupings, and before the first, are Arrow tables: `map` takes a function of a table, and
-    expressions are made with `uc.col`. The flow's repr explains how it runs.
+    Between two groupings, and before the first, rows are Arrow tables. `map` takes a function of a table, and
+    `uc.col` makes expressions. The repr of a flow explains how it runs.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> source = uc.local.source(pa.table({"ts": ["2016-01-20T12:00:26Z"], "score": [5]}))
@@ -184,11 +184,11 @@ class Flow:
     source_schema: pa.Schema
     stages: tuple[Stage, ...] = ()
     transforms: tuple[Transform, ...] = ()
-    """After the last grouping."""
+    """The transforms after the last grouping."""
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of the flow as it stands, as Arrow has them."""
+        """The columns of the flow, as an Arrow schema."""
         schema = self.source_schema
         for stage in self.stages:
             schema = self._after(stage.transforms, schema)
@@ -199,7 +199,7 @@ class Flow:
 
     @property
     def _input(self) -> pa.Schema:
-        """The columns that come to the last grouping."""
+        """The columns that the last grouping reads."""
         last = self.stages[-1]
         return replace(self, stages=self.stages[:-1], transforms=last.transforms).schema
 
@@ -207,24 +207,24 @@ class Flow:
         return applied(transforms, schema.empty_table()).schema
 
     def map(self, function: Callable[[pa.Table], Any]) -> Flow:
-        """Rows through a function of an Arrow table that gives an Arrow table or a pandas DataFrame.
+        """Apply a function of an Arrow table that returns an Arrow table or a pandas DataFrame.
 
-        It is called with tables of any size, once without rows to learn the columns of its result.
+        The function is called with tables of any size, and once without rows to learn the columns of its result.
         """
         if not callable(function):
             raise InvalidArgument(f"map() takes a function of an Arrow table, not {function!r}")
         return self._then(Map(function))
 
     def where(self, predicate: Expr | Callable[[pa.Table], Any]) -> Flow:
-        """Only the rows for which an expression, or a function of an Arrow table, is true."""
+        """Keep the rows for which an expression, or a function of an Arrow table, is true."""
         return self._then(Where(predicate_of(predicate)))
 
     def select(self, *names: str) -> Flow:
-        """Only some of the columns, in this order."""
+        """Keep these columns, in this order."""
         return self._then(Select(tuple(column_name(name, "select()") for name in names)))
 
     def with_columns(self, **columns: Expr | Callable[[pa.Table], Any]) -> Flow:
-        """More columns, or others in their place, each an expression or a function of an Arrow table."""
+        """Add or replace columns; the value of each is an expression or a function of an Arrow table."""
         return self._then(WithColumns({n: function_of(value, f"with_columns({n}=)") for n, value in columns.items()}))
 
     def _then(self, transform: Transform) -> Flow:
@@ -236,13 +236,13 @@ class Flow:
     def window(
         self, window: Window, trigger: Trigger | None = None, mode: str | None = None, **options: Any
     ) -> Windowed:
-        """The rows in windows: where in event time they are grouped, when panes are emitted, and how they relate.
+        """Put the rows in windows; say when panes are emitted (`trigger`) and how they relate (`mode`).
 
         Options are those of `Grouping`: allowed_lateness=, on_time=, closing=, only_updated=, eager_retractions=,
-        late=, granularity=, timestamp=, allow_finish=, max_future=. In a later stage event time is `event_time`, and
-        rows that the stage before it retracts are retracted there too, unless time= and diff= name other columns; its
-        allowed_lateness is that of the stage before if not given. A mode that is not given is "retracting" where rows
-        can be retracted, or where another grouping follows and a window can be shown more than once; else it is
+        late=, granularity=, timestamp=, allow_finish=, max_future=. In a later stage the event time is `event_time`,
+        and a retraction of the stage before is a retraction there too, unless time= and diff= name other columns. Its
+        allowed_lateness is that of the stage before if not given. A mode that is not given is "retracting" if rows can
+        be retracted, or if another grouping follows and a window can be shown more than once. Otherwise the mode is
         "accumulating".
         """
         require_options(options, OPTIONS, "window()")
@@ -252,11 +252,11 @@ class Flow:
 
     @property
     def df(self) -> Any:
-        """The panes, as a DataFrame of the source's engine: streaming if the source is."""
+        """The panes, as a DataFrame of the source's engine. It is streaming if the source is."""
         return self.source.df(self)
 
     def explain(self) -> str:
-        """How the flow runs, and why so."""
+        """A text that says how the flow runs, and why."""
         return self.source.explain(self)
 
     def __repr__(self) -> str:
@@ -270,7 +270,7 @@ class Flow:
 
 @dataclass(frozen=True, eq=False)
 class Windowed:
-    """Rows in windows, waiting to be combined.
+    """Rows in windows, which `combine` turns into panes.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "score": pa.int64()}))
@@ -283,7 +283,7 @@ class Windowed:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def combine(self, by: str | Sequence[str] = (), **combiners: Combiner) -> Flow:
-        """The panes of the combined rows of each key and window."""
+        """Combine the rows of each key and window; the result is a flow of panes."""
         flow = self.flow
         settings = flow.settings
         streamed = flow.source.streaming or settings.replay
@@ -311,14 +311,14 @@ class Windowed:
 
 
 def column_names(by: Any, what: str) -> Any:
-    """The names of columns; a bare column of `uc.col` or of Spark's `F.col` stands for its name."""
+    """The names of columns. A bare column of `uc.col` or of Spark's `F.col` stands for its name."""
     if isinstance(by, Sequence) and not isinstance(by, str):
         return tuple(column_name(name, what) for name in by)
     return column_name(by, what)
 
 
 def column_name(value: Any, what: str) -> Any:
-    """The name that a bare column stands for; other values as they are."""
+    """The name of a bare column; other values unchanged."""
     if isinstance(value, Expr):
         if value.op == "col":
             return value.args[0]

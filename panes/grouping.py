@@ -1,4 +1,4 @@
-"""What one grouping operator is told to do, checked when it is built."""
+"""The options of one grouping operator, checked when they are built."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..triggers import AfterWatermark, Repeatedly, Trigger, UserTrigger, check_i
 from ..windows import Global, Inherit, Span, Window, policy, span
 
 MODES = ("discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting")
-"""From clear always to accumulate always, and accumulate always with retractions."""
+"""The accumulation modes, from "always clear" to "always accumulate", and then with retractions."""
 
 RESERVED = ("window", "event_time", "diff", "pane", "step")
-"""The columns that every pane has, so that no key or result may take their names."""
+"""Names of columns that every pane has. No key and no result may have one of them."""
 
 
 @dataclass(frozen=True)
@@ -28,44 +28,45 @@ class Grouping:
     Parameters
     ----------
     combiners
-        Name of each result and what to compute.
+        The name of each result, and its combiner.
     window
-        Where in event time rows are grouped.
+        The windows of event time in which rows are grouped.
     trigger
-        When panes are emitted; `Repeatedly(AfterWatermark())` if not given.
+        The trigger that decides when panes are emitted; `Repeatedly(AfterWatermark())` if not given.
     mode
-        How a pane relates to those before it: "discarding", "accumulating", "retracting", or, for triggers that ask to
-        clear, "discarding_by_default" and "accumulating_by_default".
+        The relation of a pane to those before it: "discarding", "accumulating" or "retracting". For triggers that ask
+        to clear a window there are also "discarding_by_default" and "accumulating_by_default".
     by
-        The key columns; none is the operator that is not keyed.
+        The key columns; without any, all rows of a window are combined.
     time
         The event time column.
     diff
         The weight column of a changelog input, or None.
     allowed_lateness
-        How long after its end a window stays for late rows.
+        The time after its end for which a window accepts late rows; then it expires.
     on_time
-        "always": the on-time firing gives a pane even if nothing came since the last; "non_empty": only if it did.
+        "always": the on-time firing gives a pane even if no row came since the last pane. "non_empty": only if one did.
     closing
-        Whether an expiring window gives a pane: "non_empty" (if it holds what no pane has shown), "always", "never".
+        The pane at expiry: "non_empty" (if the window has rows that no pane has shown), "always" or "never".
     only_updated
-        Leave out a pane with the same values as the last one of the same window; not for mode="discarding".
+        True leaves out a pane with the same values as the last one of the same window. Not for mode="discarding".
     eager_retractions
-        Take back the values of windows that stop to exist by a merge at once, not with the next pane.
+        True retracts the panes of windows that a merge ends at once, and not with the next pane.
     late
-        What to do with rows whose window has expired: "drop", "emit" (also returned) or "duplicate" (a window of their
-        own, which nothing retracts: not for mode="retracting", nor with diff=).
+        The treatment of rows whose window has expired: "drop", "emit" (they are also returned) or "duplicate" (they get
+        a window of their own, which nothing retracts: not for mode="retracting", nor with diff=).
     granularity
-        "bundle": triggers are asked once a bundle; "record": once for each record of a key.
+        "bundle": triggers are evaluated once a bundle; "record": once for each record of a key.
     timestamp
-        The result timestamp: "end_of_window", "start_of_window", "earliest", "latest", "watermark". None: "latest" for
-        `Global()`, which has no end, and "end_of_window" for other windows.
+        The event time of a result: "end_of_window", "start_of_window", "earliest", "latest" or "watermark". None means
+        "latest" for `Global()`, which has no end, and "end_of_window" for other windows.
     allow_finish
-        Accept a trigger that can finish and so lose later rows.
+        True accepts a trigger that can finish, after which later rows of the window are lost.
     max_future
-        How far ahead of processing time a row's time may lie; beyond it the row is a bad row. None: no matter how far.
+        The longest time by which the event time of a row may be after the processing time; other rows are bad rows.
+        None means no limit.
     bounded
-        Whether the input ends, so that the watermark reaches the end of time.
+        True if the input ends, so that the watermark reaches the end of time.
 
     Examples
     --------
@@ -124,7 +125,7 @@ class Grouping:
         self.check_trigger()
 
     def check_trigger(self, each_batch: bool = False) -> None:
-        """Raise for a trigger that would lose rows or never fire; with `each_batch` windows do not expire."""
+        """Raise for a trigger that would lose rows or never fire. With `each_batch` windows do not expire."""
         check_trigger(self.asked, self.window, span(self.allowed_lateness), self.bounded, self.allow_finish, each_batch)
 
     def _check_names(self) -> None:
@@ -159,49 +160,49 @@ class Grouping:
 
     @property
     def asked(self) -> Trigger:
-        """The trigger."""
+        """The trigger; never None."""
         assert self.trigger is not None
         return self.trigger
 
     @property
     def policy(self) -> str:
-        """The result timestamp."""
+        """The policy for the event time of a result; never None."""
         assert self.timestamp is not None
         return self.timestamp
 
     @property
     def splits(self) -> bool:
-        """Whether a window may fall apart, when rows of it are retracted."""
+        """True if a retraction can split a window in two."""
         return self.changelog and self.window.merging
 
     @property
     def extents(self) -> tuple[str, ...]:
-        """What is remembered of the times of a window's rows: its earliest, its latest, both or nothing."""
+        """The times of rows that a window keeps: its earliest, its latest, both or neither."""
         if self.policy == "earliest" or (self.policy == "latest" and self.splits):
             return ("earliest", "latest")
         return ("latest",) if self.policy == "latest" or self.window.may_be_endless else ()
 
     @property
     def changelog(self) -> bool:
-        """Whether input rows may be taken back."""
+        """True if input rows can be retractions."""
         return self.diff is not None
 
     @property
     def retracting(self) -> bool:
-        """Whether panes take back those before them."""
+        """True if a pane comes with the retraction of the pane before it."""
         return self.mode == "retracting"
 
     @property
     def keeps_last(self) -> bool:
-        """Whether what was emitted must be remembered."""
+        """True if the last pane of a window must be kept in state."""
         return self.retracting or self.only_updated
 
     def with_mode(self, mode: str) -> Grouping:
-        """The same in another mode."""
+        """This grouping in another mode."""
         return replace(self, mode=mode)
 
     def plan(self, schema: pa.Schema) -> Plan:
-        """The combiners over this schema; raises if the input does not fit or cannot be taken back."""
+        """Compile the combiners on this schema; raise if the input does not fit or cannot be retracted."""
         for name in (*self.by, *([] if self.diff is None else [self.diff])):
             require_column(name, schema.names, "the grouping")
         require_column(self.time, schema.names, "time=")
@@ -248,14 +249,14 @@ class Grouping:
             self.check_differences(plan, f"in mode={self.mode!r} on a changelog")
 
     def check_differences(self, plan: Plan, why: str) -> None:
-        """Raise for a combiner whose panes, each of its own rows, do not add up to the pane of all rows."""
+        """Raise for a combiner whose panes of separate rows do not add up to the pane of all rows."""
         for name, one in plan.compiled.items():
             if one.capability is not Capability.GROUP or not all(p.fn.vector for p in one.parts):
                 raise NotRetractable(f"{name}= has no differences to show {why}: use mode='retracting'")
 
 
 def _is_key(kind: pa.DataType) -> bool:
-    """Whether rows can be grouped by values of a type."""
+    """True if rows can be grouped by values of the type."""
     if pa.types.is_struct(kind):
         return all(_is_key(field.type) for field in kind)
     return not pa.types.is_nested(kind)

@@ -1,4 +1,4 @@
-"""What happens to the rows of a source before the first grouping: event times, watermark reports, transforms."""
+"""Intake: event times, watermark reports and transforms of the rows of a source, before the first grouping."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .watermark_strategies import IngressTime, Punctuated, Strategy
 
 @dataclass(frozen=True)
 class Taken:
-    """Rows as they come to a grouping, the processing time of all or of each, and the watermark reports with them."""
+    """Rows for a grouping, their processing time (one for all, or one each), and the watermark reports with them."""
 
     rows: pa.Table
     at: int | np.ndarray
@@ -28,7 +28,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Intake:
-    """Takes rows of a source in, for the first grouping of a flow.
+    """Prepares the rows of a source for the first grouping of a flow.
 
     >>> import numpy as np, pyarrow as pa, uncombine as uc
     >>> from uncombine.panes.intake import Intake
@@ -41,12 +41,12 @@ class Intake:
 
     grouping: Grouping
     time: str
-    """The event time column of the source, by which `strategy` reports."""
+    """The event time column of the source, from which `strategy` makes watermark reports."""
     strategy: Strategy | None
     transforms: Sequence[Transform]
 
     def __call__(self, rows: pa.Table, at: np.ndarray) -> Taken:
-        """The rows, each with its processing time in `at`."""
+        """Prepare rows; `at` has the processing time of each."""
         strategy = self.strategy
         if strategy is None:
             return transformed(self.transforms, rows, at, MARKS.empty_table())
@@ -55,16 +55,16 @@ class Intake:
         times, valid = time_column(flat(rows[self.time]))
         if (ahead := self.grouping.max_future) is not None:
             latest = at + np.minimum(int(ahead), MAX_TIME - np.maximum(at, 0))
-            valid &= (times <= latest) | (at == MIN_TIME)  # before the first time of a clock no row is in its future
+            valid &= (times <= latest) | (at == MIN_TIME)  # a clock that has not started bounds no row
         reports = strategy.marks(rows, np.where(valid, times, MIN_TIME), at)
-        if isinstance(strategy, Punctuated):  # a row with nothing but a report is no row of the grouping
+        if isinstance(strategy, Punctuated):  # a row that only carries a report is no row of the grouping
             only_report = np.asarray(rows[strategy.column].is_valid()) & np.asarray(rows[self.time].is_null())
             rows, at = rows.filter(pa.array(~only_report)), at[~only_report]
         return transformed(self.transforms, rows, at, reports)
 
 
 def transformed(transforms: Sequence[Transform], rows: pa.Table, at: int | np.ndarray, reports: pa.Table) -> Taken:
-    """The rows after the transforms, each with the processing time of the row that it was made of."""
+    """The rows after the transforms; each keeps the processing time of the row it was made from."""
     if isinstance(at, np.ndarray) and len(at) and transforms:
         carrying = rows.append_column(AT, pa.array(at))
         for transform in transforms:

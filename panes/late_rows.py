@@ -1,4 +1,4 @@
-"""Rows whose window has expired, as they stand among the panes of a stage under `late="emit"`."""
+"""Late rows among the panes of a stage, for a grouping with `late="emit"`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..combiners.rows.columns import flat
 from .grouping import RESERVED
 
 LATE = "late"
-"""The column with a late row; such a row of output has diff 0 and no window."""
+"""The column that holds a late row. Such a row of output has diff 0 and no window."""
 
 
 def late_type(schema: pa.Schema) -> pa.StructType:
@@ -17,7 +17,7 @@ def late_type(schema: pa.Schema) -> pa.StructType:
 
 
 def with_late_rows(panes: pa.Table, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The panes of a step, and after them its late rows; `schema` is that of the late rows."""
+    """The panes of a step, followed by its late rows; `schema` is that of the late rows."""
     kind = late_type(schema)
     out = [panes.append_column(LATE, pa.nulls(panes.num_rows, kind))]
     if rows.num_rows:

@@ -1,4 +1,4 @@
-"""Runs a script of elements, watermark reports and clock times through any flow, in milliseconds and without Spark."""
+"""Local runs: a script of elements, watermark reports and clock times through any flow, without Spark."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ def run(
     schema: pa.Schema | None = None,
     **options: Any,
 ) -> Result:
-    """The panes that a script gives, in their order.
+    """Run a script through a flow and return the panes in their order.
 
-    Before an entry moves processing time on, every timer that falls due on the way fires at its own instant.
+    Before an entry moves processing time on, every timer that is due by then fires at its own time.
 
     Parameters
     ----------
     script
-        A list of `Elements`, `Watermark` and `Clock`. Without one the rows of the table of `uc.local.source` come as
-        one bundle, and then the input ends.
+        A list of `Elements`, `Watermark` and `Clock`. Without a script the rows of the table of `uc.local.source` come
+        as one bundle, and then the input ends.
     flow
         Any flow, of any number of groupings: over `uc.local.source`, or the flow over Spark that is deployed. Its rows
-        report watermarks by the flow's own strategy, and a script may report more. Rows come at the time in the flow's
-        `processing_time` column, or else at that of their entry.
+        report watermarks by the flow's own strategy, and a script may report more. A row arrives at the time in the
+        flow's `processing_time` column; if it has none there, at the time of its entry.
     window, time, **options
-        The short form, in place of a flow of one grouping: as for `Grouping`: trigger=, mode=, by=, diff=,
-        allowed_lateness=, on_time=, closing=, only_updated=, eager_retractions=, late=, granularity=, timestamp=,
-        allow_finish=, max_future=. Every other name is a result, and its value a combiner. The mode is "accumulating"
-        if not given, and "retracting" with diff=.
+        The short form, instead of a flow of one grouping. Options are those of `Grouping`: trigger=, mode=, by=,
+        diff=, allowed_lateness=, on_time=, closing=, only_updated=, eager_retractions=, late=, granularity=,
+        timestamp=, allow_finish=, max_future=. Every other name is a result, and its value a combiner. The mode is
+        "accumulating" if not given, and "retracting" with diff=.
     watermark
         "each_batch", in the short form: within each bundle the watermark runs from the beginning to the end of time.
     idle_after
         In the short form: a source that reports nothing for this long is idle and no longer holds the watermark back.
     schema
-        In the short form: the types of the rows, where the script does not show them.
+        In the short form: the types of the rows, for a script whose rows do not show them.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def _short_form(
     schema: pa.Schema | None,
     options: Mapping[str, Any],
 ) -> Flow:
-    """The flow of one grouping that the short form of `run` stands for."""
+    """Build the flow of one grouping that the short form of `run` describes."""
     if watermark not in (None, "each_batch"):
         raise InvalidArgument(f"watermark= is {watermark!r}, and it must be None or 'each_batch'")
     combiners = {name: value for name, value in options.items() if isinstance(value, Combiner)}
@@ -125,7 +125,7 @@ def _short_form(
 
 
 def _entries(script: Sequence[Entry] | None, flow: Flow) -> list[Entry]:
-    """The entries of a script, or those that the rows of the source's table stand for."""
+    """The entries of the script. Without a script, the rows of the source's table as one entry."""
     if script is not None:
         return check_script(script)
     rows = getattr(flow.source, "rows", None)
@@ -136,14 +136,14 @@ def _entries(script: Sequence[Entry] | None, flow: Flow) -> list[Entry]:
 
 @dataclass(frozen=True)
 class _Part:
-    """The rows of an entry that came at one instant, and their places among those that came to the grouping."""
+    """The rows of an entry that arrive at one processing time, and their places among the rows of the grouping."""
 
     arrival: Arrival
     places: np.ndarray
 
 
 class _Run:
-    """A flow in the middle of a run: a shard for each grouping, and what it gave so far."""
+    """A flow in the middle of a run: a shard for each grouping, and the output so far."""
 
     def __init__(self, flow: Flow, idle_after: int | None) -> None:
         self.flow = flow
@@ -151,7 +151,7 @@ class _Run:
         schema = flow.source_schema
         for stage in flow.stages:
             schema = applied(stage.transforms, schema.empty_table()).schema
-            # The grouping before a grouping is its one source, and reports in every step.
+            # The only source of a later grouping is the grouping before it, which reports in every step.
             operator = Operator(stage.grouping, schema)
             self.shards.append(Shard.start(operator, (), None if self.shards else idle_after))
             schema = operator.output_schema
@@ -228,7 +228,7 @@ class _Run:
         return out
 
     def _times(self, rows: pa.Table) -> np.ndarray:
-        """The processing time of each row: that of its column, or, where that is null or not named, of its entry."""
+        """The processing time of each row: from its column, or from its entry if the column is null or not named."""
         name = self.flow.settings.processing_time
         if name is None:
             return np.full(rows.num_rows, self.now)
@@ -275,7 +275,7 @@ class _Run:
 
 
 def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:
-    """The places of rows by their processing time."""
+    """Each processing time, and the places of its rows."""
     if count == 0:
         return
     if isinstance(at, int):
@@ -286,7 +286,7 @@ def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]
 
 
 def _passed_on(stage: Stage, played: Sequence[Played]) -> dict[int, Arrival]:
-    """The panes of a grouping as bundles for the next one, with the output watermark after them."""
+    """The panes of a grouping as bundles for the next one, each with the output watermark after it."""
     out: dict[int, list[Played]] = {}
     for done in played:
         out.setdefault(done.at, []).append(done)

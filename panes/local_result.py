@@ -1,4 +1,4 @@
-"""The result of a local run: an Arrow table of panes that also knows its late rows, counts and watermarks."""
+"""The result of a local run: an Arrow table of panes, with late rows, counts and output watermarks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_A_PANE = ("diff", "pane", "step")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """What a local run gave: `panes` is an Arrow table, and the result can be used as that table.
+    """The result of a local run. `panes` is an Arrow table, and the result can be used as that table.
 
     >>> import uncombine as uc
     >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
@@ -29,20 +29,20 @@ class Result:
     """
 
     panes: pa.Table
-    """The columns of the flow, and `step`, the entry of the script that a row came from."""
+    """The columns of the flow, and `step`: the entry of the script that gave the row."""
     of_stages: Sequence[Mapping[str, int]] = ()
     late: Sequence[pa.Table] = ()
-    """The late rows of each stage that gives them back."""
+    """The late rows of each stage with `late="emit"`."""
     dropped_rows: Sequence[tuple[int, int]] = field(default_factory=list)
-    """The rows that came too late for their window: the entry of the script, and the row's place among its rows as they
-    came to the first grouping."""
+    """The rows whose window had expired: the entry of the script, and the place of the row among the rows of that entry
+    at the first grouping."""
     output_watermarks: Sequence[int] = field(default_factory=list)
-    """The output watermark of the last grouping after each entry of the script, microseconds."""
+    """The output watermark of the last grouping after each entry of the script, in microseconds."""
 
     def counts(self, stage: int | None = None) -> dict[str, int]:
-        """How many rows gave no result, by the reason, and how many windows are held at the end.
+        """The number of rows without a result, by the reason, and of windows that are still held at the end.
 
-        Of one grouping, counted from 1, or of all together.
+        The counts are of one grouping (`stage` starts at 1), or of all groupings together.
 
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Watermark("1970-01-02")]
@@ -56,7 +56,7 @@ class Result:
 
     @property
     def dropped(self) -> int:
-        """How many rows came too late for their window.
+        """The number of rows whose window had expired.
 
         >>> import uncombine as uc
         >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
@@ -67,9 +67,9 @@ class Result:
         return self.counts()["dropped"] if self.of_stages else 0
 
     def late_rows(self, stage: int = 1) -> pa.Table:
-        """The rows of a grouping whose window had expired and that `late="emit"` gives back.
+        """The rows of a grouping with `late="emit"` whose window had expired.
 
-        Groupings are counted from 1; the rows of a later one are panes of the one before it.
+        `stage` starts at 1. The rows of a later grouping are panes of the one before it.
 
         >>> import uncombine as uc
         >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
@@ -80,7 +80,7 @@ class Result:
         return self.late[self._place(stage)]
 
     def table(self) -> pa.Table:
-        """What is left of the changelog after netting: equal rows with the sum of their `diff`, where it is not zero.
+        """The net result of the changelog: each distinct row with the sum of its `diff`, unless that is zero.
 
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Elements([{"ts": 1, "x": 2}]), uc.Watermark(None)]
@@ -133,7 +133,7 @@ class Result:
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.Array:
-    """The column, or its values as text where rows cannot be grouped by them."""
+    """The column; its values as text if rows cannot be grouped by its type."""
     whole = column.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)

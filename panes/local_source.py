@@ -1,4 +1,4 @@
-"""A source without an engine: the columns of rows that a script or a table brings."""
+"""A source without an engine: the columns of rows that come from a script or a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .watermark_strategies import Strategy
 
 @dataclass(frozen=True, eq=False)
 class LocalSource(Source):
-    """Columns, and rows where the source is a table."""
+    """The columns of a source, and its rows if it was made of a table."""
 
     schema: pa.Schema
     streaming: bool
@@ -50,16 +50,16 @@ def source(
     diff: str | None = None,
     processing_time: str | None = None,
 ) -> Flow:
-    """A flow over rows that `uc.local.run` brings, for tests and for work without Spark.
+    """Start a flow over the rows of a local run, for tests and for work without Spark.
 
     Parameters
     ----------
     schema_or_table
-        The columns as an Arrow schema; or a table (Arrow, or pandas), whose rows `uc.local.run(flow=...)` plays too.
+        The columns as an Arrow schema; or a table (Arrow, or pandas), whose rows `uc.local.run(flow=...)` reads too.
     name
         The name of the source, for `Elements(input=...)`.
     time, watermark, diff, processing_time
-        As for `uc.flow`. Without `watermark` the script alone reports watermarks.
+        As for `uc.flow`. Without `watermark` only the script reports watermarks.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def source(
 
 
 def description(flow: Flow) -> list[str]:
-    """The source and the groupings of a flow, a line or two each."""
+    """The source and the groupings of a flow, as one or two lines of text each."""
     out = [f"  source: {flow.source.describe()}"]
     for i, stage in enumerate(flow.stages):
         grouping = stage.grouping

@@ -1,4 +1,4 @@
-"""Pictures of panes: event time across, processing time up, as the Dataflow model draws them."""
+"""Pictures of panes: event time to the right, processing time upwards, as in the Dataflow model."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ def panes(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw what `uc.local.run`, or a replay or a query on Spark, gave for a script.
+    """Draw the panes that `uc.local.run`, a replay or a query on Spark gave for a script.
 
-    Data are points with their values (late ones hollow, dropped ones crossed out), the watermark is a dashed line,
-    each pane a rectangle over its window with its value, up to the time at which it was emitted; what a pane takes
-    back is written in red.
+    Rows are points with their values; late ones are hollow, dropped ones crossed out. The watermark is a dashed line.
+    Each pane is a rectangle over its window, up to the time at which it was emitted, with its value. Retractions are
+    written in red.
 
     Parameters
     ----------
     result, script
-        The panes, and the script that gave them. Panes from Spark are taken in their order as the rows of one key come,
-        and don't tell what was dropped.
+        The panes, and the script that gave them. Panes from Spark are drawn in the order of their rows, without the
+        dropped rows.
     time
         The event time column of the script's rows.
     value
-        The result to write into the panes; the first, if not given.
+        The result that is written into the panes; the first if not given.
     datum
-        The column of the rows to write beside the points; the first number, if not given.
+        The column that is written beside the points; the first column of numbers if not given.
     where
-        Which key to draw, such as {"user": "a"}, where there are several.
+        The key to draw, such as {"user": "a"}, if there are several.
     title, ax
-        A heading, and the axes to draw on (new ones, if not given).
+        The title, and the axes to draw on (new ones if not given).
 
     Examples
     --------
@@ -123,7 +123,7 @@ def _script_columns(entries: list[Entry]) -> set[str]:
 
 
 def _clock(entries: list[Entry]) -> list[datetime]:
-    """Processing time after each entry; entries before the first that tells are where it starts."""
+    """The processing time after each entry. Entries before the first with a time have that time."""
     from ..windows import timestamp
 
     known: list[int | None] = []
@@ -247,7 +247,7 @@ def _place(
     clock: list[datetime],
     above: bool,
 ) -> datetime:
-    """Where along an edge a value can be written without covering a datum; lengths are parts of the axes."""
+    """The place along an edge at which a value covers no point; lengths are parts of the axes."""
     wide, high = span[1] - span[0], max(clock) - _floor(clock)
     low, up = (-0.02, 0.05) if above else (-0.06, 0.02)
     near = [p.event for p in points if low < (p.processing - top) / high < up]
@@ -257,13 +257,13 @@ def _place(
 
 
 def _floor(clock: list[datetime]) -> datetime:
-    """Where the first panes stand: a little below the first data."""
+    """The lower edge of the first panes: a little below the first points."""
     height = max(clock) - min(clock)
     return min(clock) - (height * 0.05 if height else timedelta(minutes=1))
 
 
 def _moments(rows: list[dict[str, Any]], clock: list[datetime]) -> list[datetime]:
-    """When each row came; a retraction carries the pane that it takes back, and came with what follows it."""
+    """The processing time of each row. A retraction has the info of the retracted pane; the next row gives its time."""
     out: list[datetime] = []
     following: tuple[int, datetime] | None = None
     for row in reversed(rows):
@@ -318,7 +318,7 @@ def _legend(axes: Any, points: list[_Point], rows: list[dict[str, Any]]) -> None
         if any(row["diff"] > 0 and row["pane"]["timing"] == timing for row in rows):
             handles.append(Patch(facecolor=colour, alpha=0.5, label=timing.lower().replace("_", " ") + " pane"))
     if any(row["diff"] < 0 for row in rows):
-        handles.append(Line2D([], [], color=_RED, linestyle="--", label="taken back"))
+        handles.append(Line2D([], [], color=_RED, linestyle="--", label="retracted"))
     if axes.lines and any(line.get_color() == "#2b6a3c" for line in axes.lines):
         handles.append(Line2D([], [], color="#2b6a3c", linestyle="--", label="watermark"))
     circle: dict[str, Any] = {"marker": "o", "linestyle": "", "markeredgecolor": "#333333"}

@@ -1,4 +1,4 @@
-"""Scripts: what happens to a pipeline, entry by entry, for tests and for pictures."""
+"""Scripts: the input of a pipeline, entry by entry, for tests and for pictures."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..windows.times import times_of
 
 @dataclass(frozen=True)
 class Elements:
-    """Rows that arrive together; `at` is the processing time at which they do (None: it does not move).
+    """Rows that arrive together at the processing time `at` (None: processing time stays as it is).
 
-    `watermarks` are the watermark reports that come with them, in one bundle, as a micro-batch of a stream brings them:
-    the rows are judged by the watermark from before. `input` names the source, where a flow has several.
+    `watermarks` are watermark reports in the same bundle, as in a micro-batch of a stream. The watermark before the
+    bundle decides which of its rows are late. `input` names the source of the rows, if a flow has several.
 
     >>> import uncombine as uc
     >>> uc.Elements([{"ts": "2016-01-20T12:00:26Z", "score": 5}], at="2016-01-20T12:05:19Z").at
@@ -35,7 +35,7 @@ class Elements:
 
 @dataclass(frozen=True)
 class Watermark:
-    """The watermark (of one source, where there are several) comes to `t`; None is the end of time.
+    """A watermark report: the watermark, or that of one `source`, advances to `t` (None: to the end of time).
 
     >>> import uncombine as uc
     >>> uc.Watermark("2016-01-20T12:02:00Z").source is None
@@ -49,7 +49,7 @@ class Watermark:
 
 @dataclass(frozen=True)
 class Clock:
-    """Processing time comes to `t`.
+    """Processing time advances to `t`.
 
     >>> import uncombine as uc
     >>> uc.Clock("2016-01-20T12:06:00Z").t
@@ -63,7 +63,7 @@ Entry = Elements | Watermark | Clock
 
 
 def check_script(script: Sequence[Entry]) -> list[Entry]:
-    """The script as a list, or an error that names the entry that is none."""
+    """The script as a list; raise an error that names the first value that is not an entry."""
     if not isinstance(script, Iterable):
         raise InvalidArgument(f"a script is a list of Elements, Watermark and Clock, not {script!r}")
     entries = list(script)
@@ -91,7 +91,7 @@ def reports(entry: Entry) -> Sequence[Watermark]:
 
 
 def tables_of(script: Sequence[Entry], times: Sequence[str], schema: pa.Schema | None = None) -> list[pa.Table | None]:
-    """The rows of each entry as tables of one schema (None for entries without rows), `times` as timestamps."""
+    """The rows of each entry as tables of one schema (None for an entry without rows); `times` become timestamps."""
     given = (_table(entry.rows, times, i) if isinstance(entry, Elements) else None for i, entry in enumerate(script))
     tables = [None if table is None else plain_table(table) for table in given]
     schemas = [table.schema for table in tables if table is not None and table.num_columns]
@@ -122,7 +122,7 @@ def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, times: Sequence[str], e
 
 
 def with_times(table: pa.Table, times: Sequence[str]) -> pa.Table:
-    """An Arrow table whose time columns may be written as people write times."""
+    """The table with its time columns as timestamps; they may be text or numbers."""
     for name in times:
         if name in table.column_names and not pa.types.is_temporal(table.schema.field(name).type):
             column = times_of(table[name].to_pylist())
@@ -151,5 +151,5 @@ def _column(table: pa.Table, field: pa.Field, entry: int) -> pa.Array | pa.Chunk
 
 
 def instant(value: datetime | str | int | None, default: int) -> int:
-    """An entry's time in microseconds."""
+    """The time of an entry in microseconds, or `default` if it has none."""
     return default if value is None else timestamp(value)

@@ -1,7 +1,7 @@
-"""Groupings in a chain: what a user leaves open of one is settled here, by the groupings before and after it.
+"""Groupings in a chain: options that a user leaves open are settled here, by the groupings before and after.
 
-Every way to run a chain asks this module, so that a stage means the same on a laptop, in a replay and in a stream.
-`tests/panes/test_stages.py` holds it to runs of the operator.
+Every way to run a chain uses this module, so that a stage means the same on a laptop, in a replay and in a stream.
+`tests/panes/test_stages.py` compares it with runs of the operator.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Asked:
 
     def __post_init__(self) -> None:
         by = self.options.get("by", ())
-        if isinstance(by, Iterable) and not isinstance(by, str):  # it is read each time that the chain is settled
+        if isinstance(by, Iterable) and not isinstance(by, str):  # an iterator could be read only once
             object.__setattr__(self, "options", {**self.options, "by": tuple(by)})
 
 
 def settled(
     asked: Sequence[Asked], time: str = "ts", diff: str | None = None, bounded: bool = True, each_batch: bool = False
 ) -> list[Grouping]:
-    """The groupings of a whole chain; `time` and `diff` are columns of the source."""
+    """Settle the open options of a whole chain; `time` and `diff` are columns of the source."""
     out: list[Grouping] = []
     for i, stage in enumerate(asked):
         options = {"bounded": bounded, **stage.options}
@@ -64,10 +64,10 @@ def settled(
 
 
 def shows_again(grouping: Grouping, each_batch: bool = False) -> bool:
-    """Whether what one pane has shown can be part of another: the window fires again, or merges after it fired.
+    """True if two panes can show the same row: the window fires again, or merges after it fired.
 
-    False only where that is sure, whatever rows come: nothing can fire before the window expires, or what fires is
-    then finished. `each_batch` is for a watermark that runs to the end of time in each bundle.
+    False only if that is certain for all rows: either the window fires only when it expires, or its trigger is finished
+    after it fires. `each_batch` is for a watermark that runs to the end of time in each bundle.
 
     >>> import uncombine as uc
     >>> from uncombine.panes.stages import shows_again
@@ -81,7 +81,7 @@ def shows_again(grouping: Grouping, each_batch: bool = False) -> bool:
         return False
     if grouping.closing == "always":
         return True
-    # All of time has no rows after its end, so that no lateness keeps its window.
+    # No row is after the end of the window of all time, so allowed lateness does not keep that window.
     leaves_at_its_end = not each_batch and (grouping.allowed_lateness == 0 or isinstance(window, Global))
     if leaves_at_its_end and fires_only_at_the_end(trigger):
         return False
@@ -89,12 +89,12 @@ def shows_again(grouping: Grouping, each_batch: bool = False) -> bool:
 
 
 def carries_retractions(grouping: Grouping) -> bool:
-    """Whether the panes of a grouping are a changelog for the next: they are retracted, or change what was shown."""
+    """True if the panes of a grouping are a changelog for the next: retractions, or differences."""
     return grouping.retracting or grouping.changelog
 
 
 def check_followed(grouping: Grouping, schema: pa.Schema, each_batch: bool = False) -> None:
-    """Raise if the panes of a grouping over such rows, shown more than once, are not what a next grouping adds up."""
+    """Raise if the next grouping cannot add up the panes of this one, because a row can be in several of them."""
     if grouping.mode.startswith("discarding") and shows_again(grouping, each_batch):
         why = f"in mode={grouping.mode!r}, of which the next grouping would count the same rows again"
         grouping.check_differences(grouping.plan(schema), why)
@@ -129,7 +129,7 @@ def _from_the_stage_before(options: dict[str, Any], before: Grouping, number: in
 
 
 def _followed(grouping: Grouping, number: int, open_mode: bool, each_batch: bool) -> Grouping:
-    """The grouping with another behind it."""
+    """The grouping, settled for another one after it."""
     window = grouping.window
     known = not window.merging and window.first_start(0) is not None
     if grouping.policy == "start_of_window" and not known and window != Global():

@@ -1,4 +1,4 @@
-"""What a flow does to rows between its groupings: functions of Arrow tables, as values."""
+"""Transforms: the steps of a flow between its groupings, as values that turn Arrow tables into Arrow tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..triggers import truth
 from .shard.parcels import parts
 
 Held = Callable[[pa.Field], pa.Field]
-"""How an engine holds a column: the type that comes back of a column that was handed to it."""
+"""Gives the type in which an engine returns a column that was handed to it."""
 
 
 @dataclass(frozen=True)
@@ -30,24 +30,24 @@ class Transform(ABC):
 
     @abstractmethod
     def carrying(self, table: pa.Table, column: str) -> pa.Table:
-        """The same with one more column that goes along with its rows, and that no function of the user's sees."""
+        """The table after the step, where `column` stays with its rows and is hidden from functions of the user."""
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
-        """The columns that it needs for these columns of its result; None is all."""
+        """The input columns that the step needs for these columns of its result; None means all."""
         return columns
 
     def settled(self, schema: pa.Schema, held: Held) -> Transform:
-        """The step over rows of this schema, its result of the same types whatever rows come."""
+        """The step for rows of this schema, with a result of the same types for all rows."""
         return self
 
 
 @dataclass(frozen=True)
 class Map(Transform):
-    """A function of the user's."""
+    """A function of the user, from table to table."""
 
     function: Callable[[pa.Table], Any]
     kinds: pa.Schema | None = None
-    """The columns of its result; what comes of pandas has other types where there are nulls, or no rows."""
+    """The columns of the result, since pandas gives other types for nulls and for no rows."""
 
     def apply(self, table: pa.Table) -> pa.Table:
         result = self.function(table)
@@ -77,7 +77,7 @@ class Map(Transform):
         return None
 
     def carrying(self, table: pa.Table, column: str) -> pa.Table:
-        # The function may do with rows what it likes, so it sees those with one value at a time.
+        # The function may drop, add or reorder rows, so it is called once for each value of the column.
         out = []
         for value, part in parts(table, column):
             result = self.apply(part.drop_columns([column]))
@@ -89,7 +89,7 @@ class Map(Transform):
 
 @dataclass(frozen=True)
 class Where(Transform):
-    """Only the rows for which a predicate holds."""
+    """Keeps the rows for which a predicate is true."""
 
     predicate: Expr | Callable[[pa.Table], Any]
 
@@ -110,7 +110,7 @@ class Where(Transform):
 
 @dataclass(frozen=True)
 class Select(Transform):
-    """Only some of the columns, in this order."""
+    """Keeps some of the columns, in this order."""
 
     names: tuple[str, ...]
 
@@ -130,11 +130,11 @@ class Select(Transform):
 
 @dataclass(frozen=True)
 class WithColumns(Transform):
-    """More columns, or others in their place, each worked out of those before."""
+    """Adds or replaces columns, each computed from those before it."""
 
     columns: Mapping[str, Expr | Callable[[pa.Table], Any]]
     kinds: pa.Schema | None = None
-    """The columns that functions give."""
+    """The columns that are computed by functions."""
 
     def apply(self, table: pa.Table) -> pa.Table:
         out = table
@@ -171,14 +171,14 @@ class WithColumns(Transform):
 
 
 def applied(transforms: Iterable[Transform], table: pa.Table) -> pa.Table:
-    """The table after all of them."""
+    """The table after all transforms."""
     for transform in transforms:
         table = transform.apply(table)
     return table
 
 
 def predicate_of(value: object) -> Expr | Callable[[pa.Table], Any]:
-    """A predicate as `where()` takes it."""
+    """Check a predicate of `where()`, and return it."""
     if isinstance(value, Expr) or callable(value):
         return value
     raise InvalidArgument(
@@ -188,14 +188,14 @@ def predicate_of(value: object) -> Expr | Callable[[pa.Table], Any]:
 
 
 def function_of(value: object, who: str) -> Expr | Callable[[pa.Table], Any]:
-    """A function of a table, or an expression, as `who` takes it."""
+    """Check a function of a table, or an expression, that was given to `who`, and return it."""
     if isinstance(value, Expr) or callable(value):
         return value
     raise InvalidArgument(f"{who} takes an expression of uc.col or a function of an Arrow table, not {value!r}")
 
 
 def _known(field: pa.Field, before: pa.Schema, held: Held, who: str) -> pa.Field:
-    """The column in a type that the engine has; in that of the column of its name before where it shows none."""
+    """The column in a type that the engine has. A column without a type gets that of the input column of its name."""
     if not pa.types.is_null(field.type):
         return held(field)
     if field.name in before.names:
@@ -207,7 +207,7 @@ def _known(field: pa.Field, before: pa.Schema, held: Held, who: str) -> pa.Field
 
 
 def _typed(column: pa.Array | pa.ChunkedArray, field: pa.Field, who: str) -> pa.Array | pa.ChunkedArray:
-    """The column in the type that it had when there were no rows."""
+    """The column in the type that the function gave for a table without rows."""
     if column.type == field.type:
         return column
     try:
@@ -219,7 +219,7 @@ def _typed(column: pa.Array | pa.ChunkedArray, field: pa.Field, who: str) -> pa.
 
 
 def _same_fields(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """A struct with the fields of `kind`: what was a dict in pandas has them by name, and not all."""
+    """A struct with the fields of `kind`. A dict of pandas can lack some of them or have another order."""
     if not (pa.types.is_struct(column.type) and pa.types.is_struct(kind)):
         return column
     if isinstance(column, pa.ChunkedArray):

@@ -1,4 +1,4 @@
-"""How a source's rows tell how far event time has come: watermark strategies."""
+"""Watermark strategies: they make watermark reports from the rows of a source."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from .shard.parcels import MARKS
 
 @dataclass(frozen=True)
 class Strategy(ABC):
-    """What a task tells of the watermark, from the rows that it saw; a value."""
+    """Makes watermark reports from the rows that a task reads; a value."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads besides the time column."""
+        """The columns that the strategy reads besides the time column."""
         return ()
 
     @property
     def idle(self) -> Span | None:
-        """After how much processing time without a row a source no longer holds the watermark back."""
+        """The processing time without a row after which a source is idle; None if it never is."""
         return None
 
     def check(self, schema: pa.Schema) -> None:
-        """Raise unless the columns are there and fit."""
+        """Raise unless the schema has the columns, in types that fit."""
         for name in self.columns:
             require_column(name, schema.names, f"watermark={self!r}")
 
     @abstractmethod
     def said(self, rows: pa.Table, times: np.ndarray) -> tuple[pa.Array | None, np.ndarray]:
-        """For each row its source (None: there is but one) and the watermark that it stands for, MIN_TIME if none."""
+        """The source of each row (None: there is only one), and the watermark that the row implies, or MIN_TIME."""
 
     def marks(self, rows: pa.Table, times: np.ndarray, at: int | np.ndarray) -> pa.Table:
-        """What is to be told: for each source the watermarks that are ahead of all before, with their times."""
+        """The watermark reports of rows: for each source every time that is after all before it, and when it came."""
         sources, marks = self.said(rows, times)
         ats = np.full(len(marks), at) if isinstance(at, int) else at
         if sources is None:
@@ -50,32 +50,32 @@ class Strategy(ABC):
         order = np.lexsort((ats, codes))
         codes, marks, ats = codes[order], marks[order], ats[order]
         best = _running_max(codes, marks)
-        last = np.ones(len(order), np.bool_)  # of the rows of one source and one instant
+        last = np.ones(len(order), np.bool_)  # row of a source at a processing time
         last[:-1] = (codes[1:] != codes[:-1]) | (ats[1:] != ats[:-1])
         codes, best, ats = codes[last], best[last], ats[last]
-        news = np.ones(len(codes), np.bool_)
+        advances = np.ones(len(codes), np.bool_)
         if self.idle is None:
-            news[1:] = (codes[1:] != codes[:-1]) | (best[1:] > best[:-1])
-        told = pa.array(best[news], mask=best[news] == MIN_TIME)
-        marks_told = [names.take(pa.array(codes[news])), told, pa.array(ats[news], pa.int64())]
+            advances[1:] = (codes[1:] != codes[:-1]) | (best[1:] > best[:-1])
+        reached = pa.array(best[advances], mask=best[advances] == MIN_TIME)
+        reports = [names.take(pa.array(codes[advances])), reached, pa.array(ats[advances], pa.int64())]
         clock = [pa.nulls(1, pa.string()), pa.nulls(1, pa.int64()), pa.array(ats.max(initial=MIN_TIME, keepdims=True))]
-        return pa.concat_tables([pa.table(marks_told, schema=MARKS), pa.table(clock, schema=MARKS)])
+        return pa.concat_tables([pa.table(reports, schema=MARKS), pa.table(clock, schema=MARKS)])
 
 
 def _running_max(codes: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The greatest value so far in each run of equal codes."""
+    """The running maximum within each run of equal codes."""
     if len(codes) == 0:
         return values
     out = values.copy()
     first = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
-    for a, b in zip(first, [*first[1:], len(codes)], strict=True):  # a run is a source, and sources are few
+    for a, b in zip(first, [*first[1:], len(codes)], strict=True):  # one run a source, and sources are few
         np.maximum.accumulate(out[a:b], out=out[a:b])
     return out
 
 
 @dataclass(frozen=True)
 class BoundedLag(Strategy):
-    """Rows come at most `lag` of event time behind the latest row seen.
+    """The watermark is the latest event time seen, less `lag`.
 
     >>> import uncombine as uc
     >>> uc.BoundedLag("10 minutes")
@@ -93,7 +93,7 @@ class BoundedLag(Strategy):
 
 @dataclass(frozen=True)
 class Monotonic(Strategy):
-    """Rows come in the order of their times, so that the watermark is the latest of them.
+    """Rows come in the order of their event times, so the watermark is the latest of them.
 
     >>> import uncombine as uc
     >>> uc.Monotonic()
@@ -106,9 +106,9 @@ class Monotonic(Strategy):
 
 @dataclass(frozen=True)
 class PerSource(Strategy):
-    """Each source, named by a column, is at most `lag` behind itself; the watermark is the least over the sources.
+    """Each source, named by a column, has its own watermark: its latest event time, less `lag`. The least counts.
 
-    A source without rows for `idle_after` of processing time is not waited for any longer.
+    A source without rows for `idle_after` of processing time is idle and no longer holds the watermark back.
 
     >>> import uncombine as uc
     >>> uc.PerSource("device", lag="1 minute", idle_after="1 hour")
@@ -138,9 +138,9 @@ class PerSource(Strategy):
 
 @dataclass(frozen=True)
 class Punctuated(Strategy):
-    """A row with a time in `column` says that no row before that time will follow (of its source, if one is named).
+    """A row with a time in `column` reports that no row before that time follows (of its source, if one is named).
 
-    A row that has nothing but this to say has no event time, and is no bad row.
+    A row that only carries such a report has no event time, and does not count as a bad row.
 
     >>> import uncombine as uc
     >>> uc.Punctuated("complete_until")
@@ -177,7 +177,7 @@ class Punctuated(Strategy):
 
 @dataclass(frozen=True)
 class IngressTime(Strategy):
-    """The event time of a row is when it came in, and so is the watermark.
+    """The event time of a row is the processing time at which it arrives, and so is the watermark.
 
     >>> import uncombine as uc
     >>> uc.IngressTime()
@@ -189,7 +189,7 @@ class IngressTime(Strategy):
 
 
 def strategy_of(value: object) -> Strategy:
-    """The strategy that a user means.
+    """The strategy for a value of `watermark=`.
 
     >>> from uncombine.panes.watermark_strategies import strategy_of
     >>> strategy_of("10 minutes")

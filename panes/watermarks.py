@@ -1,4 +1,4 @@
-"""The watermark of several sources: the least over those that are not idle, and percentiles over them."""
+"""The watermark of several sources: the least time of those that are not idle, and percentiles of these times."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..windows.times import MAX_TIME, MIN_TIME
 
 @dataclass(frozen=True)
 class Watermarks:
-    """How far each source has come, and when it was last heard of; a value.
+    """The event time that each source has reached, and the processing time of its last report; a value.
 
-    A source is idle when it brought nothing for `idle_after` of processing time; it counts again with its next word.
-    When all are idle the watermark stays. It never goes back.
+    A source that reports nothing for `idle_after` of processing time is idle. It counts again from its next report on.
+    When all sources are idle the watermark stays. It never goes back.
 
     >>> w = Watermarks().advanced("a", 10, now=0).advanced("b", 30, now=0)
     >>> w.least, w.percentile(50), w.percentile(100)
@@ -26,19 +26,19 @@ class Watermarks:
     now: int = MIN_TIME
 
     def heard(self, source: str | None, now: int) -> Watermarks:
-        """A source brought something; a source not known before holds the watermark where it is."""
+        """A source shows that it is active. A new source holds the watermark at its present value."""
         time = self.sources.get(source, (self.least, now))[0]
         return replace(self, sources={**self.sources, source: (time, max(now, self.now))})
 
     def advanced(self, source: str | None, time: int, now: int) -> Watermarks:
-        """A source has come to `time`; a lower time than before is ignored."""
+        """A source reports `time`; a lower time than before is ignored."""
         now = max(now, self.now)
         known = self.sources.get(source, (MIN_TIME, now))[0]
         sources = {**self.sources, source: (max(known, time), now)}
         return replace(self, sources=sources, now=now)._settled()
 
     def told(self, words: Iterable[tuple[str | None, int | None]], now: int) -> Watermarks:
-        """All that sources say at one instant, as one word: (source, time), time None if it was only heard of."""
+        """Take all watermark reports of one processing time at once: (source, time), or (source, None) for no time."""
         now = max(now, self.now)
         sources = dict(self.sources)
         for source, time in words:
@@ -47,19 +47,19 @@ class Watermarks:
         return replace(self, sources=sources, now=now)._settled()
 
     def at(self, now: int) -> Watermarks:
-        """Processing time went on, so that sources may have become idle."""
+        """Processing time advances to `now`, by which sources can become idle."""
         return replace(self, now=max(now, self.now))._settled()
 
     @property
     def next_idle(self) -> int:
-        """The next instant at which a source becomes idle and others may go on without it; if none, the end of time."""
+        """The next processing time at which one of several sources becomes idle; the end of time if none does."""
         if self.idle_after is None or len(self.sources) < 2:
             return MAX_TIME
         idle = (heard + self.idle_after for _, heard in self.sources.values())
         return min((t for t in idle if t > self.now), default=MAX_TIME)
 
     def percentile(self, percent: float) -> int:
-        """The greatest T such that at least `percent` of the sources that are not idle have come to T."""
+        """The greatest T that at least `percent` of the sources that are not idle have reached."""
         times = sorted(self._active(), reverse=True)
         if not times:
             return self.least

@@ -1,1 +1,1 @@
-"""State as a log of chunks: how it is indexed, written, cached, and listed in a manifest."""
+"""State as a log of chunks: the index, the log, the caches and the manifest."""

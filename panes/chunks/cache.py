@@ -1,7 +1,7 @@
-"""Chunks that were read or written lately: in this process, and in files that all processes of a host share.
+"""A cache of the chunks last read or written: in this process, and in files that all processes of a host share.
 
-A cache can miss and cannot be wrong: what it holds never changes, and goes by a name that is made anew for each attempt
-to write it. Chunks in this process lie on memory of its own, whatever becomes of the files (see `filecache`).
+The cache can miss but cannot be wrong: a cached chunk never changes, and each attempt to write one gets a new name. The
+chunks of a process use memory that no other process can change or remove (see `host_files`).
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class _Held:
     heap: int
     mapped: int
     filed: bool
-    """Whether the host has a file of it."""
+    """True if the host has a file of the chunk."""
 
 
 class ChunkCache:
-    """Chunks by name, the least used forgotten first; with `files`, their rows also live in files of the host.
+    """Chunks by name; the least recently used is dropped first. With `files`, rows are also in files of the host.
 
     Parameters
     ----------
     memory
-        How many bytes of the process chunks may take.
+        The largest number of bytes of the process that chunks may use.
     files
-        Where all processes of a host share what they read and wrote, or None to do without.
+        The files that all processes of a host share; None means no files.
     """
 
     def __init__(self, memory: int = 256 << 20, files: FileCache | None = None) -> None:
@@ -50,16 +50,16 @@ class ChunkCache:
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes of the process the chunks take."""
+        """The number of bytes of the process that the chunks use."""
         return self._heap
 
     @property
     def mapped_bytes(self) -> int:
-        """How many bytes of files of its own without a name the chunks lie on."""
+        """The number of bytes of this process's unnamed files that the chunks use."""
         return self._mapped
 
     def chunk(self, name: str, stamp: str) -> Chunk | None:
-        """The chunk with just the rows alive that were when it was kept under this stamp."""
+        """The chunk, if it was kept under this stamp, with the rows alive that were alive then."""
         held = self._held.get(name)
         if held is None or held.stamp != stamp:
             return None
@@ -67,7 +67,7 @@ class ChunkCache:
         return held.chunk
 
     def rows(self, name: str) -> Chunk | None:
-        """The rows of the chunk; which are alive, the caller has to find out."""
+        """The rows of the chunk. The caller must find out which of them are alive."""
         held = self._held.get(name)
         if held is not None:
             return held.chunk
@@ -79,7 +79,7 @@ class ChunkCache:
         return chunk
 
     def add(self, name: str, chunk: Chunk) -> Chunk:
-        """Keep the rows of a new chunk, and give them on the memory on which they are kept."""
+        """Keep the rows of a new chunk, and return the chunk on the memory of the cache."""
         if self.files is None:
             self._hold(name, _Held(chunk, None, size_of(chunk), 0, filed=False))
             return chunk
@@ -91,30 +91,30 @@ class ChunkCache:
         return chunk
 
     def keep(self, name: str, stamp: str, chunk: Chunk) -> None:
-        """From now on the rows alive of a chunk are these."""
+        """Keep the living rows of a chunk under a new stamp."""
         held = self._held.get(name)
         if held is None:
             held = _Held(chunk, stamp, size_of(chunk), 0, filed=False)
         self._hold(name, replace(held, chunk=chunk, stamp=stamp))
 
     def small(self, name: str) -> bytes | None:
-        """Bytes kept with `add_small`."""
+        """The bytes that `add_small` kept, if they are still there."""
         body = None if self.files is None else self.files.get(name)
         return None if body is None else body.buffer.to_pybytes()
 
     def add_small(self, name: str, value: bytes) -> None:
-        """Keep a few bytes, in a file only."""
+        """Keep a few bytes, only in a file."""
         if self.files is not None:
             self.files.put(name, value)
 
     def forget(self, name: str) -> None:
-        """Nobody will ask for this again."""
+        """Drop a chunk that is not needed any more."""
         self._drop(name)
         if self.files is not None:
             self.files.forget(name)
 
     def tidy(self) -> None:
-        """Let go of chunks whose files are gone: another process of the host has written others in their place."""
+        """Drop chunks whose files are gone, since another process of the host has replaced them."""
         if self.files is not None:
             for name in [name for name, held in self._held.items() if held.filed and not self.files.has(name)]:
                 self._drop(name)

@@ -1,7 +1,7 @@
-"""Chunks and their deaths as bytes: small ones for a state store, and ones to be used in memory as they are.
+"""Chunks and their deaths as bytes: a compact form for a state store, and a form that memory can use as it is.
 
-A state store is slow, so that what goes there is compressed and leaves out what can be worked out again faster than it
-could be read: the hashes and their order. A local file is fast: what goes there has both, and nothing to unpack.
+A state store is slow. Its form is compressed and has no hashes and no index, which are computed faster than they could
+be read. A local file is fast. Its form has both and is not compressed.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _WIDTHS: dict[bytes, np.dtype[Any]] = {b"1": np.dtype("<u1"), b"2": np.dtype("<u
 
 
 def pack(chunk: Chunk) -> bytes:
-    """The rows of a chunk, dead or alive, and their clocks, for a state store."""
+    """Write the rows of a chunk, dead or alive, and their clocks, for a state store."""
     sink = pa.BufferOutputStream()
     _write(_with_wake(chunk), sink, pa.ipc.IpcWriteOptions(compression=CODEC))
     return sink.getvalue().to_pybytes()
 
 
 def unpack(value: bytes, hashes_of: Callable[[pa.Table], np.ndarray]) -> Chunk:
-    """A chunk back from `pack`, every row alive."""
+    """The chunk that `pack` wrote, with every row alive."""
     table, extra = _split(_read(pa.py_buffer(value)))
     hashes = hashes_of(table)
     return _chunk(hashes, table, _wake(extra), Index(hashes))
 
 
 def lay_out(chunk: Chunk, file: pa.NativeFile) -> None:
-    """Write the same with hashes and index, to be used as it is."""
+    """Write the rows of a chunk with clocks, hashes and index, in a form that memory can use as it is."""
     order, ordered = chunk.index.arrays()
     table = _with_wake(chunk)
     for name, values in ((_HASH, chunk.hashes), (_ORDER, order.astype(np.int32, copy=False)), (_SORTED, ordered)):
@@ -49,20 +49,20 @@ def lay_out(chunk: Chunk, file: pa.NativeFile) -> None:
 
 
 def laid_out(buffer: pa.Buffer) -> Chunk:
-    """A chunk on the memory of `lay_out`, every row alive; nothing is copied."""
+    """The chunk that `lay_out` wrote, on the same memory, with every row alive."""
     table, extra = _split(_read(buffer))
     hashes, order, ordered = (extra.pop(name) for name in (_HASH, _ORDER, _SORTED))
     return _chunk(hashes, table, _wake(extra), Index(hashes, order, ordered))
 
 
 def pack_places(places: np.ndarray, rows: int) -> bytes:
-    """Sorted places below `rows`: as their distances, or as bits where that is smaller."""
+    """Write sorted places below `rows` as distances, or as bits if that is smaller."""
     distances = np.diff(places, prepend=0)
     top = int(distances.max(initial=0))
     kind = b"1" if top < 1 << 8 else b"2" if top < 1 << 16 else b"4"
     packed = kind + pa.compress(distances.astype(_WIDTHS[kind]).tobytes(), CODEC, asbytes=True)
     if 32 * len(places) > rows:
-        # Only then can bits be smaller, and a look at every row be in proportion.
+        # Bits can be smaller only now, and only now are they worth a pass over every row.
         bits = np.zeros(rows, np.bool_)
         bits[places] = True
         other = _BITS + pa.compress(np.packbits(bits).tobytes(), CODEC, asbytes=True)
@@ -71,7 +71,7 @@ def pack_places(places: np.ndarray, rows: int) -> bytes:
 
 
 def unpack_places(value: bytes, count: int, rows: int) -> np.ndarray:
-    """`count` places back from `pack_places`."""
+    """The `count` places that `pack_places` wrote."""
     kind = value[:1]
     if kind == _BITS:
         raw = pa.decompress(value[1:], -(-rows // 8), CODEC, asbytes=True)
@@ -82,7 +82,7 @@ def unpack_places(value: bytes, count: int, rows: int) -> np.ndarray:
 
 
 def size_of(chunk: Chunk) -> int:
-    """About how many bytes the rows of a chunk and its index take."""
+    """The bytes of the rows of a chunk and of its index, roughly."""
     return int(chunk.table.nbytes) + sum(w.nbytes for w in chunk.wake.values()) + 20 * len(chunk.hashes)
 
 
@@ -103,8 +103,8 @@ def _read(buffer: pa.Buffer) -> pa.Table:
 
 
 def _split(table: pa.Table) -> tuple[pa.Table, dict[str, np.ndarray]]:
-    """The rows as their store has them, and the columns that were added, as numbers."""
-    # Columns in one piece are left on the memory that they are on, such as that of a file.
+    """The rows in the columns of their store, and the added columns as numpy arrays."""
+    # A column of one chunk stays on its memory, such as that of a file.
     added = [name for name in table.column_names if name.startswith(_ADDED)]
     return table.drop_columns(added), {name: flat(table[name]).to_numpy() for name in added}
 
@@ -114,6 +114,6 @@ def _wake(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _chunk(hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray], index: Index) -> Chunk:
-    # What is least is in the manifest.
+    # The least readings are in the manifest.
     least = dict.fromkeys(wake, NEVER)
     return Chunk(hashes, table, wake, np.ones(len(hashes), np.bool_), len(hashes), least, index, exact=False)

@@ -1,6 +1,6 @@
-"""Hashes by which the windows of a shard are found: hashes of keys, an index over them, and parts of all hashes.
+"""Hashes for looking up the windows of a shard: hashes of keys, an index over them, and parts of all hashes.
 
-Only the upper half of a hash is compared. A window that is found in vain is put back as it was.
+Only the upper half of a hash is compared. A window that is found by mistake is put back unchanged.
 
 Guarded by tests/panes/test_store.py.
 """
@@ -19,7 +19,7 @@ from ...combiners.rows.hashing import hash_rows
 
 
 def key_hashes(keys: Sequence[pa.Array], count: int, start: np.ndarray | None = None) -> np.ndarray:
-    """One hash for each row of the key columns; with `start`, of the key and the start of the window."""
+    """A hash of each row of the key columns; with `start`, of the key and the start of the window."""
     hashes = hash_rows([Column(key) for key in keys]) if keys else np.zeros(count, np.uint64)
     if start is not None:
         mixed = start.astype(np.int64, copy=False).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -30,12 +30,12 @@ def key_hashes(keys: Sequence[pa.Array], count: int, start: np.ndarray | None = 
 
 
 def upper_half(hashes: np.ndarray) -> np.ndarray:
-    """The upper 32 bits of 64."""
+    """The upper 32 bits of 64-bit hashes."""
     return (hashes >> np.uint64(32)).astype(np.uint32)
 
 
 def lookup(hashes: np.ndarray) -> np.ndarray:
-    """Hashes as `Store.take` wants them: upper halves, sorted, each once."""
+    """Hashes in the form for `Store.take`: upper halves, sorted, unique."""
     upper = upper_half(hashes)
     ordered = upper[stable_order(upper.astype(np.int64), 1 << 32)]
     differs = np.ones(len(ordered), np.bool_)
@@ -44,7 +44,7 @@ def lookup(hashes: np.ndarray) -> np.ndarray:
 
 
 class Index:
-    """The places of hashes, sorted when they are first looked up."""
+    """An index from hashes to places. It is sorted at the first lookup."""
 
     __slots__ = ("_hashes", "_order", "_sorted")
 
@@ -62,7 +62,7 @@ class Index:
         return self._order, self._sorted
 
     def places(self, touched: np.ndarray) -> np.ndarray:
-        """The places of all hashes that are among `touched` (from `lookup`), in no order."""
+        """The places of all hashes that are in `touched` (from `lookup`), in any order."""
         if len(touched) == 0:
             return np.empty(0, np.int64)
         order, ordered = self.arrays()
@@ -77,12 +77,12 @@ class Index:
 
 @dataclass(frozen=True)
 class Part:
-    """One of several parts into which all hashes are divided, by their upper halves."""
+    """One of the parts into which all hashes are divided by their upper halves."""
 
     number: int
     of: int
 
     def has(self, upper: np.ndarray) -> np.ndarray:
-        """True where an upper half belongs to this part."""
+        """True for the upper halves of this part."""
         inside: np.ndarray = upper % np.uint32(self.of) == self.number
         return inside

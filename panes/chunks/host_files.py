@@ -1,15 +1,15 @@
 """Bytes by name in files that all processes of a host share.
 
-A file goes by a name that nobody can guess and is written only once, so that it can be missing and cannot be wrong.
-What is not whole, or has been changed, for whatever reason, is taken for missing.
+A file has an unguessable name and is written only once, so it can be missing but cannot be wrong. A file that is
+incomplete or was changed counts as missing.
 
-Nobody calculates on the memory of a shared file: another process that overwrote it in place would change a result, and
-one that truncated it would end every process that has it mapped. What is read is copied and checked on the way, into
-the heap or, if it is large, into a file without a name, which no other process can open. Measured on 2.5 million
-windows (a file of 310 MB) of which a batch touches 10,000: the first load takes 0.3 s for 0.1 s from the mapped file,
-once in each worker; later batches take the same 60 ms. Each worker pays for its copy with pages of the page cache,
-which the system can write out, where they once had one between them. Copies only in a heap of 256 MiB would be read
-anew in each batch, 0.13 s, and checked mapped files would still end the process.
+No result is computed on the memory of a shared file. Another process could overwrite the file in place, which would
+change a result, or truncate it, which would kill every process that has it mapped. So a file is copied and checked as
+it is read: into the heap or, if it is large, into an unnamed file, which no other process can open.
+
+Measured on 2.5 million windows (a file of 310 MB) of which a bundle touches 10,000: the first load in each worker takes
+0.3 s, and 0.1 s from a mapped file; later bundles take 60 ms either way. The copy of each worker uses the page cache,
+which the system can write out. Copies in a heap of 256 MiB would have to be read again for each bundle (0.13 s).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAGIC = b"uncombine chunk2"
 _TRAILER = len(_MAGIC) + 12
 
 LARGE = 32 << 20
-"""From so many bytes on they are kept in a file and not in the heap; each such file is an open one of the process."""
+"""Bytes of at least this size are kept in a file and not in the heap. The process keeps each such file open."""
 
 _BLOCK = 1 << 20
 
@@ -43,18 +43,18 @@ class Body:
 
     buffer: pa.Buffer
     on_file: bool = False
-    """Whether they are on a file without a name, and not in the heap."""
+    """True if the bytes are in an unnamed file, and not in the heap."""
 
 
 def default_directory() -> Path:
-    """Where files are kept if nobody says otherwise: a directory of this user among the temporary files."""
-    # Not every user in a container has a name.
+    """The directory of files if none is given: one of this user, among the temporary files."""
+    # A user in a container may have no name.
     user = os.getuid() if hasattr(os, "getuid") else getpass.getuser()
     return Path(tempfile.gettempdir()) / f"uncombine-{user}"
 
 
 class FileCache:
-    """Bytes by name in a directory, with the oldest removed when they are too many.
+    """Bytes by name in a directory. The oldest files are removed when all together exceed a limit.
 
     >>> import tempfile
     >>> files = FileCache(tempfile.mkdtemp(), limit=1000)
@@ -71,7 +71,7 @@ class FileCache:
         self._usable: bool | None = None
 
     def get(self, name: str) -> Body | None:
-        """A copy of the bytes, or None if there is no such file or it is not whole."""
+        """A copy of the bytes; None if the file is missing or incomplete."""
         if not self._ready():
             return None
         path = self._path(name)
@@ -79,14 +79,14 @@ class FileCache:
             with open(path, "rb", buffering=0) as file:
                 body = self._copied(file, name)
             if body is not None:
-                # So that the files in use are not the oldest.
+                # A file in use must not be the oldest.
                 os.utime(path)
         except OSError:
             return None
         return body
 
     def put(self, name: str, value: bytes | pa.Buffer) -> bool:
-        """Write a file that nobody sees before it is whole; False if it cannot be."""
+        """Write a file that others see only when it is complete; False if it cannot be written."""
         if not self._ready():
             return False
         fresh = self._path(f"{name}.{uuid4().hex}.new")
@@ -100,7 +100,7 @@ class FileCache:
             finally:
                 fresh.unlink(missing_ok=True)
         except OSError:
-            # The directory may have been removed: look again.
+            # The directory may be gone: check it again next time.
             self._usable = None
             return False
         self._unchecked += size
@@ -110,7 +110,7 @@ class FileCache:
         return True
 
     def written(self, write: Callable[[Any], object], about: int) -> Body:
-        """What `write` writes into the file that it is given, about so many bytes, where nobody else can change it."""
+        """The bytes that `write` writes, roughly `about` of them, kept where no other process can change them."""
         if about >= LARGE and self._ready():
             try:
                 with tempfile.TemporaryFile(dir=self.directory) as file:
@@ -118,18 +118,18 @@ class FileCache:
                     file.flush()
                     return _on_file(file)
             except (OSError, pa.ArrowException):
-                # No room there: it goes into the heap.
+                # The disk has no room: use the heap.
                 self._usable = None
         sink = pa.BufferOutputStream()
         write(sink)
         return Body(sink.getvalue())
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """True if there is a file of this name."""
         return self._ready() and self._path(name).exists()
 
     def forget(self, name: str) -> None:
-        """Remove a file, if it is there and nobody keeps it."""
+        """Remove a file, if it is there and the system allows it."""
         if self._ready():
             _remove(self._path(name))
 
@@ -152,7 +152,7 @@ class FileCache:
         return self.directory / name
 
     def _ready(self) -> bool:
-        """Whether the directory is there and only of this user, so that nobody else can put anything into it."""
+        """True if the directory exists and belongs to this user only, so that no other user can write into it."""
         if self._usable is None:
             try:
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ class FileCache:
         return self._usable
 
     def _shrink(self) -> None:
-        """Remove the oldest files, down to three quarters of the bytes allowed."""
+        """Remove the oldest files until all together use three quarters of the limit."""
         found: list[tuple[float, int, Path]] = []
         try:
             with os.scandir(self.directory) as entries:
@@ -172,7 +172,7 @@ class FileCache:
                     try:
                         about = entry.stat(follow_symlinks=False)
                     except OSError:
-                        # Somebody else removed it in the meantime.
+                        # Another process removed it in the meantime.
                         continue
                     found.append((about.st_mtime, about.st_size, Path(entry.path)))
         except OSError:
@@ -188,7 +188,7 @@ class FileCache:
 
 
 def _read(file: IO[bytes], memory: memoryview) -> int:
-    """Fill the memory as far as the file goes, and give the checksum of what was read."""
+    """Read the file into the memory, and return the checksum of the bytes read."""
     at = check = 0
     while count := file.readinto(memory[at : at + _BLOCK]):  # type: ignore[attr-defined]
         check = zlib.crc32(memory[at : at + count], check)
@@ -197,7 +197,7 @@ def _read(file: IO[bytes], memory: memoryview) -> int:
 
 
 def _copy(file: IO[bytes], own: IO[bytes], size: int) -> int:
-    """Copy so many bytes, if there are, and give the checksum of what was copied."""
+    """Copy at most `size` bytes, and return the checksum of the bytes copied."""
     block = memoryview(bytearray(_BLOCK))
     check = 0
     while size and (count := file.readinto(block[: min(size, _BLOCK)])):  # type: ignore[attr-defined]
@@ -212,7 +212,7 @@ def _on_file(own: IO[bytes]) -> Body:
 
 
 def _trailer(name: str, size: int, check: int) -> bytes:
-    # The name, so that a file that was renamed to another's is not taken for it.
+    # With the name, so that a renamed file is not mistaken for another.
     named = zlib.crc32(name.encode(), check)
     return _MAGIC + size.to_bytes(8, "little") + named.to_bytes(4, "little")
 
@@ -221,5 +221,5 @@ def _remove(path: Path) -> None:
     try:
         path.unlink()
     except OSError:
-        # Gone already, or in use where files in use stay.
+        # It is gone already, or in use on a system that keeps files in use.
         return

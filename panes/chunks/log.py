@@ -1,9 +1,9 @@
 """The state of an operator as a log of chunks over a small key-value store, such as an engine's state store.
 
-A chunk is written once. Rows of it that die later are written beside it, a batch's at a time, and joined as they pile
-up; rows that died because a clock passed them are not written at all, since the clocks are in the manifest. So what a
-save writes follows the rows that a batch touched. The manifest says which chunks there are; it is small, and the caller
-stores it in the same transaction as the log.
+A chunk is written once. Each save writes the places of rows that died since the last one, and these lists are joined
+as they pile up. Rows that died because a clock passed them are not written, since the clocks are in the manifest. So
+the bytes that a save writes follow the rows that a bundle touched. The manifest lists the chunks. It is small, and the
+caller stores it in the same transaction as the log.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FANOUT = 4
 
 
 class KeyValue(Protocol):
-    """What the log is kept in: bytes by a small integer."""
+    """The storage of the log: bytes by a small integer."""
 
     def get(self, id: int, /) -> bytes | None:
         """The bytes under this number, if there are any."""
@@ -45,7 +45,7 @@ class KeyValue(Protocol):
 
 @dataclass(frozen=True)
 class Loaded:
-    """A state that was loaded, with what of it the log has already."""
+    """A loaded state, and the parts of it that are already in the log."""
 
     state: OperatorState
     extra: bytes = b""
@@ -67,10 +67,10 @@ def save(
     extra: bytes = b"",
     names: Callable[[], str] = _unguessable,
 ) -> bytes:
-    """Write what changed since `loaded` and give the manifest; `extra` comes back from `load` as it is.
+    """Write the changes since `loaded` and return the manifest; `load` returns `extra` unchanged.
 
-    Everything is put under numbers that were not in use before anything is removed. If the log raises, it must go back
-    to what it was, together with the manifest; `loaded` is as good as before then.
+    All new values get unused numbers, and only then are old values removed. If the log raises, the log and the manifest
+    must both be rolled back; `loaded` stays valid.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> from uncombine.panes.chunks.log import load, save
@@ -95,9 +95,9 @@ def save(
 
 
 def load(manifest: bytes | None, log: KeyValue, operator: StatefulOperator, cache: ChunkCache | None = None) -> Loaded:
-    """The state that was saved with this manifest, or that before any row; what the cache holds is not read.
+    """The state that was saved with this manifest, or the state before any row; cached chunks are not read again.
 
-    The operator must be the same as the one that made the state; only the columns of its stores are compared here.
+    The operator must be the one that made the state. Only the columns of its stores are compared here.
     """
     cache = ChunkCache(0) if cache is None else cache
     cache.tidy()
@@ -115,7 +115,7 @@ def load(manifest: bytes | None, log: KeyValue, operator: StatefulOperator, cach
 
 
 def _passed(chunk: Chunk, least: Mapping[str, int], clocks: Mapping[str, int]) -> np.ndarray | None:
-    """Which rows some clock has passed, dead or alive; None if there are none."""
+    """A mask of the rows, dead or alive, that some clock has passed; None if there are none."""
     found: np.ndarray | None = None
     for name, reading in clocks.items():
         if name in chunk.wake and least[name] <= reading:
@@ -153,7 +153,7 @@ def _places(log: KeyValue, cache: ChunkCache, entry: Entry, rows: int) -> np.nda
 
 
 class _Saving:
-    """The working of one save."""
+    """One save in progress."""
 
     def __init__(self, loaded: Loaded, log: KeyValue, names: Callable[[], str]) -> None:
         self.loaded, self.log, self.names = loaded, log, names
@@ -161,7 +161,7 @@ class _Saving:
         self.next_id = loaded.next_id
 
     def chunk(self, chunk: Chunk, clocks: Mapping[str, int]) -> Stored:
-        """Write of a chunk what is not in the log."""
+        """Write the parts of a chunk that are not in the log."""
         known = self.loaded.stored.get(chunk.index)
         if known is None:
             part, held = self._written(chunk, clocks)
@@ -180,23 +180,23 @@ class _Saving:
         return part
 
     def remove_others(self, kept: list[Stored]) -> None:
-        """Remove what no chunk that is kept needs."""
+        """Remove the values that no kept chunk uses."""
         old = _entries(part for part, _ in self.loaded.stored.values())
         for id in sorted(old.keys() - _entries(kept).keys()):
             self.log.remove(id)
             self.cache.forget(old[id])
 
     def _written(self, chunk: Chunk, clocks: Mapping[str, int]) -> tuple[Stored, Chunk]:
-        """A chunk that is new to the log, and the same as the cache holds it."""
+        """Write a chunk that is new to the log; return its entry, and the chunk on the memory of the cache."""
         rows = self._put(pack(chunk), len(chunk.alive))
         passed = _passed(chunk, chunk.least, clocks)
-        # A row may be put back although a clock is past it; then being passed tells nothing of this chunk.
+        # A row may be put back after a clock passed it. Then the clock does not show which rows of the chunk died.
         clocked = passed is None or not bool(np.any(passed & chunk.alive))
         part = Stored(rows, (), "", chunk.count, chunk.least, chunk.exact, clocked)
         return part, self.cache.add(rows.name, chunk)
 
     def _with_deaths(self, part: Stored, places: np.ndarray) -> tuple[Entry, ...]:
-        """The entries of a chunk's deaths, joined as chunks are, so that each death is written few times."""
+        """The entries of the deaths of a chunk, joined like chunks, so that each death is written few times."""
         deaths = list(part.deaths)
         if len(places) == 0:
             return part.deaths
@@ -216,14 +216,14 @@ class _Saving:
 
 
 class _Loading:
-    """The working of one load."""
+    """One load in progress."""
 
     def __init__(self, log: KeyValue, cache: ChunkCache, operator: StatefulOperator) -> None:
         self.log, self.cache, self.operator = log, cache, operator
         self.stored: dict[Index, tuple[Stored, Chunk]] = {}
 
     def store(self, name: str, empty: Store, parts: Sequence[Stored], clocks: Mapping[str, int]) -> Store:
-        """A store of the chunks that the manifest has."""
+        """The store of the chunks that the manifest lists."""
         return replace(empty, chunks=tuple(self._chunk(name, part, empty.schema, clocks) for part in parts))
 
     def _chunk(self, name: str, part: Stored, schema: pa.Schema, clocks: Mapping[str, int]) -> Chunk:

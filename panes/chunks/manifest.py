@@ -1,4 +1,4 @@
-"""What a stored state is made of: the small part of it that is written anew each time, and says where the rest is."""
+"""The manifest: the small part of a stored state that each save writes again, with a list of all other parts."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from ...errors import StateMismatch
 from ..operators.state import Counts, OperatorState
 
 VERSION = 1
-"""Of the format of all that is stored for a shard: the manifest, the chunks and deaths that it names, and its extra. A
-change to any of them counts it up."""
+"""The format of everything that is stored for a shard: the manifest, its chunks and deaths, and its extra. A change to
+any of them increases the number."""
 
 _BEGINNING = re.compile(rb'\{"version": ?(\d+)[,}]')
 """The beginning of a manifest of any format."""
 
 _NUMBERS = ("watermark", "output_watermark", "processing_time")
 _HEAD = frozenset({"version", "token", "next", "percentiles", "counts", *_NUMBERS})
-"""All that is in a manifest besides its stores."""
+"""All keys of a manifest except those of its stores."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A value in the log: its number, its unguessable name for caches, and what tells that it is the right one."""
+    """A value in the log: its number, its unguessable name for caches, and its count and size, which are checked."""
 
     id: int
     name: str
     size: int
     check: int
     count: int
-    """Rows of the chunk, dead or alive, or places of rows that died."""
+    """The number of rows of the chunk, dead or alive, or of places of rows that died."""
 
 
 @dataclass(frozen=True)
@@ -42,25 +42,25 @@ class Stored:
     rows: Entry
     deaths: tuple[Entry, ...]
     stamp: str
-    """An unguessable name for which rows are alive."""
+    """An unguessable name for the set of living rows."""
     alive: int
     least: Mapping[str, int]
     exact: bool
     clocked: bool
-    """Whether the rows that a clock has passed are dead without being named among the deaths."""
+    """True if rows that a clock has passed are dead, although the deaths do not list them."""
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All its values in the log."""
+        """All values of the chunk in the log."""
         return (self.rows, *self.deaths)
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Which chunks a state has, and everything of it that is not in chunks."""
+    """The chunks of a state, and everything of the state that is not in chunks."""
 
     state: OperatorState
-    """Without the rows of its stores."""
+    """The state without the rows of its stores."""
     token: str
     """New with each save."""
     next_id: int
@@ -69,7 +69,7 @@ class Manifest:
     extra: bytes
 
     def written(self) -> bytes:
-        """The manifest as a line of JSON, and `extra` behind it."""
+        """The manifest as a line of JSON, followed by `extra`."""
         state = self.state
         head = {
             "version": VERSION,
@@ -86,7 +86,7 @@ class Manifest:
 
     @classmethod
     def read(cls, written: bytes, empty: OperatorState) -> Manifest:
-        """Back from `written`; `empty` is the operator's state before any row."""
+        """The manifest that `written` wrote; `empty` is the operator's state before any row."""
         require_version(written)
         text, _, extra = written.partition(b"\n")
         head = json.loads(text)
@@ -104,7 +104,7 @@ class Manifest:
 
 
 def require_version(written: bytes) -> None:
-    r"""Raise `StateMismatch` unless a manifest is of the format that this library reads; nothing else of it is read.
+    r"""Raise `StateMismatch` unless a manifest has the format that this library reads; only its beginning is read.
 
     >>> from uncombine.panes.chunks.manifest import require_version
     >>> require_version(b'{"version":1,"token":"any"}\n')
@@ -123,7 +123,7 @@ def require_version(written: bytes) -> None:
 
 
 def extra_of(written: bytes) -> bytes:
-    r"""The extra of a manifest, as the caller gave it to `save`; a manifest of another format is refused.
+    r"""The `extra` that the caller gave to `save`; a manifest of another format is refused.
 
     >>> from uncombine.panes.chunks.manifest import extra_of
     >>> extra_of(b'{"version":1,"token":"any"}\nany bytes')
@@ -134,7 +134,7 @@ def extra_of(written: bytes) -> bytes:
 
 
 def bytes_of(written: bytes) -> int:
-    r"""How many bytes the log holds for a state.
+    r"""The number of bytes that the log holds for a state.
 
     >>> bytes_of(b'{"windows":[{"rows":{"size":7},"deaths":[{"size":2}]}],"atoms":null}\n')
     9

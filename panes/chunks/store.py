@@ -1,11 +1,12 @@
 """The store of windows between steps: immutable chunks with an index, so that a step reads only the windows it needs.
 
-A step takes out the windows that its rows, its watermark or its processing time touch, and puts those that remain back
-as one new chunk. Nothing else is copied: the cost of a step follows the windows it touches, not the windows held.
-Chunks of like size are joined as they pile up. Rows that were taken out are dead, and leave when their chunk is joined.
+A step takes out the windows that its rows, its watermark or its processing time touch, and puts the remaining ones
+back as one new chunk. Nothing else is copied: the cost of a step follows the windows it touches, not the windows held.
+Chunks of similar size are joined as they pile up. Rows that were taken out are dead. They are dropped when
+their chunk is joined.
 
-Chunks have a bound in bytes: the offsets of the texts of one Arrow array end at 2 GiB, and a chunk is one value of a
-state store. Chunks that would exceed it together stay apart, and a table that exceeds it alone is cut.
+A chunk has a bound in bytes, because the offsets of one Arrow array of texts end at 2 GiB, and because a chunk is one
+value of a state store. Chunks that would exceed the bound together stay apart, and a larger table is cut.
 
 Guarded by tests/panes/test_store.py.
 """
@@ -23,8 +24,8 @@ from .hashes import Index, Part, upper_half
 _FANOUT = 4
 
 CHUNK_BYTES = 256 << 20
-"""Chunks are joined up to this many bytes; as dead rows are weighed by the average, to twice as many at most. A row
-that is larger is a chunk of its own."""
+"""Chunks are joined up to this many bytes. Sizes assume rows of average size, so a chunk can be up to twice as large. A
+larger row is a chunk of its own."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,14 @@ class Chunk:
     hashes: np.ndarray
     table: pa.Table
     wake: dict[str, np.ndarray]
-    """For each clock ("event", "processing", "hold"), an int64 a row: the least reading that concerns the row."""
+    """For each clock ("event", "processing", "hold"), one int64 a row: the reading from which the row is due."""
     alive: np.ndarray
     count: int
     least: dict[str, int]
     index: Index
-    """It also identifies the chunk: it stays the same object as rows die, and no two sets of rows share one."""
+    """The index also identifies the chunk: it stays the same object as rows die, and no two sets of rows share it."""
     exact: bool = True
-    """True if `least` is of the living rows; otherwise it may be of a row that died since."""
+    """True if `least` is of the living rows; otherwise it can be of a dead row."""
 
     @classmethod
     def of(cls, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Chunk:
@@ -51,15 +52,15 @@ class Chunk:
 
     @property
     def living_bytes(self) -> int:
-        """About the bytes of the living rows, if each is as large as the average."""
-        # Much faster than the exact number, and as good if it is small.
+        """The bytes of the living rows, roughly: as if each had the average size."""
+        # This number is much faster than the exact one, and good enough if it is small.
         most = self.table.get_total_buffer_size()
         if 8 * most > CHUNK_BYTES:
             most = self.table.nbytes
         return int(-(-most * self.count // max(len(self.alive), 1)))
 
     def places(self, touched: np.ndarray, clocks: dict[str, int]) -> np.ndarray:
-        """The living rows whose hash may be in `touched` (sorted, unique) or whose clock has come."""
+        """The places of living rows whose hash may be in `touched` (sorted, unique) or that are due."""
         chosen: np.ndarray | None = None
         for name, reading in clocks.items():
             if self.least[name] <= reading:
@@ -72,7 +73,7 @@ class Chunk:
         return np.flatnonzero(chosen & self.alive)
 
     def without(self, places: np.ndarray) -> Chunk:
-        """The chunk with these rows dead. `least` stays as it is until `least_alive` is called."""
+        """The chunk with these rows dead. `least` is not updated; `least_alive` computes it."""
         alive = self.alive.copy()
         alive[places] = False
         return replace(self, alive=alive, count=self.count - len(places), exact=False)
@@ -103,7 +104,7 @@ class Store:
         return sum(chunk.count for chunk in self.chunks)
 
     def least(self, clock: str, below: int = NEVER) -> int:
-        """The least reading of a clock that concerns any row, if it is less than `below`."""
+        """The least reading of a clock at which a row is due, if it is less than `below`; else `below`."""
         found = below
         for chunk in self.chunks:
             if chunk.count and chunk.least[clock] < found:
@@ -111,7 +112,7 @@ class Store:
         return found
 
     def weight(self, touched: np.ndarray, clocks: dict[str, int], below: int) -> int:
-        """About the bytes of the rows that `take` would give; 0 if all rows together are not more than `below`."""
+        """The bytes, roughly, of the rows that `take` would return; 0 if all rows together have at most `below`."""
         if sum(chunk.living_bytes for chunk in self.chunks) <= below:
             return 0
         found = 0
@@ -120,9 +121,9 @@ class Store:
         return found
 
     def take(self, touched: np.ndarray, clocks: dict[str, int], part: Part | None = None) -> tuple[pa.Table, Store]:
-        """The rows whose hash may be in `touched` (see `lookup`) or whose clock has come, and the store without them.
+        """The rows whose hash may be in `touched` (see `lookup`) or that are due, and the store without them.
 
-        With a part, only rows of that part of all hashes.
+        With `part`, only rows of that part of all hashes are taken.
         """
         out: list[pa.Table] = []
         chunks: list[Chunk] = []
@@ -141,7 +142,7 @@ class Store:
         return table.combine_chunks(), replace(self, chunks=tuple(chunks))
 
     def put(self, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Store:
-        """The store with more rows; chunks are joined so that there are few, each row moving few times."""
+        """The store with more rows. Chunks are joined so that they stay few and each row is copied few times."""
         if table.num_rows == 0:
             return self
         chunks = list(self.chunks)
@@ -157,7 +158,7 @@ class Store:
         return replace(self, chunks=tuple(chunks))
 
     def rows(self) -> pa.Table:
-        """All living rows, for people and tests to read."""
+        """All living rows, for inspection and tests."""
         return pa.concat_tables([self.schema.empty_table(), *(chunk.living()[1] for chunk in self.chunks)])
 
 
@@ -169,7 +170,7 @@ def _join(*chunks: Chunk) -> Chunk:
 
 
 def cuts(table: pa.Table, most: int) -> list[tuple[int, int]]:
-    """The slices (first row, row after the last) of a table, of at most so many bytes each, or of one row."""
+    """Slices (first row, row after the last) of a table, each of at most `most` bytes or of one row."""
     out: list[tuple[int, int]] = []
     todo = [(0, table.num_rows)]
     small = table.get_total_buffer_size() <= most

@@ -14,7 +14,7 @@ from ..chunks.store import Store
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows that gave no result, by the reason.
+    """The numbers of rows without a result, by the reason.
 
     >>> from uncombine.panes import Counts
     >>> Counts(dropped=1) + Counts(bad=2)
@@ -37,7 +37,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class OperatorState:
-    """The state of a grouping operator between two steps: a value, which a step replaces and does not change.
+    """The state of a grouping operator between two steps: a value that a step replaces and never changes.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
@@ -56,7 +56,7 @@ class OperatorState:
 
     @property
     def clocks(self) -> dict[str, int]:
-        """The reading of each clock when rows were last taken out by it."""
+        """The last reading of each clock by which rows were taken out."""
         percentile = max([self.watermark, *self.percentiles.values()])
         return {"event": self.watermark, "processing": self.processing_time, "percentile": percentile}
 
@@ -91,7 +91,7 @@ class Stepped:
     state: OperatorState
     late_rows: pa.Table
     dropped_places: np.ndarray
-    """The places in the bundle of rows that came too late."""
+    """The places in the bundle of rows whose window had expired."""
 
     @property
     def output_watermark(self) -> int:

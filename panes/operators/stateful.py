@@ -1,4 +1,4 @@
-"""What an operator that keeps state between bundles has: all that shards, the chunk log and streams know of it."""
+"""The interface of an operator that keeps state between bundles, as shards, the chunk log and streams use it."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from .state import OperatorState, Stepped
 
 
 class StatefulOperator(Protocol):
-    """An operator over bundles. It changes nothing that it is given: a step takes a state and gives a new one.
+    """An operator over bundles. It never changes its arguments: a step takes a state and returns a new one.
 
     The grouping operator is one. `tests/panes/test_stateful.py` runs another through shards and the chunk log.
     """
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows that it takes."""
+        """The columns of its input rows."""
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the rows that it gives."""
+        """The columns of its output rows."""
 
     @property
     def percents(self) -> Sequence[float]:
-        """The percentiles of the watermark that it asks for."""
+        """The percentiles of the watermark that the operator uses."""
 
     def initial(self) -> OperatorState:
         """The state before any row."""
 
     def bundle(self, rows: pa.Table, cells: Sequence[Parcel], at: int) -> Any:
-        """One bundle out of the rows and the parcels of one processing time."""
+        """Make one bundle from the rows and the parcels of one processing time."""
 
     def step(
         self,
@@ -45,16 +45,16 @@ class StatefulOperator(Protocol):
         percentiles: Mapping[float, int],
         each_batch: bool,
     ) -> Stepped:
-        """Take one bundle; the watermark and the processing time are those after it."""
+        """Take one bundle. The watermark and the processing time are those after the bundle."""
 
     def next_timer(self, state: OperatorState) -> int | None:
-        """The next processing time at which something is due without new rows; None if nothing is."""
+        """The next processing time at which a timer is due without new rows; None if there is none."""
 
     def hold(self, state: OperatorState) -> int:
-        """The output watermark: no later row of output has an earlier time."""
+        """The output watermark: no later output row has an earlier time."""
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
-        """The hashes by which the rows of a store of the state are found again."""
+        """The hashes by which rows of a store of the state are looked up."""
 
 
 __all__ = ["StatefulOperator"]

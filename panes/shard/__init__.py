@@ -1,1 +1,1 @@
-"""A shard of a grouping: the loop of time, the parcels that come to it, and final panes."""
+"""A shard of a grouping: the loop of processing time, the parcels that it receives, and final panes."""

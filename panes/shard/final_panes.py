@@ -1,4 +1,4 @@
-"""The one pane of each window of an input that ends: its rows combined, and nothing asked of triggers.
+"""Final panes: the only pane of each window of an input that ends. No trigger is evaluated.
 
 The watermark runs from the beginning to the end of time, so every window gives one pane, on time, first and last.
 """
@@ -33,17 +33,17 @@ FINAL_PANE = {
     "processing_time": None,
     "trigger": "watermark",
 }
-"""What every final pane says about itself; there are no clocks to tell of."""
+"""The pane info of every final pane. It has no clocks."""
 
 
 PARCEL_CELLS = 1 << 18
-"""How many cells a parcel holds, about, before a shard's cells are sent as several, in an order of their own."""
+"""The number of cells, roughly, above which the cells of a shard travel as several parcels, in order of place."""
 
 PLACE_BITS = 16
 
 
 def places(hashes: np.ndarray) -> np.ndarray:
-    """Where in the order of a shard's parcels a window stands, from 0 to 2 ** PLACE_BITS."""
+    """The place of each window in the order of its shard's parcels, from 0 to 2 ** PLACE_BITS."""
     mixed = (hashes ^ (hashes >> np.uint64(31))) * np.uint64(0xD6E8FEB86659FD93)
     return (mixed >> np.uint64(64 - PLACE_BITS)).astype(np.int64)
 
@@ -73,11 +73,11 @@ class Final:
 
     @property
     def as_rows(self) -> bool:
-        """Whether rows have to stay together: sessions may fall apart where one of them is taken back."""
+        """True if rows must travel as rows: a retraction can split a session."""
         return self.operator.splits
 
     def lift(self, shards: int) -> FinalLift:
-        """What makes parcels of rows."""
+        """The lift that makes parcels of rows."""
         return FinalLift(self, shards)
 
     def merged(self, parcels: Sequence[Parcel]) -> Cells:
@@ -92,7 +92,7 @@ class Final:
         return cells.take(cells.weight != 0)
 
     def cut(self, parcels: Sequence[Parcel], place: int) -> tuple[list[Parcel], list[Parcel]]:
-        """What lies before a place in the order of a shard's parcels, and the rest."""
+        """Split parcels in two: the cells before a place in the order of the shard, and the rest."""
         before: list[Parcel] = []
         after: list[Parcel] = []
         for parcel in parcels:
@@ -105,7 +105,7 @@ class Final:
         return before, after
 
     def lean(self, cells: Cells) -> pa.Table:
-        """The keys, window, results and event time of cells; the rest of a final pane is the same for all."""
+        """The keys, window, results and event time of cells. The other columns are the same for all final panes."""
         grouping, schema = self.grouping, self.operator.output_schema
         floor = MIN_TIME if grouping.window.may_be_endless else None
         event_time = result_times(
@@ -124,11 +124,11 @@ class Final:
 
     @property
     def always_one(self) -> bool:
-        """Whether the grouping gives a row of no rows, too: all of time, and no keys."""
+        """True if the grouping gives a result even without rows: its window is all of time, and it has no keys."""
         return isinstance(self.grouping.window, Global) and not self.grouping.by
 
     def nothing(self) -> pa.Table:
-        """What `lean` would give for no rows without keys: no window, no time, and the combiners' results of nothing.
+        """The result of no rows, in the columns of `lean`: no window, no time, and the empty result of each combiner.
 
         >>> import pyarrow as pa, uncombine as uc
         >>> from uncombine.panes.shard.final_panes import Final
@@ -147,7 +147,7 @@ class Final:
         return self.whole(self.lean(cells))
 
     def whole(self, lean: pa.Table) -> pa.Table:
-        """Panes with the columns that are the same for all."""
+        """Panes of `lean` columns, with the columns that are the same for all final panes."""
         count = lean.num_rows
         fields = [pa.repeat(pa.scalar(FINAL_PANE[field.name], field.type), count) for field in PANE]
         pane = pa.StructArray.from_arrays(fields, fields=list(PANE))
@@ -155,19 +155,19 @@ class Final:
         return pa.Table.from_arrays(columns, schema=self.operator.output_schema)
 
     def panes_of_rows(self, parcels: Sequence[Parcel]) -> pa.Table:
-        """The keys, window, results and event time of rows that had to stay together."""
+        """The keys, window, results and event time of rows that travelled as rows."""
         op = self.operator
         rows = pa.concat_tables([parcel.table.select(op.schema.names) for parcel in parcels])
         return op.step(op.initial(), rows, MAX_TIME).panes.drop_columns(["diff", "pane"])
 
 
 def nothing() -> bytes:
-    """The parcel that asks for the row of no rows, packed."""
+    """The packed parcel that asks for the result of no rows."""
     return Parcel("nothing", pa.table({})).pack()
 
 
 class FinalLift(Lift):
-    """Makes parcels of rows of which only the final panes are wanted."""
+    """Makes parcels of rows for final panes only."""
 
     def __init__(self, final: Final, shards: int) -> None:
         super().__init__(final.operator.compiled, shards)
@@ -176,7 +176,7 @@ class FinalLift(Lift):
 
     @property
     def only_shard(self) -> int:
-        """The shard of the only window of all time without keys."""
+        """The shard of the only window, for a grouping over all time without keys."""
         return int(self.shard_of([], Global().assign(np.zeros(1, np.int64)).start)[0])
 
     def __call__(self, rows: pa.Table, at: int | np.ndarray = MIN_TIME) -> list[tuple[int, Parcel]]:

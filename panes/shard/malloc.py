@@ -1,4 +1,4 @@
-"""Memory that a process keeps for itself between steps."""
+"""Memory that a process keeps between steps."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import cache
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 KEPT = 256 << 20
-"""Bytes that are kept at most."""
+"""The largest number of bytes that are kept."""
 
 
 @cache
 def keep_memory() -> None:
-    """Have the C library keep what is freed, for the next step, where it otherwise gives it back to the system.
+    """Let the C library keep freed memory for the next step instead of returning it to the system.
 
-    A step takes and frees arrays of some megabytes. Got from the system each time, their pages come one by one, for
-    up to a third of the time of a step. For processes that do nothing else, such as Spark's workers: it holds for
-    everything in the process. Where the C library has no such setting, nothing happens.
+    A step allocates and frees arrays of some megabytes. If they come from the system each time, the system maps their
+    pages one by one, which takes up to a third of the time of a step. The setting is for the whole process, so it suits
+    processes that do nothing else, such as Spark's workers. A C library without such a setting is left as it is.
     """
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt

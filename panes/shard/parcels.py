@@ -1,4 +1,4 @@
-"""Parcels: what travels from where rows are read to the shard that keeps their windows."""
+"""Parcels: they carry rows, cells and watermark reports from the tasks that read them to the shards."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ...combiners.rows.columns import flat
 from ...windows.times import MIN_TIME
 
 AT = "uncombine_at"
-"""The column of rows that travel which says when they arrived."""
+"""The column with the processing time of rows that travel as rows."""
 
 MARKS = pa.schema([("source", pa.string()), ("time", pa.int64()), ("at", pa.int64())])
-"""What sources say: the source, how far it has come (null: it only was heard of), and when it said so.
+"""Watermark reports: the source, its event time (null: it is only active), and the processing time of the report.
 
-A row of two nulls is of no source and tells only how late it is."""
+A row with two nulls is of no source and only carries the processing time."""
 
 _ABOUT = b"uncombine.parcel"
 
 _PACKING = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None)
-"""Much of what counts and weighs is small or the same: what is left out need not go through the shuffle."""
+"""Counts and weights are often small or equal, so compression makes the shuffle smaller."""
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """Some of a bundle, for one shard.
+    """A part of a bundle, for one shard.
 
-    `kind` is "cells", "rows", "marks", "spent" (which says only that), or "nothing" (which says that a row is wanted
-    even of no rows); cells came all at one processing time, `at`.
+    `kind` is "cells", "rows", "marks" (watermark reports), "spent" (only the times in `spent`), or "nothing" (asks for
+    the result of no rows). All cells of a parcel came at one processing time, `at`.
     """
 
     kind: str
@@ -39,9 +39,9 @@ class Parcel:
     bad: int = 0
     unassigned: int = 0
     lo: int = 0
-    """Where the parcel begins in the order of the shard's parcels."""
+    """The first place of the parcel in the order of the shard's parcels."""
     spent: tuple[int, int] = (0, 0)
-    """Microseconds that the task which sent it took to read rows, and to combine them."""
+    """Microseconds that the sending task took to read rows, and to combine them."""
 
     def pack(self) -> bytes:
         """The parcel as one Arrow IPC message."""
@@ -62,7 +62,7 @@ class Parcel:
 
     @classmethod
     def unpack(cls, packed: bytes | pa.Buffer) -> Parcel:
-        """A parcel out of its message."""
+        """The parcel that `pack` wrote."""
         table = pa.ipc.open_stream(pa.py_buffer(packed)).read_all()
         about = json.loads(table.schema.metadata[_ABOUT])
         about["spent"] = tuple(about["spent"])
@@ -70,7 +70,7 @@ class Parcel:
 
 
 def parts(table: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
-    """The rows for each value of an int64 column, values in order, rows in theirs."""
+    """The rows of each value of an int64 column. Values are sorted, rows keep their order."""
     values = np.asarray(flat(table[column]).to_numpy(zero_copy_only=False))
     if len(values) == 0:
         return []

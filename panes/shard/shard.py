@@ -1,6 +1,6 @@
-"""One shard of one stage: bundles in, panes out, and every timer on the way at its own instant.
+"""One shard of one stage: it takes bundles, gives panes, and fires every timer at its own processing time.
 
-Local runs, replays and streams drive shards; none of them has a loop of its own that waits for timers.
+Local runs, replays and streams drive shards. None of them has its own loop that waits for timers.
 Guarded by tests/panes/test_shards.py and tests/panes/test_parts.py.
 """
 
@@ -19,17 +19,17 @@ from ..watermarks import Watermarks
 from .parcels import AT, Parcel, parts
 
 Report: TypeAlias = tuple[str | None, int | None]
-"""A watermark report: the source, and the time that it has come to, or None if it only showed that it is alive."""
+"""A watermark report: the source and its event time; the time is None if the source only shows that it is active."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """What one step of a shard gave, and the processing time of the step."""
+    """The result of one step of a shard, and the processing time of the step."""
 
     at: int
     stepped: Stepped
     whole: bool = False
-    """Whether the watermark ran from the beginning to the end of time."""
+    """True if the watermark ran from the beginning to the end of time."""
 
     @property
     def panes(self) -> pa.Table:
@@ -44,7 +44,7 @@ class Arrival:
     cells: Sequence[Parcel] = ()
     reports: Sequence[Report] = ()
     whole: bool = False
-    """Whether the watermark runs from the beginning to the end of time within the bundle."""
+    """True if the watermark runs from the beginning to the end of time within the bundle."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class Shard:
 
     @classmethod
     def start(cls, operator: StatefulOperator, sources: Iterable[str] = (), idle_after: int | None = None) -> Shard:
-        """A shard that has seen nothing; all of the `sources` must report before its watermark moves."""
+        """A shard before any row. All of the `sources` must report before its watermark moves."""
         known: dict[str | None, tuple[int, int]] = dict.fromkeys(sources, (MIN_TIME, MIN_TIME))
         return cls(operator, operator.initial(), Watermarks(known, idle_after))
 
     def play(self, arrivals: Mapping[int, Arrival], until: int | None = None) -> tuple[Shard, list[Played]]:
-        """All arrivals in order of their processing time, and the timers that are due by then, or by `until`."""
+        """Take all arrivals in order of processing time, and fire the timers that are due by then, or by `until`."""
         shard, out = self, list[Played]()
         for at, arrival in sorted(arrivals.items()):
             shard, played = shard.take(at, arrival)
@@ -83,7 +83,7 @@ class Shard:
         return shard, out
 
     def take(self, at: int, arrival: Arrival) -> tuple[Shard, list[Played]]:
-        """A bundle at a processing time, after all timers that are due by then."""
+        """Fire all timers that are due by `at`, and then take one bundle."""
         shard, out = self.wait(at)
         shard = replace(shard, watermarks=shard.watermarks.told(arrival.reports, at))
         schema = shard.operator.schema
@@ -92,7 +92,7 @@ class Shard:
         return shard, [*out, played]
 
     def wait(self, now: int) -> tuple[Shard, list[Played]]:
-        """Processing time goes on to `now`, and stops at every timer on the way."""
+        """Move processing time on to `now`, and fire every timer that is due by then at its own time."""
         shard, out = self, list[Played]()
         while (due := shard.next_timer) is not None and due <= now:
             shard, played = shard._at(due)._step(shard.operator.schema.empty_table())
@@ -100,7 +100,7 @@ class Shard:
         return shard._at(now), out
 
     def close(self) -> tuple[Shard, list[Played]]:
-        """The input has ended: the watermark goes to the end of time."""
+        """End the input: the watermark goes to the end of time."""
         ended = replace(self, watermarks=Watermarks(least=MAX_TIME, now=self.watermarks.now))
         shard, played = ended._step(ended.operator.schema.empty_table())
         return shard, [played]
@@ -124,7 +124,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class _Parts:
-    """The parts of a bundle as they are found."""
+    """The parts of one bundle, collected from parcels."""
 
     rows: list[pa.Table] = field(default_factory=list)
     cells: list[Parcel] = field(default_factory=list)
@@ -132,7 +132,7 @@ class _Parts:
 
 
 def arrivals(parcels: Sequence[Parcel]) -> dict[int, Arrival]:
-    """What parcels bring, by processing time."""
+    """The arrivals in parcels, by processing time."""
     found: dict[int, _Parts] = {}
     for parcel in parcels:
         match parcel.kind:
@@ -148,10 +148,10 @@ def arrivals(parcels: Sequence[Parcel]) -> dict[int, Arrival]:
 
 
 def reports_by_time(marks: pa.Table) -> dict[int, list[Report]]:
-    """Watermark reports by their processing time; a time without a report is there with none."""
+    """Watermark reports by their processing time. A time without reports has an empty list."""
     found: dict[int, list[Report]] = {}
     columns = (marks[name].to_pylist() for name in ("source", "time", "at"))
-    for source, time, at in zip(*columns, strict=True):  # few: what each task saw of each source
+    for source, time, at in zip(*columns, strict=True):  # few: one a task and source
         reports = found.setdefault(at, [])
         if source is not None or time is not None:
             reports.append((source, time))

@@ -10,40 +10,12 @@ from pathlib import Path
 import pytest
 from test_imports import MODULES, ROOT
 
-GROUPING = [
-    "atoms",
-    "bundle",
-    "carry_over",
-    "cells",
-    "clocks",
-    "compiled",
-    "emit",
-    "evaluate",
-    "hashes",
-    "holds",
-    "intervals",
-    "lists",
-    "operator",
-    "pane_columns",
-    "pane_rows",
-    "rows",
-    "rows_to_cells",
-    "slices",
-    "split_sessions",
-    "state",
-    "step",
-    "store",
-    "take_in",
-    "windows_in_hand",
-]
-"""The modules of `panes/` that the grouping operator is made of."""
-
 PLAIN = {
     "errors.py",
+    "panes",
     "triggers",
     "windows",
     *(m.as_posix() for m in MODULES if m.parts[0] == "combiners" and m.parts[1] != "laws"),
-    *(m.as_posix() for m in MODULES if m.parts[0] == "panes" and m.stem in GROUPING),
 }
 """The rooms and modules whose words are checked. A room that is put into plain words is added here."""
 

@@ -26,7 +26,7 @@ def test_every_golden_case_has_a_picture_with_its_values(case: Case) -> None:
         assert text in written
     assert figure.axes[0].get_title() == case.name
     legend = {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
-    assert ("taken back" in legend) == any(row["diff"] < 0 for row in result.to_pylist())
+    assert ("retracted" in legend) == any(row["diff"] < 0 for row in result.to_pylist())
     assert ("dropped datum" in legend) == bool(result.dropped)
     pyplot.close(figure)
 

@@ -1,6 +1,6 @@
-"""The lift: rows are combined to cells where they are read, and travel to their shards as few large parcels.
+"""The lift: the task that reads rows combines them to cells, which travel to their shards as few large parcels.
 
-Rows travel as they are only where a trigger, or late rows that are given back, need to see them one by one.
+Rows travel as rows only if a trigger needs them one by one, or if late rows are emitted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .slices import windows_from_slices
 
 
 def needs_rows(grouping: Grouping) -> bool:
-    """Whether rows must be seen one by one where the windows are kept, and cells are not enough."""
+    """True if a shard needs the rows one by one, so that cells are not enough."""
     return (
         grouping.granularity == "record"
         or grouping.late == "emit"
@@ -41,8 +41,8 @@ def needs_rows(grouping: Grouping) -> bool:
 class Lift:
     """Makes parcels of rows for a number of shards.
 
-    With `timed`, rows may have a time each: then some travel as rows and some as cells, and the windows of a key stay
-    together, since a row does not know its window before it arrives.
+    With `timed`, each row may have its own processing time: then some travel as rows and some as cells. All windows of
+    a key are in one shard, since the window of a row is known only in the shard.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> from uncombine.panes.operators.grouping.compiled import Compiled
@@ -59,7 +59,7 @@ class Lift:
         self.as_rows = needs_rows(compiled.grouping)
 
     def __call__(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
-        """The parcels of rows that arrived `at`, one time for all or one for each."""
+        """Make parcels of rows that arrived `at`: one time for all, or one for each."""
         if rows.num_rows == 0:
             return []
         if isinstance(at, np.ndarray) and int(at.min()) == int(at.max()):
@@ -75,7 +75,7 @@ class Lift:
         for shard, table in self._split(whole, self.shard_of(cells.keys, cells.start), self.shards):
             out.append((shard, Parcel("cells", table, at, *counts)))
             counts = (0, 0)
-        if any(counts):  # rows of which nothing was left but their number
+        if any(counts):  # rows that gave no cell and are only counted
             out.append((0, Parcel("cells", whole, at, *counts)))
         return out
 
@@ -87,17 +87,17 @@ class Lift:
         return [(shard, Parcel("rows", part)) for shard, part in self._split(table, shards, self.shards)]
 
     def shard_of(self, keys: Sequence[pa.Array], start: np.ndarray | None, count: int | None = None) -> np.ndarray:
-        """The shard of each key, or of each window where windows of a key have nothing to do with each other."""
+        """The shard of each key, or of each window if the windows of a key are independent of each other."""
         return self._shard(self.hashes(keys, start, count))
 
     def hashes(self, keys: Sequence[pa.Array], start: np.ndarray | None, count: int | None = None) -> np.ndarray:
-        """A hash of what must stay together."""
+        """A hash of the key or window; rows of one hash stay together."""
         rows = len(start) if count is None and start is not None else int(count or 0)
         return key_hashes(keys, rows, None if self.whole_keys else start)
 
     @property
     def whole_keys(self) -> bool:
-        """Whether all windows of a key are in one shard."""
+        """True if all windows of a key are in one shard."""
         window = self.compiled.grouping.window
         return window.merging or isinstance(window, Sliding) or self.as_rows or self.timed
 
@@ -119,18 +119,18 @@ class Lift:
 
 
 def cells_of_rows(op: Compiled, rows: pa.Table, at: int) -> Cells:
-    """Rows combined; windows merged among them, sliding windows still in slices."""
+    """Combine rows to cells. Their windows are merged; sliding windows are still in slices."""
     good = good_rows(op.grouping, rows, at)
     return replace(cells_of(op, good, MIN_TIME, slices=True), bad=good.bad)
 
 
 def live_numbers(op: Compiled) -> tuple[str, ...]:
-    """The numbers of cells that travel to where windows are kept."""
+    """The numbers of cells that travel to the shards."""
     return ("start", "end", "count", "weight", *op.grouping.extents)
 
 
 def cells_table(cells: Cells, numbers: Sequence[str]) -> pa.Table:
-    """Cells as a table; `cells_back` reads it, and takes what is missing for what it is without it."""
+    """Cells as a table for `cells_back`, which replaces a missing column by its default."""
     columns: dict[str, pa.Array] = {f"key.{i}": key for i, key in enumerate(cells.keys)}
     for name in numbers:
         columns[name] = pa.array(getattr(cells, name))
@@ -140,7 +140,7 @@ def cells_table(cells: Cells, numbers: Sequence[str]) -> pa.Table:
 
 
 def cells_back(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
-    """The cells of one or more parcels, one behind the other."""
+    """The cells of one or more parcels, in sequence."""
     table = pa.concat_tables([parcel.table for parcel in parcels])
     count = table.num_rows
 
@@ -165,7 +165,7 @@ def cells_back(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
 
 
 def together(op: Compiled, cells: Cells) -> Cells:
-    """Cells from several places made one for each (key, window)."""
+    """Merge cells of several tasks into one for each (key, window)."""
     window = op.grouping.window
     if len(cells) == 0:
         return cells
@@ -179,17 +179,17 @@ def together(op: Compiled, cells: Cells) -> Cells:
 
 
 def whole_windows(op: Compiled, cells: Cells) -> Cells:
-    """Cells of sliding windows out of those of their slices; other cells as they are."""
+    """Cells of sliding windows, made from those of their slices; other cells unchanged."""
     window = op.grouping.window
     return windows_from_slices(window, op.plan, cells) if isinstance(window, Sliding) else cells
 
 
 def joined(op: Compiled, rows: pa.Table, parcels: Sequence[Parcel], at: int) -> pa.Table | Cells:
-    """The rows and cells of one processing time in one piece: as rows where rows are needed, else as cells."""
+    """The rows and cells of one processing time together: as rows if the shard needs rows, else as cells."""
     if needs_rows(op.grouping) or not parcels:
         return rows
     every = [*parcels]
-    if rows.num_rows:  # one task saw rows of one instant and could combine them, another could not
+    if rows.num_rows:  # one task could combine its rows, since they share a processing time; another could not
         cells = cells_of_rows(op, rows, at)
         every.append(Parcel("cells", cells_table(cells, live_numbers(op)), at, cells.bad, cells.unassigned))
     cells = cells_back(op, every)
