@@ -19,7 +19,14 @@ PLAIN = {
 }
 """The rooms and modules whose words are checked. A room that is put into plain words is added here."""
 
-PAGES = ["docs/algebra.md", "docs/combiners.md", "docs/concepts.md", "docs/semantics.md", "docs/triggers.md"]
+PAGES = [
+    "docs/algebra.md",
+    "docs/combiners.md",
+    "docs/concepts.md",
+    "docs/semantics.md",
+    "docs/triggers.md",
+    *(p.relative_to(ROOT).as_posix() for p in sorted((ROOT / "docs/design").glob("*.md"))),
+]
 
 OPENINGS = re.compile(r"(What|Whether|How|Where|Which)\b")
 """A docstring that opens so does not name what it is about."""

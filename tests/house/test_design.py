@@ -1,0 +1,132 @@
+"""The pages name modules, classes and pages that are there, and no text of the picture lies on another."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DESIGN = sorted((ROOT / "docs" / "design").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+MODULE = re.compile(r"(?<![\w/.*-])((?:\w+/)+[\w.]*\w|\w+\.py)(?=`)")
+"""A file, written between backticks with its folders."""
+
+IN_MODULE = re.compile(r"`([\w.]+)`(?: and `([\w.]+)`)? (?:in|\() ?`((?:\w+/)+\w+\.py)`")
+"""A name and its file: `Shard` in `panes/shard/shard.py`, or `Shard` (`panes/shard/shard.py`)."""
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def missing_files(text: str) -> list[str]:
+    """The files that a text names between backticks and that are not there."""
+    return [name for name in MODULE.findall(text) if not (ROOT / name).exists()]
+
+
+def missing_names(text: str) -> list[str]:
+    """The names that a text says to be in a module, and that are not defined there."""
+    out = []
+    for first, second, module in IN_MODULE.findall(text):
+        defined = names_of((ROOT / module).read_text())
+        out += [f"{name} in {module}" for name in (first, second) if name and name.rpartition(".")[2] not in defined]
+    return out
+
+
+def names_of(source: str) -> set[str]:
+    """The names of a module: classes, functions, methods, and names that are assigned to."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return found
+
+
+def heading_anchors(text: str) -> set[str]:
+    """The anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page: Path) -> list[str]:
+    """The links of a page to files that are not there, or to headings that they do not have."""
+    out = []
+    for link in LINK.findall(re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in heading_anchors(target.read_text())):
+            out.append(link)
+    return out
+
+
+@pytest.mark.parametrize("page", DESIGN, ids=lambda page: page.name)
+def test_a_page_names_what_is_there(page: Path) -> None:
+    text = page.read_text()
+    assert missing_files(text) == []
+    assert missing_names(text) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
+    assert missing_files("see `panes/flow.py`, `panes/none.py`, `docs/design`, `a/b` and `errors.py`") == [
+        "panes/none.py",
+        "a/b",
+    ]
+    there = "`Flow` in `panes/flow.py`, `Flow.explain` and `Windowed` in `panes/flow.py`"
+    assert missing_names(f"{there}, `Flaw` (`panes/flow.py`)") == ["Flaw in panes/flow.py"]
+    page = tmp_path / "page.md"
+    page.write_text("# A page\n[it](page.md#a-page) [no](page.md#another) [none](none.md) [far](https://example.org/x)")
+    assert broken_links(page) == ["page.md#another", "none.md"]
+
+
+def test_the_glossary_is_in_order() -> None:
+    words = re.findall(r"^\* \*\*(.+?)\*\*: ", (ROOT / "docs/design/glossary.md").read_text(), re.MULTILINE)
+    assert len(words) > 80
+    assert words == sorted(set(words), key=str.lower)
+
+
+def test_records_have_numbers_that_stay() -> None:
+    """The model of the rules names its notes by their numbers."""
+    text = (ROOT / "docs/design/decisions.md").read_text()
+    assert re.findall(r"^### D(\d+)\. ", text, re.MULTILINE) == [str(n) for n in range(1, 26)]
+    built = re.findall(r"^### (\d+)\. ", text, re.MULTILINE)
+    assert built == [str(n + 1) for n in range(len(built))]
+    named = [path.read_text() for path in (ROOT / "tests/reference").rglob("*.py")]
+    assert {int(n) for source in named for n in re.findall(r"\bD(\d+)\b", source)} <= set(range(1, 26))
+
+
+def drawing() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("design_picture", ROOT / "docs" / "design_picture.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where a dataclass looks for its module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_text_of_the_picture_lies_on_another() -> None:
+    figure = drawing().figure()
+    figure.canvas.draw()
+    texts = [text for text in figure.axes[0].texts if text.get_text()]
+    boxes = [text.get_window_extent() for text in texts]
+    assert len(boxes) > 25
+    for i, one in enumerate(boxes):
+        assert 0 <= one.x0 < one.x1 <= figure.bbox.width, texts[i]
+        assert 0 <= one.y0 < one.y1 <= figure.bbox.height, texts[i]
+        for j in range(i):
+            assert not one.overlaps(boxes[j]), (texts[i].get_text(), texts[j].get_text())
