@@ -30,7 +30,9 @@ def read(files: FileCache, name: str) -> bytes | None:
     return None if found is None else found.buffer.to_pybytes()
 
 
-@pytest.mark.parametrize("damage", ["cut", "longer", "empty", "a bit", "the end", "gone", "renamed", "of another user"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "longer", "empty", "a bit", "the end", "gone", "renamed", "of another user", "of another format"]
+)
 def test_a_file_that_is_not_whole_is_no_file(damage: str, large: bool, tmp_path: Path) -> None:
     files = FileCache(tmp_path / "cache")
     assert files.put("name", BYTES)
@@ -50,7 +52,15 @@ def test_a_file_that_is_not_whole_is_no_file(damage: str, large: bool, tmp_path:
     else:
         broken = bytearray(whole)
         broken[100 if damage == "a bit" else -1] ^= 1
-        path.write_bytes({"cut": whole[:-50], "longer": whole + b"x", "empty": b""}.get(damage, bytes(broken)))
+        damaged = {
+            "cut": whole[:-50],
+            "longer": whole + b"x",
+            "empty": b"",
+            "a bit": bytes(broken),
+            "the end": bytes(broken),
+        }
+        damaged["of another format"] = whole.replace(filecache._MAGIC, b"uncombine chunk1")
+        path.write_bytes(damaged[damage])
     assert read(files, "name") is None
     assert found.buffer.to_pybytes() == BYTES, "what was read before is as it was"
     assert files.put("name", b"more") == (damage != "of another user")
