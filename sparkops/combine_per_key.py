@@ -1,4 +1,4 @@
-"""Combining by key alone: a grouped aggregate of a bounded DataFrame, without windows."""
+"""Combining by key, without windows: a grouped aggregate of a bounded DataFrame."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def combine_per_key(
     shards: int | None = None,
     **combiners: Combiner,
 ) -> DataFrame:
-    """The results of `combiners` for each key of a bounded DataFrame.
+    """Combine the rows of each key of a bounded DataFrame.
 
-    Every task combines the rows that it reads, so that a few large packed rows go through the shuffle, and a key that
-    most rows have is no burden. Where Spark's own aggregation gives the same to the last bit, it is used.
+    Every task combines the rows that it reads, so only a few large packed rows go through the shuffle, and a key with
+    most of the rows is not slower. If Spark's own aggregation gives the same to the last bit, it is used instead.
 
     Parameters
     ----------
     df
         A bounded DataFrame.
     by
-        The key columns, of any type that Spark groups by; null is a key of its own. With none, all rows are one group,
-        which has a row in any case: that of no rows holds 0 for counts, null for most.
+        The key columns, of any type that Spark groups by; null is a key of its own. Without key columns all rows are
+        one group, which always has a result: without rows it is 0 for counts and null for most combiners.
     diff
-        A column of weights: -1 takes a row back. A key whose weights sum to zero has no row; without keys the row is
-        then that of no rows.
+        A column of weights: -1 retracts a row. A key whose weights sum to zero has no result; without key columns the
+        result is then that of no rows.
     shards
-        Into how many parts the keys are divided; as many as Spark has shuffle partitions if not given.
+        The number of parts into which keys are divided; the number of Spark's shuffle partitions if not given.
     **combiners
-        Name of each result and what to compute.
+        The name of each result, and its combiner.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def combine_per_key(
 def per_key(
     df: DataFrame, by: Sequence[str], diff: str | None, shards: int | None, combiners: dict[str, Combiner]
 ) -> Flow:
-    """The flow behind it: one window for all time, and a time that is the same for all rows."""
+    """The flow of `combine_per_key`: one window of all time, and one event time for all rows."""
     if df.isStreaming:
         raise InvalidArgument("combine_per_key takes a bounded DataFrame: a streaming one becomes a flow with uc.flow")
     timed = df.withColumn(_TIME, F.timestamp_micros(F.lit(0)))

@@ -1,4 +1,4 @@
-"""Files read by the lift tasks themselves: Spark lists and tracks them, and their rows never enter the JVM."""
+"""Flows over files: Spark lists and tracks them, the lift tasks read them, and their rows never enter the JVM."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LISTED = "path string, modificationTime timestamp, length bigint, content binary"
-"""The fixed schema of Spark's source of whole files; of its columns only the path is asked for, so none is read."""
+"""The fixed schema of Spark's source of whole files. Only the path is selected, so Spark reads no file."""
 
 _GIVEN = pa.schema([("path", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
 
 LARGE = 128 << 20
-"""Files beyond this many bytes are read in parts by several tasks."""
+"""Files larger than this, in bytes, are read in parts by several tasks."""
 
 
 def files(
@@ -59,33 +59,33 @@ def files(
     on_missing_column: str = "error",
     **options: Any,
 ) -> Flow:
-    """A flow over files, which the tasks that combine their rows read themselves, with pyarrow.
+    """Start a flow over files, which the tasks that combine the rows read with pyarrow.
 
     Parameters
     ----------
     spark
         The session.
     path
-        A folder, a file, a pattern, or several of them. Folders called `key=value` below it are columns.
+        A folder, a file, a pattern, or several of them. Folders named `key=value` below it are columns.
     format
-        "parquet", "arrow" (also Feather), "csv" or "json" (a row a line); told from the names of the files if not
-        given.
+        "parquet", "arrow" (also Feather), "csv" or "json" (a row a line). If not given, the names
+        of the files decide.
     schema
-        The columns and their types; those of one of the files if not given.
+        The columns and their types; if not given, those of one of the files.
     streaming
-        Whether files that appear later are read too, each once, as Spark's file source tracks them.
+        True also reads files that appear later, each once, as Spark's file source tracks them.
     max_files_per_batch
-        In a stream: how many new files a batch takes at most.
+        In a stream: the largest number of new files in a batch.
     filter
-        An expression for the rows to read, which spares reading parts of files that cannot have any.
+        A condition for rows. Parts of files that cannot have such rows are not read.
     on_bad_file
-        What to do about a file that cannot be read: "error" or "skip".
+        The treatment of a file that cannot be read: "error" or "skip".
     on_missing_column
-        What to do about a file without one of the columns: "error", or "null" for a column of nulls.
+        The treatment of a file without one of the columns: "error", or "null" for a column of nulls.
     time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name
         As for `flow`.
     **options
-        Of the format: for csv delimiter=, quote_char=, header=, null_values=.
+        Options of the format: for csv delimiter=, quote_char=, header=, null_values=.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class FilesInput(Input):
         return reader.load(self.paths[0]).select("path", none.alias("first"), none.alias("last"))
 
     def _given(self) -> DataFrame:
-        """The files that are there now, large ones in parts, listed by Spark as it lists its own."""
+        """The files that exist now, large ones in parts, as Spark lists its own files."""
         listed = self.spark.read.format("binaryFile").schema(_LISTED).load(list(self.paths))
         found = listed.select("path", "length").collect()
         parts: list[Split] = []
@@ -168,7 +168,7 @@ class FilesInput(Input):
 
 @dataclass(frozen=True)
 class ReadFiles:
-    """A task over the rows of the files that Spark names."""
+    """Runs a task over the rows of the files that Spark lists."""
 
     format: FileFormat
     task: Task
@@ -185,14 +185,14 @@ class ReadFiles:
 
         yield from self.task(self._tables(batches, bad))
         if skipped:
-            # A file that is read in parts is skipped part by part.
+            # A file in several parts is skipped part by part.
             yield wire_batch((0, -1, path.encode()) for path in dict.fromkeys(skipped))
 
     def _tables(self, batches: Iterable[pa.RecordBatch], bad: Any) -> Iterator[pa.Table]:
         wanted = [name for name in self.columns if name in self.format.schema.names]
         for batch in batches:
             columns = (batch.column(i).to_pylist() for i in range(3))
-            parts = [Split(*part) for part in zip(*columns, strict=True)]  # few: a file each
+            parts = [Split(*part) for part in zip(*columns, strict=True)]  # few: one a file
             batch_time = batch.column(3)[0].as_py() if self.at is not None else 0
             for table in read(self.format, parts, bad):
                 rows = table.select(wanted)
@@ -201,7 +201,7 @@ class ReadFiles:
                 yield rows
 
     def _times(self, table: pa.Table, batch_time: int) -> np.ndarray:
-        """When each row came: what its column says, or, where that is null, when the batch did."""
+        """The processing time of each row: from its column, or that of the batch where the column is null."""
         if not self.at:
             return np.full(table.num_rows, batch_time)
         times, valid = time_column(flat(table[self.at]))

@@ -27,7 +27,7 @@ def flow(
     shards: int | None = None,
     name: str | None = None,
 ) -> Flow:
-    """A flow over the rows of a DataFrame, bounded or streaming.
+    """Start a flow over the rows of a DataFrame, bounded or streaming.
 
     Parameters
     ----------
@@ -36,26 +36,26 @@ def flow(
     time
         The event time column.
     watermark
-        How rows tell how far event time has come: `BoundedLag`, `PerSource`, `Punctuated`, `Monotonic`, `IngressTime`,
-        or a length of time, which is a `BoundedLag`. A bounded flow that is not replayed needs none.
+        The strategy that makes watermark reports from rows: `BoundedLag`, `PerSource`, `Punctuated`, `Monotonic`,
+        `IngressTime`, or a length of time, which means `BoundedLag`. A bounded flow without replay needs none.
     diff
         The weight column of a changelog, or None.
     processing_time
-        The column with each row's processing time, so that a backfill gives the panes that a stream has given; None is
-        the time of each batch.
+        The column with the processing time of each row; with it a backfill gives the same panes as the stream did. None
+        means the time of each batch.
     replay
-        On a bounded DataFrame: give all the panes that a stream would have given, row by row in order of
-        `processing_time`, and not only the last of each window.
+        For a bounded DataFrame: True gives all panes that a stream gives for these rows in order of `processing_time`,
+        and not only the final pane of each window.
     close_at_end
-        In a replay: let the watermark go to the end of time when the history is over.
+        In a replay: True moves the watermark to the end of time after the last row.
     wake
-        Whether a stream with processing-time triggers runs batches without data when something is due. A query with
-        `trigger(availableNow=True)` would never end so: give wake=False for one, and what is due comes with the data.
+        True: a stream with processing-time triggers runs batches without data when a timer is due. A query with
+        `trigger(availableNow=True)` then never ends. Pass wake=False for it; timers then fire with the next data.
     shards
-        Into how many parts the keys are divided; as many as Spark has shuffle partitions if not given.
+        The number of parts into which keys are divided; the number of Spark's shuffle partitions if not given.
     name
-        The name under which `progress` and `watch` show the flow, where a query has several. It may change between two
-        runs from a checkpoint.
+        The name of the flow in `progress` and `watch`, for a query with several flows. It may change between two runs
+        from a checkpoint.
 
     Examples
     --------

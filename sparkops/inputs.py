@@ -1,4 +1,4 @@
-"""Where the rows of a flow come from, and how a task gets at them."""
+"""Inputs: they give the rows of a flow to the tasks that combine them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Task = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
 
 Metric = Callable[[str], str]
-"""The name of a flow's metric for a part of it."""
+"""Gives the name of the metric for a part of a flow."""
 
 
 class Input(ABC):
-    """Rows of a known schema, and a way to let a task run over them where they are."""
+    """Rows of a known schema, over which tasks can run."""
 
     spark: SparkSession
     schema: pa.Schema
@@ -36,14 +36,14 @@ class Input(ABC):
 
     @abstractmethod
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
-        """The task over the rows of each partition, with these columns, giving rows of this schema.
+        """Run the task over these columns of each partition; the result has rows of `schema`.
 
-        `at` is None, or the column with each row's processing time, or "" for that of the batch; the task then finds
-        it in the column `AT`, microseconds. `metric` names what the source observes.
+        `at` is None, or the column with the processing time of each row, or "" for that of the batch. The task gets
+        this time in the column `AT`, in microseconds. `metric` names the metrics that the input observes.
         """
 
     def with_row(self, packed: DataFrame, shard: int, payload: bytes) -> DataFrame:
-        """Packed rows with one more, which is there even where the input has no partitions."""
+        """Add one packed row, which exists even if the input has no partitions."""
         values = (F.lit(shard), F.lit(0), F.lit(bytearray(payload)))
         kinds = [field.split() for field in WIRE_DDL.split(", ")]
         row = self.spark.range(0, 1, 1, 1).select(
@@ -53,16 +53,16 @@ class Input(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """The input, for people."""
+        """A text that names the input."""
 
 
 @dataclass(frozen=True, eq=False)
 class DataFrameInput(Input):
-    """Any DataFrame; rows cross from the JVM to Python."""
+    """Any DataFrame. Its rows cross from the JVM to Python."""
 
     df: DataFrame
     instant: str | None = None
-    """A column in which all rows have the first instant of 1970, which is not sent where other columns are."""
+    """A column with the first instant of 1970 in all rows. It is not sent if there are other columns."""
 
     @property
     def spark(self) -> SparkSession:
@@ -72,7 +72,7 @@ class DataFrameInput(Input):
     def schema(self) -> pa.Schema:
         fields = []
         for field in self.df.schema:
-            with suppress(TypeMismatch):  # a column that nobody asks for may have any type
+            with suppress(TypeMismatch):  # a column that the flow does not use may have any type
                 fields.append(pa.field(field.name, arrow_type(field.dataType, f"column {field.name!r}")))
         return pa.schema(fields)
 
@@ -86,7 +86,7 @@ class DataFrameInput(Input):
         instant = next((field for field in fields if field.name == self.instant and len(fields) > 1), None)
         if instant is not None:
             fields.remove(instant)
-        # Spark finds no columns with a dot in their name on the way to Python, so they go there by number.
+        # Spark cannot send a column with a dot in its name to Python, so columns get numbers as names.
         chosen = [column(field.name).alias(f"c{i}") for i, field in enumerate(fields)]
         if at is not None:
             local = bool(at) and known.field(at).type.tz is None
@@ -112,9 +112,9 @@ def _instants(count: int, kind: pa.DataType) -> pa.Array:
 
 
 def processing_time(at: str, local: bool = False) -> Column:
-    """Microseconds of a column (where it is null, of the batch), or of the batch, the same when it is repeated.
+    """Microseconds of a column (of the batch where it is null), or of the batch; a repeated batch has the same time.
 
-    A `local` time names no zone, and is taken as UTC like every such time, whatever the session's zone is.
+    A `local` time has no zone. It counts as UTC, whatever the zone of the session is.
     """
     batch = F.unix_micros(F.current_timestamp())
     time = column(at) if at else F.lit(None)
@@ -125,12 +125,12 @@ def processing_time(at: str, local: bool = False) -> Column:
 
 
 def column(name: str) -> Column:
-    """A column by its name, whatever characters that has."""
+    """A column by its name, which may have any characters."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
 def wire_map(df: DataFrame, task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: Any) -> Any:
-    """The task over the packed rows of each partition."""
+    """Run the task over the packed rows of each partition."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         keep_memory()
@@ -140,6 +140,6 @@ def wire_map(df: DataFrame, task: Callable[[Iterable[pa.RecordBatch]], Iterator[
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """What Spark hands over, with the names and types that the plan was made for, times in UTC."""
+    """A batch of Spark with the names and types of `schema`, times in UTC."""
     columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)

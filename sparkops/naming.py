@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import count, groupby
 
 UNNAMED = "flow"
-"""The name of a flow that was given none."""
+"""The name of a flow without a name."""
 
 FILES = "files"
 """The part of a flow's metrics that counts skipped files."""
@@ -23,10 +23,10 @@ _numbers: dict[str, count[int]] = {}
 
 @dataclass(frozen=True, order=True)
 class Label:
-    """A DataFrame of a flow: the flow's name, and the how-manyth of this name the DataFrame is in this process.
+    """A DataFrame of a flow: the name of the flow, and the number of the DataFrame among those of this name.
 
-    Spark refuses two metrics of one name in a query, and one flow may be in a query twice, so each DataFrame has a
-    number. The first goes by the name alone.
+    Spark refuses two metrics of one name in a query, and one flow may be in a query twice, so each DataFrame of this
+    process has a number. The label of the first shows the name only.
 
     >>> from uncombine.sparkops.naming import Label
     >>> Label("clicks", 1).metric("1"), Label("clicks", 2).metric("files")
@@ -49,7 +49,7 @@ def new_label(name: str | None) -> Label:
 
 
 def parsed(metric: str) -> tuple[Label, str] | None:
-    """The label and the part that a metric's name is made of; None if it is of somebody else.
+    """The label and the part in the name of a metric; None if the metric is not of a flow.
 
     >>> from uncombine.sparkops.naming import parsed
     >>> parsed("uncombine clicks #2 1")
@@ -62,7 +62,7 @@ def parsed(metric: str) -> tuple[Label, str] | None:
 
 
 def shown_names(labels: Iterable[Label]) -> dict[Label, str]:
-    """The names by which a query shows its flows: those of one name are numbered from 1, in the order of their making.
+    """The names by which a query shows its flows; flows of the same name are numbered from 1, oldest first.
 
     >>> from uncombine.sparkops.naming import Label, shown_names
     >>> list(shown_names([Label("b", 7), Label("a", 3), Label("b", 9)]).values())

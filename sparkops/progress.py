@@ -1,4 +1,4 @@
-"""What a streaming query is doing, in numbers and in one line, from the metrics that its stages report."""
+"""Progress of a streaming query, as numbers and as one line, from the metrics of its stages."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class StageProgress:
-    """What one grouping did in a batch, over all its shards; what it holds is as it was after the batch.
+    """The counts of one grouping in a batch, over all its shards; counts of state are those after the batch.
 
     The times in microseconds are summed over tasks: reading rows, combining them, loading the state, the step, saving.
-    `watermark` is that of the shard that is furthest behind, None at the beginning and at the end of time.
+    `watermark` is the least of all shards; it is None at the beginning and at the end of time.
 
     >>> from uncombine.sparkops.progress import StageProgress
     >>> StageProgress(rows_in=10, panes_on_time=2).panes
@@ -55,12 +55,12 @@ class StageProgress:
 
     @property
     def panes(self) -> int:
-        """All panes, whenever they came."""
+        """The number of panes: early, on time and late."""
         return self.panes_early + self.panes_on_time + self.panes_late
 
     @property
     def lag(self) -> timedelta | None:
-        """How far the watermark is behind the clock."""
+        """The time from the watermark to the clock."""
         if self.watermark is None or self.processing_time is None:
             return None
         return self.processing_time - self.watermark
@@ -71,14 +71,14 @@ class StageProgress:
         lost = self.rows_dropped + self.rows_finished + self.rows_unassigned + self.rows_bad
         return (
             f"{self.rows_in:,} rows in, panes {self.panes_early:,} early {self.panes_on_time:,} on time "
-            f"{self.panes_late:,} late, {self.retractions:,} taken back, {lost:,} rows left out, "
+            f"{self.panes_late:,} late, {self.retractions:,} retracted, {lost:,} rows left out, "
             f"watermark {mark}{lag}, {self.windows_held:,} windows in {_size(self.state_bytes)}"
         )
 
 
 @dataclass(frozen=True)
 class FlowProgress:
-    """What one flow of a query did in a batch: its stages in order, and its files that were skipped as unreadable.
+    """The progress of one flow in a batch: its stages in order, and the number of unreadable files that it skipped.
 
     >>> from uncombine.sparkops.progress import FlowProgress
     >>> FlowProgress(files_skipped=2).stages
@@ -96,10 +96,10 @@ class FlowProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """A batch of a query: its number, how long it took, and its flows by their names.
+    """A batch of a query: its number, its duration, and its flows by name.
 
-    The flows of one name are numbered from 1, in the order in which their DataFrames were made; "flow" is the name of
-    a flow that was given none.
+    Flows of the same name are numbered from 1, in the order in which their DataFrames were made. "flow" is the name of
+    a flow without a name.
 
     >>> from uncombine.sparkops.progress import FlowProgress, Progress, StageProgress
     >>> clicks, views = (FlowProgress((StageProgress(rows_in=rows),)) for rows in (3, 4))
@@ -127,7 +127,7 @@ class Progress:
 
     @property
     def files_skipped(self) -> int:
-        """The skipped files of all flows."""
+        """The number of skipped files of all flows."""
         return sum(flow.files_skipped for flow in self.flows.values())
 
     def __str__(self) -> str:
@@ -138,7 +138,7 @@ class Progress:
 
 
 def _with_files(flow: FlowProgress) -> str:
-    """A flow in words, which stand after its name."""
+    """The text of a flow, which follows its name."""
     skipped = f", {flow.files_skipped} files skipped" if flow.files_skipped else ""
     if not flow.stages:
         return skipped
@@ -146,9 +146,9 @@ def _with_files(flow: FlowProgress) -> str:
 
 
 def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any]) -> Progress | None:
-    """The last batch of a query over flows; None before the first.
+    """The progress of the last batch of a query over flows; None before the first.
 
-    One of `query.recentProgress`, or the `progress` of a listener's event, is told in the same way.
+    The argument can also be one of `query.recentProgress`, or the `progress` of a listener's event.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any])
 
 
 def progress_of(last: Any) -> Progress:
-    """What one of `query.recentProgress`, or an event's progress, tells."""
+    """The progress in one of `query.recentProgress`, or in the `progress` of a listener's event."""
     observed = last["observedMetrics"] if isinstance(last, Mapping) else last.observedMetrics
     durations = last["durationMs"] if isinstance(last, Mapping) else last.durationMs
     batch = last["batchId"] if isinstance(last, Mapping) else last.batchId
@@ -190,8 +190,8 @@ def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
 def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) -> None:
     """Show the last batch of a query in one line that changes, until the query ends or the user interrupts.
 
-    All flows of the query are in the line, each after its name where there are several. The display is the same in a
-    terminal and in a notebook; the query goes on when it is interrupted.
+    The line has all flows of the query, with their names if there are several. It looks the same in a terminal and in a
+    notebook. An interrupt ends the display and not the query.
 
     Examples
     --------

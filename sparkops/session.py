@@ -1,4 +1,4 @@
-"""A local Spark session with settings that fit, for people who have none."""
+"""A local Spark session with suitable settings."""
 
 from __future__ import annotations
 
@@ -40,30 +40,30 @@ SETTINGS: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.log.level": "ERROR",
 }
-"""What the session sets unless told otherwise; every one can be given another value."""
+"""The settings of `session()`; each can be given another value."""
 
 
 def session(
     name: str = "uncombine", cores: int | str = "*", settings: Mapping[str, object] | None = None
 ) -> SparkSession:
-    """A local Spark session: RocksDB state, Arrow, UTC, few shuffle partitions, workers on this Python.
+    """Start a local Spark session: RocksDB state, Arrow, UTC, few shuffle partitions, workers on this Python.
 
-    Spark's timeouts for Python workers and heartbeats (15 and 10 seconds) are raised to minutes. One cannot be set: a
-    streaming query starts a Python process on the driver, which has 10 seconds to answer.
+    Spark's timeouts for Python workers and heartbeats (15 and 10 seconds) are raised to minutes. One timeout cannot be
+    changed: a streaming query starts a Python process on the driver, which must answer within 10 seconds.
 
     Parameters
     ----------
     name
-        The application's name.
+        The name of the application.
     cores
-        How many cores to use; "*" for all.
+        The number of cores; "*" means all.
     settings
-        Spark settings that come before those of `uncombine.sparkops.session.SETTINGS`.
+        Spark settings that override those of `uncombine.sparkops.session.SETTINGS`.
 
     Returns
     -------
     pyspark.sql.SparkSession
-        A new session, or the one that runs already, with those settings that can change while it runs.
+        A new session, or the running one with the settings that can change while it runs.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def session(
     'UTC'
     """
     require_java()
-    # Spark would otherwise start the first python3 on PATH, which need not have pyarrow.
+    # Otherwise Spark starts the first python3 on PATH, which may lack pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
@@ -85,7 +85,7 @@ def session(
 
 
 def require_java() -> None:
-    """Raise `SparkUnavailable`, saying what to do, unless a Java that Spark can use is there."""
+    """Raise `SparkUnavailable`, with a remedy, unless there is a Java that Spark can use."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
     where = f"JAVA_HOME={home}" if home else "PATH"

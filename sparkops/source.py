@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SparkSource(Source):
-    """Rows of an input of Spark's: a DataFrame, or files."""
+    """The rows of an input on Spark: a DataFrame, or files."""
 
     input: Input
 
@@ -37,7 +37,7 @@ class SparkSource(Source):
         return self.input.describe()
 
     def held(self, field: pa.Field) -> pa.Field:
-        with suppress(TypeMismatch):  # a column that nobody hands to Spark may have any type
+        with suppress(TypeMismatch):  # a column that never goes to Spark may have any type
             return field.with_type(arrow_type(spark_type(field.type, field.name), field.name))
         return field
 

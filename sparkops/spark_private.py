@@ -1,8 +1,8 @@
-"""The names of PySpark that are not public, each behind a function of ours that works with every version we allow.
+"""The names of PySpark that are not public, each behind a function that works with every supported version.
 
 PySpark may change such a name in any version, so no other module imports one (`tests/house/test_imports.py`), and
-each function has a test (`tests/sparkops/test_spark_private.py`). Who adds one says here how the versions differ, and
-runs `make matrix`.
+each function has a test (`tests/sparkops/test_spark_private.py`). The docstring of a new function names the differences
+between versions; `make matrix` tests them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UTC = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).par
 
 
 def arrow_of(kind: DataType) -> pa.DataType:
-    """The Arrow type in which Spark hands over a type; timestamps are in UTC. TypeError if there is none.
+    """The Arrow type for a type of Spark; timestamps are in UTC. Raises TypeError if there is none.
 
     Since 4.2 `to_arrow_type` takes the time zone of timestamps and must be given one; 4.1 knows only UTC.
 
@@ -34,9 +34,9 @@ def arrow_of(kind: DataType) -> pa.DataType:
 
 
 def spark_of(kind: pa.DataType) -> DataType:
-    """Spark's type for an Arrow type; a timestamp without a time zone has none in Spark. TypeError if there is none.
+    """Spark's type for an Arrow type; a timestamp without a time zone keeps none. Raises TypeError if there is none.
 
-    In 4.1 `from_arrow_type` makes every timestamp one in the session's time zone unless told otherwise; since 4.2
+    In 4.1 `from_arrow_type` makes every timestamp one in the session's time zone by default; since 4.2
     it takes a timestamp as it is.
 
     >>> import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Spark's types and Arrow's, each from the other, and Arrow columns put into the exact type that is expected."""
+"""Types of Spark from types of Arrow and back, and Arrow columns cast to an exact type."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 AnySchema: TypeAlias = "DataFrame | StructType | pa.Schema | str"
-"""What says the types of columns: a DataFrame, its schema, an Arrow schema, or text such as "score bigint"."""
+"""The types of columns: a DataFrame, its schema, an Arrow schema, or text such as "score bigint"."""
 
 
 def spark_type(kind: pa.DataType, what: str) -> DataType:
-    """Spark's type for an Arrow type; `what` is named in the error if there is none."""
+    """Spark's type for an Arrow type; the error names `what` if there is none."""
     try:
         return spark_of(kind)
     except TypeError:
@@ -29,7 +29,7 @@ def spark_type(kind: pa.DataType, what: str) -> DataType:
 
 
 def arrow_type(kind: DataType, what: str) -> pa.DataType:
-    """The Arrow type in which Spark hands over a type, timestamps in UTC."""
+    """The Arrow type for a type of Spark, timestamps in UTC; the error names `what` if there is none."""
     try:
         return arrow_of(kind)
     except TypeError:
@@ -37,7 +37,7 @@ def arrow_type(kind: DataType, what: str) -> pa.DataType:
 
 
 def spark_schema(schema: AnySchema) -> StructType:
-    """The Spark schema that any of the ways to give one says."""
+    """The Spark schema for any form of `AnySchema`."""
     schema = getattr(schema, "schema", schema)
     if isinstance(schema, StructType):
         return schema
@@ -54,9 +54,9 @@ def spark_schema(schema: AnySchema) -> StructType:
 
 
 def bind(who: str, combiner: Combiner, schema: AnySchema | None) -> Bound:
-    """The combiner on the Arrow types in which Spark hands its input columns over.
+    """Bind the combiner to the Arrow types in which Spark passes its input columns.
 
-    Columns that it does not read are not looked at, so they may have any type.
+    Columns that the combiner does not read are ignored, so they may have any type.
     """
     if not isinstance(combiner, Combiner):
         raise InvalidArgument(f"{who} takes a combiner such as Sum('score'), not {combiner!r}")
@@ -84,7 +84,7 @@ def bind(who: str, combiner: Combiner, schema: AnySchema | None) -> Bound:
 
 
 def conform(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """The column in one piece and of this very type: Spark names and marks the inner fields of types in its own way."""
+    """The column as one array of exactly this type, since Spark names inner fields of types in its own way."""
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks)
     return array if array.type.equals(kind) else array.cast(kind)
@@ -101,6 +101,6 @@ def spark_struct(fields: Iterable[pa.Field], what: str) -> StructType:
 
 
 def scalar(results: pa.Array) -> Any:
-    """The only result, as what an Arrow UDF returns: Spark cannot read a null that knows its type."""
+    """The only result, as an Arrow UDF must return it: Spark cannot read a null with a type."""
     value = results[0]
     return value if value.is_valid else None

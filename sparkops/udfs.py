@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Udf: TypeAlias = Callable[..., Any]
-"""A function of Spark's from columns to a column."""
+"""A function of Spark from columns to a column."""
 
 
 def as_arrow_udf(combiner: Combiner, schema: AnySchema | None = None, *, batches: bool = False) -> Udf:
     """The combiner as a grouped-aggregate Arrow UDF of Spark, for `groupBy().agg()` and `.over(window)`.
 
-    The UDF takes the combiner's input columns by the names that they have there (`f(x="height", y="weight")`), or in
-    the order of `combiner.bind(schema).columns`. One that reads no column, such as `Count()`, takes any one column,
-    whose rows it counts.
+    The UDF takes the input columns of the combiner by name (`f(x="height", y="weight")`), or in the order of
+    `combiner.bind(schema).columns`. For a combiner that reads no column, such as `Count()`, it takes any one column and
+    counts its rows.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def as_arrow_udf(combiner: Combiner, schema: AnySchema | None = None, *, batches
     schema
         The types of the input columns: the DataFrame, its schema, or text such as "score bigint".
     batches
-        Take a group a batch at a time and merge, so that one too large for a worker's memory goes through. Spark
-        takes one such UDF in an `agg()` and none in a window, and none at all before 4.2.
+        True combines a group batch by batch, so that it may be larger than the memory of a worker. Spark takes one such
+        UDF in an `agg()` and none in a window, and none at all before 4.2.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def as_arrow_udf(combiner: Combiner, schema: AnySchema | None = None, *, batches
     def aggregate_batches(rows: Iterator[tuple[pa.Array, ...]]) -> pa.Scalar:
         state = bound.zero(1)
         for given in rows:
-            # Spark hands over one column bare, and several in a tuple.
+            # Spark passes one column as it is, and several columns as a tuple.
             columns = given if isinstance(given, tuple) else (given,)
             added = add_rows(bound, in_order(bound, columns))
             both = tuple(pa.concat_arrays(pair) for pair in zip(state, added, strict=True))
@@ -87,12 +87,12 @@ def as_arrow_udf(combiner: Combiner, schema: AnySchema | None = None, *, batches
 
 
 def as_pandas_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
-    """The combiner as a grouped-aggregate pandas UDF of Spark, to stand beside other pandas UDFs in one `agg()`.
+    """The combiner as a grouped-aggregate pandas UDF of Spark, for use beside other pandas UDFs in one `agg()`.
 
-    What is said of `as_arrow_udf` holds here too, within what pandas can hold: NaN is missing, in the input and in
-    the result; integers beyond 2**53 beside nulls are refused while it runs, since pandas holds such a column as
-    floats; columns and results that are structs, maps or lists of them are refused when it is made. Where nothing
-    asks for pandas, `as_arrow_udf` is exact on all types, and faster.
+    The UDF works like that of `as_arrow_udf`, within the limits of pandas. NaN counts as missing, in the input and in
+    the result. Integers beyond 2**53 beside nulls are refused while the UDF runs, since pandas holds such a column as
+    floats. Columns and results that are structs, maps or lists of them are refused when the UDF is made. Prefer
+    `as_arrow_udf`, which is exact on all types and faster, unless you need pandas.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def as_pandas_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
             result = result.cast(pa.timestamp("us"))
         elif pa.types.is_list(result.type) and pa.types.is_timestamp(result.type.value_type):
             result = result.cast(pa.list_(pa.timestamp("us")))
-        # In a list numpy would make a null a number, and pandas' own missing time is no missing span of time.
+        # In a list numpy turns a null into a number, and pandas' missing time is not a missing span of time.
         if result.null_count or pa.types.is_list(result.type):
             return result[0].as_py()
         (value,) = result.to_pandas()
@@ -157,7 +157,7 @@ def register(spark: SparkSession, name: str, combiner: Combiner, schema: AnySche
     spark
         The session whose SQL gets the function.
     name
-        The function's name.
+        The name of the function.
     combiner
         What to compute.
     schema
@@ -165,7 +165,7 @@ def register(spark: SparkSession, name: str, combiner: Combiner, schema: AnySche
 
     Returns
     -------
-    The UDF, as `as_arrow_udf` gives it.
+    The UDF, as `as_arrow_udf` returns it.
 
     Examples
     --------
@@ -188,13 +188,13 @@ def register(spark: SparkSession, name: str, combiner: Combiner, schema: AnySche
 
 
 def _of_one_use(who: str, combiner: Combiner, schema: AnySchema | None) -> Bound:
-    """The combiner in its cheapest form: what an aggregate has seen is never taken back."""
+    """The combiner in its cheapest form, since an aggregate never retracts rows."""
     bound = bind(who, combiner, schema)
     return combiner.append_only().bind(bound.schema)
 
 
 def arrow_udf_of(function: Callable[..., Any], bound: Bound, output: pa.DataType, name: str | None = None) -> Udf:
-    """A function of Arrow columns as a UDF; Spark reads from its annotations which kind of UDF it is."""
+    """A function of Arrow columns as a UDF. Spark reads the kind of UDF from its annotations."""
     from pyspark.sql.functions import arrow_udf
 
     function.__name__ = name or type(bound.combiner).__name__
@@ -202,13 +202,13 @@ def arrow_udf_of(function: Callable[..., Any], bound: Bound, output: pa.DataType
 
 
 def add_rows(bound: Bound, columns: Sequence[pa.Array], weights: np.ndarray | None = None) -> tuple[pa.Array, ...]:
-    """One accumulator of all these rows."""
+    """One accumulator of all rows."""
     arrays = [conform(column, kind) for column, kind in zip(columns, bound.schema.types, strict=False)]
     return bound.add(Groups.single(len(columns[0])), *arrays, weights=weights)
 
 
 def in_order(bound: Bound, columns: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Any]:
-    """The columns that a UDF was given, in the order in which the combiner reads them."""
+    """The arguments of a UDF, in the order in which the combiner reads them."""
     wanted = ", ".join(map(repr, bound.columns))
     if named:
         if columns or set(named) != set(bound.columns):
@@ -225,14 +225,14 @@ def in_order(bound: Bound, columns: Sequence[Any], named: Mapping[str, Any] | No
 
 
 def _beyond_pandas(kind: pa.DataType) -> bool:
-    """Whether pandas, or Spark on the way to pandas, turns values of the type into something else."""
+    """True if pandas, or Spark's conversion to pandas, changes values of the type."""
     if pa.types.is_list(kind):
         return pa.types.is_nested(kind.value_type)
     return pa.types.is_nested(kind)
 
 
 def _from_pandas(series: pd.Series, field: pa.Field) -> pa.Array:
-    """The Arrow column that a series was before Spark made it one."""
+    """The Arrow column from which Spark made the series."""
     kind = field.type
     floats = pa.types.is_integer(kind) and pd.api.types.is_float_dtype(series.dtype)
     if floats and bool((series.abs() >= 2.0**53).any()):
@@ -241,6 +241,6 @@ def _from_pandas(series: pd.Series, field: pa.Field) -> pa.Array:
             "use as_arrow_udf"
         )
     if pa.types.is_timestamp(kind):
-        # Spark takes the session's time zone off on the way in and puts it back on the way out.
+        # Spark removes the session's time zone from the input and adds it to the result.
         return pa.array(series, pa.timestamp("us"), from_pandas=True).cast(kind)
     return pa.array(series, kind, from_pandas=True)

@@ -1,4 +1,4 @@
-"""What crosses Spark's shuffle: few rows, each a shard, a place in its order, and a parcel as bytes."""
+"""The rows that cross Spark's shuffle: few, each with a shard, a place in its order, and a parcel as bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WIRE_DDL = "shard int, lo int, payload binary"
 
 @lru_cache
 def shard_ids(partitions: int) -> tuple[int, ...]:
-    """A number for each shuffle partition that Spark's hash partitioning puts there.
+    """One number for each shuffle partition, which Spark's hash partitioning sends to that partition.
 
     >>> from uncombine.sparkops.wire import shard_ids
     >>> shard_ids(2)
@@ -49,16 +49,16 @@ def murmur3(value: int, seed: int = 42) -> int:
 
 
 def wire_batch(rows: Iterable[tuple[int, int, bytes]]) -> pa.RecordBatch:
-    """Rows of the wire as a batch."""
+    """Rows for the shuffle, as a batch."""
     shards, los, payloads = zip(*rows, strict=True)
     arrays = [pa.array(shards, pa.int32()), pa.array(los, pa.int32()), pa.array(payloads, pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, schema=WIRE)
 
 
 def payloads(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Buffer]]:
-    """The rows of the wire, their bytes not copied."""
+    """The rows from the shuffle; their bytes are not copied."""
     for batch in batches:
         shards, los = batch.column("shard").to_pylist(), batch.column("lo").to_pylist()
         column = batch.column("payload")
-        for i, (shard, lo) in enumerate(zip(shards, los, strict=True)):  # few: one for each task and shard
+        for i, (shard, lo) in enumerate(zip(shards, los, strict=True)):  # few: one a task and shard
             yield shard, lo, column[i].as_buffer()

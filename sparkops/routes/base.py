@@ -33,15 +33,15 @@ class Route(ABC):
 
     @abstractmethod
     def df(self) -> DataFrame:
-        """The DataFrame."""
+        """The DataFrame that runs the flow."""
 
     @abstractmethod
     def explain(self) -> str:
-        """The route and the reasons for it."""
+        """A text that names the route and the reasons for it."""
 
     @cached_property
     def schemas(self) -> list[pa.Schema]:
-        """The columns that come to the transforms of each stage, and to those behind the last."""
+        """The input columns of the transforms of each stage, and of those after the last stage."""
         flow = self.flow
         upto = [replace(flow, stages=flow.stages[:i], transforms=()).schema for i in range(len(flow.stages) + 1)]
         wanted = source_columns(flow)
@@ -50,11 +50,11 @@ class Route(ABC):
 
     @cached_property
     def label(self) -> Label:
-        """The label of the metrics of a DataFrame that has some."""
+        """The label of the metrics of the DataFrame."""
         return new_label(self.flow.settings.name)
 
     def metric(self, part: str) -> str:
-        """The name of the metric of a part of the flow: of a stage, or of its files."""
+        """The name of the metric of a part of the flow: a stage, or its files."""
         return self.label.metric(part)
 
     @cached_property
@@ -63,8 +63,8 @@ class Route(ABC):
         flow = self.flow
         return shard_ids(flow.settings.shards or int(self.input.spark.conf.get("spark.sql.shuffle.partitions") or 200))
 
-    def told(self, way: str, *lines: str) -> str:
-        """An explanation."""
+    def explanation(self, way: str, *lines: str) -> str:
+        """The text of `explain`: the way in which the flow runs, its source, and more lines."""
         return "\n".join([way, *description(self.flow), *(f"  {line}" for line in lines)])
 
 
@@ -81,12 +81,12 @@ def source_columns(flow: Flow) -> frozenset[str]:
         wanted = transform.before(wanted)
     if wanted is None:
         return every
-    told = settings.strategy.columns if settings.strategy is not None else ()
-    return frozenset({*wanted, settings.time, *told}) & every
+    reporting = settings.strategy.columns if settings.strategy is not None else ()
+    return frozenset({*wanted, settings.time, *reporting}) & every
 
 
 def stage_columns(grouping: Grouping, schema: pa.Schema) -> frozenset[str] | None:
-    """The columns that a grouping reads; None is all."""
+    """The columns that a grouping reads; None means all."""
     sees_rows = any(isinstance(t, UserTrigger | OnPunctuation | AfterBytes) for t in walk(grouping.asked))
     if sees_rows or grouping.late == "emit":
         return None

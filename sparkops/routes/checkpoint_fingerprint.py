@@ -1,4 +1,4 @@
-"""What a pipeline was when its state was written, and in words what has changed since."""
+"""The fingerprint of a pipeline, stored with its state, and a text of the differences from a later one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ...panes import Grouping
 Fingerprint: TypeAlias = Mapping[str, Any]
 
 _KEPT = ("window", "trigger", "mode", "only_updated", "diff", "granularity", "timestamp")
-"""Options that decide what the state looks like or means; all others may change between two runs."""
+"""Options that decide the layout or the meaning of the state. All others may change between two runs."""
 
 
 def fingerprint(
     grouping: Grouping, schema: pa.Schema, stage: int, stages: int, shards: int, whole_keys: bool
 ) -> Fingerprint:
-    """A pipeline as far as its state depends on it, as JSON can hold it.
+    """The parts of a pipeline on which its state depends, as values for JSON.
 
-    Keys and combiners are lists, since their columns of the state go by their places.
+    Keys and combiners are lists, since the state names their columns by place.
     """
     return {
         "stage": f"{stage} of {stages}",
@@ -34,13 +34,13 @@ def fingerprint(
 
 
 def _stable(value: object) -> str:
-    """A repr without addresses of objects, which differ from run to run."""
+    """A repr without the addresses of objects, which differ from run to run."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def differences(stored: Fingerprint, now: Fingerprint) -> str | None:
-    """A sentence that says what is not as it was; None if the state can be gone on with."""
-    changed = [_told(name, stored.get(name), now[name]) for name in now if stored.get(name) != now[name]]
+    """A sentence that names the differences; None if the pipeline can continue from the state."""
+    changed = [_difference(name, stored.get(name), now[name]) for name in now if stored.get(name) != now[name]]
     if not changed:
         return None
     where = f"stage {now['stage']}"
@@ -50,7 +50,7 @@ def differences(stored: Fingerprint, now: Fingerprint) -> str | None:
     )
 
 
-def _told(name: str, stored: Any, now: Any) -> str:
+def _difference(name: str, stored: Any, now: Any) -> str:
     match name:
         case "combiners":
             return _combiners(dict(stored), dict(now))

@@ -1,4 +1,4 @@
-"""Bounded input of which only the final panes are wanted, merged in Python; and flows that group nothing."""
+"""The route of final panes, which merges bounded input in Python; and the route of flows without a grouping."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class NoStages(Route):
-    """A flow that groups nothing."""
+    """Runs a flow without a grouping."""
 
     def df(self) -> DataFrame:
         flow = self.flow
@@ -35,12 +35,12 @@ class NoStages(Route):
         )
 
     def explain(self) -> str:
-        return self.told("Rows through functions of Arrow tables, and nothing grouped.")
+        return self.explanation("Rows through functions of Arrow tables, and nothing grouped.")
 
 
 @dataclass(frozen=True, eq=False)
 class FinalPanes(Route):
-    """Bounded input: rows combined where they are read, a few packed rows through the shuffle, merged into panes."""
+    """Runs a flow over bounded input: tasks combine the rows they read, shuffle a few packed rows, and merge them."""
 
     why_not_native: str
 
@@ -73,7 +73,7 @@ class FinalPanes(Route):
         return spark_schema(pa.schema([f for f in self.schemas[stage + 1] if f.name not in ("diff", "pane", LATE)]))
 
     def explain(self) -> str:
-        return self.told(
+        return self.explanation(
             "Final panes, merged in Python: rows are combined where they are read, shuffled packed, and merged.",
             f"not Spark's own aggregation: {self.why_not_native}",
             f"shards: {len(self.ids)}",
@@ -81,5 +81,5 @@ class FinalPanes(Route):
 
 
 def _closed(grouping: Grouping) -> Grouping:
-    """A later stage of final panes: nothing is ever taken back."""
+    """A later stage over final panes, which are never retracted."""
     return replace(grouping, diff=None) if grouping.diff == "diff" else grouping

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def no_late_rows(flow: Flow) -> list[Column]:
-    """The column of late rows, where it is asked for and nothing can be late."""
+    """The empty column of late rows, if the flow asks for it; no row of bounded input is late."""
     if flow.stages[-1].grouping.late != "emit":
         return []
     return [F.lit(None).cast(spark_type(flow.schema.field(LATE).type, LATE)).alias(LATE)]
 
 
 def final_pane() -> Column:
-    """What all final panes say about themselves, which Spark leaves out of the plan where nobody asks for it."""
+    """The pane info of all final panes, as a constant, which Spark drops from the plan if the query does not use it."""
     fields = [F.lit(FINAL_PANE[f.name]).cast(spark_type(f.type, f.name)).alias(f.name) for f in PANE]
     return F.struct(*fields)

@@ -1,7 +1,7 @@
-"""Groupings that Spark's own aggregation does with the same results, and so does them where rows are in the JVM.
+"""The native route: groupings that Spark's own aggregation runs in the JVM, with the same results.
 
-Only what is equal to the last bit is in the table: sums of integers, counts, extremes, booleans. Means and deviations
-are not (Spark adds in floating point, by order of arrival), nor are sums of decimals (whose types differ).
+Only combiners that are equal to the last bit are native: sums of integers, counts, extremes, booleans. Means and
+deviations are not (Spark adds floats in order of arrival), nor are sums of decimals (whose types differ).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ORDERED = (pa.types.is_integer, pa.types.is_date, pa.types.is_timestamp, pa.typ
 
 @dataclass(frozen=True, eq=False)
 class NativePlan:
-    """The columns of Spark's own aggregation, and their text, by result."""
+    """The columns of Spark's own aggregation, and their texts, by result."""
 
     rows: DataFrame
     columns: dict[str, Column]
@@ -43,7 +43,7 @@ class NativePlan:
 
 @dataclass(frozen=True, eq=False)
 class Native(Route):
-    """Bounded input whose every part Spark can do itself, with the same results."""
+    """Runs a flow over bounded input as Spark's own aggregation."""
 
     plan: NativePlan
 
@@ -51,13 +51,13 @@ class Native(Route):
         flow, columns = self.flow, self.plan.columns
         grouping = flow.stages[0].grouping
         keys = [column(name).alias(name) for name in grouping.by]
-        # Null is between nothing, and so is what the tasks take for a bad row: a time that no calendar of ours has.
+        # BETWEEN drops null times and times outside the years 1 to 9999, which the tasks count as bad rows.
         rows = self.plan.rows.where(column(grouping.time).between(_instant(FIRST), _instant(LAST)))
         window = _window(grouping.window, column(grouping.time))
         if window is None:
             grouped = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in columns.items()))
             window = F.lit(None).cast("struct<start: timestamp, end: timestamp>")
-            at: Column = F.col(_LATEST)  # without keys Spark gives a row also of no rows; it has no time
+            at: Column = F.col(_LATEST)  # without keys Spark gives a result even for no rows; it has no time
         else:
             named = {name: column.alias(name) for name, column in columns.items()}
             grouped = rows.groupBy(*keys, window.alias("window")).agg(*named.values())
@@ -75,7 +75,7 @@ class Native(Route):
         )
 
     def explain(self) -> str:
-        return self.told(
+        return self.explanation(
             "Spark's own aggregation: every combiner has an exact equivalent, and no row crosses to Python.",
             *(f"{name}: {sql}" for name, sql in self.plan.equivalents.items()),
         )
@@ -85,7 +85,7 @@ _LATEST = "uncombine_latest"
 
 
 def native_plan(flow: Flow, input: Input) -> NativePlan | str:
-    """The flow as Spark's own aggregation, or the reason why it cannot be one."""
+    """The flow as Spark's own aggregation, or the reason why it cannot be native."""
     if not isinstance(input, DataFrameInput):
         return "files are read faster by the tasks themselves"
     if len(flow.stages) != 1:
@@ -144,7 +144,7 @@ def _instant(micros: int) -> Column:
 
 
 def _shown(time: Column) -> Column:
-    """The time as results have it: the first or last instant that can be shown stands for what is beyond."""
+    """The time in results, which is never before the first or after the last time that can be shown."""
     return F.least(F.greatest(time, _instant(FIRST)), _instant(LAST))
 
 
@@ -153,7 +153,7 @@ def _micros(length: int) -> str:
 
 
 def _equivalent(combiner: Combiner, schema: pa.Schema) -> tuple[Column, str] | None:
-    """Spark's column for a combiner and its text, where the two are equal to the last bit."""
+    """Spark's column for a combiner, and its text, if their results are equal to the last bit."""
     source = getattr(combiner, "input", None)
     if isinstance(combiner, Count) and source is None:
         return F.count(F.lit(1)), "count(1)"

@@ -1,4 +1,4 @@
-"""Bounded input played in order of processing time; and the tasks that replays and streams share."""
+"""The route of replays: bounded input in order of processing time; and the tasks that replays and streams share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Replay(Route):
-    """Bounded input played in order of processing time, as a stream would have seen it."""
+    """Runs a flow over bounded input in order of processing time, as a stream would."""
 
     def df(self) -> DataFrame:
         flow, ids, settings = self.flow, self.ids, self.flow.settings
@@ -46,7 +46,7 @@ class Replay(Route):
         return packed
 
     def explain(self) -> str:
-        return self.told(
+        return self.explanation(
             "A replay: all rows in order of their processing time, with the panes that a stream would have given.",
             f"watermark: {self.flow.settings.strategy!r}",
             f"shards: {len(self.ids)}, each with its whole history in one task",
@@ -54,7 +54,7 @@ class Replay(Route):
 
 
 def live_lifts(flow: Flow, schemas: list[pa.Schema], ids: tuple[int, ...]) -> list[LiftLive]:
-    """The lifting tasks of the stages of a flow that keeps windows."""
+    """The lift task of each stage of a flow that keeps windows."""
     settings = flow.settings
     out = []
     for i, (stage, schema) in enumerate(zip(flow.stages, schemas, strict=False)):

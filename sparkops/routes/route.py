@@ -1,4 +1,4 @@
-"""The route that a flow takes."""
+"""The choice of the route of a flow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .streaming import Streaming
 
 
 def route(flow: Flow, input: Input) -> Route:
-    """The way in which Spark runs a flow over an input."""
+    """Choose the route on which Spark runs a flow over an input."""
     if not flow.stages:
         return NoStages(flow, input)
     if flow.source.streaming:

@@ -1,4 +1,4 @@
-"""A shard of a stage on Spark's stateful operator: its state from the store, a batch played, its state back."""
+"""A shard of a stage on Spark's stateful operator: it loads its state, takes a batch, and saves its state."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 OUT_PANES = 262_144
 OUT_BYTES = 256 << 20
-"""How many panes, and bytes of them, go to Spark at once; a column of bytes that crosses ends at 2 GiB."""
+"""The bytes of panes that go to Spark at once, since a column of bytes must stay below 2 GiB."""
 
 COUNTS = (
     "rows_in",
@@ -56,23 +56,23 @@ COUNTS = (
     "step_us",
     "save_us",
 )
-"""What each shard counts in a batch. Those of the state are as they are after it; those in microseconds say where time
-went: reading rows and combining them in the lifting tasks, loading the state, the step itself, and saving the state."""
+"""The counts of a shard in a batch. Counts of state are those after the batch. Counts in microseconds are the times of
+reading rows and combining them in the lift tasks, of loading the state, of the step, and of saving the state."""
 
 CLOCKS = ("watermark", "output_watermark", "processing_time")
 
 OUT_DDL = f"{WIRE_DDL}, numbers array<bigint>"
-"""Packed rows, and one row for each shard with its counts and clocks, in their order: one column crosses for less."""
+"""Packed rows, and one row a shard with its counts and clocks in order; one column for all is cheaper to send."""
 
 _BYTES = StructType([StructField("value", BinaryType())])
 _ID = StructType([StructField("id", LongType())])
 
 _CACHE = ChunkCache.shared()
-"""One for the process, so that a worker that goes on where it stopped reads nothing; its files are the host's."""
+"""One cache a process, so that a worker that continues a shard reads nothing. Its files are shared by the host."""
 
 
 class MapLog:
-    """Spark's map state as the chunk log wants it."""
+    """Spark's map state as storage for the chunk log."""
 
     def __init__(self, state: Any) -> None:
         self.state = state
@@ -90,26 +90,26 @@ class MapLog:
 
 @dataclass(frozen=True)
 class ShardTask:
-    """What a shard is told to do with its parcels; a value that travels to the workers."""
+    """The work of a shard on its parcels; a value that travels to the workers."""
 
     grouping: Grouping
     schema: pa.Schema
-    """Of the rows that were lifted, after their transforms."""
+    """The schema of the lifted rows, after their transforms."""
     sources: tuple[str, ...]
     idle_after: int | None
     fingerprint: Fingerprint
     strategy: str
-    """What tells of the watermark: under another one the sources have other names."""
+    """The watermark strategy, as text. Under another one the sources have other names."""
     then: LiftLive | None = None
     late: pa.Schema | None = None
 
     def fresh(self, operator: Operator, state: OperatorState) -> Shard:
-        """A shard of which nothing is stored."""
+        """A shard without stored state."""
         marks = Shard.start(operator, self.sources, self.idle_after).watermarks
         return Shard(operator, state, marks)
 
     def out(self, shard: int, played: Sequence[Played]) -> Iterator[tuple[int, int, bytes]]:
-        """The rows for the next stage, or the panes, packed."""
+        """The packed rows for the next stage, or the packed panes."""
         if self.then is not None:
             yield from Passing(self.then, f"shard {shard}")(played)
             return
@@ -125,7 +125,7 @@ class ShardTask:
 
 
 class ShardProcessor(StatefulProcessor):
-    """Called by Spark with the packed rows of each shard, and when a timer of it is due."""
+    """Spark calls it with the packed rows of each shard, and when a timer of the shard is due."""
 
     def __init__(self, task: ShardTask) -> None:
         self.task = task
@@ -143,7 +143,7 @@ class ShardProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        # They come in any order, and another one when a batch is repeated: its own bytes tell a parcel's place.
+        # Parcels come in any order, and a repeated batch has another order, so they are sorted by their bytes.
         packed = sorted(bytes(payload) for frame in rows for payload in frame["payload"])
         parcels = [Parcel.unpack(payload) for payload in packed]
         yield from self._batch(int(key[0]), parcels, timerValues.getCurrentProcessingTimeInMs())
@@ -161,7 +161,7 @@ class ShardProcessor(StatefulProcessor):
 
     @property
     def operator(self) -> Operator:
-        """The grouping, compiled when the first batch wants it."""
+        """The grouping, compiled for the first batch."""
         if self._operator is None:
             self._operator = Operator(self.task.grouping, self.task.schema)
         return self._operator
@@ -170,11 +170,11 @@ class ShardProcessor(StatefulProcessor):
         task, clock = self.task, Stopwatch()
         found = self.manifest.get()
         stored = None if found is None else bytes(found[0])
-        told = None if stored is None else self._told(stored)
+        extra = None if stored is None else self._stored_extra(stored)
         loaded = load(stored, self.log, self.operator, _CACHE)
         running, timer = task.fresh(self.operator, loaded.state), None
-        if told is not None:
-            running, timer = self._restored(loaded, told)
+        if extra is not None:
+            running, timer = self._restored(loaded, extra)
         before, load_us = running.state, clock.lap()
         running, played = running.play(arrivals(parcels), until=now * 1000 if now >= 0 else None)
         step_us = clock.lap()
@@ -186,7 +186,7 @@ class ShardProcessor(StatefulProcessor):
         yield from frames(task.out(shard, played), about | {"save_us": clock.lap()})
 
     def _timer(self, old: int | None, next_timer: int | None) -> int | None:
-        """Have Spark call when something is due, at the first millisecond at which it is."""
+        """Set Spark's timer to the first millisecond at which the next timer is due."""
         due = None if next_timer is None else -(-next_timer // 1000)
         if due != old:
             if old is not None:
@@ -202,26 +202,26 @@ class ShardProcessor(StatefulProcessor):
         made = {"made_by": self.task.fingerprint, "strategy": self.task.strategy}
         return json.dumps({**made, "marks": known, "timer": timer}).encode()
 
-    def _told(self, manifest: bytes) -> Mapping[str, Any]:
-        """What was stored beside the state, if it is of this pipeline."""
-        told: Mapping[str, Any] = json.loads(extra_of(manifest))
-        if changed := differences(told["made_by"], self.task.fingerprint):
+    def _stored_extra(self, manifest: bytes) -> Mapping[str, Any]:
+        """The extra that was stored with the state; raise if it is of another pipeline."""
+        extra: Mapping[str, Any] = json.loads(extra_of(manifest))
+        if changed := differences(extra["made_by"], self.task.fingerprint):
             raise StateMismatch(changed)
-        return told
+        return extra
 
-    def _restored(self, loaded: Loaded, told: Mapping[str, Any]) -> tuple[Shard, int | None]:
-        marks = told["marks"]
+    def _restored(self, loaded: Loaded, extra: Mapping[str, Any]) -> tuple[Shard, int | None]:
+        marks = extra["marks"]
         sources = {}
-        if told["strategy"] == self.task.strategy:
+        if extra["strategy"] == self.task.strategy:
             sources = {name: (time, heard) for name, time, heard in marks["sources"]}
         watermarks = Watermarks(sources, self.task.idle_after, marks["least"], marks["now"])
-        return Shard(self.operator, loaded.state, watermarks), told["timer"]
+        return Shard(self.operator, loaded.state, watermarks), extra["timer"]
 
 
 def counted(
     before: OperatorState, running: Shard, parcels: Sequence[Parcel], played: Iterable[Played]
 ) -> dict[str, int]:
-    """What a batch of a shard comes to, in numbers."""
+    """The counts of a shard in a batch."""
     state = running.state
     early = on_time = late = back = 0
     for instant in played:
@@ -262,7 +262,7 @@ def counted(
 
 
 def frames(rows: Iterable[tuple[int, int, bytes]], about: Mapping[str, int]) -> Iterator[pd.DataFrame]:
-    """What goes back to Spark: the packed rows, and a row without a payload that has the numbers."""
+    """The result for Spark: the packed rows, and a row without a payload that has the counts."""
     held: list[tuple[int, int, bytes | None]] = []
     size = 0
     for shard, lo, payload in rows:

@@ -1,4 +1,4 @@
-"""Flows on Structured Streaming: the stages of a flow as stateful operators, one shard to a shuffle partition."""
+"""The route of streams: the stages of a flow as stateful operators, with one shard a shuffle partition."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShowPanes:
-    """Packed panes as rows."""
+    """Unpacks panes to rows."""
 
     after: Sequence[Transform]
 
@@ -41,7 +41,7 @@ class ShowPanes:
 
 @dataclass(frozen=True, eq=False)
 class Streaming(Route):
-    """Unbounded input."""
+    """Runs a flow over unbounded input on Structured Streaming."""
 
     def df(self) -> DataFrame:
         flow = self.flow
@@ -58,7 +58,7 @@ class Streaming(Route):
         return wire_map(packed, ShowPanes(flow.transforms), spark_schema(flow.schema))
 
     def tasks(self, lifts: Sequence[LiftLive]) -> Iterator[ShardTask]:
-        """What the shards of each stage do."""
+        """The shard task of each stage."""
         strategy = self.flow.settings.strategy
         idle = None if strategy is None or strategy.idle is None else int(strategy.idle)
         for i, (lift, then) in enumerate(zip_longest(lifts, lifts[1:])):
@@ -80,7 +80,7 @@ class Streaming(Route):
 
     @property
     def wakes(self) -> bool:
-        """Whether batches without data are needed, because something may be due."""
+        """True if the query needs batches without data, because timers can be due."""
         settings = self.flow.settings
         if settings.processing_time is not None or not settings.wake:
             return False
@@ -91,7 +91,7 @@ class Streaming(Route):
         at = self.flow.settings.processing_time
         clock = f"the column {at!r}" if at is not None else "the time of each batch"
         timers = "batches without data run when a timer is due" if self.wakes else "what is due waits for the next data"
-        return self.told(
+        return self.explanation(
             "A stream: rows are combined where they are read, and windows kept in Spark's state store.",
             f"watermark: {self.flow.settings.strategy!r}",
             f"processing time: {clock}; {timers}",
@@ -100,7 +100,7 @@ class Streaming(Route):
 
 
 def require_rocksdb(spark: SparkSession) -> None:
-    """Raise if the session keeps state as Spark does by default, where stateful processors cannot keep theirs."""
+    """Raise unless the session keeps state in RocksDB, which Spark's stateful processors need."""
     found = spark.conf.get(PROVIDER)
     if found is not None and found.endswith(".HDFSBackedStateStoreProvider"):
         raise InvalidArgument(
@@ -110,7 +110,7 @@ def require_rocksdb(spark: SparkSession) -> None:
 
 
 def numbers() -> list[Column]:
-    """What a stage counts, over its shards."""
+    """The counts of a stage, over its shards."""
     part = {name: F.col("numbers")[i] for i, name in enumerate((*COUNTS, *CLOCKS))}
     sums = [F.sum(part[name]).alias(name) for name in COUNTS]
     return [*sums, *(F.min(part[name]).alias(name) for name in CLOCKS)]

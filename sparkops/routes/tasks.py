@@ -1,4 +1,4 @@
-"""What runs inside Spark's Python workers: lifting rows into parcels, and merging parcels into panes."""
+"""The tasks of Spark's Python workers: they lift rows into parcels, and merge parcels into panes."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ..wire import payloads, wire_batch
 
 PIECE_ROWS = 2_000_000
 PIECE_BYTES = 256 << 20
-"""How much is combined at once: more rows together give fewer cells, and take more memory."""
+"""The bytes of rows that are combined at once: more rows together give fewer cells, but take more memory."""
 
 MERGE_CELLS = 2_000_000
-"""How many cells a merging task holds before it gives away what is complete."""
+"""The number of cells that a merging task holds before it sends complete ones on."""
 
 OUT_ROWS = 65_536
 
 
 def pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Tables joined until they are large enough, and cut where one alone is too large.
+    """Join tables until they are large enough, and cut a table that is too large.
 
     >>> table = pa.table({"n": range(3)})
     >>> [piece.num_rows for piece in pieces([table, table.slice(0, 0), table])]
@@ -46,7 +46,7 @@ def pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             held, rows, size = [], 0, 0
         held.append(table)
         rows, size = rows + table.num_rows, size + table.nbytes
-        del table  # a consumer that is done with a piece has let go of all of it
+        del table  # so that no reference to a used table is left
         if rows >= PIECE_ROWS or size >= PIECE_BYTES:
             yield pa.concat_tables(held)
             held, rows, size = [], 0, 0
@@ -62,26 +62,26 @@ def _cut(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 class Stopwatch:
-    """How long things took, in microseconds."""
+    """Measures durations, in microseconds."""
 
     def __init__(self) -> None:
         self.last = perf_counter_ns()
 
     def lap(self) -> int:
-        """Since the last lap, or the start."""
+        """The microseconds since the last lap, or since the start."""
         now = perf_counter_ns()
         self.last, spent = now, now - self.last
         return spent // 1000
 
 
 def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """A table as Spark takes it."""
+    """A table as record batches for Spark."""
     yield from table.combine_chunks().to_batches(max_chunksize=OUT_ROWS)
 
 
 @dataclass(frozen=True)
 class Through:
-    """Rows through the transforms of a flow that groups nothing."""
+    """Applies the transforms of a flow without a grouping."""
 
     transforms: Sequence[Transform]
 
@@ -92,11 +92,11 @@ class Through:
 
 @dataclass(frozen=True)
 class LiftFinal:
-    """Rows of one task combined for a grouping of which only the final panes are wanted."""
+    """Combines the rows of one task, for a grouping with final panes only."""
 
     grouping: Grouping
     schema: pa.Schema
-    """Of the rows as they come, before the transforms."""
+    """The schema of the input rows, before the transforms."""
     transforms: Sequence[Transform]
     ids: tuple[int, ...]
 
@@ -110,20 +110,20 @@ class LiftFinal:
 
     @property
     def final(self) -> Final:
-        """The grouping, compiled."""
+        """The compiled grouping."""
         return Final(self.grouping, applied(self.transforms, self.schema.empty_table()).schema)
 
 
 @dataclass(frozen=True)
 class MergeFinal:
-    """The parcels of some shards made into panes, or, with a stage that follows, into its parcels."""
+    """Merges the parcels of some shards into panes, or into parcels of the next stage."""
 
     grouping: Grouping
     schema: pa.Schema
-    """Of the rows that were lifted, after their transforms."""
+    """The schema of the lifted rows, after their transforms."""
     then: LiftFinal | None = None
     after: Sequence[Transform] = ()
-    """What is done to panes that nobody groups any more."""
+    """The transforms after the last grouping."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         final = Final(self.grouping, self.schema)
@@ -148,7 +148,7 @@ class MergeFinal:
                 asked = True
                 continue
             if cells > MERGE_CELLS and (shard, lo) > reached:
-                # Parcels come in the order of their place, so nothing more will come for what lies before this one.
+                # Parcels come in the order of their places, so all cells before this place are complete.
                 done, held = final.cut(held, lo) if shard == reached[0] else (held, [])
                 yield from self._merged(final, done)
                 cells = sum(parcel.table.num_rows for parcel in held)
@@ -156,7 +156,7 @@ class MergeFinal:
             cells += parcel.table.num_rows
             reached = (shard, lo)
         last = list(self._merged(final, held))
-        # All cells of a grouping without keys are the last ones of their task.
+        # A grouping without keys has no other cells in this task.
         yield from [final.nothing()] if asked and not any(table.num_rows for table in last) else last
 
     def _merged(self, final: Final, parcels: list[Parcel]) -> Iterator[pa.Table]:
@@ -166,21 +166,21 @@ class MergeFinal:
 
 @dataclass(frozen=True)
 class LiftLive:
-    """Rows combined for a grouping that keeps windows, and sent to its shards with what is said of the watermark."""
+    """Combines rows for a grouping that keeps windows, and sends them to its shards with their watermark reports."""
 
     grouping: Grouping
     schema: pa.Schema
-    """Of the rows as they come, before the transforms."""
+    """The schema of the input rows, before the transforms."""
     transforms: Sequence[Transform]
     ids: tuple[int, ...]
     time: str = ""
     strategy: Strategy | None = None
-    """How a source's rows tell of the watermark, by the time column of the source; None behind another stage."""
+    """The watermark strategy, over the time column of the source; None after another stage."""
     timed: bool = False
-    """Whether rows have a processing time each."""
+    """True if each row has its own processing time."""
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-        """Rows of a source, each with its processing time in the column `AT`."""
+        """Lift rows of a source, each with its processing time in the column `AT`."""
         lift, clock = self.lift, Stopwatch()
         for piece in pieces(tables):
             read = clock.lap()
@@ -212,7 +212,7 @@ class LiftLive:
 
 @dataclass(frozen=True)
 class Passing:
-    """The panes of a stage on their way into the next: rows for its grouping, and the watermark behind them."""
+    """Turns the panes of a stage into rows for the next grouping, and its watermark into reports."""
 
     lift: LiftLive
     source: str
@@ -226,24 +226,24 @@ class Passing:
 
 
 def source_names(ids: Iterable[int]) -> list[str]:
-    """What the shards of a stage are called as sources of the next one's watermark."""
+    """The names of the shards of a stage, as sources of the watermark of the next stage."""
     return [f"shard {number}" for number in ids]
 
 
 @dataclass(frozen=True)
 class Play:
-    """The history of some shards, in order of processing time, made into panes or into the next stage's parcels."""
+    """Plays all rows of some shards in order of processing time; gives panes, or parcels of the next stage."""
 
     grouping: Grouping
     schema: pa.Schema
     sources: tuple[str, ...]
     idle_after: int | None
     ends: bool
-    """Whether the watermark goes to the end of time when the history is over."""
+    """True if the watermark goes to the end of time after the last row."""
     then: LiftLive | None = None
     after: Sequence[Transform] = ()
     late: pa.Schema | None = None
-    """The columns of late rows, where they are to be seen."""
+    """The columns of late rows, if they are shown."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shards: dict[int, list[Parcel]] = {}
@@ -264,5 +264,5 @@ class Play:
 
 
 def shown(instant: Played, late: pa.Schema | None) -> pa.Table:
-    """The panes of a step, and after them its late rows, where they are asked for."""
+    """The panes of a step, followed by its late rows if they are shown."""
     return instant.panes if late is None else with_late_rows(instant.panes, instant.stepped.late_rows, late)
