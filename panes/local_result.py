@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from ..combiners.aggregate import weights_of
 from ..combiners.rows.group_sums import sum_weights
-from ..combiners.rows.groups import Groups, group_rows
+from ..combiners.rows.groups import group_rows
 from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument
 
 _OF_A_PANE = ("diff", "pane", "step")
+_WEIGHT = pa.field("diff", pa.int64())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,12 +91,16 @@ class Result:
         ([5, 5, 7], [7])
         """
         panes = self.panes
-        kept = [name for name in panes.column_names if name not in _OF_A_PANE]
+        left_out = _OF_A_PANE if self.of_stages else ("diff", "step")
+        kept = [name for name in panes.column_names if name not in left_out]
         if "diff" not in panes.column_names:
             return panes.select(kept)
+        given = weights_of(panes, "diff")
+        if not kept:
+            return pa.table({"diff": [total for total in [int(given.sum())] if total]}, schema=pa.schema([_WEIGHT]))
         columns = [normal_keys(_comparable(panes[name])) for name in kept]
-        groups, first = group_rows(columns, panes.num_rows) if columns else (Groups.single(panes.num_rows), np.zeros(1))
-        weights = sum_weights(groups, panes["diff"].to_numpy())
+        groups, first = group_rows(columns, panes.num_rows)
+        weights = sum_weights(groups, given)
         rows = panes.select(kept).take(pa.array(first)).append_column("diff", pa.array(weights))
         return rows.filter(pa.array(weights != 0))
 
@@ -137,9 +142,31 @@ def _comparable(column: pa.ChunkedArray) -> pa.Array:
     whole = column.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
-    if not pa.types.is_nested(whole.type) or pa.types.is_struct(whole.type):
+    if _groupable(whole.type):
         return whole
-    return pa.array([None if value is None else repr(value) for value in whole.to_pylist()], pa.string())
+    return pa.array(
+        [None if value is None else repr(_positive_zeros(value)) for value in whole.to_pylist()], pa.string()
+    )
+
+
+def _groupable(kind: pa.DataType) -> bool:
+    """Whether rows can be grouped by values of a type."""
+    if pa.types.is_struct(kind):
+        return all(_groupable(child.type) for child in kind)
+    return not pa.types.is_nested(kind) and not pa.types.is_float16(kind)
+
+
+def _positive_zeros(value: Any) -> Any:
+    """The value with 0.0 for each -0.0 in it, as both are one value."""
+    match value:
+        case float():
+            return value + 0.0
+        case dict():
+            return {name: _positive_zeros(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_positive_zeros(part) for part in value]
+        case _:
+            return value
 
 
 __all__ = ["Result"]

@@ -85,3 +85,33 @@ def test_what_a_run_cannot_take_is_refused() -> None:
     for script, flow, options, text in refused:
         with pytest.raises(InvalidArgument, match=text):
             uc.local.run(script, flow, **options)
+
+
+POINT = pa.struct({"a": pa.float64()})
+SAME = [
+    (pa.float16(), [np.float16(1), np.float16(1)]),
+    (pa.list_(pa.float64()), [[0.0, float("nan")], [-0.0, float("nan")]]),
+    (pa.list_(POINT), [[{"a": 0.0}], [{"a": -0.0}]]),
+    (pa.struct({"l": pa.list_(POINT)}), [{"l": [{"a": -0.0}]}, {"l": [{"a": 0.0}]}]),
+    (pa.map_(pa.string(), pa.float64()), [[("a", 0.0)], [("a", -0.0)]]),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"), SAME, ids=lambda value: str(value) if isinstance(value, pa.DataType) else ""
+)
+def test_netting_takes_equal_values_of_any_type_as_one(kind: pa.DataType, values: list[Any]) -> None:
+    columns = {"ts": pa.array([1, 1], MICROS), "v": pa.array(values, kind)}
+    for diff, left in (([1, -1], []), ([1, 1], [2])):
+        flow = uc.local.source(pa.table({**columns, "diff": pa.array(diff, pa.int64())}))
+        assert uc.local.run(flow=flow).table()["diff"].to_pylist() == left
+
+
+def test_netting_of_rows_that_have_no_other_column() -> None:
+    flow = uc.local.source(pa.schema({"ts": MICROS, "diff": pa.int64(), "pane": pa.int64()}))
+    script = [uc.Elements([{"ts": 1, "diff": diff, "pane": 7}]) for diff in (1, 1, -1)]
+    assert uc.local.run(script, flow.select("diff")).table().to_pylist() == [{"diff": 1}]
+    assert uc.local.run([], flow.select("diff")).table().num_rows == 0
+    assert uc.local.run(script, flow.select("pane", "diff")).table().to_pylist() == [{"pane": 7, "diff": 1}]
+    with pytest.raises(InvalidArgument, match="'diff' has 1 nulls"):
+        uc.local.run([uc.Elements([{"ts": 1}])], flow).table()
