@@ -77,6 +77,13 @@ def panes(
     from matplotlib.dates import DateFormatter
 
     entries = check_script(script)
+    if not entries:
+        raise InvalidArgument(
+            "there is nothing to draw: script= has no entries; give the entries that the rows came in"
+        )
+    for name in ("window", "diff", "pane"):
+        if name not in result.column_names:
+            raise InvalidArgument(f"a picture is of panes, and the result has no column {name!r}: draw a grouping")
     names = [name for name in result.column_names if name not in RESERVED]
     rows = result.to_pylist()
     for name, wanted in (where or {}).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib
+import pyarrow as pa
 import pytest
 from golden.cases import Case, cases
 
@@ -71,3 +72,14 @@ def test_what_is_taken_back_at_one_moment_is_written_side_by_side() -> None:
     taken = [text.xy for text in figure.axes[0].texts if text.get_text().startswith("−")]
     assert len(taken) == len(set(taken)) == 2
     pyplot.close(figure)
+
+
+def test_what_has_no_panes_is_no_picture() -> None:
+    rows = uc.local.source(pa.table({"ts": [0], "x": [5]}))
+    totals = rows.window(uc.Fixed("1 minute")).combine(total=uc.Sum("x"))
+    with pytest.raises(InvalidArgument, match="script= has no entries"):
+        uc.plot.panes(uc.local.run(flow=totals), [])
+    script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
+    for flow, name in ((rows, "window"), (totals.select("total", "window", "diff"), "pane")):
+        with pytest.raises(InvalidArgument, match=f"no column '{name}'"):
+            uc.plot.panes(uc.local.run(script, flow), script)
