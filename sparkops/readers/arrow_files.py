@@ -1,4 +1,4 @@
-"""Arrow IPC files and streams, Feather among them: their parts, and the rows of some of them."""
+"""Arrow IPC files and streams, and Feather files: their parts, and the rows of some parts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ArrowSource:
         return opened(self.file, options=options)
 
     def parts(self) -> list[float]:
-        """The record batches as equals; a stream cannot be entered in its middle, so it has one part."""
+        """The sizes of the record batches, all equal. A stream has one part, since it is read from its beginning."""
         count = self._open(pa.ipc.IpcReadOptions()).num_record_batches if self.random else 1
         return [1.0] * count
 
@@ -37,7 +37,7 @@ class ArrowSource:
     ) -> Iterator[pa.Table]:
         """The rows of record batches [first, last), each batch as a whole."""
         fields = [self.schema.get_field_index(name) for name in columns]
-        # No field at all would be read as all of them.
+        # An empty list of fields would mean all fields.
         reader = self._open(pa.ipc.IpcReadOptions(use_threads=False, included_fields=fields or [0]))
         if self.random:
             end = reader.num_record_batches if last is None else last

@@ -1,4 +1,4 @@
-"""Columns of files as the types that all the files have in common: casts that change no value, or none."""
+"""Casts of columns to the types that all files have in common; a cast that would change a value is refused."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TOO_FINE = r"(\.\d{6})\d+"
 
 
 def standard(kind: pa.DataType) -> pa.DataType:
-    """The type that a column of a file is read as.
+    """The type to which a column of a file is read.
 
-    Instants are microseconds UTC, dates days, and text and lists are as Spark has them: not large, not encoded.
+    Instants are microseconds UTC, dates are days. Texts and lists have the types of Spark: not large, not encoded.
 
     >>> import pyarrow as pa
     >>> from uncombine.sparkops.readers.conform import standard
@@ -45,12 +45,12 @@ def standard(kind: pa.DataType) -> pa.DataType:
 
 
 def standard_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of what is read from files that have this one."""
+    """The schema of the tables that are read from files of this schema."""
     return pa.schema([pa.field(field.name, standard(field.type), field.nullable) for field in schema])
 
 
 def conform(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
-    """The column as the type `to`; raises an Arrow error where that would change a value or what it means."""
+    """Cast the column to the type `to`; raise an Arrow error if that would change a value or its meaning."""
     kind = column.type
     if kind == to:
         return column
@@ -68,7 +68,7 @@ def conform(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
 
 
 def _alike(kind: pa.DataType, to: pa.DataType) -> bool:
-    """Whether a cast between the types, safe as Arrow calls it, keeps what the values mean."""
+    """True if a safe cast of Arrow between the types keeps the meaning of the values."""
     families = (
         lambda t: pt.is_string(t) or pt.is_large_string(t) or pt.is_string_view(t),
         lambda t: pt.is_binary(t) or pt.is_large_binary(t) or pt.is_binary_view(t) or pt.is_fixed_size_binary(t),
@@ -85,7 +85,7 @@ def _alike(kind: pa.DataType, to: pa.DataType) -> bool:
 
 
 def _narrowed(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
-    """Floats as another width; what is finer than it is an error, which Arrow's own cast would round."""
+    """Cast floats to another width; raise for a value that does not fit, which Arrow's cast rounds."""
     cast = column.cast(to)
     if to.bit_width < column.type.bit_width:
         same = pc.or_(pc.equal(cast.cast(column.type), column), pc.is_nan(column))
@@ -96,7 +96,7 @@ def _narrowed(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
 
 def _instants(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
     if column.type.unit == "ns" and to.unit != "ns" and len(column):
-        # Arrow's cast drops digits, which moves times before 1970 forward.
+        # Arrow's cast drops digits, which moves times before 1970 to later ones.
         whole = column.cast(pa.int64())
         if (pc.min(whole).as_py() or 0) < 0:
             rest = pc.subtract(whole, pc.multiply(pc.divide(whole, 1000), 1000))
@@ -107,7 +107,7 @@ def _instants(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
 
 
 def from_text(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
-    """Texts of CSV and JSON as what they mean; an instant that names no zone is UTC, digits past the sixth go."""
+    """Parse texts of CSV and JSON. An instant without a zone is UTC; digits after the sixth are dropped."""
     if not pt.is_timestamp(to):
         return column.cast(to)
     for kind in (pa.timestamp("us"), UTC_MICROS):
@@ -122,7 +122,7 @@ def from_text(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
 
 
 def with_times(table: pa.Table) -> pa.Schema:
-    """The table's schema, columns of texts that all are instants being instants."""
+    """The schema of the table, in which a column of texts has the type of instants if all its texts are instants."""
     fields = []
     for field, column in zip(table.schema, table.columns, strict=True):
         times = pt.is_string(field.type) and pc.all(pc.match_substring_regex(column, _TIME)).as_py()

@@ -1,4 +1,4 @@
-"""Finding out what data files hold, on the driver, from the first of them."""
+"""The columns and types of data files, which the driver reads from the first of them."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ def describe(
     on_missing_column: str = "error",
     options: Mapping[str, Any] | None = None,
 ) -> FileFormat:
-    """What the files hold, from the first of them; with `format` and `schema` given, none need be there yet.
+    """Describe files by the first of them. With `format` and `schema` given, no file need exist yet.
 
     Parameters
     ----------
     paths
-        Files, folders or patterns such as `/data/*.parquet`. Hidden files (`_SUCCESS`, `.crc`) are passed over.
+        Files, folders or patterns such as `/data/*.parquet`. Hidden files (`_SUCCESS`, `.crc`) are ignored.
     format
-        "parquet", "arrow" (files and streams; "feather" is the same), "csv" or "json" (JSON lines). None: what
-        the files' endings say.
+        "parquet", "arrow" (files and streams; "feather" is the same), "csv" or "json" (JSON lines). None: the
+        format of the files' endings.
     schema
-        The columns, those named by folders too. Other columns that files have are ignored. Instants are read as
+        The columns, including those named by folders. Other columns of files are ignored. Instants are read as
         microseconds UTC.
     base
-        The folder below which folders named `key=value` are columns. None: what the paths have in common.
+        The folder below which folders named `key=value` are columns. None: the folder that all paths share.
     columns, filter
-        The columns wanted, None for all, and the condition that rows must fulfil.
+        The columns to read (None: all), and the condition that rows must fulfil.
     on_bad_file
-        "skip" reads past files that are damaged, gone, or do not fit the schema; a split of which a part
-        cannot be read then gives no rows at all. For that, up to `reading.HELD` bytes of its rows are held, and a
-        split that has more is read twice.
+        "skip" ignores files that are damaged or missing, or do not fit the schema. A split that cannot be read to its
+        end then gives no rows at all. For that, up to `reading.HELD` bytes of its rows are held in memory, and a larger
+        split is read twice.
     on_missing_column
-        "null" reads a column that a file does not have as nulls. JSON lines always are read so.
+        "null" reads a column that a file lacks as nulls. JSON lines are always read so.
     options
         For CSV: delimiter, quote_char, double_quote, escape_char, newlines_in_values, header, skip_rows, encoding,
         null_values, true_values, false_values, decimal_point, timestamp_parsers.
@@ -100,7 +100,7 @@ def describe(
 
 
 def _of_one_format(files: list[str], given: list[str]) -> tuple[list[str], str]:
-    """The files whose endings tell a format, which must be one."""
+    """The files whose endings name a format, and that format, which must be the same for all."""
     formats = {path: form for path in files if (form := format_of(path)) is not None}
     kinds = sorted(set(formats.values()))
     if len(kinds) > 1:
@@ -111,7 +111,7 @@ def _of_one_format(files: list[str], given: list[str]) -> tuple[list[str], str]:
 
 
 def _first_schema(files: list[str], format: str, options: Mapping[str, Any], on_bad_file: str) -> pa.Schema:
-    """The schema of what is read from the first file that can be."""
+    """The schema of the first file that can be read."""
     for path in files:
         try:
             system, inside = locate(path)

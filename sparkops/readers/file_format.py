@@ -1,4 +1,4 @@
-"""What data files hold and how they are read, and the parts in which they are: values that are sent to tasks."""
+"""The description of data files, and their splits: values that are sent to tasks."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .conform import standard_schema
 from .formats import format_name, require_format_options
 
 FAULTS = (Exception,)
-"""What readers raise for a damaged file: anything, from Arrow's own errors to a KeyError."""
+"""The errors of readers for a damaged file: any kind, from Arrow's own errors to a KeyError."""
 
 OWN_FAULT = 1 << 30
-"""Bytes that no reader asks for at once, unless a damaged file makes it; a smaller request fails for lack of memory."""
+"""A request for this many bytes at once comes from a damaged file; a smaller one that fails means lack of memory."""
 
 
 @dataclass(frozen=True)
 class FileFormat:
-    """What data files hold and how they are read: a value that is sent to the tasks.
+    """The columns of data files, and the options with which tasks read them; a value.
 
     >>> import pyarrow as pa
     >>> from uncombine.sparkops.readers.reading import FileFormat
@@ -68,7 +68,7 @@ class FileFormat:
 
     @property
     def output(self) -> pa.Schema:
-        """The schema of the tables that reading gives."""
+        """The schema of the tables that are read."""
         return self.schema if self.columns is None else pa.schema([self.schema.field(name) for name in self.columns])
 
 
@@ -82,7 +82,7 @@ class Split:
 
 
 def unreadable(path: str, error: Exception) -> UnreadableFile:
-    """The error that names a file that cannot be read, and what to do; what is not the file's fault is raised."""
+    """The error for a file that cannot be read, with its remedy. An error that is no fault of the file is raised."""
     if isinstance(error, UncombineError | pa.ArrowCancelled) or lacks_memory(error):
         raise error
     remedy = "write it again, or read past such files with on_bad_file='skip'"
@@ -97,7 +97,7 @@ def unreadable(path: str, error: Exception) -> UnreadableFile:
 
 
 def lacks_memory(error: Exception) -> bool:
-    """Whether memory is short, and not a length that a damaged file tells beyond all measure.
+    """True if memory is short; False if a damaged file has a length that is impossibly large.
 
     >>> lacks_memory(MemoryError()), lacks_memory(MemoryError("malloc of size 281474976710656 failed"))
     (True, False)

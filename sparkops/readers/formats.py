@@ -1,4 +1,4 @@
-"""The formats of data files: their names and options, and how a file of each is opened."""
+"""The formats of data files: their names, their options, and the opening of a file of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .parquet_files import ParquetSource
 from .text_files import CsvSource, JsonSource, require_csv_options
 
 NAMES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow", "ipc": "arrow", "csv": "csv", "json": "json"}
-"""The formats, with what else they are called."""
+"""The formats by each of their names."""
 
 _ENDINGS = {
     "parquet": "parquet", "parq": "parquet", "pq": "parquet",
@@ -37,7 +37,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 
 
 def format_of(path: str) -> str | None:
-    """The format that a file's ending tells, or None.
+    """The format for the ending of a file, or None.
 
     >>> from uncombine.sparkops.readers.formats import format_of
     >>> format_of("x/y.csv.gz"), format_of("README")
@@ -47,14 +47,14 @@ def format_of(path: str) -> str | None:
 
 
 def format_name(name: str) -> str:
-    """The format's name as `FileFormat` has it; raises for a format that there is not."""
+    """The name of the format in `FileFormat`; raise for an unknown format."""
     if name not in NAMES:
         raise InvalidArgument(f"there is no file format {name!r}: {nearest(str(name), NAMES)}")
     return NAMES[name]
 
 
 def require_format_options(format: str, options: Mapping[str, object]) -> None:
-    """Raise for an option that the format does not take, or a value that an option cannot have."""
+    """Raise for an option that the format does not have, or for a wrong value of an option."""
     require_options(options, OPTIONS[format], f"the file format {format!r}")
     if format == "csv":
         require_csv_options(options)

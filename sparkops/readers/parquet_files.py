@@ -1,8 +1,8 @@
-"""Parquet files: their parts, and the rows of some of them, decoded a bounded number of bytes at a time.
+"""Parquet files: their parts, and the rows of some parts, decoded a bounded number of bytes at a time.
 
-A file's metadata tells how many bytes its columns take encoded, and a text that repeats takes next to none. Columns
-that are dictionaries throughout stay dictionaries. Where the decoded size cannot be told, a few rows are decoded at a
-time, and fewer as soon as they turn out to be long.
+The metadata of a file has the encoded size of its columns, in which a repeated text takes almost no bytes. Columns that
+are dictionaries throughout stay dictionaries. If the decoded size is unknown, a few rows are decoded at a time, and
+fewer from the first long ones on.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ import pyarrow.types as pt
 from ...combiners.rows.decoded_sizes import expanded_bytes
 
 BATCH = 1 << 17
-"""Rows that are decoded at once, at most, where not a whole row group is."""
+"""The largest number of rows that are decoded at once, if not a whole row group is."""
 
 UNSURE = 1 << 14
-"""Rows that are decoded at once, at most, where nothing tells how long they are."""
+"""The largest number of rows that are decoded at once, if their length is unknown."""
 
 UNTOLD = 1 << 12
-"""The same where the file has no statistics, which writers leave out for long values."""
+"""The same for a file without statistics, which writers leave out for long values."""
 
 AT_ONCE_ROWS = 1 << 20
-"""Rows of a single row group that is decoded at once, at most."""
+"""The largest number of rows of a single row group that is decoded at once."""
 
 AT_ONCE_BYTES = 128 << 20
-"""Bytes of a single row group that is decoded at once, at most."""
+"""The largest number of bytes of a single row group that is decoded at once."""
 
 BATCH_BYTES = 32 << 20
-"""Bytes that are decoded at once where not a whole row group is, about."""
+"""The bytes that are decoded at once, roughly, if not a whole row group is."""
 
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _TOO_LARGE = (pa.ArrowNotImplementedError, pa.ArrowCapacityError, MemoryError)
-"""What Arrow raises for a batch of nested texts of more than 2 GiB."""
+"""Errors that Arrow raises for a batch of nested texts of more than 2 GiB."""
 
 
 class ParquetSource:
@@ -49,7 +49,7 @@ class ParquetSource:
 
     def __init__(self, system: pafs.FileSystem, path: str) -> None:
         self.system, self.path = system, path
-        # Coalescing small reads pays over a network; from a disk it costs a little.
+        # Coalescing small reads is much faster over a network, and a little slower from a disk.
         self.remote = not isinstance(system, pafs.LocalFileSystem)
         form = ds.ParquetFileFormat(
             read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
@@ -59,15 +59,15 @@ class ParquetSource:
         self.schema: pa.Schema = self.fragment.physical_schema
 
     def parts(self) -> list[float]:
-        """The sizes of the row groups in proportion."""
+        """The relative sizes of the row groups."""
         return [float(group.total_byte_size) for group in self.fragment.row_groups]
 
     def tables(
         self, columns: list[str], first: int | None, last: int | None, where: pc.Expression | None
     ) -> Iterator[pa.Table]:
-        """The rows of row groups [first, last), but for groups in which `where` can hold nowhere.
+        """The rows of row groups [first, last), without groups in which no row can fulfil `where`.
 
-        Columns of text may come as dictionaries.
+        Columns of text can be dictionaries.
         """
         fragment = self.fragment
         if first is not None:
@@ -92,9 +92,9 @@ class ParquetSource:
                 yield from _run(file, run, columns, sizes)
 
     def _encoded(self, columns: list[str], group: int) -> list[str]:
-        """The columns of text that are read as dictionaries: it is quicker, and takes no more memory than the file.
+        """The columns of text that are read as dictionaries, which is faster and takes no more memory than the file.
 
-        A text that stands in the file itself takes at least 4 bytes, so those that take less are in a dictionary.
+        A text outside a dictionary takes at least 4 bytes in the file, so a column with less a row is in a dictionary.
         """
         texts = {name for name in columns if _is_text(self.schema.field(name).type)}
         if not texts:
@@ -116,7 +116,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class GroupSizes:
-    """How much the wanted columns of a file's row groups take once they are decoded, as far as the metadata tell."""
+    """The decoded sizes of the wanted columns of row groups, as far as the metadata has them."""
 
     file: pq.ParquetFile
     columns: Sequence[str]
@@ -125,15 +125,15 @@ class GroupSizes:
 
     @cached_property
     def _leaves(self) -> list[tuple[int, str, Any]]:
-        """The columns of the file that the wanted ones consist of: place, name of the wanted one, description."""
+        """The leaf columns of the wanted columns: place, name of the wanted column, description."""
         wanted, schema = set(self.columns), self.file.schema
         leaves = ((i, schema.column(i)) for i in range(len(schema)))
-        # A column's name may hold points itself.
+        # The name of a column may contain dots.
         named = ((i, leaf.path if leaf.path in wanted else leaf.path.partition(".")[0], leaf) for i, leaf in leaves)
         return [(i, root, leaf) for i, root, leaf in named if root in wanted]
 
     def runs(self, groups: Sequence[int]) -> Iterator[list[int]]:
-        """The row groups in runs that are small enough, as far as is known, to be decoded at once; or alone."""
+        """The row groups in runs that are, as far as is known, small enough to be decoded at once; others alone."""
         run: list[int] = []
         rows = size = 0
         for group in groups:
@@ -147,7 +147,7 @@ class GroupSizes:
             yield run
 
     def known(self, group: int) -> int:
-        """The bytes of the columns of which the metadata tell."""
+        """The decoded bytes of the columns whose size is in the metadata."""
         footer = self.file.metadata.row_group(group)
         size = 0
         for i, _, leaf in self._leaves:
@@ -161,7 +161,7 @@ class GroupSizes:
         return size
 
     def unsure(self, group: int) -> dict[str, int]:
-        """The columns of texts of which the metadata do not tell, each with how many rows to decode at once."""
+        """The columns of texts of unknown size, each with the number of rows to decode at once."""
         footer = self.file.metadata.row_group(group)
         found: dict[str, int] = {}
         for i, root, leaf in self._leaves:
@@ -177,7 +177,7 @@ class GroupSizes:
 
 
 def _few_rows(chunk: Any, rows: int) -> int:
-    """Rows to decode at once of texts that may repeat, by the two of them in the statistics."""
+    """The number of rows to decode at once of texts that may repeat, by the two texts in the statistics."""
     statistics = chunk.statistics
     if statistics is not None and statistics.has_null_count and statistics.null_count == chunk.num_values:
         return UNSURE
@@ -189,7 +189,7 @@ def _few_rows(chunk: Any, rows: int) -> int:
 
 
 def _run(file: pq.ParquetFile, groups: list[int], columns: list[str], sizes: GroupSizes) -> Iterator[pa.Table]:
-    """Row groups at once where they turn out to be small enough, in batches where not."""
+    """Decode row groups at once if they prove small enough, else in batches."""
     rows = sum(file.metadata.row_group(group).num_rows for group in groups)
     known = sum(map(sizes.known, groups))
     unsure: dict[str, int] = {}
@@ -211,7 +211,7 @@ def _run(file: pq.ParquetFile, groups: list[int], columns: list[str], sizes: Gro
 def _texts(
     file: pq.ParquetFile, groups: list[int], names: Iterable[str], rows: int
 ) -> dict[str, pa.ChunkedArray] | None:
-    """Some columns of row groups, decoded so many rows at a time; None where they take too much."""
+    """Decode some columns of row groups, a number of rows at a time; None if they take too many bytes."""
     batches: list[pa.RecordBatch] = []
     size = 0
     try:
@@ -227,7 +227,7 @@ def _texts(
 
 
 def _batches(file: pq.ParquetFile, groups: list[int], columns: list[str], rows: int) -> Iterator[pa.Table]:
-    """The row groups in tables of so many rows, of fewer from where they turn out to be long."""
+    """Decode row groups in tables of `rows` rows, and of fewer from the first long rows on."""
     done = 0
     while groups:
         skip = done
@@ -253,7 +253,7 @@ def _batches(file: pq.ParquetFile, groups: list[int], columns: list[str], rows: 
 
 
 def _left(file: pq.ParquetFile, groups: list[int], done: int) -> tuple[list[int], int]:
-    """The row groups of which rows are left, and how many rows of the first of them are done."""
+    """The row groups with rows left to read, and the number of rows of the first that are done."""
     while groups and done >= (rows := file.metadata.row_group(groups[0]).num_rows):
         groups, done = groups[1:], done - rows
     return groups, done

@@ -1,4 +1,4 @@
-"""Columns that are in the names of folders: `day=2016-01-20/user=a%20b`."""
+"""Columns in the names of folders, such as `day=2016-01-20/user=a%20b`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-
 
 
 def folder_values(path: str, base: str) -> dict[str, str | None]:
-    """The columns that the folders between `base` and a file name, as text; None is null.
+    """The columns in the names of the folders between `base` and a file, as text; None is null.
 
     >>> from uncombine.sparkops.readers.partitions import folder_values
     >>> folder_values("file:/data/day=2016-01-20/user=a%20b/x.parquet", "/data")
@@ -42,7 +42,7 @@ def folder_values(path: str, base: str) -> dict[str, str | None]:
 
 
 def infer_types(values: Iterable[Mapping[str, str | None]]) -> dict[str, pa.DataType]:
-    """The type of each column: the narrowest of int, bigint, double, date, timestamp and text that takes all values.
+    """The type of each column: the narrowest of int, bigint, double, date, timestamp and text that fits all values.
 
     >>> from uncombine.sparkops.readers.partitions import infer_types
     >>> infer_types([{"day": "2016-01-20", "n": "1"}, {"day": "2016-01-21", "n": "1.5"}])
@@ -56,7 +56,7 @@ def infer_types(values: Iterable[Mapping[str, str | None]]) -> dict[str, pa.Data
 
 
 def folder_scalar(text: str | None, to: pa.DataType, name: str, path: str) -> pa.Scalar:
-    """A folder's value as a scalar of its column's type."""
+    """The value in the name of a folder, as a scalar of the type of its column."""
     if text is None:
         return pa.scalar(None, to)
     try:
@@ -95,7 +95,7 @@ def _type(text: str) -> pa.DataType:
             return pa.int32()
         if -(2**63) <= whole < 2**63:
             return pa.int64()
-        # Spark makes these decimals; a double would take two of them for one.
+        # Spark reads these as decimals; as doubles two different ones could be equal.
         return pa.string()
     if _DOUBLE.fullmatch(text) and not text.lstrip("+-").isdigit():
         return pa.float64()

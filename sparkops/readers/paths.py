@@ -1,4 +1,4 @@
-"""Where data files are: names as Spark gives them, Arrow's file systems, and listing without the hidden ones."""
+"""Paths of data files: names as in Spark, file systems of Arrow, and lists of files without hidden ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*|$)", re.DOTA
 _GLOB = re.compile(r"[*?\[]")
 
 ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfs", "abfss": "abfss", "viewfs": "viewfs"}
-"""Hadoop's names of file systems that Arrow calls otherwise, or knows."""
+"""Hadoop's names of file systems, and the names of Arrow for them."""
 
 
 def parts_of(path: str) -> tuple[str, str]:
-    """A path as the file system's address ("" for the local one) and the path in it.
+    """Split a path into the address of its file system ("" for the local one) and the path in it.
 
-    Nothing is percent-decoded: Spark's file sources give names as they are on disk.
+    Nothing is percent-decoded, since Spark's file sources use the names on disk.
 
     >>> from uncombine.sparkops.readers.paths import parts_of
     >>> parts_of("file:/tmp/a%20b.parquet"), parts_of("s3a://bucket/x.csv")
@@ -38,13 +38,13 @@ def parts_of(path: str) -> tuple[str, str]:
 
 
 def absolute(path: str) -> str:
-    """The path without a trailing slash; a local one from the root on."""
+    """The path without a trailing slash; a local path becomes absolute."""
     address, inside = parts_of(path)
     return address + inside.rstrip("/") if address else os.path.abspath(inside)
 
 
 def locate(path: str) -> tuple[pafs.FileSystem, str]:
-    """The Arrow file system that has the path, and the path as that file system writes it."""
+    """The Arrow file system of a path, and the path in the form of that file system."""
     address, inside = parts_of(path)
     if not address:
         return _local(), inside
@@ -67,7 +67,7 @@ def _system(address: str) -> tuple[pafs.FileSystem, str]:
 
 
 def hidden(relative: str) -> bool:
-    """Whether Spark passes over a path below the folder that is read: `_SUCCESS`, `.part.crc`, `_delta_log/x`."""
+    """True for a path that Spark ignores below the folder that is read: `_SUCCESS`, `.part.crc`, `_delta_log/x`."""
     return any(
         part.startswith(".") or (part.startswith("_") and "=" not in part) or part.endswith("._COPYING_")
         for part in relative.split("/")
@@ -77,7 +77,7 @@ def hidden(relative: str) -> bool:
 def root_of(paths: Sequence[str]) -> str:
     """The folder below which `key=value` folders are columns.
 
-    That is what all the paths have in common; of a file its folder, of a pattern what precedes the first wildcard.
+    It is the folder that all paths share. A file counts as its folder, a pattern as the part before its first wildcard.
     """
     roots = []
     for path in paths:
@@ -93,7 +93,7 @@ def root_of(paths: Sequence[str]) -> str:
 
 
 def fixed_part(path: str) -> str:
-    """What of a path precedes the first part with a wildcard."""
+    """The part of a path before the first wildcard."""
     address, inside = parts_of(path)
     parts = inside.split("/")
     wild = next((i for i, part in enumerate(parts) if _GLOB.search(part)), None)
@@ -101,7 +101,7 @@ def fixed_part(path: str) -> str:
 
 
 def list_files(paths: Sequence[str]) -> list[str]:
-    """The files that the paths name, in order: files, all files below folders, and those that a pattern fits."""
+    """The files of paths, in order: files, all files below folders, and all files that match a pattern."""
     found: dict[str, None] = {}
     for path in paths:
         found.update(dict.fromkeys(_files(absolute(path))))
@@ -132,7 +132,7 @@ def _files(path: str) -> Iterator[str]:
 
 
 def _fits(parts: list[str], pattern: list[str]) -> bool:
-    """Whether the pattern names the file or a folder above it."""
+    """True if the pattern matches the file or a folder above it."""
     return len(parts) >= len(pattern) and all(map(fnmatchcase, parts, pattern))
 
 
@@ -149,7 +149,7 @@ def _parent(path: str) -> str:
 
 
 def paths_of(paths: Sequence[str] | str | os.PathLike[str]) -> list[str]:
-    """What a user gave as paths, as a list of at least one text."""
+    """The paths of a user as a list of texts, which is not empty."""
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given or not all(isinstance(path, str | os.PathLike) and os.fspath(path) for path in given):
         raise InvalidArgument(f"files are named by a path or a list of paths, not {paths!r}")

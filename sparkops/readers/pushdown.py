@@ -1,4 +1,4 @@
-"""Which part of a condition can be told from a file's statistics or its folders, before its rows are read."""
+"""The part of a condition that is decided by the folders or statistics of a file, before its rows are read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMPARED = {
 
 
 def conjuncts(condition: Expr | None) -> list[Expr]:
-    """The conditions that must all hold.
+    """The conditions that must all be true.
 
     >>> from uncombine import col
     >>> from uncombine.sparkops.readers.pushdown import conjuncts
@@ -38,7 +38,7 @@ def conjuncts(condition: Expr | None) -> list[Expr]:
 
 
 def folder_excluded(condition: Expr | None, folders: Mapping[str, pa.Scalar]) -> bool:
-    """Whether no row of a file in these folders can fulfil the condition."""
+    """True if no row of a file in these folders can fulfil the condition."""
     row = pa.table({name: pa.array([value.as_py()], value.type) for name, value in folders.items()})
     known = set(folders)
     return any(
@@ -49,9 +49,9 @@ def folder_excluded(condition: Expr | None, folders: Mapping[str, pa.Scalar]) ->
 
 
 def statistics_condition(condition: Expr | None, file: pa.Schema, schema: pa.Schema) -> pc.Expression | None:
-    """An Arrow condition that holds for every row for which the condition holds, maybe for more; None if all.
+    """An Arrow condition that is true for at least the rows that fulfil the condition; None if it is true for all.
 
-    Floats are left out: old writers put NaN, and zeros of either sign, into statistics.
+    Floats are left out, since old writers put NaN, and zeros of either sign, into statistics.
     """
     if condition is None:
         return None
@@ -77,7 +77,7 @@ def statistics_condition(condition: Expr | None, file: pa.Schema, schema: pa.Sch
 
 
 def _value(value: Any, kind: pa.DataType, schema_kind: pa.DataType) -> pa.Scalar | None:
-    """The literal as a value of the file's column, if comparing there and in the schema's column is the same."""
+    """The literal in the type of the file's column, if a comparison gives the same there as in the schema's type."""
     fits = (
         (pt.is_integer(kind) and pt.is_integer(schema_kind) and type(value) is int)
         or (pt.is_string(kind) and pt.is_string(schema_kind) and type(value) is str)

@@ -1,4 +1,4 @@
-"""Data files as Arrow tables: what they hold, how they are cut, and their rows, without Spark."""
+"""Data files as Arrow tables, without Spark: their splits, and the rows of splits."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from .validated import validated
 __all__ = ["FileFormat", "Split", "describe", "read", "splits"]
 
 ROWS = 1 << 20
-"""Rows of one table that `read` gives, at most."""
+"""The largest number of rows in a table of `read`."""
 
 BYTES = 64 << 20
-"""Bytes of one table that `read` gives, at most, unless a single row is longer."""
+"""The largest number of bytes in a table of `read`, unless a single row is longer."""
 
 HELD = 256 << 20
-"""Bytes of a split that are held, at most, until it is known that all of it can be read."""
+"""The largest number of bytes of a split that are held until all of it has been read."""
 
 
 def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[Split]:
-    """The file in parts of about `at_most_bytes`, cut between row groups or record batches.
+    """Cut a file into parts of about `at_most_bytes`, between row groups or record batches.
 
-    A file that cannot be opened is one split: reading it says what is wrong with it. A file whose folders the
-    filter excludes has none.
+    A file that cannot be opened is one split; reading it raises the error. A file has no splits if the filter excludes
+    its folders.
     """
     if at_most_bytes < 1:
         raise InvalidArgument(f"a split takes at least 1 byte, not {at_most_bytes!r}")
@@ -62,9 +62,9 @@ def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[S
 
 
 def read(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None]) -> Iterator[pa.Table]:
-    """The rows of the splits that fulfil the filter, in order, in tables of at most `ROWS` rows and `BYTES` bytes.
+    """Read the rows of splits that fulfil the filter, in order, in tables of at most `ROWS` rows and `BYTES` bytes.
 
-    `bad(path, reason)` is called for each split that `on_bad_file="skip"` passes over.
+    `bad(path, reason)` is called for each split that `on_bad_file="skip"` leaves out.
     """
     held: list[pa.Table] = []
     rows = size = 0
@@ -81,12 +81,12 @@ def read(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], Non
 def _joined(tables: list[pa.Table], rows: int) -> pa.Table:
     if tables[0].num_columns:
         return pa.concat_tables(tables)
-    # Tables without columns lose their rows when they are put together.
+    # Concatenated tables without columns lose their rows.
     return pa.table({"": pa.nulls(rows)}).select([])
 
 
 def _checked(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None]) -> Iterator[pa.Table]:
-    """The tables of the splits; with `on_bad_file="skip"` only of those that can be read to their end."""
+    """The tables of the splits; with `on_bad_file="skip"` only of splits that can be read to their end."""
     for split in splits:
         if fmt.on_bad_file == "skip":
             try:
@@ -101,7 +101,7 @@ def _checked(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str],
 
 
 def _held(fmt: FileFormat, split: Split) -> list[pa.Table] | None:
-    """The tables of a split, None where they take more than `HELD` bytes: it is sound, and to be read once more."""
+    """The tables of a split. None if they take more than `HELD` bytes: the split is sound, and is read again."""
     tables: list[pa.Table] | None = []
     size = 0
     for table in _read_split(fmt, split):
@@ -137,7 +137,7 @@ def _read_split(fmt: FileFormat, split: Split) -> Iterator[pa.Table]:
 
 
 def _next(tables: Iterator[pa.Table], path: str) -> pa.Table | None:
-    """The next table of a file, sound in all its values, or None."""
+    """The next table of a file, with all values checked, or None."""
     try:
         table = next(tables, None)
         return None if table is None else validated(table)
@@ -146,7 +146,7 @@ def _next(tables: Iterator[pa.Table], path: str) -> pa.Table | None:
 
 
 def _row_bytes(fmt: FileFormat, needed: list[str], folders: Mapping[str, pa.Scalar]) -> int:
-    """What each row takes in memory besides the texts and lists that are in it."""
+    """The bytes of each row in memory without its texts and lists."""
     named = sum(len(str(value)) for value in folders.values())
     return named + sum(fixed_bytes(fmt.schema.field(name).type) for name in needed)
 
@@ -155,14 +155,14 @@ def _open(fmt: FileFormat, path: str, schema: pa.Schema) -> Source:
     try:
         system, inside = locate(path)
         source = open_source(fmt.format, system, inside, fmt.options, schema)
-        str(source.schema.names)  # raises where a name is no text
+        str(source.schema.names)  # raises if a name is not text
     except FAULTS as error:
         raise unreadable(path, error) from None
     return source
 
 
 def _present(fmt: FileFormat, path: str, wanted: list[str], has: pa.Schema) -> list[str]:
-    """Those of the wanted columns that the file has."""
+    """The wanted columns that the file has."""
     present = [name for name in wanted if name in has.names]
     for name in wanted:
         if name not in present and fmt.on_missing_column == "error":
@@ -180,7 +180,7 @@ def _present(fmt: FileFormat, path: str, wanted: list[str], has: pa.Schema) -> l
 def _whole_table(
     fmt: FileFormat, path: str, table: pa.Table, needed: list[str], folders: Mapping[str, pa.Scalar]
 ) -> pa.Table:
-    """What was read with the columns of folders, nulls for those that are missing, and the schema's types."""
+    """The table with the columns of folders, with nulls for missing columns, and in the types of the schema."""
     if table.schema.names == needed and table.schema.types == [fmt.schema.field(name).type for name in needed]:
         return table
     columns = []
@@ -212,7 +212,7 @@ def _conformed(column: pa.ChunkedArray, to: pa.DataType, name: str, path: str) -
 
 
 def _folders(fmt: FileFormat, path: str) -> dict[str, pa.Scalar]:
-    """The columns that the file's folders name, of those in the schema."""
+    """The columns of the schema that are in the names of the file's folders."""
     return {
         name: folder_scalar(text, fmt.schema.field(name).type, name, path)
         for name, text in folder_values(path, fmt.base).items()

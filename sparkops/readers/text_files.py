@@ -1,4 +1,4 @@
-"""Files of lines, CSV and JSON: their columns, inferred or as told, and their rows in order."""
+"""CSV and JSON files: their columns, inferred or from a schema, and their rows in order."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from ...errors import InvalidArgument
 from .conform import from_text, with_times
 
 HEAD = 1 << 20
-"""Bytes of a CSV or JSON file from which its columns' types are inferred."""
+"""The bytes of a CSV or JSON file from which the types of its columns are inferred."""
 
 BLOCK = 8 << 20
-"""Bytes of a CSV or JSON file that are parsed at once."""
+"""The bytes of a CSV or JSON file that are parsed at once."""
 
 PARSED = 128 << 20
-"""Bytes that the rows of one block take at most once they are parsed, the texts that are in the file not counted."""
+"""The largest number of bytes of the parsed rows of one block, without the texts in the file."""
 
 LONGEST = 1 << 30
-"""Bytes of the longest line that can be read: Arrow counts those of a block in 31 bits."""
+"""The bytes of the longest line that can be read, since Arrow counts the bytes of a block in 31 bits."""
 
 DEEPEST = 5000
-"""How deep a JSON value is nested at most where its type is inferred: Arrow's types end the process where deeper."""
+"""The deepest nesting of a JSON value whose type is inferred; deeper types of Arrow crash the process."""
 
 HEADER = 64 << 20
-"""Bytes of the longest first line of a CSV file."""
+"""The bytes of the longest first line of a CSV file."""
 
 
 class CsvSource:
@@ -70,7 +70,7 @@ class CsvSource:
     def _opened(
         self, block: int, columns: list[str] | None, types: Mapping[str, pa.DataType]
     ) -> Iterator[tuple[Any, int]]:
-        """Readers with larger and larger blocks, each with the size of its block."""
+        """Readers with blocks of increasing size, each with the size of its blocks."""
         while True:
             try:
                 yield self._open(block, columns, types), block
@@ -80,7 +80,7 @@ class CsvSource:
             block = min(8 * block, LONGEST)
 
     def _batches(self, columns: list[str], types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-        """All rows; from where a line is longer than a block, in larger blocks."""
+        """All rows. After a line that is longer than a block, blocks are larger."""
         done = 0
         for reader, block in self._opened(BLOCK, columns, types):
             skip = done
@@ -97,7 +97,7 @@ class CsvSource:
                 return
 
     def parts(self) -> list[float]:
-        """One: a line's beginning cannot be told without reading all that precedes it."""
+        """One part: the beginning of a line is known only after reading everything before it."""
         return [1.0]
 
     def tables(
@@ -119,7 +119,7 @@ class CsvSource:
 
 
 def csv_options(options: Mapping[str, Any]) -> tuple[pacsv.ParseOptions, dict[str, Any]]:
-    """How a CSV file is cut into values, and the arguments for what they mean."""
+    """The options that cut a CSV file into values, and the arguments for converting the values."""
     given = ("delimiter", "quote_char", "double_quote", "escape_char", "newlines_in_values")
     parse = pacsv.ParseOptions(**{name: options[name] for name in given if name in options})
     converted = ("true_values", "false_values", "decimal_point", "timestamp_parsers")
@@ -133,7 +133,7 @@ def csv_options(options: Mapping[str, Any]) -> tuple[pacsv.ParseOptions, dict[st
 
 
 def require_csv_options(options: Mapping[str, Any]) -> None:
-    """Raise for an option's value that is none."""
+    """Raise for a wrong value of an option."""
     try:
         parse, convert = csv_options(options)
         parse.validate()
@@ -145,10 +145,10 @@ def require_csv_options(options: Mapping[str, Any]) -> None:
 
 
 def _too_long(error: pa.ArrowInvalid, block: int) -> bool:
-    """Whether a line of a CSV file is longer than what is parsed at once, and may be read in larger blocks."""
+    """True if a line of a CSV file is longer than a block, and larger blocks are allowed."""
     if "straddl" in str(error):
         return block < LONGEST
-    # A first line that does not end in the block is reported as if there were none.
+    # Arrow reports a first line that does not end in the block as an empty file.
     return "Empty CSV file or block" in str(error) and block < HEADER
 
 
@@ -162,14 +162,14 @@ class JsonSource:
             if _depth(block) > DEEPEST:
                 raise pa.ArrowInvalid(f"values are nested more than {DEEPEST} deep")
             schema = with_times(pajson.read_json(pa.BufferReader(block), read_options=_whole(block)))
-        # A field that a line does not have is null there, so that every column is in every file.
+        # A field that a line lacks is null there, so every file has every column.
         self.schema: pa.Schema = schema
 
     def _blocks(self, size: int) -> Iterator[bytes]:
-        """The file in pieces that end where a line ends."""
+        """The file in blocks that end at the end of a line."""
         rest: list[bytes] = []
         with self.system.open_input_stream(self.path, compression="detect") as stream:
-            # read() would not give its memory back where it fails.
+            # read() does not free its memory when it fails.
             while piece := stream.read_buffer(size).to_pybytes():
                 end = piece.rfind(b"\n") + 1
                 if not end:
@@ -184,7 +184,7 @@ class JsonSource:
             yield last
 
     def parts(self) -> list[float]:
-        """One: the file is read from its beginning to its end."""
+        """One part: the file is read from its beginning to its end."""
         return [1.0]
 
     def tables(
@@ -207,7 +207,7 @@ class JsonSource:
 
 
 def _fewer(block: bytes, row: int) -> Iterator[bytes]:
-    """Lines in parts whose rows take no more than `PARSED` bytes: a line of two bytes is a row of all the columns."""
+    """Lines in parts whose rows take at most `PARSED` bytes, since a line of two bytes is a row of all columns."""
     if len(block) // 3 * row > PARSED and block.count(b"\n") * row > PARSED:
         middle = block.rfind(b"\n", 0, len(block) // 2) + 1
         if middle:
@@ -218,9 +218,9 @@ def _fewer(block: bytes, row: int) -> Iterator[bytes]:
 
 
 def _depth(block: bytes) -> int:
-    """How deep values are nested at most, brackets in texts being counted too."""
+    """The deepest nesting of values, with the brackets in texts."""
     data = np.frombuffer(block, np.uint8)
-    # [ and { differ in one bit only, and so do ] and }.
+    # [ and { differ in one bit, and so do ] and }.
     opens, closes = (data & 0xDF) == ord("["), (data & 0xDF) == ord("]")
     return int(np.cumsum(opens.astype(np.int32) - closes).max(initial=0))
 
@@ -230,7 +230,7 @@ def _whole(block: bytes) -> pajson.ReadOptions:
 
 
 def _parsed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the columns that were read as text as what they mean."""
+    """The table with its columns of text parsed to the types of the schema."""
     for i, field in enumerate(table.schema):
         kind = schema.field(field.name).type
         if field.type != kind and pt.is_string(field.type):

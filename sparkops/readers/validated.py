@@ -1,4 +1,4 @@
-"""Tables that hold what their types say, or an error: what a damaged file gives must not reach any computation."""
+"""Checks of tables, so that no computation sees a table of a damaged file that breaks its own layout."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pyarrow.types as pt
 
 
 def validated(table: pa.Table) -> pa.Table:
-    """The table itself; raises `ArrowInvalid` where a column breaks its own layout or holds values of no meaning.
+    """The table itself; raise `ArrowInvalid` if a column breaks its own layout or has values without a meaning.
 
-    Offsets, indices of dictionaries, lengths and texts come from the file as they are. A wrong one reads memory
-    that is not the table's.
+    Offsets, indices of dictionaries, lengths and texts come from the file unchecked. A wrong one reads memory outside
+    the table.
 
     >>> import pyarrow as pa
     >>> offsets = pa.py_buffer(np.array([0, 9, 1], np.int32))
@@ -35,7 +35,7 @@ def validated(table: pa.Table) -> pa.Table:
 
 
 def _require_valid(array: pa.Array) -> None:
-    """Raise unless an array is sound; texts and dictionaries in ways that cost less than Arrow's own full check."""
+    """Raise unless an array is sound. Texts and dictionaries have checks faster than Arrow's own full check."""
     array.validate()
     if pt.is_string(array.type) and len(array):
         array.view(pa.binary()).validate(full=True)

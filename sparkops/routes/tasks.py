@@ -156,7 +156,7 @@ class MergeFinal:
             cells += parcel.table.num_rows
             reached = (shard, lo)
         last = list(self._merged(final, held))
-        # A grouping without keys has no other cells in this task.
+        # Without keys all cells have the same place, so none was given before.
         yield from [final.nothing()] if asked and not any(table.num_rows for table in last) else last
 
     def _merged(self, final: Final, parcels: list[Parcel]) -> Iterator[pa.Table]:

@@ -16,7 +16,7 @@ PLAIN = {
     "triggers",
     "windows",
     *(m.as_posix() for m in MODULES if m.parts[0] == "combiners" and m.parts[1] != "laws"),
-    *(m.as_posix() for m in MODULES if m.parts[0] == "sparkops" and m.parts[1] not in {"readers", "stored"}),
+    *(m.as_posix() for m in MODULES if m.parts[0] == "sparkops" and m.parts[1] != "stored"),
 }
 """The rooms and modules whose words are checked. A room that is put into plain words is added here."""
 
