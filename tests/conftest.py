@@ -12,13 +12,17 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
-SPARK = (
-    "tests/sparkops/",
-    "tests/house/test_doctests.py",
-    "tests/house/test_spark.py",
+OWN_SESSIONS = (
     "tests/house/test_notebooks.py",
+    "tests/sparkops/test_connect.py",
+    "tests/sparkops/test_exactly_once.py",
+    "tests/sparkops/test_executors.py",
+    "tests/sparkops/test_restarts.py",
+    "tests/sparkops/test_session.py",
+    "tests/sparkops/test_settings.py",
+    "tests/sparkops/test_zones.py",
 )
-"""The tests that need Spark, by where they are."""
+"""Tests whose programs start sessions of their own. All others that need Spark take the fixture `spark`."""
 
 _SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -49,16 +53,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class OneSpark(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            scope: str = super()._split_scope(nodeid)
-            return "spark" if scope.startswith(SPARK) else scope
+            return "spark" if nodeid.endswith(_ON_SPARK) else str(super()._split_scope(nodeid))
 
     return OneSpark(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+_ON_SPARK = "@spark"
+"""Ends the id of an item that needs Spark where several processes share the items."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        if "spark" in getattr(item, "fixturenames", ()) or item.nodeid.startswith(OWN_SESSIONS):
             item.add_marker("spark")
+        if hasattr(config, "workerinput") and item.get_closest_marker("spark"):
+            item._nodeid += _ON_SPARK
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from ..algebra import Accumulators, CombineFn
 from ..combiner import Bound
 from ..from_scalar import ScalarFn
 
-_PACKAGE = __name__.rpartition(".")[0].rpartition(".")[0] + "."
+_PACKAGE = __name__.partition(".")[0] + "."
 _BEYOND = re.compile("overflow|too large|out of bounds|out of range|does not fit|precision", re.IGNORECASE)
 
 

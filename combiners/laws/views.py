@@ -19,7 +19,7 @@ from ..combiner import Arithmetic, Bound, Combiner, Filtered, Mapped, Tolerance
 from ..compiled import CompiledCombiner, CompiledPlan
 from ..structs import Struct
 
-_PACKAGE = __name__.rpartition(".")[0] + "."
+_PACKAGE = __name__.partition(".")[0] + "."
 
 
 @dataclass(frozen=True)

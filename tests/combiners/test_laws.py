@@ -161,7 +161,7 @@ def test_an_error_in_the_users_code_is_a_violation(role: str, function: Any, law
     assert isinstance(cause, ZeroDivisionError)
     assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)] == ["<lambda>"]
     files = [Path(frame.filename) for frame in traceback.extract_tb(caught.tb)]
-    assert [file.name for file in files] == ["test_laws.py", "laws.py"]
+    assert [file.name for file in files] == ["test_laws.py", "kit.py"]
 
 
 def test_an_error_in_a_columnar_operation_is_a_violation() -> None:

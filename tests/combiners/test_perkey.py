@@ -72,7 +72,7 @@ def test_a_key_without_rows_but_with_debts_stays_in_the_state() -> None:
     assert fn.result(swapped) == []
     before = fn.accumulate({"x": [3], "k": ["a"]})
     together = tuple(pa.concat_arrays(pair) for pair in zip(before, swapped, strict=True))
-    groups = uc.combiners.groups.Groups.repeated(1, 2)
+    groups = uc.combiners.rows.groups.Groups.repeated(1, 2)
     assert fn.result(fn.merge(groups, together)) == [("a", 5)]
 
 

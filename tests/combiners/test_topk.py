@@ -56,7 +56,7 @@ def test_the_monoid_form_keeps_k_copies_and_no_more() -> None:
     fn = uc.TopK("x", 2, retractable=False).bind(pa.schema({"x": pa.int64()}))
     state = fn.accumulate({"x": [1, 7, 7, 3, 7]})
     assert state[0].to_pylist() == [[{"item": 7, "weight": 2}]]
-    (merged,) = fn.merge(uc.combiners.groups.Groups.single(2), tuple(pa.concat_arrays([s, s]) for s in state))
+    (merged,) = fn.merge(uc.combiners.rows.groups.Groups.single(2), tuple(pa.concat_arrays([s, s]) for s in state))
     assert merged.to_pylist() == state[0].to_pylist()
 
 
