@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -71,12 +71,21 @@ def check_script(script: Sequence[Entry]) -> list[Entry]:
         if not isinstance(entry, Elements | Watermark | Clock):
             raise InvalidArgument(f"entry {i} of the script is {entry!r}: use Elements, Watermark or Clock")
         if isinstance(entry, Elements):
+            if not isinstance(entry.rows, pa.Table) and not _readable(entry.rows):
+                raise InvalidArgument(f"the rows of entry {i} of the script must be a list of dicts or an Arrow table")
+            if not _readable(entry.watermarks):
+                raise InvalidArgument(f"watermarks= of entry {i} of the script must be a list of Watermark")
             for report in entry.watermarks:
                 if not isinstance(report, Watermark) or report.at is not None:
                     raise InvalidArgument(
                         f"watermarks= of entry {i} of the script has {report!r}: use Watermark(t, source) without at="
                     )
     return entries
+
+
+def _readable(values: object) -> bool:
+    """Whether values can be read more than once, as a generator cannot."""
+    return isinstance(values, Iterable) and not isinstance(values, Iterator)
 
 
 def reports(entry: Entry) -> Sequence[Watermark]:
@@ -116,8 +125,10 @@ def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, times: Sequence[str], e
         values = [row.get(name) for row in rows]
         try:
             columns[name] = times_of(values) if name in times else pa.array(values)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise TypeMismatch(f"column {name!r} of entry {entry} of the script mixes types: {error}") from None
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise TypeMismatch(
+                f"column {name!r} of entry {entry} of the script has values of no one type: {error}"
+            ) from None
     return pa.table(columns)
 
 
@@ -134,7 +145,9 @@ def _fit(table: pa.Table, schema: pa.Schema, entry: int) -> pa.Table:
     for name in table.column_names:
         if name not in schema.names:
             hint = nearest(name, schema.names)
-            raise UnknownColumn(f"entry {entry} of the script has column {name!r}, and schema= has not: {hint}", name)
+            raise UnknownColumn(
+                f"entry {entry} of the script has column {name!r}, and the schema of the rows has not: {hint}", name
+            )
     columns = [_column(table, field, entry) for field in schema]
     return pa.table(columns, schema=schema)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument
+from uncombine.errors import InvalidArgument, TypeMismatch
 
 MICROS = pa.timestamp("us", "UTC")
 COLUMNS = pa.schema({"ts": MICROS, "pt": MICROS, "a": pa.int64(), "b": pa.int64()})
@@ -115,3 +115,18 @@ def test_netting_of_rows_that_have_no_other_column() -> None:
     assert uc.local.run(script, flow.select("pane", "diff")).table().to_pylist() == [{"pane": 7, "diff": 1}]
     with pytest.raises(InvalidArgument, match="'diff' has 1 nulls"):
         uc.local.run([uc.Elements([{"ts": 1}])], flow).table()
+
+
+def test_entries_that_can_be_read_only_once_are_refused() -> None:
+    counts = uc.local.source(COLUMNS).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    end: Any = uc.Watermark(None)
+    rows: list[Any] = [({"ts": 0} for _ in range(3)), None]
+    for given in rows:
+        with pytest.raises(InvalidArgument, match=r"rows of entry 0 .* list of dicts"):
+            uc.local.run([uc.Elements(given), end], counts)
+    reports: list[Any] = [(report for report in [end]), end]
+    for given in reports:
+        with pytest.raises(InvalidArgument, match=r"watermarks= of entry 0 .* list of Watermark"):
+            uc.local.run([uc.Elements([{"ts": 0}], watermarks=given)], counts)
+    with pytest.raises(TypeMismatch, match="column 'a' of entry 0"):
+        uc.local.run([uc.Elements([{"ts": 0, "a": 2**70}])], counts)
