@@ -108,7 +108,7 @@ def flow_of(source: Source, settings: Settings) -> Flow:
         raise InvalidArgument("replay=True is for a bounded DataFrame: a stream gives its panes as they come")
     if replay and (strategy is None or processing_time is None):
         missing = "watermark=" if strategy is None else "processing_time="
-        raise InvalidArgument(f"replay=True needs {missing}, from which the panes of a stream are told")
+        raise InvalidArgument(f"replay=True needs {missing}: the panes of a stream depend on it")
     if ingress and not (source.streaming or replay):
         raise InvalidArgument("watermark=IngressTime() is of a stream: give replay=True and processing_time=, or time=")
     if settings.close_at_end and not replay:

@@ -150,7 +150,7 @@ def _comparable(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _groupable(kind: pa.DataType) -> bool:
-    """Whether rows can be grouped by values of a type."""
+    """True if rows can be grouped by values of the type."""
     if pa.types.is_struct(kind):
         return all(_groupable(child.type) for child in kind)
     return not pa.types.is_nested(kind) and not pa.types.is_float16(kind)

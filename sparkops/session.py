@@ -92,8 +92,8 @@ def require_java() -> None:
     remedy = f"install Java {LEAST_JAVA} or newer and let JAVA_HOME or PATH lead to it"
     if found is None:
         raise SparkUnavailable(f"Spark needs Java {LEAST_JAVA} or newer, and there is no java in {where}: {remedy}")
-    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
-    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    shown = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)
     if version is None:
         raise SparkUnavailable(
             f"{found} does not say its version, and Spark needs Java {LEAST_JAVA} or newer: {remedy}"

@@ -115,9 +115,9 @@ def require_version(written: bytes) -> None:
     found = _BEGINNING.match(written)
     if found is not None and int(found[1]) == VERSION:
         return
-    told = "a format without a number" if found is None else f"format {int(found[1])}"
+    named = "a format without a number" if found is None else f"format {int(found[1])}"
     raise StateMismatch(
-        f"the stored state has {told}, and this version of uncombine reads format {VERSION}: "
+        f"the stored state has {named}, and this version of uncombine reads format {VERSION}: "
         "go on with the version of uncombine that wrote it, or start from a new checkpoint"
     )
 

@@ -27,7 +27,7 @@ BATCH = 1 << 17
 UNSURE = 1 << 14
 """The largest number of rows that are decoded at once, if their length is unknown."""
 
-UNTOLD = 1 << 12
+NO_STATISTICS = 1 << 12
 """The same for a file without statistics, which writers leave out for long values."""
 
 AT_ONCE_ROWS = 1 << 20
@@ -182,7 +182,7 @@ def _few_rows(chunk: Any, rows: int) -> int:
     if statistics is not None and statistics.has_null_count and statistics.null_count == chunk.num_values:
         return UNSURE
     if statistics is None or not statistics.has_min_max:
-        return UNTOLD
+        return NO_STATISTICS
     longest = max(len(statistics.min_raw), len(statistics.max_raw), 1)
     each = longest * max(chunk.num_values // max(rows, 1), 1)
     return max(min(UNSURE, BATCH_BYTES // each), 1)

@@ -68,13 +68,13 @@ def _difference(name: str, stored: Any, now: Any) -> str:
 def _combiners(stored: Mapping[str, str], now: Mapping[str, str]) -> str:
     added = [f"{key}={now[key]}" for key in now if key not in stored]
     removed = [f"{key}={stored[key]}" for key in stored if key not in now]
-    said = []
+    changes = []
     if added:
-        said.append(f"{', '.join(added)} was added, and the state knows nothing of it for rows that were seen")
+        changes.append(f"{', '.join(added)} was added, and the state lacks it for earlier rows")
     if removed:
-        said.append(f"{', '.join(removed)} was removed")
-    said += [f"{key}={stored[key]} is now {now[key]}" for key in now if stored.get(key, now[key]) != now[key]]
-    return "; ".join(said) or f"the combiners stood in the order {list(stored)} and stand in {list(now)}"
+        changes.append(f"{', '.join(removed)} was removed")
+    changes += [f"{key}={stored[key]} is now {now[key]}" for key in now if stored.get(key, now[key]) != now[key]]
+    return "; ".join(changes) or f"the combiners were in the order {list(stored)} and are in {list(now)}"
 
 
 def _keys(by: Any) -> str:

@@ -101,7 +101,7 @@ def native_plan(flow: Flow, input: Input) -> NativePlan | str:
     columns: dict[str, Column] = {}
     equivalents: dict[str, str] = {}
     if input.spark.conf.get("spark.sql.ansi.enabled") == "false":
-        return "with spark.sql.ansi.enabled=false a sum that is too large wraps around without a word"
+        return "with spark.sql.ansi.enabled=false a sum that is too large wraps around without an error"
     for name, combiner in grouping.combiners.items():
         equivalent = _equivalent(combiner, flow.source_schema)
         if equivalent is None:

@@ -1,1 +1,1 @@
-"""Accumulators as columns of DataFrames and files: how they are made, named and read back."""
+"""Accumulators as columns of DataFrames and files: their layout, their makers, and functions over them."""

@@ -1,4 +1,4 @@
-"""Stored accumulators: a struct column that says in each row, and in its metadata, which combiner made it."""
+"""Stored accumulators: a struct column that names its combiner in its metadata, and by a hash in each row."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from ...errors import NotRetractable, StateMismatch
 from ..sql_types import conform, input_fields, spark_struct
 
 FORMAT = 2
-"""Of the layout of accumulators, which a change to it counts up; accumulators of another format are refused."""
+"""The format of the layout of accumulators. A change to it increases the number; other formats are refused."""
 
 _LATER = 100
-"""Formats that are known by their marks: so many after this one."""
+"""The number of later formats whose marks are recognised."""
 
 KEY = "uncombine"
-"""Where in a column's metadata its maker is named."""
+"""The key in the metadata of a column under which its maker is stored."""
 
 
 class Maker:
     """A combiner on known types, and the struct in which its accumulators are stored.
 
     The struct is `made_by` (a hash of the combiner, its input types and the format), `rows` (the sum of the weights of
-    the rows in it) and the combiner's own fields. The accumulator of nothing is null or has `rows` 0.
+    the rows in it) and the combiner's own fields. The accumulator of no rows is null or has `rows` 0.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> maker = Maker(uc.Sum("x").bind(pa.schema({"x": pa.int64()})))
@@ -60,7 +60,7 @@ class Maker:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the column's metadata says."""
+        """The metadata of an accumulator column of this maker."""
         made_by = {
             "combiner": repr(self.bound.combiner),
             "input": self.inputs.json(),
@@ -70,13 +70,13 @@ class Maker:
         return {KEY: made_by}
 
     def require_retractable(self, why: str) -> None:
-        """Raise `NotRetractable` unless rows can be taken out of an accumulator again."""
+        """Raise `NotRetractable` unless rows of an accumulator can be retracted."""
         if self.bound.capability is Capability.MONOID:
             remedy = remedy_of(self.bound.plan.parts)
             raise NotRetractable(f"{self.bound.combiner!r} is a MONOID combiner and {why}: {remedy}")
 
     def require_same(self, other: Maker, name: str) -> None:
-        """Raise `StateMismatch` unless both keep the same accumulators."""
+        """Raise `StateMismatch` unless both makers have the same accumulators."""
         if self.mark != other.mark:
             raise StateMismatch(f"column {name!r} was made by {self!r} on one side and by {other!r} on the other")
 
@@ -87,7 +87,7 @@ class Maker:
         return self.pack(self.bound.add(groups, *columns, weights=weights), rows)
 
     def merge(self, groups: Groups, stored: pa.Array) -> pa.Array:
-        """The sum of the accumulators of each group; null where there is none."""
+        """The sum of the accumulators of each group; null for a group without any."""
         valid, rows, accumulators = self.unpack(stored)
         groups = groups if valid is None else groups.take(valid)
         merged = self.pack(self.bound.merge(groups, accumulators), sum_weights(groups, rows))
@@ -100,17 +100,17 @@ class Maker:
         return _spread(self.pack(self.bound.negate(accumulators), -rows), valid)
 
     def uncombine(self, stored: pa.Array, others: pa.Array) -> pa.Array:
-        """`stored - others`, row by row; null counts as the accumulator of nothing."""
+        """`stored - others`, row by row; null counts as the accumulator of no rows."""
         both = pa.concat_arrays([conform(stored, self.type), self.negate(others)])
         return self.merge(Groups.repeated(len(stored), 2), both)
 
     def extract(self, stored: pa.Array) -> pa.Array:
-        """The results; null for null."""
+        """The results; the result of null is null."""
         valid, _, accumulators = self.unpack(stored)
         return _spread(self.bound.extract(accumulators), valid)
 
     def nothing(self, stored: pa.Array) -> np.ndarray:
-        """Where nothing is stored that a later merge could want: no rows, and nothing left of rows taken back."""
+        """True for an accumulator that no later merge needs: of no rows, and zero in all GROUP parts."""
         valid, rows, accumulators = self.unpack(stored)
         gone = rows == 0
         if self.bound.capability is Capability.GROUP:
@@ -124,12 +124,12 @@ class Maker:
         return out
 
     def pack(self, accumulators: Accumulators, rows: np.ndarray) -> pa.Array:
-        """Accumulators as they are stored."""
+        """The stored form of accumulators."""
         mark = pa.repeat(pa.scalar(self.mark, pa.int64()), len(rows))
         return pa.StructArray.from_arrays([mark, pa.array(rows, pa.int64()), *accumulators], fields=list(self.type))
 
     def unpack(self, stored: pa.Array) -> tuple[np.ndarray | None, np.ndarray, Accumulators]:
-        """Which rows hold an accumulator (None: all), how many rows are in those, and they themselves.
+        """A mask of the rows with an accumulator (None: all), the number of rows in each of these, and their fields.
 
         Raises `StateMismatch` if another combiner made one of them.
         """
@@ -154,7 +154,7 @@ class Maker:
         return valid, np.asarray(rows), tuple(accumulators)
 
     def _require_format(self, marks: pa.Array) -> None:
-        """Raise `StateMismatch` if one of the marks is that of this combiner in another format."""
+        """Raise `StateMismatch` if one of the marks is of this combiner in another format."""
         found = set(pc.unique(marks).to_pylist())
         for number in range(1, FORMAT + _LATER):
             if number != FORMAT and _mark(repr(self.bound.combiner), self.inputs, number) in found:
@@ -162,37 +162,37 @@ class Maker:
 
 
 def described(combiner: str, inputs: StructType) -> str:
-    """A maker in words."""
+    """The text of a maker."""
     columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in inputs)
     return f"{combiner} over ({columns})"
 
 
 def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
-    """The maker of an accumulator column, from its metadata, and from `combiner` where one is given."""
+    """The maker of an accumulator column, from its metadata; `combiner` is for one that metadata cannot give."""
     from .read_repr import read_combiner
 
-    said = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
-    if said is None:
+    made_by = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
+    if made_by is None:
         raise StateMismatch(
             f"column {name!r} does not say which combiner made it, so it is no accumulator, or its metadata was lost: "
             "put it through merge_udf(combiner, schema), which checks it and says so again"
         )
-    if said.get("format") != FORMAT:
-        raise StateMismatch(_of_format(f"column {name!r}", said.get("format")))
-    inputs = StructType.fromJson(json.loads(said["input"]))
-    text = said["combiner"]
+    if made_by.get("format") != FORMAT:
+        raise StateMismatch(_of_format(f"column {name!r}", made_by.get("format")))
+    inputs = StructType.fromJson(json.loads(made_by["input"]))
+    text = made_by["combiner"]
     if combiner is not None and repr(combiner) != text:
         raise StateMismatch(f"column {name!r} was made by {described(text, inputs)}, not by {combiner!r}")
-    made_by = combiner if combiner is not None else read_combiner(text)
-    if made_by is None:
+    known = combiner if combiner is not None else read_combiner(text)
+    if known is None:
         raise StateMismatch(
             f"column {name!r} was made by {text}, which cannot be read from its name: give it as {name}=..."
         )
     from ..sql_types import bind
 
-    maker = Maker(bind(name, made_by, inputs))
-    if maker.mark != said["made_by"]:
-        raise StateMismatch(f"column {name!r} says that {maker!r} made it, and its mark is of something else")
+    maker = Maker(bind(name, known, inputs))
+    if maker.mark != made_by["made_by"]:
+        raise StateMismatch(f"the metadata of column {name!r} names {maker!r}, but another combiner made its values")
     return maker
 
 
@@ -204,12 +204,12 @@ def _of_format(what: str, number: object) -> str:
 
 
 def _mark(combiner: str, inputs: StructType, number: int = FORMAT) -> int:
-    said = json.dumps([number, combiner, [[field.name, field.dataType.simpleString()] for field in inputs]])
-    return int.from_bytes(hashlib.blake2b(said.encode(), digest_size=8).digest(), "little", signed=True)
+    text = json.dumps([number, combiner, [[field.name, field.dataType.simpleString()] for field in inputs]])
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
 def _spread(values: pa.Array, valid: np.ndarray | None) -> pa.Array:
-    """Values for the valid rows put back in their places, null in the others."""
+    """The values in the places of the valid rows, with null in the other places."""
     if valid is None:
         return values
     places = np.cumsum(valid) - 1

@@ -1,4 +1,4 @@
-"""Accumulators as Spark columns: add rows up to them, merge them, take them back, extract their results."""
+"""Accumulators as Spark columns: functions that make, merge and retract them, and extract their results."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def add_udf(combiner: Combiner, schema: AnySchema | None = None, *, weights: boo
     Parameters
     ----------
     combiner
-        What to compute.
+        The combiner whose accumulators are made.
     schema
         The types of the input columns: the DataFrame, its schema, or text such as "score bigint".
     weights
-        Take one more column, the last, of integer weights: -1 takes a row back.
+        True takes one more column, the last, of integer weights: -1 retracts a row.
 
     Returns
     -------
-    A UDF of Spark; its column's metadata says which combiner made it.
+    A UDF of Spark; the metadata of its column names the combiner.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def add_udf(combiner: Combiner, schema: AnySchema | None = None, *, weights: boo
     """
     maker = Maker(bind("add_udf", combiner, schema))
     if weights:
-        maker.require_retractable("weights=True can take rows back")
+        maker.require_retractable("weights=True can retract rows")
 
     def add(*columns: pa.Array) -> pa.Scalar:
         *inputs, weighed = columns if weights else (*columns, None)
@@ -69,13 +69,13 @@ def merge_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
     Parameters
     ----------
     combiner
-        What made the accumulators.
+        The combiner that made the accumulators.
     schema
-        The types of the columns from which they were made.
+        The types of the columns from which the accumulators were made.
 
     Returns
     -------
-    A UDF of Spark; its column's metadata says which combiner made it. Null counts as the accumulator of nothing.
+    A UDF of Spark; the metadata of its column names the combiner. Null counts as the accumulator of no rows.
 
     Examples
     --------
@@ -102,18 +102,18 @@ def merge_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
 
 
 def uncombine_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
-    """A function of two accumulators: the first without what is in the second.
+    """A function of two accumulators: the first without the rows of the second.
 
     Parameters
     ----------
     combiner
-        What made the accumulators.
+        The combiner that made the accumulators.
     schema
-        The types of the columns from which they were made.
+        The types of the columns from which the accumulators were made.
 
     Returns
     -------
-    A UDF of Spark; its column's metadata says which combiner made it. Null counts as the accumulator of nothing.
+    A UDF of Spark; the metadata of its column names the combiner. Null counts as the accumulator of no rows.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def uncombine_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
     <BLANKLINE>
     """
     maker = Maker(bind("uncombine_udf", combiner, schema))
-    maker.require_retractable("uncombine_udf takes rows back")
+    maker.require_retractable("uncombine_udf retracts rows")
 
     def uncombine(stored: pa.Array, others: pa.Array) -> pa.Array:
         return maker.uncombine(stored, others)
@@ -142,14 +142,14 @@ def uncombine_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
 
 
 def extract_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
-    """A function from an accumulator to its result; null for null.
+    """A function from an accumulator to its result; the result of null is null.
 
     Parameters
     ----------
     combiner
-        What made the accumulators.
+        The combiner that made the accumulators.
     schema
-        The types of the columns from which they were made.
+        The types of the columns from which the accumulators were made.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def extract_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
 
 
 def _noted(maker: Maker, udf: Udf) -> Udf:
-    """The UDF with its maker in the metadata of its column, which Spark keeps under another alias too."""
+    """The UDF with its maker in the metadata of its column. Spark keeps the metadata under another alias."""
 
     @functools.wraps(udf)
     def noted(*columns: Any) -> Any:

@@ -1,4 +1,4 @@
-"""DataFrames of accumulators: made, rolled up, taken back and extracted with their makers checked at each step."""
+"""DataFrames of accumulators: functions that make, merge, retract and extract them, and check their makers."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ENOUGH = 100_000
-"""Accumulators that a task holds before it looks whether they can be merged, and sends them on if they cannot."""
+"""The number of accumulators that a task holds before it merges them, or sends them on if none can be merged."""
 
 
 def accumulate(
     df: DataFrame, by: str | Sequence[str] = (), diff: str | None = None, **combiners: Combiner
 ) -> DataFrame:
-    """One row of accumulators for each key: what the rows add up to, to be stored, merged and taken back later.
+    """Combine the rows of each key to accumulators, which can be stored, merged and retracted later.
 
-    Rows are combined where they are read, and only the accumulators travel.
+    Each task combines the rows that it reads, and only accumulators go through the shuffle.
 
     Parameters
     ----------
     df
-        The rows; not a streaming DataFrame.
+        The rows, as a bounded DataFrame.
     by
         The key columns. Null is a key of its own, NaN equals NaN.
     diff
-        A column of integer weights: -1 takes a row back.
+        A column of integer weights: -1 retracts a row.
     **combiners
-        Name of each accumulator column and what to compute.
+        The name of each accumulator column, and its combiner.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        The keys and the accumulators; each column's metadata says which combiner made it.
+        The keys and the accumulators. The metadata of each column names its combiner.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def accumulate(
             raise TypeMismatch(f"diff= takes an int64 column of weights, and {diff!r} is {kind}")
         needed[diff] = None
         for maker in makers.values():
-            maker.require_retractable("diff= can take rows back")
+            maker.require_retractable("diff= can retract rows")
     cells = _Cells(tuple(keys), makers)
 
     def lift(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
@@ -88,21 +88,21 @@ def accumulate(
 
 
 def merge_accumulated(df: DataFrame, by: str | Sequence[str] = (), **combiners: Combiner) -> DataFrame:
-    """The sums of the accumulators of each key: a roll-up to fewer keys, or of several stored parts.
+    """Merge the accumulators of each key: a roll-up to fewer keys, or of several stored parts.
 
     Parameters
     ----------
     df
-        Keys and accumulators, such as several results of `accumulate` in one; other columns are left out.
+        Keys and accumulators, such as the union of several results of `accumulate`. Other columns are left out.
     by
         The key columns.
     **combiners
-        What made each column; only needed where it cannot be read from the metadata, as with the user's own functions.
+        The combiner of each column. It is needed only if it cannot be read from the metadata, as with own functions.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        The keys and the accumulators. What was taken back to nothing has no row.
+        The keys and the accumulators. A key of which every row is retracted has no row.
 
     Examples
     --------
@@ -135,23 +135,23 @@ def merge_accumulated(df: DataFrame, by: str | Sequence[str] = (), **combiners: 
 def uncombine_accumulated(
     df: DataFrame, others: DataFrame, by: str | Sequence[str] = (), **combiners: Combiner
 ) -> DataFrame:
-    """The accumulators of `df` without what is in those of `others` for the same key.
+    """Retract the rows of the accumulators in `others` from those in `df`, key by key.
 
     Parameters
     ----------
     df
         Keys and accumulators.
     others
-        What is to be taken out of them, with columns of the same names made by the same combiners.
+        The accumulators that are retracted, in columns of the same names and of the same combiners.
     by
         The key columns.
     **combiners
-        What made each column; only needed where it cannot be read from the metadata, as with the user's own functions.
+        The combiner of each column. It is needed only if it cannot be read from the metadata, as with own functions.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        The keys and the accumulators. What was taken back to nothing has no row.
+        The keys and the accumulators. A key of which every row is retracted has no row.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def uncombine_accumulated(
     for name, maker in makers.items():
         require_column(name, others.columns, "uncombine_accumulated")
         maker.require_same(maker_of(name, others.schema[name], combiners.get(name)), name)
-        maker.require_retractable("uncombine_accumulated takes rows back")
+        maker.require_retractable("uncombine_accumulated retracts rows")
     cells = _Cells(tuple(keys), makers)
 
     def negate(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
@@ -188,19 +188,19 @@ def uncombine_accumulated(
 
 
 def extract_accumulated(df: DataFrame, **combiners: Combiner) -> DataFrame:
-    """The results of all accumulator columns, beside the other columns as they are.
+    """Replace all accumulators by their results; other columns are unchanged.
 
     Parameters
     ----------
     df
         Any columns, some of them accumulators.
     **combiners
-        What made each column; only needed where it cannot be read from the metadata, as with the user's own functions.
+        The combiner of each column. It is needed only if it cannot be read from the metadata, as with own functions.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        The same columns with results for accumulators. A row whose accumulators all hold no rows is left out.
+        The same columns, with results for accumulators. A row is left out if all its accumulators are of no rows.
 
     Examples
     --------
@@ -235,13 +235,13 @@ def extract_accumulated(df: DataFrame, **combiners: Combiner) -> DataFrame:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Tables of keys and accumulators, one row a key, as the tasks hold them."""
+    """The work of tasks on tables of keys and accumulators, one row a key."""
 
     keys: tuple[str, ...]
     makers: Mapping[str, Maker]
 
     def added(self, rows: pa.Table, diff: str | None) -> pa.Table:
-        """The accumulators of some rows."""
+        """Combine rows to accumulators."""
         keys, groups, first = self._groups(rows)
         weights = None if diff is None else weights_of(rows, diff)
         columns = [key.take(first) for key in keys]
@@ -251,20 +251,20 @@ class _Cells:
         return pa.table(columns, names=[*self.keys, *self.makers])
 
     def merged(self, cells: pa.Table) -> pa.Table:
-        """One row for each key, in the order of their first appearance."""
+        """Merge accumulators to one row for each key, in the order in which keys first appear."""
         keys, groups, first = self._groups(cells)
         columns = [key.take(first) for key in keys]
         columns += [maker.merge(groups, conform(cells[name], maker.type)) for name, maker in self.makers.items()]
         return pa.table(columns, names=[*self.keys, *self.makers])
 
     def negated(self, cells: pa.Table) -> pa.Table:
-        """The same with all that was added taken away."""
+        """The inverse of all accumulators."""
         columns = [conform(cells[key], cells[key].type) for key in self.keys]
         columns += [maker.negate(conform(cells[name], maker.type)) for name, maker in self.makers.items()]
         return pa.table(columns, names=[*self.keys, *self.makers])
 
     def combined(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-        """Tables merged as far as that makes them smaller, in bounded memory; a key may come more than once."""
+        """Merge tables, in bounded memory, as long as that makes them smaller. A key may come more than once."""
         held: list[pa.Table] = []
         count = 0
         for table in tables:
@@ -279,11 +279,11 @@ class _Cells:
             yield from (self.merged(pa.concat_tables(held)) if len(held) > 1 else held[0]).to_batches()
 
     def gathered(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-        """Tables in which equal keys lie side by side, with one row for each key that has something."""
+        """Merge tables in which equal keys are neighbours, to one row for each key that has rows."""
         last: pa.Table | None = None
         for table in tables:
             merged = self.merged(table if last is None else pa.concat_tables([last, table]))
-            # The last key may go on in the next table.
+            # The last key may continue in the next table.
             last = merged.slice(merged.num_rows - 1)
             yield from self._something(merged.slice(0, merged.num_rows - 1)).to_batches()
         if last is not None:
@@ -304,14 +304,14 @@ class _Cells:
 
 
 def _gathered(lifted: DataFrame, keys: Sequence[str], cells: _Cells) -> DataFrame:
-    """The partial accumulators brought together by key."""
+    """Shuffle partial accumulators by key, and merge them."""
 
     def gather(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         return cells.gathered(tables)
 
     if not keys:
         return _through(lifted.repartition(1), lifted.columns, gather, lifted.schema)
-    # Sorted, the keys of a partition need not be held all at once, and Spark spills what it sorts.
+    # With sorted rows a task need not hold all keys of a partition, and Spark can spill a sort to disk.
     quoted = [_quoted(name) for name in keys]
     sorted_by_key = lifted.repartition(*quoted).sortWithinPartitions(*quoted)
     return _through(sorted_by_key, lifted.columns, gather, lifted.schema)
@@ -323,7 +323,7 @@ def _through(
     work: Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]],
     schema: StructType,
 ) -> DataFrame:
-    """Some columns put through a function of tables, under plain names: Spark's `mapInArrow` takes no others."""
+    """Apply a function of tables to some columns, under plain names, since Spark's `mapInArrow` takes no others."""
     from pyspark.sql import functions as F  # noqa: N812
 
     plain = [f"_{i}" for i in range(len(schema))]
@@ -355,7 +355,7 @@ def _keys(df: DataFrame, by: str | Sequence[str], combiners: Iterable[str] = ())
 
 
 def _makers(df: DataFrame, keys: Sequence[str], combiners: Mapping[str, Combiner]) -> dict[str, Maker]:
-    """The makers of the accumulator columns: those that say so, and those that are named."""
+    """The makers of the accumulator columns: those in metadata, and those in `combiners`."""
     for name in combiners:
         require_column(name, df.columns, f"{name}=")
     makers = {

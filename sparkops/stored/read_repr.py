@@ -1,4 +1,4 @@
-"""A combiner read back from its repr, without running any of it: stored accumulators name their maker so."""
+"""Reads a combiner from its repr, without running code; stored accumulators name their maker by its repr."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 
 
 class _Unreadable(Exception):
-    """The text uses something that is no combiner, expression or constant."""
+    """The text has a part that is no combiner, expression or constant."""
 
 
 def read_combiner(text: str) -> Combiner | None:
-    """The combiner whose repr this is; None for one that is made with the user's own functions.
+    """The combiner with this repr; None for one that uses functions of the user.
 
     >>> import uncombine as uc
     >>> read_combiner("Sum('x').where(col('y') > 2)") == uc.Sum("x").where(uc.col("y") > 2)
@@ -96,7 +96,7 @@ def _value(node: ast.expr) -> Any:
 
 
 def _callable(node: ast.expr) -> Any:
-    """A combiner's class, a function that makes expressions, or a method of a combiner or an expression."""
+    """A class of combiners, a function that makes expressions, or a method of a combiner or an expression."""
     if isinstance(node, ast.Attribute) and ast.unparse(node) not in _TIMES:
         owner = _value(node.value)
         if not isinstance(owner, Combiner | Expr) or node.attr.startswith("_"):

@@ -261,7 +261,7 @@ def test_a_maker_that_is_not_what_the_column_says(scores: Any) -> None:
         extract_accumulated(scores)
     said = mine.schema["a"].metadata[maker.KEY]
     forged = mine.withMetadata("a", {maker.KEY: {**said, "combiner": "Sum('score').where(col('score') > 0)"}})
-    with pytest.raises(uc.errors.StateMismatch, match="its mark is of something else"):
+    with pytest.raises(uc.errors.StateMismatch, match="another combiner made its values"):
         extract_accumulated(forged)
 
 
@@ -336,10 +336,10 @@ def test_forms_that_cannot_take_back(scores: Any) -> None:
     stored = accumulate(scores, by="user", best=best)
     assert rows_of(extract_accumulated(merge_accumulated(stored))) == [(9,)]
     for why, way in {
-        "uncombine_accumulated takes rows back": lambda: uncombine_accumulated(stored, stored, by="user"),
-        "diff= can take rows back": lambda: accumulate(scores, by="user", diff="diff", best=best),
-        "uncombine_udf takes rows back": lambda: uncombine_udf(best, scores),
-        "weights=True can take rows back": lambda: add_udf(best, scores, weights=True),
+        "uncombine_accumulated retracts rows": lambda: uncombine_accumulated(stored, stored, by="user"),
+        "diff= can retract rows": lambda: accumulate(scores, by="user", diff="diff", best=best),
+        "uncombine_udf retracts rows": lambda: uncombine_udf(best, scores),
+        "weights=True can retract rows": lambda: add_udf(best, scores, weights=True),
     }.items():
         with pytest.raises(
             uc.errors.NotRetractable, match=rf"is a MONOID combiner and {why}: use its retractable form"

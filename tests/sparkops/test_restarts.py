@@ -56,11 +56,11 @@ CHANGES = {
     "by": ({"by": "k"}, ["it was by (k: string, j: string) and is by (k: string)"]),
     "order of keys": ({"by": ("j", "k")}, ["it was by (k: string, j: string) and is by (j: string, k: string)"]),
     "shards": ({"shards": 3}, ["it had 2 shards and has 3"]),
-    "combiner added": ({"most": uc.Max("v")}, ["most=Max('v') was added, and the state knows nothing of it"]),
+    "combiner added": ({"most": uc.Max("v")}, ["most=Max('v') was added, and the state lacks it for earlier rows"]),
     "combiner changed": ({"total": uc.Max("v")}, ["total=Sum('v') is now Max('v')"]),
     "order of combiners": (
         {"order": ["total", "n"]},
-        ["the combiners stood in the order ['n', 'total'] and stand in ['total', 'n']"],
+        ["the combiners were in the order ['n', 'total'] and are in ['total', 'n']"],
     ),
     "late": ({"late": "emit"}, ["it kept each window of a key in a shard of its own and keeps all windows"]),
     "processing time": ({"processing_time": "ts"}, ["keeps all windows of a key in one shard"]),
