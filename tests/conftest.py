@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -46,29 +51,45 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_RootIsADirectory())
 
 
+_FOLDER = pytest.StashKey[str]()
+"""Where a process that runs items writes which of them need Spark, for the process that shares the items out."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    if _FOLDER not in node.config.stash:
+        node.config.stash[_FOLDER] = tempfile.mkdtemp(prefix="uncombine-items-")
+    node.workerinput["items"] = node.config.stash[_FOLDER]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if (folder := config.stash.get(_FOLDER, None)) is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Of several processes only one runs what needs Spark, so that one session is started."""
     from xdist.scheduler import LoadScopeScheduling
 
     class OneSpark(LoadScopeScheduling):
+        @cached_property
+        def _on_spark(self) -> frozenset[str]:
+            return frozenset(chain(*(json.loads(f.read_text()) for f in Path(config.stash[_FOLDER]).iterdir())))
+
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid.endswith(_ON_SPARK) else str(super()._split_scope(nodeid))
+            return "spark" if nodeid in self._on_spark else str(super()._split_scope(nodeid))
 
     return OneSpark(config, log)
 
 
-_ON_SPARK = "@spark"
-"""Ends the id of an item that needs Spark where several processes share the items."""
-
-
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) or item.nodeid.startswith(OWN_SESSIONS):
             item.add_marker("spark")
-        if hasattr(config, "workerinput") and item.get_closest_marker("spark"):
-            item._nodeid += _ON_SPARK
+    if (worker := getattr(config, "workerinput", None)) is not None:
+        on_spark = [item.nodeid for item in items if item.get_closest_marker("spark")]
+        Path(worker["items"], worker["workerid"]).write_text(json.dumps(on_spark))
 
 
 @pytest.fixture(scope="session")
