@@ -212,19 +212,19 @@ class _Run:
                     "takes their times from it: give at=, or a Clock before them"
                 )
             taken = Intake(first.grouping, settings.time, settings.strategy, first.transforms)(rows, times)
-        told = reports_by_time(taken.reports)
+        found = reports_by_time(taken.reports)
         places = dict(_places(taken.at, taken.rows.num_rows))
-        if settings.strategy is not None and (None, MAX_TIME) in given:  # it is the end of every source
-            known = {*self.shards[0].watermarks.sources, *(source for said in told.values() for source, _ in said)}
+        if settings.strategy is not None and (None, MAX_TIME) in given:  # the end of every source
+            known = {*self.shards[0].watermarks.sources, *(source for some in found.values() for source, _ in some)}
             given += [(source, MAX_TIME) for source in known]
         if given or settings.processing_time is None or not isinstance(entry, Elements):
-            last = max([self.now, *told, *places])  # the script's reports come after the last of the rows
-            told[last] = [*told.get(last, []), *given]
+            last = max([self.now, *found, *places])  # the script's reports come after the last of the rows
+            found[last] = [*found.get(last, []), *given]
         whole = settings.each_batch and isinstance(entry, Elements)
         out = {}
-        for at in {*told, *places}:
+        for at in {*found, *places}:
             here = places.get(at, np.zeros(0, np.int64))
-            out[at] = _Part(Arrival([taken.rows.take(pa.array(here))], reports=told.get(at, ()), whole=whole), here)
+            out[at] = _Part(Arrival([taken.rows.take(pa.array(here))], reports=found.get(at, ()), whole=whole), here)
         return out
 
     def _times(self, rows: pa.Table) -> np.ndarray:

@@ -84,7 +84,7 @@ def check_script(script: Sequence[Entry]) -> list[Entry]:
 
 
 def _readable(values: object) -> bool:
-    """Whether values can be read more than once, as a generator cannot."""
+    """True if values can be read more than once; a generator cannot."""
     return isinstance(values, Iterable) and not isinstance(values, Iterator)
 
 

@@ -37,11 +37,11 @@ class Watermarks:
         sources = {**self.sources, source: (max(known, time), now)}
         return replace(self, sources=sources, now=now)._settled()
 
-    def told(self, words: Iterable[tuple[str | None, int | None]], now: int) -> Watermarks:
+    def told(self, reports: Iterable[tuple[str | None, int | None]], now: int) -> Watermarks:
         """Take all watermark reports of one processing time at once: (source, time), or (source, None) for no time."""
         now = max(now, self.now)
         sources = dict(self.sources)
-        for source, time in words:
+        for source, time in reports:
             known = sources.get(source, (MIN_TIME, now))[0]
             sources[source] = (known if time is None else max(known, time), now)
         return replace(self, sources=sources, now=now)._settled()
@@ -55,7 +55,7 @@ class Watermarks:
         """The next processing time at which one of several sources becomes idle; the end of time if none does."""
         if self.idle_after is None or len(self.sources) < 2:
             return MAX_TIME
-        idle = (heard + self.idle_after for _, heard in self.sources.values())
+        idle = (last + self.idle_after for _, last in self.sources.values())
         return min((t for t in idle if t > self.now), default=MAX_TIME)
 
     def percentile(self, percent: float) -> int:
@@ -73,7 +73,7 @@ class Watermarks:
     def _active(self) -> list[int]:
         if self.idle_after is None:
             return [time for time, _ in self.sources.values()]
-        return [time for time, heard in self.sources.values() if self.now - heard < self.idle_after]
+        return [time for time, last in self.sources.values() if self.now - last < self.idle_after]
 
     def _settled(self) -> Watermarks:
         active = self._active()

@@ -197,7 +197,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _extra(self, running: Shard, timer: int | None) -> bytes:
         marks = running.watermarks
-        sources = [[name, time, heard] for name, (time, heard) in marks.sources.items()]
+        sources = [[name, time, last] for name, (time, last) in marks.sources.items()]
         known = {"sources": sources, "least": marks.least, "now": marks.now}
         made = {"made_by": self.task.fingerprint, "strategy": self.task.strategy}
         return json.dumps({**made, "marks": known, "timer": timer}).encode()
@@ -213,7 +213,7 @@ class ShardProcessor(StatefulProcessor):
         marks = extra["marks"]
         sources = {}
         if extra["strategy"] == self.task.strategy:
-            sources = {name: (time, heard) for name, time, heard in marks["sources"]}
+            sources = {name: (time, last) for name, time, last in marks["sources"]}
         watermarks = Watermarks(sources, self.task.idle_after, marks["least"], marks["now"])
         return Shard(self.operator, loaded.state, watermarks), extra["timer"]
 
