@@ -22,6 +22,7 @@ from ..windows import Window
 from .grouping import Grouping
 from .late_rows import LATE, late_type
 from .operators.grouping.operator import Operator
+from .shard.parcels import AT
 from .stages import Asked, check_followed, settled
 from .transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
 from .watermark_strategies import IngressTime, Strategy, strategy_of
@@ -100,6 +101,7 @@ def flow_of(source: Source, settings: Settings) -> Flow:
             require_column(name, schema.names, what)
     if processing_time is not None:
         _check_processing_time(processing_time, schema)
+    _check_free(schema)
     if strategy is not None:
         strategy.check(schema)
     if source.streaming and strategy is None:
@@ -118,6 +120,14 @@ def flow_of(source: Source, settings: Settings) -> Flow:
     if ingress and time not in schema.names:
         schema = schema.append(pa.field(time, pa.timestamp("us", "UTC")))
     return Flow(source, settings, schema)
+
+
+def _check_free(schema: pa.Schema) -> None:
+    """Raise if a column has the name of that which carries processing times."""
+    if AT in schema.names:
+        raise InvalidArgument(
+            f"{AT!r} is the column in which the library carries processing times: name yours otherwise"
+        )
 
 
 def check_name(name: object) -> None:
@@ -229,6 +239,7 @@ class Flow:
 
     def _then(self, transform: Transform) -> Flow:
         changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema, self.source.held)))
+        _check_free(changed.schema)
         if not changed.schema.names:
             raise InvalidArgument(f"no column is left after {transform!r}")
         return changed

@@ -24,8 +24,8 @@ from .operators.grouping.operator import Operator
 from .script import Clock, Elements, Entry, Watermark, check_script, instant, reports, tables_of
 from .shard.parcels import MARKS
 from .shard.shard import Arrival, Played, Report, Shard, reports_by_time
-from .transforms import applied
-from .watermark_strategies import IngressTime
+from .transforms import Select, WithColumns, applied
+from .watermark_strategies import IngressTime, Punctuated
 
 
 def run(
@@ -271,7 +271,13 @@ class _Run:
             pa.concat_tables([shard.operator.schema.empty_table(), *tables])
             for shard, tables in zip(self.shards, self.late, strict=True)
         ]
-        return Result(panes, counts, late, self.dropped, self.output_watermarks)
+        return Result(panes, counts, late, self.dropped, self.output_watermarks, self._keeps_rows())
+
+    def _keeps_rows(self) -> bool:
+        steps = self.flow.stages[0].transforms if self.flow.stages else ()
+        return all(isinstance(step, Select | WithColumns) for step in steps) and not isinstance(
+            self.flow.settings.strategy, Punctuated
+        )
 
 
 def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:

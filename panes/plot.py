@@ -44,7 +44,8 @@ def panes(
 ) -> Figure:
     """Draw the panes that `uc.local.run`, a replay or a query on Spark gave for a script.
 
-    Rows are points with their values; late ones are hollow, dropped ones crossed out. The watermark is a dashed line.
+    Rows are points with their values; late ones are hollow, dropped ones crossed out (unless a step before the first
+    grouping may have left rows out, or made others of them). The watermark is a dashed line.
     Each pane is a rectangle over its window, up to the time at which it was emitted, with its value. Retractions are
     written in red.
 
@@ -152,7 +153,7 @@ def _datetime(micros: int) -> datetime:
 def _points(
     entries: list[Entry], result: pa.Table, time: str, datum: str | None, where: dict[str, Any], clock: list[datetime]
 ) -> list[_Point]:
-    gone = set(result.dropped_rows) if isinstance(result, Result) else set()
+    gone = set(result.dropped_rows) if isinstance(result, Result) and result.rows_kept else set()
     watermark: datetime | None = None
     points: list[_Point] = []
     for step, (entry, table) in enumerate(zip(entries, tables_of(entries, [time]), strict=True)):

@@ -130,3 +130,11 @@ def test_entries_that_can_be_read_only_once_are_refused() -> None:
             uc.local.run([uc.Elements([{"ts": 0}], watermarks=given)], counts)
     with pytest.raises(TypeMismatch, match="column 'a' of entry 0"):
         uc.local.run([uc.Elements([{"ts": 0, "a": 2**70}])], counts)
+
+
+def test_the_name_of_the_column_that_carries_processing_times_is_refused() -> None:
+    name = "uncombine_at"
+    with pytest.raises(InvalidArgument, match=f"'{name}' is the column"):
+        uc.local.source(COLUMNS.append(pa.field(name, pa.int64())))
+    with pytest.raises(InvalidArgument, match=f"'{name}' is the column"):
+        uc.local.source(COLUMNS, processing_time="pt").with_columns(**{name: uc.col("a")})

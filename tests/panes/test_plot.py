@@ -83,3 +83,15 @@ def test_what_has_no_panes_is_no_picture() -> None:
     for flow, name in ((rows, "window"), (totals.select("total", "window", "diff"), "pane")):
         with pytest.raises(InvalidArgument, match=f"no column '{name}'"):
             uc.plot.panes(uc.local.run(script, flow), script)
+
+
+def test_rows_are_crossed_out_only_where_their_places_are_those_of_the_script() -> None:
+    source = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}), watermark="0 seconds")
+    rows = [{"ts": 360_000_000, "x": 1}, {"ts": 0, "x": 2}]
+    script = [uc.Elements([{"ts": 300_000_000, "x": 9}]), uc.Elements(rows)]
+    for flow, places in ((source, [(1, 1)]), (source.where(uc.col("x") > 1), [(1, 0)])):
+        result = uc.local.run(script, flow.window(uc.Fixed("1 minute")).combine(s=uc.Sum("x")))
+        legend = uc.plot.panes(result, script).axes[0].get_legend()
+        assert legend is not None
+        shown = "dropped datum" in [text.get_text() for text in legend.get_texts()]
+        assert (result.dropped_rows, shown) == (places, flow is source)
