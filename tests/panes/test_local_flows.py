@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -138,3 +139,36 @@ def test_the_name_of_the_column_that_carries_processing_times_is_refused() -> No
         uc.local.source(COLUMNS.append(pa.field(name, pa.int64())))
     with pytest.raises(InvalidArgument, match=f"'{name}' is the column"):
         uc.local.source(COLUMNS, processing_time="pt").with_columns(**{name: uc.col("a")})
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_rows_with_times_of_their_own_play_as_entries_of_these_times(seed: int) -> None:
+    rng = random.Random(seed)
+    minute = 60_000_000
+    strategy = rng.choice([None, uc.BoundedLag("1 minute"), uc.PerSource("a", "30 seconds", idle_after="2 minutes")])
+    early = rng.choice([uc.AfterCount(2), uc.AtPeriod("1 minute"), uc.AfterDelay("40 seconds")])
+    trigger = uc.AfterWatermark(early=early, late=uc.AfterCount(1))
+    together: list[Any] = []
+    apart: list[Any] = []
+    now = 10 * minute
+    for _ in range(4):
+        rows = [
+            {"ts": now + rng.randint(-5 * minute, minute), "pt": now + rng.randint(0, 9) * 10_000_000, "a": a, "b": 1}
+            for a in rng.choices(range(3), k=rng.randint(1, 5))
+        ]
+        report = uc.Watermark(now - rng.randint(0, 3) * minute, source=None if strategy is None else "0")
+        together.append(uc.Elements(rows, watermarks=[report]))
+        times = sorted({row["pt"] for row in rows})
+        for time in times:
+            here = [row for row in rows if row["pt"] == time]
+            apart.append(uc.Elements(here, at=time, watermarks=[report] if time == times[-1] else []))
+        now = times[-1] + minute
+    found = []
+    for script, processing_time in ((together, "pt"), (apart, None)):
+        flow = uc.local.source(COLUMNS, watermark=strategy, processing_time=processing_time)
+        flow = flow.with_columns(s=_sums).where(uc.col("b") > 0)
+        flow = flow.window(uc.Fixed("1 minute"), trigger, allowed_lateness="1 minute").combine(by="a", s=uc.Sum("s"))
+        result = uc.local.run(script, flow)
+        found.append((result.panes.drop_columns(["step"]).to_pylist(), result.counts()))
+    assert found[0][0]
+    assert found[0] == found[1]
