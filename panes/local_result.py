@@ -40,7 +40,7 @@ class Result:
     output_watermarks: Sequence[int] = field(default_factory=list)
     """The output watermark of the last grouping after each entry of the script, in microseconds."""
     rows_kept: bool = True
-    """Whether all rows of the script came to the first grouping, so that `dropped_rows` has places in the script."""
+    """True if all rows of the script came to the first grouping, so that `dropped_rows` has places in the script."""
 
     def counts(self, stage: int | None = None) -> dict[str, int]:
         """The number of rows without a result, by the reason, and of windows that are still held at the end.

@@ -51,6 +51,12 @@ PUBLIC = dict(public())
 DOCUMENTS = [path.relative_to(ROOT) for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]]
 
 
+def sessions(text: str) -> list[pytest.MarkDecorator]:
+    """The mark of examples that start a session of Spark."""
+    examples = "\n".join(example.source for example in doctest.DocTestParser().get_examples(text))
+    return [pytest.mark.spark] if "uc.session(" in examples else []
+
+
 def failures(tests: list[doctest.DocTest]) -> str:
     """Run examples; the report on those that fail."""
     report: list[str] = []
@@ -58,6 +64,11 @@ def failures(tests: list[doctest.DocTest]) -> str:
     for test in tests:
         runner.run(test, out=report.append)
     return "".join(report)
+
+
+def source_of(module: str) -> str:
+    """The source of a module of the package."""
+    return inspect.getsource(importlib.import_module(module))
 
 
 def has_example(value: object) -> bool:
@@ -73,14 +84,16 @@ def test_public_name_has_an_example(name: str) -> None:
     assert has_example(PUBLIC[name]), f"{name} is public, so its docstring needs an example (>>>)"
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=sessions(source_of(n))) for n in MODULES])
 def test_examples_in_code(name: str) -> None:
     module = importlib.import_module(name)
     if report := failures(doctest.DocTestFinder().find(module)):
         pytest.fail(report, pytrace=False)
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=str)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=sessions((ROOT / path).read_text()), id=str(path)) for path in DOCUMENTS]
+)
 def test_examples_in_documents(path: Path) -> None:
     """The fenced examples of one document, in one namespace, read from top to bottom."""
     page = (ROOT / path).read_text(encoding="utf-8")

@@ -26,6 +26,7 @@ def rows() -> pa.Table:
     return pa.table({"ts": times, "at": times, "k": rng.choice(["a", "b", "c"], 400), "x": rng.integers(0, 50, 400)})
 
 
+@pytest.mark.spark
 def test_a_worker_that_dies_changes_nothing(tmp_path: Path) -> None:
     table = rows()
     pq.write_table(table, tmp_path / "rows.parquet")
