@@ -85,6 +85,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid} has an address, so that processes cannot share it: give ids=")
         if "spark" in getattr(item, "fixturenames", ()) or item.nodeid.startswith(OWN_SESSIONS):
             item.add_marker("spark")
     if (worker := getattr(config, "workerinput", None)) is not None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import strategies as st
+from support.ids import without_address
 
 import uncombine as uc
 from uncombine.combiners.laws import LawViolation, check_laws, subjects, typed, values_of
@@ -255,7 +256,7 @@ def test_columns_of_a_factory_are_as_many_as_add_takes() -> None:
         (uc.Correlation("x", "y"), pa.int8(), statistics.correlation),
         (uc.Struct(a=uc.Max("x")), pa.int64(), lambda xs: {"a": max(xs)}),
     ],
-    ids=repr,
+    ids=without_address,
 )
 @pytest.mark.filterwarnings("ignore:.*states no bound")
 def test_expected_results(combiner: uc.Combiner, values: Any, expected: Any) -> None:
@@ -311,7 +312,7 @@ def test_rounding_without_a_tolerance_is_told() -> None:
         (1 - uc.Sum("x") * 2, (pa.int64(),)),
         (uc.Struct(a=uc.Sum("x") / uc.Count()), (pa.float64(),)),
     ],
-    ids=repr,
+    ids=without_address,
 )
 def test_expressions_are_held_to_the_laws(combiner: uc.Combiner, values: Any) -> None:
     check_laws(combiner, values=values, max_examples=6)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from planted import columnar, right, wrong_columns, wrong_scalars
+from support.ids import without_address
 
 import uncombine as uc
 from uncombine.combiners.laws import LawViolation
@@ -42,7 +43,7 @@ TestMax.settings = FEW
         (right.RIGHT["columnar lists"][0], {"values": SMALL, "expected": sorted}),
         (columnar.TotalFn(), {}),
     ],
-    ids=repr,
+    ids=without_address,
 )
 def test_right_ones_pass(combiner: Any, named: dict[str, Any]) -> None:
     run(combiner, **named)
