@@ -172,3 +172,10 @@ def test_rows_with_times_of_their_own_play_as_entries_of_these_times(seed: int) 
         found.append((result.panes.drop_columns(["step"]).to_pylist(), result.counts()))
     assert found[0][0]
     assert found[0] == found[1]
+
+
+def test_a_timer_that_runs_from_before_the_clock_shows_no_time() -> None:
+    trigger = uc.AfterWatermark(early=uc.AtPeriod("1 minute"))
+    script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Clock(300_000_000)]
+    (pane,) = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=trigger, n=uc.Count())["pane"].to_pylist()
+    assert (pane["timing"], pane["processing_time"], pane["watermark"]) == ("EARLY", None, None)

@@ -444,8 +444,8 @@ def _place(w: Live) -> tuple[Any, ...]:
 
 
 def _reading(clock: int) -> int | None:
-    """A clock that has not started, or has come to the end of time, shows nothing."""
-    return _clip(clock) if MIN_TIME < clock < MAX_TIME else None
+    """A clock that has not started, or has come to the end of the years that can be shown, shows nothing."""
+    return clock if FIRST_YEAR <= clock <= LAST_YEAR else None
 
 
 def _clip(t: int) -> int:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ....combiners.rows.columns import Column
 from ....combiners.rows.ordering import order_keys
 from ....windows import result_times, timestamps
-from ....windows.times import MAX_TIME, MIN_TIME, UTC_MICROS
+from ....windows.times import FIRST, LAST, MAX_TIME, UTC_MICROS
 from .compiled import Compiled
 from .pane_columns import PANE, TIMINGS, WINDOW
 from .windows_in_hand import InHand, extent
@@ -127,7 +127,7 @@ def as_numpy(array: pa.Array) -> np.ndarray:
 
 
 def _reading(time: int, count: int) -> pa.Array:
-    """The reading of a clock; null at the beginning and at the end of time."""
-    if not MIN_TIME < time < MAX_TIME:
+    """The reading of a clock; null before it has started, at the end of time, and outside the years 1 to 9999."""
+    if not FIRST <= time <= LAST:
         return pa.nulls(count, UTC_MICROS)
     return timestamps(np.full(count, time))

@@ -152,10 +152,10 @@ def by_rule(script: list[Any], options: dict[str, Any], waits: bool = True) -> d
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """Times beyond the years that can be shown come as the first or last that can."""
+    """Times beyond the years that can be shown come as the first or last that can, readings of clocks as null."""
     window, pane = row["window"], dict(row["pane"])
     for name in ("watermark", "processing_time"):
-        pane[name] = _clip(pane[name])
+        pane[name] = pane[name] if pane[name] is not None and FIRST <= pane[name] <= LAST else None
     return {
         **row,
         "window": None if window is None else tuple(map(_clip, window)),
