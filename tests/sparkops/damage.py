@@ -61,7 +61,7 @@ def _arrow_types(table: pa.Table) -> pa.Table:
     more = {
         "ls": table["s"].cast(pa.large_string()),
         "sv": table["s"].cast(pa.string_view()),
-        "bv": table["b"].cast(pa.binary_view()),
+        "bv": table["s"].cast(pa.binary()).cast(pa.binary_view()),
         "ll": table["l"].cast(pa.large_list(pa.string())),
         "dl": table["l"].cast(pa.list_(pa.dictionary(pa.int32(), pa.string()))),
         "fl": pa.array([[i, i] for i in range(table.num_rows)], pa.list_(pa.int64(), 2)),
