@@ -4,14 +4,15 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORACLE := out/oracle
 PYTEST_ARGS ?=
+MATRIX ?=
 TIMES ?= 3
 LOOPS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream soak busy oracle docs clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream soak busy matrix oracle docs clean
 
 help:
-	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | soak | busy | oracle | docs | clean"
+	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | soak | busy | matrix | oracle | docs | clean"
 
 .venv: $(READY)
 
@@ -68,6 +69,10 @@ soak: .venv
 # A machine that has other work: the suite passes there too.
 busy: .venv
 	$(BIN)/python tests/busy.py --times $(TIMES) --loops $(LOOPS) -- $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+# The lowest and the newest versions that pyproject.toml allows, each in an environment of its own under out/matrix/.
+matrix: .venv
+	$(BIN)/python tests/matrix/run.py $(MATRIX)
 
 # Beam pins versions of libraries that uncombine uses newer, so it lives in an environment of its own.
 oracle: .venv $(ORACLE)/.ready
