@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 _FOLDER = pytest.StashKey[str]()
-"""Where a process that runs items writes which of them share its session, for the process that shares the items out."""
+"""Where a process that runs items writes which of them need Spark, for the process that shares the items out."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -69,7 +69,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of several processes only one runs what shares a session of Spark, so that one is started."""
+    """Of several processes only one runs what needs Spark, so that one session is started."""
     from xdist.scheduler import LoadScopeScheduling
 
     class OneSpark(LoadScopeScheduling):
@@ -90,11 +90,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "spark" in getattr(item, "fixturenames", ()) or item.nodeid.startswith(OWN_SESSIONS):
             item.add_marker("spark")
     if (worker := getattr(config, "workerinput", None)) is not None:
-        on_spark = [
-            item.nodeid
-            for item in items
-            if item.get_closest_marker("spark") and not item.nodeid.startswith(OWN_SESSIONS)
-        ]
+        on_spark = [item.nodeid for item in items if item.get_closest_marker("spark")]
         Path(worker["items"], worker["workerid"]).write_text(json.dumps(on_spark))
 
 
