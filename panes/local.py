@@ -22,7 +22,7 @@ from .local_result import Result
 from .local_source import LocalSource, source
 from .operators.grouping.operator import Operator
 from .script import Clock, Elements, Entry, Watermark, check_script, instant, reports, tables_of
-from .shard.parcels import MARKS
+from .shard.parcels import MARKS, runs
 from .shard.shard import Arrival, Played, Report, Shard, reports_by_time
 from .transforms import Select, WithColumns, applied
 from .watermark_strategies import IngressTime, Punctuated
@@ -287,8 +287,9 @@ def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]
     if isinstance(at, int):
         yield at, np.arange(count)
         return
-    for time in np.unique(at).tolist():
-        yield time, np.flatnonzero(at == time)
+    order, cuts = runs(at)
+    for time, first, stop in cuts:
+        yield time, order[first:stop]
 
 
 def _passed_on(stage: Stage, played: Sequence[Played]) -> dict[int, Arrival]:
@@ -299,7 +300,7 @@ def _passed_on(stage: Stage, played: Sequence[Played]) -> dict[int, Arrival]:
     return {
         at: Arrival(
             [applied(stage.transforms, done.panes) for done in steps],
-            reports=[(None, done.stepped.output_watermark) for done in steps],
+            reports=[(None, done.output_watermark) for done in steps],
             whole=any(done.whole for done in steps),
         )
         for at, steps in out.items()

@@ -25,11 +25,6 @@ class Watermarks:
     least: int = MIN_TIME
     now: int = MIN_TIME
 
-    def heard(self, source: str | None, now: int) -> Watermarks:
-        """A source shows that it is active. A new source holds the watermark at its present value."""
-        time = self.sources.get(source, (self.least, now))[0]
-        return replace(self, sources={**self.sources, source: (time, max(now, self.now))})
-
     def advanced(self, source: str | None, time: int, now: int) -> Watermarks:
         """A source reports `time`; a lower time than before is ignored."""
         now = max(now, self.now)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from ...windows.times import MIN_TIME, NEVER
+from ...windows.times import MIN_TIME
 from ..chunks.store import Store
 
 
@@ -75,7 +75,7 @@ class OperatorState:
 
 @dataclass(frozen=True)
 class Stepped:
-    """The result of a step: the panes in their order, the new state, and the time at which the next step is due.
+    """The result of a step: the panes in their order, the new state, and the rows that came too late.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
@@ -83,7 +83,7 @@ class Stepped:
     >>> op = uc.Operator(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), each_second), schema)
     >>> bundle = pa.table({"ts": [0], "x": [1]}).cast(schema)
     >>> stepped = op.step(op.initial(), bundle, watermark=0, processing_time=5_500_000)
-    >>> stepped.panes.num_rows, stepped.next_timer
+    >>> stepped.panes.num_rows, op.next_timer(stepped.state)
     (0, 6000000)
     """
 
@@ -96,9 +96,3 @@ class Stepped:
     @property
     def output_watermark(self) -> int:
         return self.state.output_watermark
-
-    @property
-    def next_timer(self) -> int | None:
-        """The next processing time at which a window is due without new data; None if none is."""
-        due = self.state.windows.least("processing")
-        return None if due == NEVER else due

@@ -72,12 +72,22 @@ class Parcel:
 def parts(table: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
     """The rows of each value of an int64 column. Values are sorted, rows keep their order."""
     values = np.asarray(flat(table[column]).to_numpy(zero_copy_only=False))
-    if len(values) == 0:
-        return []
-    if (values == values[0]).all():
+    if len(values) and (values == values[0]).all():
         return [(int(values[0]), table)]
-    order = np.argsort(values, kind="stable")
+    order, cuts = runs(values)
     ordered = table.take(pa.array(order))
-    cuts = np.flatnonzero(np.diff(values[order])) + 1
-    first, last = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(values)]])
-    return [(int(values[order[a]]), ordered.slice(int(a), int(b - a))) for a, b in zip(first, last, strict=True)]
+    return [(value, ordered.slice(first, stop - first)) for value, first, stop in cuts]
+
+
+def runs(values: np.ndarray) -> tuple[np.ndarray, list[tuple[int, int, int]]]:
+    """A stable order of int64 values, and in it each value with its first place and the place after its last.
+
+    >>> import numpy as np
+    >>> order, cuts = runs(np.array([7, 5, 7]))
+    >>> order.tolist(), cuts
+    ([1, 0, 2], [(5, 0, 1), (7, 1, 3)])
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    ends = [*(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(ordered)] if len(ordered) else []
+    return order, [(int(ordered[first]), first, stop) for first, stop in zip([0, *ends], ends, strict=False)]

@@ -28,6 +28,7 @@ class Played:
 
     at: int
     stepped: Stepped
+    output_watermark: int
     whole: bool = False
     """True if the watermark ran from the beginning to the end of time."""
 
@@ -119,7 +120,7 @@ class Shard:
         marks = self.watermarks
         percents = marks.percentiles(self.operator.percents)
         stepped = self.operator.step(self.state, bundle, marks.least, marks.now, percents, whole)
-        return replace(self, state=stepped.state), Played(marks.now, stepped, whole)
+        return replace(self, state=stepped.state), Played(marks.now, stepped, self.operator.hold(stepped.state), whole)
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ class Passing:
     def __call__(self, played: Iterable[Played]) -> Iterator[tuple[int, int, bytes]]:
         lift = self.lift.lift
         for instant in played:
-            mark = {"source": self.source, "time": instant.stepped.output_watermark, "at": instant.at}
+            mark = {"source": self.source, "time": instant.output_watermark, "at": instant.at}
             marks = pa.Table.from_pylist([mark], schema=MARKS)
             yield from self.lift.sent(lift, transformed(self.lift.transforms, instant.panes, instant.at, marks))
 

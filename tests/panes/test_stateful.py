@@ -93,7 +93,7 @@ def test_another_operator_waits_and_is_stored() -> None:
         (1, rows(("a", 5), ("b", 9))),
         (2, rows(("a", 7))),
         (8, rows(("c", 8))),
-        (20, Arrival()),
+        (20, Arrival(reports=[(None, 6)])),
     ]
     shown: list[tuple[int, Any]] = []
     for at, arrival in given:
@@ -103,3 +103,4 @@ def test_another_operator_waits_and_is_stored() -> None:
         shown += [(done.at, row["id"]) for done in played for row in done.panes.to_pylist()]
     assert shown == [(7, "a"), (8, "c"), (9, "b")]
     assert shard.next_timer is None
+    assert [done.output_watermark for done in played] == [uc.windows.MIN_TIME, 6]
