@@ -265,8 +265,7 @@ class _Run:
 
     def _result(self) -> Result:
         panes = pa.concat_tables([self.schema.append(pa.field("step", pa.int64())).empty_table(), *self.out])
-        states = [shard.state for shard in self.shards]
-        counts = [{**asdict(state.counts), "held": len(state.windows)} for state in states]
+        counts = [{**asdict(s.state.counts), "held": s.operator.held(s.state)} for s in self.shards]
         late = [
             pa.concat_tables([shard.operator.schema.empty_table(), *tables])
             for shard, tables in zip(self.shards, self.late, strict=True)

@@ -53,6 +53,9 @@ class StatefulOperator(Protocol):
     def hold(self, state: OperatorState) -> int:
         """The output watermark: no later output row has an earlier time."""
 
+    def held(self, state: OperatorState) -> int:
+        """The number of entries that wait in the state, such as the windows of a grouping."""
+
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which rows of a store of the state are looked up."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ...panes import Operator
 from ...panes.flow import Flow
 from ...panes.transforms import applied
 from ..inputs import wire_map
@@ -31,15 +33,15 @@ class Replay(Route):
         idle = settings.strategy.idle if settings.strategy is not None else None
         for i, lift in enumerate(lifts):
             then = lifts[i + 1] if i + 1 < len(lifts) else None
+            schema = applied(lift.transforms, lift.schema.empty_table()).schema
             play = Play(
-                lift.grouping,
-                applied(lift.transforms, lift.schema.empty_table()).schema,
+                partial(Operator, lift.grouping, schema),
                 () if i == 0 else tuple(source_names(ids)),
                 int(idle) if i == 0 and idle is not None else None,
                 settings.close_at_end,
                 then,
                 flow.transforms if then is None else (),
-                applied(lift.transforms, lift.schema.empty_table()).schema if lift.grouping.late == "emit" else None,
+                schema if lift.grouping.late == "emit" else None,
             )
             shuffled = packed.repartition(len(ids), "shard")
             packed = wire_map(shuffled, play, spark_schema(flow.schema) if then is None else WIRE_DDL)

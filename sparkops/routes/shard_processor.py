@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,12 @@ from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from ...errors import StateMismatch
-from ...panes import Grouping, Operator, OperatorState, Watermarks
+from ...panes import OperatorState, Watermarks
 from ...panes.chunks.cache import ChunkCache
 from ...panes.chunks.log import Loaded, load, save
 from ...panes.chunks.manifest import bytes_of, extra_of
 from ...panes.chunks.store import cuts
+from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.malloc import keep_memory
 from ...panes.shard.parcels import Parcel
 from ...panes.shard.shard import Played, Shard, arrivals
@@ -92,9 +93,8 @@ class MapLog:
 class ShardTask:
     """The work of a shard on its parcels; a value that travels to the workers."""
 
-    grouping: Grouping
-    schema: pa.Schema
-    """The schema of the lifted rows, after their transforms."""
+    operator: Callable[[], StatefulOperator]
+    """Makes the operator of the shard."""
     sources: tuple[str, ...]
     idle_after: int | None
     fingerprint: Fingerprint
@@ -103,7 +103,7 @@ class ShardTask:
     then: LiftLive | None = None
     late: pa.Schema | None = None
 
-    def fresh(self, operator: Operator, state: OperatorState) -> Shard:
+    def fresh(self, operator: StatefulOperator, state: OperatorState) -> Shard:
         """A shard without stored state."""
         marks = Shard.start(operator, self.sources, self.idle_after).watermarks
         return Shard(operator, state, marks)
@@ -129,7 +129,7 @@ class ShardProcessor(StatefulProcessor):
 
     def __init__(self, task: ShardTask) -> None:
         self.task = task
-        self._operator: Operator | None = None
+        self._operator: StatefulOperator | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         keep_memory()
@@ -160,10 +160,10 @@ class ShardProcessor(StatefulProcessor):
         pass
 
     @property
-    def operator(self) -> Operator:
-        """The grouping, compiled for the first batch."""
+    def operator(self) -> StatefulOperator:
+        """The operator, made for the first batch."""
         if self._operator is None:
-            self._operator = Operator(self.task.grouping, self.task.schema)
+            self._operator = self.task.operator()
         return self._operator
 
     def _batch(self, shard: int, parcels: list[Parcel], now: int) -> Iterator[pd.DataFrame]:
@@ -226,7 +226,7 @@ def counted(
     early = on_time = late = back = 0
     for instant in played:
         panes = instant.panes
-        if panes.num_rows == 0:
+        if panes.num_rows == 0 or "pane" not in panes.schema.names:
             continue
         new = pc.greater(panes["diff"], 0)
         timing = pc.struct_field(panes["pane"], "timing").filter(new)
@@ -251,7 +251,7 @@ def counted(
         "rows_finished": counts.finished - old.finished,
         "rows_unassigned": counts.unassigned - old.unassigned,
         "rows_bad": counts.bad - old.bad,
-        "windows_held": len(state.windows),
+        "windows_held": running.operator.held(state),
         "chunks": sum(len(store.chunks) for store in state.stores.values() if store is not None),
         "read_us": sum(parcel.spent[0] for parcel in parcels),
         "lift_us": sum(parcel.spent[1] for parcel in parcels),

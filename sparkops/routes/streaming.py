@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...errors import InvalidArgument
+from ...panes import Operator
 from ...panes.shard.parcels import Parcel
 from ...panes.transforms import Transform, applied
 from ...triggers import uses_processing_time
@@ -64,8 +66,7 @@ class Streaming(Route):
         for i, (lift, then) in enumerate(zip_longest(lifts, lifts[1:])):
             schema = applied(lift.transforms, lift.schema.empty_table()).schema
             yield ShardTask(
-                lift.grouping,
-                schema,
+                partial(Operator, lift.grouping, schema),
                 () if i == 0 else tuple(source_names(self.ids)),
                 idle if i == 0 else None,
                 fingerprint(lift.grouping, schema, i + 1, len(lifts), len(self.ids), lift.lift.whole_keys),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter_ns
 
 import pyarrow as pa
 
 from ...combiners.rows.decoded_sizes import cut, fixed_bytes
-from ...panes import Grouping, Operator
+from ...panes import Grouping
 from ...panes.intake import Intake, Taken, int64s, transformed
 from ...panes.late_rows import with_late_rows
 from ...panes.operators.grouping.compiled import Compiled
 from ...panes.operators.grouping.lift import Lift
+from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.final_panes import Final
 from ...panes.shard.parcels import AT, MARKS, Parcel
 from ...panes.shard.shard import Played, Shard, arrivals
@@ -234,8 +235,8 @@ def source_names(ids: Iterable[int]) -> list[str]:
 class Play:
     """Plays all rows of some shards in order of processing time; gives panes, or parcels of the next stage."""
 
-    grouping: Grouping
-    schema: pa.Schema
+    operator: Callable[[], StatefulOperator]
+    """Makes the operator of the shards."""
     sources: tuple[str, ...]
     idle_after: int | None
     ends: bool
@@ -249,7 +250,7 @@ class Play:
         shards: dict[int, list[Parcel]] = {}
         for shard, _, payload in payloads(batches):
             shards.setdefault(shard, []).append(Parcel.unpack(payload))
-        operator = Operator(self.grouping, self.schema)
+        operator = self.operator()
         for shard in list(shards):
             running = Shard.start(operator, self.sources, self.idle_after)
             running, played = running.play(arrivals(shards.pop(shard)))

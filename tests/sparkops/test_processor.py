@@ -5,12 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import pyarrow as pa
 import pytest
-from streams import START, Engine, rows_flow
+from streams import START, Engine, Handle, Now, rows_flow
+from support.later import Later
 
 import uncombine as uc
-from uncombine.panes.shard.parcels import Parcel
+from uncombine.panes.shard.parcels import AT, Parcel
 from uncombine.sparkops.routes import shard_processor as processor
-from uncombine.sparkops.routes.shard_processor import CLOCKS, COUNTS, ShardProcessor
+from uncombine.sparkops.routes.shard_processor import CLOCKS, COUNTS, ShardProcessor, ShardTask
 
 SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})
 
@@ -43,3 +44,18 @@ def test_panes_go_out_in_pieces_of_so_many_bytes(monkeypatch: pytest.MonkeyPatch
     assert all(frame["payload"].dropna().map(len).sum() <= 4_000 or len(frame) == 1 for frame in seen[:-1])
     assert [frame["numbers"].notna().sum() for frame in seen] == [*([0] * (len(seen) - 1)), 1]
     assert len(seen[-1]["numbers"].iloc[-1]) == len(COUNTS) + len(CLOCKS)
+
+
+def test_another_operator_runs_in_a_stream() -> None:
+    """The processor knows the protocol of operators alone. A new worker continues each batch from the state."""
+    handle, seen = Handle(), list[list[str]]()
+    for now, given in [(1, [("a", 5_000), ("b", 9_000)]), (2, [("a", 7_000)]), (8, [("c", 8_000)]), (20, [])]:
+        worker = ShardProcessor(ShardTask(Later, (), None, {}, "none"))
+        worker.init(handle)
+        rows = pa.Table.from_pylist([{"id": id, "due": due, AT: now * 1000} for id, due in given])
+        parcels = pd.DataFrame({"payload": [Parcel("rows", rows).pack()] if given else []})
+        out = pd.concat(list(worker.handleInputRows((0,), iter([parcels]), Now(now))))
+        shown = [Parcel.unpack(payload).table["id"].to_pylist() for payload in out["payload"].dropna()]
+        numbers = dict(zip((*COUNTS, *CLOCKS), out["numbers"].dropna().iloc[-1], strict=True))
+        seen.append([*(id for ids in shown for id in ids), str(numbers["windows_held"]), *map(str, handle.timers)])
+    assert seen == [["2", "5"], ["2", "7"], ["a", "c", "1", "9"], ["b", "0"]]

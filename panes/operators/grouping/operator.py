@@ -86,6 +86,10 @@ class Operator:
         """The output watermark: no later pane has an earlier time."""
         return state.output_watermark
 
+    def held(self, state: OperatorState) -> int:
+        """The number of windows in the state."""
+        return len(state.windows)
+
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows of a store are found again."""
         keys = [flat(rows[f"key.{i}"]) for i in range(len(self.shape.key_types))]
