@@ -23,7 +23,7 @@ from .local_source import LocalSource, source
 from .operators.grouping.operator import Operator
 from .script import Clock, Elements, Entry, Watermark, check_script, instant, reports, tables_of
 from .shard.parcels import MARKS, runs
-from .shard.shard import Arrival, Played, Report, Shard, reports_by_time
+from .shard.shard import Arrival, Played, Report, Shard, by_bundle, reports_by_time
 from .transforms import Select, WithColumns, applied
 from .watermark_strategies import IngressTime, Punctuated
 
@@ -293,16 +293,13 @@ def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]
 
 def _passed_on(stage: Stage, played: Sequence[Played]) -> dict[int, Arrival]:
     """The panes of a grouping as bundles for the next one, each with the output watermark after it."""
-    out: dict[int, list[Played]] = {}
-    for done in played:
-        out.setdefault(done.at, []).append(done)
     return {
         at: Arrival(
             [applied(stage.transforms, done.panes) for done in steps],
             reports=[(None, done.output_watermark) for done in steps],
             whole=any(done.whole for done in steps),
         )
-        for at, steps in out.items()
+        for at, steps in by_bundle(played).items()
     }
 
 

@@ -18,6 +18,9 @@ from ..operators.stateful import StatefulOperator
 from ..watermarks import Watermarks
 from .parcels import AT, Parcel, parts
 
+END = MAX_TIME
+"""The time of the arrival that closes a shard: it comes after all others and does not move processing time."""
+
 Report: TypeAlias = tuple[str | None, int | None]
 """A watermark report: the source and its event time; the time is None if the source only shows that it is active."""
 
@@ -31,6 +34,8 @@ class Played:
     output_watermark: int
     whole: bool = False
     """True if the watermark ran from the beginning to the end of time."""
+    closes: bool = False
+    """True if the step ended the input."""
 
     @property
     def panes(self) -> pa.Table:
@@ -73,10 +78,13 @@ class Shard:
         return cls(operator, operator.initial(), Watermarks(known, idle_after))
 
     def play(self, arrivals: Mapping[int, Arrival], until: int | None = None) -> tuple[Shard, list[Played]]:
-        """Take all arrivals in order of processing time, and fire the timers that are due by then, or by `until`."""
+        """Take all arrivals in order of processing time, and fire the timers that are due by then, or by `until`.
+
+        The arrival at `END` closes the shard.
+        """
         shard, out = self, list[Played]()
         for at, arrival in sorted(arrivals.items()):
-            shard, played = shard.take(at, arrival)
+            shard, played = shard.close(arrival) if at == END else shard.take(at, arrival)
             out += played
         if until is not None:
             shard, played = shard.wait(until)
@@ -87,9 +95,7 @@ class Shard:
         """Fire all timers that are due by `at`, and then take one bundle."""
         shard, out = self.wait(at)
         shard = replace(shard, watermarks=shard.watermarks.told(arrival.reports, at))
-        schema = shard.operator.schema
-        rows = pa.concat_tables([schema.empty_table(), *(table.select(schema.names) for table in arrival.rows)])
-        shard, played = shard._step(shard.operator.bundle(rows, arrival.cells, at), arrival.whole)
+        shard, played = shard._step(shard._bundle(arrival), arrival.whole)
         return shard, [*out, played]
 
     def wait(self, now: int) -> tuple[Shard, list[Played]]:
@@ -100,11 +106,14 @@ class Shard:
             out.append(played)
         return shard._at(now), out
 
-    def close(self) -> tuple[Shard, list[Played]]:
-        """End the input: the watermark goes to the end of time."""
+    def close(self, arrival: Arrival = Arrival()) -> tuple[Shard, list[Played]]:
+        """End the input: the watermark goes to the end of time, in one step with the rows that come last.
+
+        These are the panes that the close of the grouping before gives.
+        """
         ended = replace(self, watermarks=Watermarks(least=MAX_TIME, now=self.watermarks.now))
-        shard, played = ended._step(ended.operator.schema.empty_table())
-        return shard, [played]
+        shard, played = ended._step(ended._bundle(arrival))
+        return shard, [replace(played, closes=True)]
 
     @property
     def next_timer(self) -> int | None:
@@ -115,6 +124,11 @@ class Shard:
 
     def _at(self, now: int) -> Shard:
         return replace(self, watermarks=self.watermarks.at(now))
+
+    def _bundle(self, arrival: Arrival) -> Any:
+        schema = self.operator.schema
+        rows = pa.concat_tables([schema.empty_table(), *(table.select(schema.names) for table in arrival.rows)])
+        return self.operator.bundle(rows, arrival.cells, self.watermarks.now)
 
     def _step(self, bundle: Any, whole: bool = False) -> tuple[Shard, Played]:
         marks = self.watermarks
@@ -148,6 +162,17 @@ def arrivals(parcels: Sequence[Parcel]) -> dict[int, Arrival]:
     return {at: Arrival(part.rows, part.cells, part.reports) for at, part in found.items()}
 
 
+def by_bundle(played: Iterable[Played]) -> dict[int, list[Played]]:
+    """The steps of a grouping by the time of the bundle that their panes make for the next grouping.
+
+    The steps of one processing time make one bundle. The step that ends the input makes a bundle of its own, at `END`.
+    """
+    found: dict[int, list[Played]] = {}
+    for done in played:
+        found.setdefault(END if done.closes else done.at, []).append(done)
+    return found
+
+
 def reports_by_time(marks: pa.Table) -> dict[int, list[Report]]:
     """Watermark reports by their processing time. A time without reports has an empty list."""
     found: dict[int, list[Report]] = {}
@@ -159,4 +184,4 @@ def reports_by_time(marks: pa.Table) -> dict[int, list[Report]]:
     return found
 
 
-__all__ = ["Arrival", "Played", "Report", "Shard", "arrivals", "reports_by_time"]
+__all__ = ["END", "Arrival", "Played", "Report", "Shard", "arrivals", "by_bundle", "reports_by_time"]

@@ -17,7 +17,7 @@ from ...panes.operators.grouping.lift import Lift
 from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.final_panes import Final
 from ...panes.shard.parcels import AT, MARKS, Parcel
-from ...panes.shard.shard import Played, Shard, arrivals
+from ...panes.shard.shard import END, Arrival, Played, Shard, arrivals, by_bundle
 from ...panes.transforms import Transform, applied
 from ...panes.watermark_strategies import Strategy
 from ..wire import payloads, wire_batch
@@ -220,10 +220,11 @@ class Passing:
 
     def __call__(self, played: Iterable[Played]) -> Iterator[tuple[int, int, bytes]]:
         lift = self.lift.lift
-        for instant in played:
-            mark = {"source": self.source, "time": instant.output_watermark, "at": instant.at}
+        for at, steps in by_bundle(played).items():
+            mark = {"source": self.source, "time": steps[-1].output_watermark, "at": at}
             marks = pa.Table.from_pylist([mark], schema=MARKS)
-            yield from self.lift.sent(lift, transformed(self.lift.transforms, instant.panes, instant.at, marks))
+            panes = pa.concat_tables(done.panes for done in steps)
+            yield from self.lift.sent(lift, transformed(self.lift.transforms, panes, at, marks))
 
 
 def source_names(ids: Iterable[int]) -> list[str]:
@@ -253,9 +254,10 @@ class Play:
         operator = self.operator()
         for shard in list(shards):
             running = Shard.start(operator, self.sources, self.idle_after)
-            running, played = running.play(arrivals(shards.pop(shard)))
+            given = arrivals(shards.pop(shard))
             if self.ends:
-                played += running.close()[1]
+                given.setdefault(END, Arrival())
+            played = running.play(given)[1]
             if self.then is not None:
                 for row in Passing(self.then, f"shard {shard}")(played):
                     yield wire_batch([row])

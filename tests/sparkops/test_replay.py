@@ -73,3 +73,26 @@ def test_random_scripts_give_the_panes_of_the_local_runner() -> None:
 def test_many_random_scripts_give_the_panes_of_the_local_runner() -> None:
     for seed in range(200, 5_000):
         agree(seed)
+
+
+LAST_ROW = pa.table({"k": ["a"], "ts": [5_000_000], NOW: [7_000_000]}).cast(
+    pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC"), NOW: pa.timestamp("us", "UTC")})
+)
+
+
+def two_groupings(source: Any, trigger: uc.Trigger) -> Any:
+    first = source.window(uc.Fixed("1 minute"), trigger).combine(by="k", n=uc.Count())
+    return first.window(uc.Fixed("1 minute"), trigger).combine(total=uc.Sum("n"))
+
+
+def test_the_end_of_the_input_is_a_bundle_of_its_own_in_every_grouping() -> None:
+    """The last row gives an early pane and the close the pane on time, and the next grouping takes them one by one."""
+    early = uc.AfterWatermark(early=uc.AfterCount(1))
+    source = bounded_flow(
+        [LAST_ROW], "ts", uc.PerSource("k"), shards=2, processing_time=NOW, replay=True, close_at_end=True
+    )
+    replay = two_groupings(source, early).df.toArrow()
+    local = two_groupings(uc.local.source(LAST_ROW.schema, watermark=uc.PerSource("k"), processing_time=NOW), early)
+    want = uc.local.run([uc.Elements(LAST_ROW), uc.Watermark(None)], local)
+    assert plain(replay) == plain(want)
+    assert want["step"].to_pylist() == [0, 1, 1, 1, 1]  # one early pane, then two values, each after its retraction
