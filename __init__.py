@@ -1,4 +1,4 @@
-"""Columnar combiners that can take data back, and the windows, triggers and panes that use them."""
+"""Columnar combiners with retraction, and the windows, triggers and panes that use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .windows import *
 __version__ = "0.1.0"
 
 ON_SPARK = ("files", "flow", "progress", "session", "watch")
-"""What is there only where pyspark is; part of the face, and yet not of `from uncombine import *`."""
+"""The public names that need pyspark; `from uncombine import *` leaves them out."""
 
 __all__ = [
     "UncombineError",

@@ -1,8 +1,10 @@
-"""What the library does, in a minute: `python -m uncombine.demo`, or `make demo`."""
+"""A tour of the library in a minute: `python -m uncombine.demo`, or `make demo`."""
 
 from __future__ import annotations
 
+import os
 import sys
+import warnings
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -57,9 +59,9 @@ TEN = tuple(
         (1, "12:07:46", "12:08:52"),
     )
 )
-"""Ten scores, with the time at which each was made and seen."""
+"""Ten scores; each has the time at which it was made and the time at which it was seen."""
 
-MARKS = tuple(
+REPORTS = tuple(
     (_at(seen), _at(complete))
     for seen, complete in (
         ("12:05:50", "12:02:00"),
@@ -68,24 +70,30 @@ MARKS = tuple(
         ("12:09:30", "12:09:00"),
     )
 )
-"""When it was said that all data up to a time had come; of the 9 it was not true."""
+"""Watermark reports: when each was seen, and the time up to which it declares the data complete.
+
+The first report is wrong: the 9 is seen after it.
+"""
+
+PANDAS_3 = "PySpark does not yet fully support pandas"
+"""The beginning of a warning of PySpark that says nothing about this demo."""
 
 
 def retraction() -> None:
-    """A retraction: a row of weight -1."""
+    """Show a retraction: a row of weight -1."""
     _say("Scores by user, several combiners in one pass:")
     results: dict[str, Any] = {"n": Count(), "total": Sum("score", exact=True), "plain": Sum("score")}
     results["best"] = Max("score")
     _table(grouped(SCORES, by="user", **results))
-    _say("The 1e100 was a mistake. It comes again with weight -1, and is gone:")
+    _say("The 1e100 was a mistake. The same row with weight -1 retracts it:")
     rows = pa.concat_tables([SCORES, SCORES.slice(2, 1)]).append_column("diff", pa.array([1] * 5 + [-1]))
     _table(grouped(rows, by="user", diff="diff", **results))
-    _say("(`plain` is a fast float sum, which promises less: the 3 and the 4 drowned in 1e100 and went with it.)")
+    _say("(`plain` is a fast float sum, which promises less: it lost the 3 and the 4 when it added 1e100.)")
 
 
 def never_seen() -> None:
-    """Taken back equals never seen, bit for bit."""
-    _say("What an exact combiner holds after a retraction is, bit for bit, what it would hold had the row never come:")
+    """Show that retracted equals never seen, bit for bit."""
+    _say("After a retraction the state of an exact combiner equals, bit for bit, the state without the row:")
     for combiner in (Sum("score", exact=True), Max("score"), Median("score")):
         fn = combiner.bind(SCORES.schema)
         everything, mistake = fn.accumulate(SCORES), fn.accumulate(SCORES.slice(2, 1))
@@ -99,7 +107,7 @@ def never_seen() -> None:
 
 
 def start() -> Any:
-    """Spark, or a line that says why not."""
+    """Start Spark, or end with a line that says what is missing."""
     _say("Now on Spark, which takes a few seconds to start ...")
     try:
         from . import session
@@ -110,30 +118,30 @@ def start() -> Any:
 
 
 def on_spark(spark: Any) -> Any:
-    """The ten scores, and what was said of their completeness, as rows of a table."""
+    """The ten scores and the watermark reports as rows of a DataFrame."""
     rows = [{"score": score, "ts": made, "seen": seen} for score, made, seen in TEN]
-    rows += [{"complete_until": complete, "seen": seen} for seen, complete in MARKS]
+    rows += [{"complete_until": complete, "seen": seen} for seen, complete in REPORTS]
     time = pa.timestamp("us", "UTC")
     schema = pa.schema({"score": pa.int64(), "ts": time, "seen": time, "complete_until": time})
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema))
 
 
 def batch(scores: Any) -> None:
-    """Sessions of all the data."""
+    """Show the sessions of all the data."""
     from . import flow
 
-    _say("Ten scores in sessions of one minute, as batch sees them, long after the fact:")
+    _say("Ten scores in sessions of one minute, computed in batch when all of them are there:")
     totals = flow(scores).window(Sessions("1 minute")).combine(total=Sum("score"))
     _show(totals.df.toArrow().sort_by("event_time"))
 
 
 def replay(scores: Any) -> None:
-    """The same as a stream saw them: early and late panes that take each other back, and a second stage behind."""
+    """Show the sessions as a stream saw them: early and late panes with retractions, and a second stage."""
     from . import flow
 
     _say(
-        "The same as a stream saw them, in the order in which they came: shown each minute, on time, and for each\n"
-        "late score; what is shown anew takes back what was shown before:"
+        "The same scores in the order in which a stream saw them. A session is shown each minute (early), when the\n"
+        "watermark passes its end (on time), and for each late score. Each new pane retracts the pane before it:"
     )
     history = flow(scores, watermark=Punctuated("complete_until"), processing_time="seen", replay=True)
     sessions = history.window(
@@ -145,21 +153,21 @@ def replay(scores: Any) -> None:
     ).combine(total=Sum("score"))
     panes = sessions.df.toArrow()
     _show(panes)
-    _say("What is computed from the panes corrects itself too. A second stage, the best session so far:")
+    _say("A second stage that reads these panes is corrected too. Here it finds the best session so far:")
     best = sessions.window(Global(), trigger=Repeatedly(AfterCount(1))).combine(sessions=Count(), best=Max("total"))
     _show(best.where(col("diff") > 0).df.toArrow())
     draw(panes)
 
 
 def draw(panes: pa.Table) -> None:
-    """A picture of panes."""
+    """Draw the panes into a file."""
     timed: list[tuple[datetime, Elements | Watermark]] = [
         (seen, Elements([{"ts": made, "score": score}], at=seen)) for score, made, seen in TEN
     ]
-    timed += [(seen, Watermark(complete, at=seen)) for seen, complete in MARKS]
+    timed += [(seen, Watermark(complete, at=seen)) for seen, complete in REPORTS]
     script = [entry for _, entry in sorted(timed, key=lambda pair: pair[0])]
     try:
-        figure = plot.panes(panes, script, title="Sessions that take back what they had shown")
+        figure = plot.panes(panes, script, title="Sessions that merge and retract their earlier panes")
     except ImportError:
         _say("(With matplotlib installed this would also draw a picture.)")
         return
@@ -179,7 +187,7 @@ def _show(panes: pa.Table) -> None:
                 "": "+" if row["diff"] > 0 else "-",
                 "window": "all of time" if window is None else f"{window['start']:%H:%M:%S} - {window['end']:%H:%M:%S}",
                 **values,
-                "pane": pane["timing"].lower().replace("_", " ") if row["diff"] > 0 else "taken back",
+                "pane": pane["timing"].lower().replace("_", " ") if row["diff"] > 0 else "retracted",
             }
         )
         if pane["processing_time"] is not None and row["diff"] > 0:
@@ -205,7 +213,12 @@ def _say(text: str) -> None:
 
 
 def main() -> None:
-    """All parts, one after the other."""
+    """Run all parts, one after the other."""
+    # In this process and in the Python workers that Spark starts.
+    warnings.filterwarnings("ignore", PANDAS_3, FutureWarning)
+    os.environ["PYTHONWARNINGS"] = ",".join(
+        filter(None, [os.environ.get("PYTHONWARNINGS"), f"ignore:{PANDAS_3}:FutureWarning"])
+    )
     retraction()
     never_seen()
     spark = start()
