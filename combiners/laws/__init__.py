@@ -1,4 +1,4 @@
-"""The law kit: checks a combiner, of the library or of your own, against the laws of its capability."""
+"""The law kit checks a combiner, of the library or your own, against the laws of its capability."""
 
 from .kit import LAWS, TYPES, LawViolation, Typed, check_laws, machine, subjects, typed, values_of
 

@@ -1,4 +1,4 @@
-"""One example of the law kit: a combiner, some rows, and what it means that two accumulators are the same."""
+"""One example of the law kit: a combiner, some rows, and the test for two accumulators being the same."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .guard import Guarded, TooLarge, line_of, trimmed
 from .views import View, views_of
 
 Results: TypeAlias = list[Any]
-"""Of each view a list of plain values, or "out of range"; then, if there are several, the combiner's own results."""
+"""A list of plain values per view, or "out of range"; with several views the combiner's own results come last."""
 
 _MANY = 1_000
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is checked: a `CombineFn` over columns of known types."""
+    """The `CombineFn` that is checked, over columns of known types."""
 
     name: str
     fn: CombineFn
@@ -38,7 +38,7 @@ class Subject:
     append_only: CombineFn | None = None
     expected: Callable[..., Any] | None = None
     seen: dict[str, int] = field(default_factory=dict)
-    """How often something was seen over all examples; see `Case.count`."""
+    """A count of each event over all examples; see `Case.count`."""
 
     @property
     def capability(self) -> Capability:
@@ -46,26 +46,26 @@ class Subject:
 
     @property
     def extracts(self) -> bool:
-        """Whether it has results; a part of other combiners may have none."""
+        """True if the subject has results; a part of other combiners may have none."""
         return type(self.fn).extract is not CombineFn.extract
 
     @cached_property
     def views(self) -> tuple[View, ...]:
-        """What is compared of it where bits are not."""
+        """The results that are compared where the bits of accumulators are not."""
         return views_of(self.name, self.fn)
 
     @cached_property
     def elsewhere(self) -> CombineFn | None:
-        """A copy that has never seen a row, as in another process; None if it cannot be copied."""
+        """A copy that has seen no row, as another process has it; None if the subject cannot be copied."""
         fn = self.fn
         try:
-            # Bound anew, since functions within are not copied.
+            # The combiner is bound again, because the functions inside a bound one are not copied.
             return Bound(deepcopy(fn.combiner), fn.plan.schema) if isinstance(fn, Bound) else deepcopy(fn)
         except Exception:
             return None
 
     def nullable(self, place: int) -> bool:
-        """Whether a column may hold nulls: a combiner leaves them out, a bare part must ask for them."""
+        """True if a column may hold nulls: a combiner leaves nulls out, a bare part must ask for them."""
         if isinstance(self.fn, Bound):
             return True
         return place < len(self.fn.nullable) and self.fn.nullable[place]
@@ -78,13 +78,15 @@ class Subject:
             try:
                 out.append(pa.array(values, kind, from_pandas=False))
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-                raise InvalidArgument(f"values= draws what a column {name!r} of {kind} cannot hold: {error}") from None
+                raise InvalidArgument(
+                    f"values= draws values that column {name!r} of type {kind} cannot hold: {error}"
+                ) from None
         return out
 
 
 @dataclass
 class Case:
-    """A subject with three batches of rows, and the operations on them written short."""
+    """A subject with three batches of rows, and short forms of the operations on them."""
 
     subject: Subject
     example: Example
@@ -97,7 +99,7 @@ class Case:
         self.fn = Guarded(self.subject.fn, self.broke)
 
     def count(self, what: str) -> None:
-        """Note that something was seen."""
+        """Count one more of an event."""
         self.subject.seen[what] = self.subject.seen.get(what, 0) + 1
 
     def add(self, rows: Sequence[Row], weighed: bool = True, count: int = KEYS) -> Accumulators:
@@ -107,7 +109,7 @@ class Case:
     def add_columns(
         self, rows: Sequence[Row], arrays: Sequence[Any], weighed: bool = True, count: int = KEYS
     ) -> Accumulators:
-        """The accumulators of rows whose values stand in these arrays."""
+        """The accumulators of rows whose values are in these arrays."""
         groups = Groups(np.array([row[0] for row in rows], np.int64), count)
         weights = np.array([row[1] for row in rows], np.int64) if weighed else None
         return self.add_groups(groups, arrays, weights)
@@ -117,7 +119,7 @@ class Case:
         return self.fn.add(groups, *self.in_order(arrays), weights=weights)
 
     def in_order(self, arrays: Sequence[Any]) -> list[Any]:
-        """Columns as the subject takes them."""
+        """The columns in the form and the order that the subject takes."""
         fn = self.subject.fn
         if not isinstance(fn, Bound):
             return [Column(array) for array in arrays]
@@ -135,7 +137,7 @@ class Case:
 
     @property
     def zero(self) -> Accumulators:
-        """What nothing gives."""
+        """The accumulators of no rows."""
         return self._keep("zero", lambda: self.fn.zero(KEYS))
 
     def probe(self, count: int) -> Accumulators:
@@ -153,7 +155,7 @@ class Case:
         return self.fn.merge(Groups.repeated(len(parts[0][0]), len(parts)), stacked(*parts))
 
     def results(self, accumulators: Accumulators) -> Results:
-        """The results as plain values; a sum out of range is a result like others."""
+        """The results as plain values; a sum that is out of range is a result too."""
         if not self.subject.extracts:
             return [[array.to_pylist() for array in accumulators]]
         views = self.subject.views
@@ -167,14 +169,14 @@ class Case:
     def extract(
         self, accumulators: Accumulators, extract: Callable[[Accumulators], pa.Array] | None = None
     ) -> pa.Array | None:
-        """The results, None where one is out of its type's range."""
+        """The results, or None if one of them is out of the range of its type."""
         try:
             return self.fn.run("extract", extract or self.subject.fn.extract, accumulators)
         except (TooLarge, OutOfRange):
             return None
 
     def tolerance(self, view: View) -> float:
-        """How far a result may lie from the exact one on this example's rows, each of them taken twice."""
+        """The distance allowed between a result and the exact one on the rows of this example, each taken twice."""
         if view.tolerance is None:
             return 0.0
         magnitudes, count = self.magnitudes
@@ -185,33 +187,33 @@ class Case:
             self.broke("tolerance", error)
             raise
         if not valid:
-            self.say(f"  tolerance({magnitudes}, {count})  gives  {bound!r}, which is no distance")
+            self.say(f"  tolerance({magnitudes}, {count})  gives  {bound!r}, which is not a number of at least 0")
         return float(bound)
 
     @cached_property
     def magnitudes(self) -> tuple[list[float], int]:
-        """The finite numbers in all rows, each twice as often as it weighs, and how many rows that is."""
+        """The finite numbers in all rows, each repeated twice its weight, and the number of rows that makes."""
         magnitudes: list[float] = []
         rows = [*self.a, *self.b, *self.c]
         for _, weight, values in rows:
             times = 2 * max(abs(weight), 1)
             for number in numbers_in(values):
                 if math.isfinite(number):
-                    # So many rows are told as one of their sum, which is no smaller a bound.
+                    # So many rows are given as one row of their sum: the bound of that is no smaller.
                     magnitudes += [number] * times if times <= _MANY else [number * times]
         return magnitudes, sum(2 * max(abs(weight), 1) for _, weight, _ in rows)
 
     def slack(self, view: View, times: int = 1) -> float:
-        """How far two results may lie apart: each within the tolerance of the exact one."""
+        """The distance allowed between two results that are each within the tolerance of the exact one."""
         bound = self._keep(view, lambda: self.tolerance(view))
         if bound == math.inf and self.whole:
-            # No bound is stated: whole numbers this small leave no room for rounding.
+            # There is no bound, but sums of whole numbers this small do not round.
             return 1e-6
         return 2 * times * times * bound
 
     @cached_property
     def whole(self) -> bool:
-        """Whether all numbers are whole and small, and few."""
+        """True if there are few numbers, all of them whole and small."""
         rows = [*self.a, *self.b, *self.c]
         numbers = [number for *_, values in rows for number in numbers_in(values)]
         small = all(number <= 128 and number.is_integer() for number in numbers)
@@ -219,13 +221,13 @@ class Case:
 
     @cached_property
     def tame(self) -> bool:
-        """Whether rows are so few, and numbers so small, that no combiner should refuse one as too large."""
+        """True if there are so few rows of such small numbers that no combiner should refuse one as too large."""
         return self.whole and sum(abs(weight) for _, weight, _ in [*self.a, *self.b, *self.c]) <= 4
 
     def same(self, left: Accumulators, right: Accumulators, left_text: str, right_text: str, times: int = 1) -> None:
-        """Raise unless two are the same: bit for bit for a GROUP, else as far as results can tell.
+        """Raise unless two accumulators are the same: bit for bit for a GROUP, and in their results for the others.
 
-        `times` is how often a row of the example is in them at most.
+        No row of the example is in them more than `times` times.
         """
         if bits(left) == bits(right):
             return
@@ -248,11 +250,11 @@ class Case:
             self.fail(left_text, left[-1], right_text, right[-1])
 
     def _rounding(self, left: Any, right: Any, view: View) -> str:
-        """A hint where the difference may be one of rounding, and no tolerance is stated."""
+        """A hint for a difference that rounding may have caused where no tolerance is given."""
         largest = max(self.magnitudes[0], default=0.0)
         if (view.tolerance is not None and self.tolerance(view) > 0.0) or not near(left, right, 1e-9 * largest):
             return ""
-        return "\n  (this may be rounding: sums of floats depend on their order unless a tolerance= is stated)"
+        return "\n  (rounding may cause this: sums of floats depend on their order. If so, give a tolerance=)"
 
     def broke(self, operation: str, error: Exception) -> None:
         """Raise the violation for an error in the user's code."""
@@ -261,12 +263,12 @@ class Case:
         raise LawViolation("\n".join([self._head(), f"  {what}", *self._rows()]), self.law) from error
 
     def fail(self, left_text: str, left: Any, right_text: str, right: Any, hint: str = "") -> None:
-        """Raise the violation of the law at hand, with the example."""
+        """Raise the violation of the current law, with the example and two results that should be equal."""
         self.say(f"  {left_text}  gives  {left}\n  {right_text}  gives  {right}{hint}")
 
-    def say(self, told: str) -> None:
-        """Raise the violation of the law at hand, with the example."""
-        raise LawViolation("\n".join([self._head(), *self._rows(), told]), self.law)
+    def say(self, finding: str) -> None:
+        """Raise the violation of the current law, with the example and the finding."""
+        raise LawViolation("\n".join([self._head(), *self._rows(), finding]), self.law)
 
     def _head(self) -> str:
         types = ", ".join(f"{name}: {kind}" for name, kind in self.subject.columns.items())
@@ -277,16 +279,16 @@ class Case:
 
     def _rows(self) -> list[str]:
         named = [("a", self.a), *((name, rows) for name, rows in (("b", self.b), ("c", self.c)) if rows)]
-        return [f"  {name}: {self._told(rows)}" for name, rows in named]
+        return [f"  {name}: {self._shown(rows)}" for name, rows in named]
 
-    def _told(self, rows: Sequence[Row]) -> str:
-        told = []
+    def _shown(self, rows: Sequence[Row]) -> str:
+        shown = []
         for group, weight, values in rows:
             named = ", ".join(f"{n}={v!r}" for n, v in zip(self.subject.columns, values, strict=True))
-            told.append(f"({named}{'; ' if named else ''}group {group}, weight {weight})")
-        return " ".join(told) or "no rows"
+            shown.append(f"({named}{'; ' if named else ''}group {group}, weight {weight})")
+        return " ".join(shown) or "no rows"
 
 
 def stacked(*parts: Accumulators) -> Accumulators:
-    """Accumulators one behind the other."""
+    """Accumulators one after the other."""
     return tuple(pa.concat_arrays(columns) for columns in zip(*parts, strict=True))

@@ -1,7 +1,7 @@
 """The laws themselves, each a few lines over one example, in the order in which they are tried.
 
-What would make the later laws fail for the wrong reason comes first: a combiner whose `extract` changes its
-accumulators should hear that, not that it is not associative.
+A fault that makes later laws fail for the wrong reason is looked for first: if `extract` changes its accumulators,
+the message says so, and not that the combiner is not associative.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Law:
     check: Callable[[Case], None]
     needs: Capability = Capability.MONOID
     multiplies: bool = False
-    """Whether it makes more of the rows than two or three times as much."""
+    """True if the law adds up more than two or three times the rows of the example."""
     every: int = 1
-    """It is tried on every so manieth example."""
+    """The law is tried on one example in this many."""
 
     def hold(self, case: Case) -> None:
         """Raise unless the law holds on this example."""
@@ -60,7 +60,7 @@ def _form(case: Case) -> None:
             fn = case.subject.fn
             output = fn.output if isinstance(fn, Bound) else results.type
             if (results.type, len(results)) != (output, KEYS):
-                case.fail("extract(a)", f"{len(results)} {results.type}", "what is declared", f"{KEYS} {output}")
+                case.fail("extract(a)", f"{len(results)} {results.type}", "the declared type", f"{KEYS} {output}")
             results.validate(full=True)
 
     none = _formed(case, "add(no rows) to no groups", case.add([], count=0), 0)
@@ -74,10 +74,10 @@ def _form(case: Case) -> None:
 def _formed(case: Case, text: str, accumulators: Accumulators, count: int = KEYS) -> Accumulators:
     wanted = [f"{count} {field.type}" for field in case.fn.fields]
     if not isinstance(accumulators, tuple) or not all(isinstance(array, pa.Array) for array in accumulators):
-        case.fail(text, repr(accumulators), "what is declared, a tuple of Arrow arrays", ", ".join(wanted))
+        case.fail(text, repr(accumulators), "the declared tuple of Arrow arrays", ", ".join(wanted))
     found = [f"{len(array)} {array.type}" for array in accumulators]
     if found != wanted:
-        case.fail(text, ", ".join(found), "what is declared", ", ".join(wanted))
+        case.fail(text, ", ".join(found), "the declared fields", ", ".join(wanted))
     for array in accumulators:
         array.validate(full=True)
     return accumulators
@@ -116,10 +116,10 @@ def _determinism(case: Case) -> None:
     a = case.batch("a")
     first, second = case.results(a), case.results(a)
     if repr(first) != repr(second):
-        case.fail("extract(a)", first, "extract(a) once more", second)
+        case.fail("extract(a)", first, "extract(a) a second time", second)
     again = case.add(case.a)
     if bits(again) != bits(a):
-        case.fail("add(a)", plain(a), "add(a) once more", plain(again))
+        case.fail("add(a)", plain(a), "add(a) a second time", plain(again))
 
 
 def _identity(case: Case) -> None:
@@ -173,12 +173,12 @@ def _grouping(case: Case) -> None:
 
 
 def _cut(accumulators: Accumulators, group: int) -> Accumulators:
-    """One group's accumulator as slices, which must serve as well as arrays of their own."""
+    """The accumulator of one group as slices, which must work as well as whole arrays."""
     return tuple(array.slice(group, 1) for array in accumulators)
 
 
 def _same_here(case: Case, left: Accumulators, right: Accumulators, left_text: str, right_text: str) -> None:
-    """As `Case.same`, for single accumulators."""
+    """Do as `Case.same` does, for the accumulator of one group."""
     if case.subject.capability is not Capability.GROUP:
         case.close(case.results(left), case.results(right), f"the result of {left_text}", f"of {right_text}")
     elif bits(left) != bits(right):
@@ -194,10 +194,10 @@ def _round_trip(case: Case) -> None:
     with pa.ipc.open_stream(sink.getvalue()) as reader:
         back = tuple(reader.read_next_batch().columns)
     if bits(back) != bits(a):
-        case.fail("a from Arrow's stream format", plain(back), "a", plain(a))
-    case.same(case.merge(back, back), case.merge(a, a), "a + a of what was read back", "a + a")
+        case.fail("a read back from Arrow's stream format", plain(back), "a", plain(a))
+    case.same(case.merge(back, back), case.merge(a, a), "a + a of a read back", "a + a")
     if repr(case.results(back)) != repr(case.results(a)):
-        case.fail("extract(a as read back)", case.results(back), "extract(a)", case.results(a))
+        case.fail("extract(a read back)", case.results(back), "extract(a)", case.results(a))
 
 
 def _weights(case: Case) -> None:
@@ -208,11 +208,11 @@ def _weights(case: Case) -> None:
     expected = copies[0]
     if any(row[1] < 0 for row in case.a):
         expected = case.fn.uncombine(expected, copies[1])
-    case.same(a, expected, "add(a)", "add(each row as often as it weighs)")
+    case.same(a, expected, "add(a)", "add(each row, repeated by its weight)")
 
 
 def _copies(case: Case, rows: list[Row]) -> Accumulators:
-    """The accumulators of rows as often as they weigh, made without weights: heavy ones by doubling."""
+    """The accumulators of rows repeated by their weights and added without weights: heavy rows by doubling."""
     light = [row for row in rows if abs(row[1]) <= _FEW_COPIES for _ in range(abs(row[1]))]
     heavy = [row for row in rows if abs(row[1]) > _FEW_COPIES]
     whole = case.add(light, weighed=False)
@@ -247,24 +247,24 @@ def _inverse(case: Case) -> None:
 
 def _retraction(case: Case) -> None:
     a, zero = case.batch("a"), case.zero
-    back = _taken_back(case.a)
+    back = _retracted(case.a)
     case.same(case.merge(a, case.add(back)), zero, "add(a) + add(a with its weights negated)", "0")
     case.same(case.add(case.a + back), zero, "add(a and a with its weights negated)", "0")
-    both = case.add(case.a + case.b + _taken_back(case.b))
+    both = case.add(case.a + case.b + _retracted(case.b))
     case.same(both, a, "add(a and b and b with its weights negated)", "add(a)")
-    exchanged = case.merge(case.add(case.a + case.b), case.add(_taken_back(case.b) + case.c))
+    exchanged = case.merge(case.add(case.a + case.b), case.add(_retracted(case.b) + case.c))
     case.same(
         exchanged, case.add(case.a + case.c),
         "add(a and b) + add(b with its weights negated, and c)", "add(a and c)",
     )  # fmt: skip
 
 
-def _taken_back(rows: Sequence[Row]) -> list[Row]:
+def _retracted(rows: Sequence[Row]) -> list[Row]:
     return [(group, -weight, values) for group, weight, values in rows]
 
 
 def _nulls(case: Case) -> None:
-    """Rows that no part takes, since a value is null or the predicate is not true, have no effect."""
+    """A row that no part takes, because a value is null or the predicate is not true, has no effect."""
     ignored = unseen(case, case.a)
     if ignored.any():
         kept = [row for row, without in zip(case.a, ignored, strict=True) if not without]
@@ -302,20 +302,20 @@ def _append_only(case: Case) -> None:
 
 
 def _tolerance(case: Case) -> None:
-    """Note in which examples it is less than the numbers that came in; see `laws.check_laws`."""
+    """Count the examples in which the tolerance is less than half of the largest number; see `search`."""
     some = any(value is not None for row in [*case.a, *case.b, *case.c] for value in row[2])
     largest = max(case.magnitudes[0], default=float(some))
     for view in case.subject.views:
         bound = case.tolerance(view)
         if largest > 0.0 and not view.ours:
-            case.count(f"told {view.name}")
+            case.count(f"asked {view.name}")
             if bound < largest / 2:
                 case.count(f"tight {view.name}")
 
 
 LAWS: tuple[Law, ...] = (
     Law("declared types", "every operation gives the declared fields, one entry a group", _form, every=2),
-    Law("tolerance", "tolerance(magnitudes, count) is a distance, and less than the numbers that came in", _tolerance),
+    Law("tolerance", "tolerance(magnitudes, count) is at least 0, and less than the numbers added", _tolerance),
     Law("unchanged inputs", "no operation changes its arguments", _unchanged_inputs, every=4),
     Law("unchanged accumulators", "extract(a) leaves a as it was", _unchanged_by_extract, every=4),
     Law("determinism", "extract(a) = extract(a)", _determinism, every=4),
@@ -327,7 +327,7 @@ LAWS: tuple[Law, ...] = (
     Law("grouping", "a group among others = that group by itself", _grouping, every=2),
     Law("group maps", "accumulators merged into any groups = their rows added to these groups", group_maps, _ANY, True),
     Law("trees", "batches merged in any order = their rows added at once", trees, every=2),
-    Law("slices", "a slice of arrays = arrays of its own", slices, every=2),
+    Law("slices", "a slice of arrays = whole arrays", slices, every=2),
     Law("ways of groups", "groups by runs = groups by codes, no weights = weights of 1", ways_of_groups, every=4),
     Law("many groups", "groups among hundreds of others = these groups alone", many_groups),
     Law("elsewhere", "a copy of the combiner = the combiner", elsewhere, every=4),
@@ -338,6 +338,6 @@ LAWS: tuple[Law, ...] = (
     Law("uncombine", "(a + b) - b = a", _inverse, Capability.CANCELLATIVE),
     Law("retraction", "add(rows) + add(rows, weight -1) = 0", _retraction, Capability.CANCELLATIVE),
     Law("large sums", "(2**54 * a + b) - 2**54 * a = b", large_sums, Capability.GROUP, True, every=8),
-    Law("append-only form", "append_only() has the same results on rows never taken back", _append_only, every=2),
+    Law("append-only form", "append_only() has the same results on rows never retracted", _append_only, every=2),
     Law("expected results", "extract(add(rows)) = expected(their values)", as_expected),
 )

@@ -1,4 +1,4 @@
-"""When two results or two accumulators are the same."""
+"""Comparison of two results or two accumulators."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..algebra import Accumulators
 
 
 def bits(accumulators: Accumulators) -> list[Any]:
-    """Plain values that are equal exactly where the accumulators are, bit for bit."""
+    """Plain values that are equal if and only if the accumulators are equal bit for bit."""
     return [_bits(array) for array in accumulators]
 
 
 def plain(accumulators: Accumulators) -> Any:
-    """Accumulators as a person reads them."""
+    """Accumulators as plain values for a message."""
     shown = [array.to_pylist() for array in accumulators]
     return shown[0] if len(shown) == 1 else shown
 
 
 def near(left: Any, right: Any, slack: float) -> bool:
-    """Whether two plain values agree, numbers up to `slack` and, where there is any, to a few last places."""
+    """True if two plain values agree; numbers may differ by `slack`, and if that is not 0 in their last bits too."""
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return len(left) == len(right) and all(map(near, left, right, [slack] * len(left)))
     if isinstance(left, dict) and isinstance(right, dict):
@@ -44,7 +44,7 @@ def near(left: Any, right: Any, slack: float) -> bool:
 
 
 def numbers_in(values: Any) -> list[float]:
-    """The magnitudes of the numbers in plain values, NaN and infinities among them."""
+    """The magnitudes of the numbers in plain values, with NaN and infinities."""
     if isinstance(values, list | tuple):
         return [number for value in values for number in numbers_in(value)]
     if isinstance(values, bool) or _number(values):

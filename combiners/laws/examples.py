@@ -1,4 +1,4 @@
-"""What hypothesis draws: the rows of an example, and how their accumulators are cut, placed and merged."""
+"""Examples as hypothesis draws them: rows, and a layout that cuts, places and merges their accumulators."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hypothesis.strategies import SearchStrategy
 from .strategies import Typed
 
 KEYS = 3
-"""How many groups an example has."""
+"""The number of groups of an example."""
 
 LIGHT, HEAVY = 1_000, 2**31
-"""Weights go up to the first for every combiner, and up to the second for those that do not grow with them."""
+"""The largest weight for every combiner, and the one for combiners whose accumulators do not grow with it."""
 
 Row: TypeAlias = tuple[int, int, tuple[Any, ...]]
 """A row of an example: its group, its weight, its values."""
@@ -23,23 +23,23 @@ Row: TypeAlias = tuple[int, int, tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Layout:
-    """How an example's accumulators are cut, placed and merged where a law leaves it open."""
+    """The ways to cut, place and merge the accumulators of an example where a law leaves that open."""
 
     picks: Sequence[tuple[int, int]] = ()
-    """Accumulators of a, b and c, one behind the other, and the group into which each is merged."""
+    """Places among the accumulators of a, b and c, one after the other, each with the group that it is merged into."""
     into: int = 1
-    """How many groups there are to merge into."""
+    """The number of groups to merge into."""
     leaves: Sequence[int] = (0,)
-    """The batch into which a row goes, row after row, over and over."""
+    """The batch of each row; after the last of these batches the first comes again."""
     merges: Sequence[int] = (0,)
-    """Which two of the batches left are merged next."""
+    """The places of the two batches that are merged next."""
     before: int = 0
     after: int = 0
-    """How many other entries stand before and after a slice."""
+    """`before` and `after`: the number of other entries before and after a slice."""
     many: int = 0
-    """Among how many groups the example's few are placed; 0: not tried."""
+    """The number of groups among which the groups of the example are placed; 0: not tried."""
     turn: int = 0
-    """Decides which of the laws that are not tried on every example are tried on this one."""
+    """A number that selects the laws for this example among those that are not tried on every one."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ layouts: SearchStrategy[Layout] = st.builds(
 def examples(
     columns: Sequence[tuple[Typed, bool]], retracts: bool, heaviest: int
 ) -> dict[str, tuple[int, SearchStrategy[Example]]]:
-    """Kinds of examples over columns, each of which may hold nulls or not, and how many in a hundred are of each.
+    """Kinds of examples over columns, each with a flag for nulls, and the share of each kind in a hundred examples.
 
-    Most are a few rows of light weights and small values; others have numbers beyond 2**53, or heavy weights.
+    Most examples are a few rows of light weights and small values; others have numbers above 2**53, or heavy weights.
     """
     light = _light(retracts)
     mid = st.one_of(light, st.integers(-LIGHT if retracts else 0, LIGHT))
@@ -106,7 +106,7 @@ def _example(first: SearchStrategy[list[Row]], rest: SearchStrategy[list[Row]]) 
 
 
 def _meeting(columns: Sequence[tuple[Typed, bool]], weights: SearchStrategy[int]) -> SearchStrategy[Example]:
-    """Examples in which each column has few values, most often two, whatever its strategy draws."""
+    """Examples in which each column has few values, most often two, even if its strategy draws many."""
     places = [st.sampled_from([0, 1, 0, 1, 0, 1, 2, None] if nullable else [0, 1, 0, 1, 2]) for _, nullable in columns]
     rows = _rows(st.tuples(*places), weights, 8)
     pools = st.tuples(*(st.tuples(*[column.strategy] * 3) for column, _ in columns))
@@ -134,6 +134,6 @@ def _values(columns: Sequence[tuple[Typed, bool]], wide: bool) -> SearchStrategy
 def _rows(
     values: SearchStrategy[tuple[Any, ...]], weights: SearchStrategy[int], most: int, least: int = 0
 ) -> SearchStrategy[list[Row]]:
-    """Lists of rows. Most fall into one group: laws break where values meet."""
+    """Lists of rows. Most rows are in one group, because laws break where values meet."""
     groups = st.sampled_from([0, 0, 0, *range(1, KEYS)])
     return st.lists(st.tuples(groups, weights, values), min_size=least, max_size=most)

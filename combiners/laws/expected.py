@@ -1,4 +1,4 @@
-"""Results against a function over plain lists: a combiner can keep every law and still compute something else."""
+"""Results compared with a function of plain lists: a combiner can keep every law and still compute a wrong result."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .guard import TooLarge
 
 _MOST_ROWS = 10_000
 
-_SILENT = object()
-"""What a function has to say of lists of which it says nothing."""
+_NONE = object()
+"""Stands for the result of lists on which the function gives none."""
 
 
 def as_expected(case: Case) -> None:
-    """The results of a, and of a + b, are those of the function on the values, each as often as it weighs."""
+    """The results of a and of a + b equal those of the function on the values, each repeated by its weight."""
     if case.subject.expected is None or not case.subject.extracts:
         return
     a, b = (_light(rows) for rows in (case.a, case.b))
@@ -38,7 +38,7 @@ def as_expected(case: Case) -> None:
 
 
 def _light(rows: Sequence[Row]) -> list[Row]:
-    """Rows that never are retractions, nor too many to be written out."""
+    """The rows with positive weights, few enough to be written out one by one."""
     light = [(group, abs(weight), values) for group, weight, values in rows]
     if sum(weight for _, weight, _ in light) <= _MOST_ROWS:
         return light
@@ -53,43 +53,43 @@ def _compare(case: Case, accumulators: Accumulators, rows: Sequence[Row], text: 
     without = unseen(case, rows)
     for group in range(KEYS):
         mine = [row for row, out in zip(rows, without, strict=True) if row[0] == group and row[1] > 0 and not out]
-        # A combiner of no column is told by as many None as there are rows.
+        # A combiner without a column is given one None for each row.
         values = [row[2] or (None,) for row in mine for _ in range(row[1])]
         lists = [list(column) for column in zip(*values, strict=True)]
         if not lists:
             continue
         slack = _slack(case, lists)
-        told = _told(case, lists)
-        again = _told(case, [column[::-1] for column in lists])
-        if told is _SILENT or again is _SILENT or not _agree(told, again, results.type, slack):
+        wanted = _wanted(case, lists)
+        backwards = _wanted(case, [column[::-1] for column in lists])
+        if wanted is _NONE or backwards is _NONE or not _agree(wanted, backwards, results.type, slack):
             continue
         case.count("expected")
-        if not _agree(found[group], told, results.type, slack):
+        if not _agree(found[group], wanted, results.type, slack):
             shown = ", ".join(map(repr, lists))
-            case.fail(f"extract({text}) of group {group}", found[group], f"expected({shown})", told)
+            case.fail(f"extract({text}) of group {group}", found[group], f"expected({shown})", wanted)
 
 
-def _told(case: Case, lists: list[list[Any]]) -> Any:
-    """The function's result; silent where it has none."""
+def _wanted(case: Case, lists: list[list[Any]]) -> Any:
+    """The function's result, or `_NONE` if it has none."""
     assert case.subject.expected is not None
     try:
-        told = case.subject.expected(*[list(column) for column in lists])
+        wanted = case.subject.expected(*[list(column) for column in lists])
     except (ArithmeticError, ValueError):
-        return _SILENT
+        return _NONE
     except Exception as error:
         if isinstance(error, TypeError) and any(None in column for column in lists):
-            return _SILENT
+            return _NONE
         raise InvalidArgument(
-            f"expected= takes a function of plain lists, one for each column that {case.subject.name} reads, and it "
+            f"expected= takes a function of one plain list for each column that {case.subject.name} reads, but it "
             f"raised {type(error).__name__} on {lists}: {error}"
         ) from error
-    if isinstance(told, Fraction):
-        return float(told)
-    return told.tolist() if isinstance(told, np.generic | np.ndarray) else told
+    if isinstance(wanted, Fraction):
+        return float(wanted)
+    return wanted.tolist() if isinstance(wanted, np.generic | np.ndarray) else wanted
 
 
 def _slack(case: Case, lists: list[list[Any]]) -> float:
-    """The combiner's tolerance, and the rounding that the function itself may have on floats."""
+    """The combiner's tolerance plus the rounding that the function itself may have on floats."""
     views = case.subject.views
     bound = case.slack(views[0]) if len(views) == 1 else 0.0
     if bound == math.inf:
@@ -98,26 +98,26 @@ def _slack(case: Case, lists: list[list[Any]]) -> float:
     return bound + 2.0**-44 * sum(floats)
 
 
-def _agree(found: Any, told: Any, kind: pa.DataType, slack: float) -> bool:
-    """Whether a result is the one that was told, in the type of results."""
-    if isinstance(told, float) and math.isnan(told) and found is None:
+def _agree(found: Any, wanted: Any, kind: pa.DataType, slack: float) -> bool:
+    """True if a result equals the wanted one, both in the type of results."""
+    if isinstance(wanted, float) and math.isnan(wanted) and found is None:
         return True
-    if pa.types.is_decimal(kind) and isinstance(found, Decimal) and isinstance(told, int | float | Decimal):
-        return math.isfinite(told) and abs(found - Decimal(told)) <= Decimal("0.5001").scaleb(-kind.scale)
-    found, told = _plain(found, kind), _plain(told, kind)
-    if near(found, told, slack):
+    if pa.types.is_decimal(kind) and isinstance(found, Decimal) and isinstance(wanted, int | float | Decimal):
+        return math.isfinite(wanted) and abs(found - Decimal(wanted)) <= Decimal("0.5001").scaleb(-kind.scale)
+    found, wanted = _plain(found, kind), _plain(wanted, kind)
+    if near(found, wanted, slack):
         return True
-    if isinstance(found, float) and isinstance(told, float) and math.isfinite(found) and math.isfinite(told):
-        return abs(found - told) <= slack + 1e-9 * max(abs(found), abs(told))
-    if isinstance(found, list) and isinstance(told, list) and pa.types.is_list(kind):
-        return len(found) == len(told) and all(
-            _agree(one, other, kind.value_type, slack) for one, other in zip(found, told, strict=True)
+    if isinstance(found, float) and isinstance(wanted, float) and math.isfinite(found) and math.isfinite(wanted):
+        return abs(found - wanted) <= slack + 1e-9 * max(abs(found), abs(wanted))
+    if isinstance(found, list) and isinstance(wanted, list) and pa.types.is_list(kind):
+        return len(found) == len(wanted) and all(
+            _agree(one, other, kind.value_type, slack) for one, other in zip(found, wanted, strict=True)
         )
     return False
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """A value as results of this type are told; as it is where it is none of them."""
+    """A value as Arrow gives it for results of this type; unchanged if it does not fit the type."""
     if isinstance(value, tuple | set | frozenset):
         value = list(value) if isinstance(value, tuple) else sorted(value)
     if value is None or (isinstance(value, float) and not pa.types.is_floating(kind)):
@@ -129,7 +129,7 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
 
 
 def unseen(case: Case, rows: Sequence[Row]) -> np.ndarray:
-    """Which rows no part takes: one of its values is null, or its predicate is not true."""
+    """A mask of the rows that no part takes: one of its values is null, or its predicate is not true."""
     fn = case.subject.fn
     if not isinstance(fn, Bound) or not case.subject.columns:
         return np.zeros(len(rows), np.bool_)

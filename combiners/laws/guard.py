@@ -1,4 +1,4 @@
-"""An error in the user's own code, as the law kit shows it: the operation, the user's line, none of the library's."""
+"""Errors in the user's own code: the law kit shows the operation and the user's line, and no line of the library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEYOND = re.compile("overflow|too large|out of bounds|out of range|does not fit
 
 
 class TooLarge(Exception):
-    """An operation refused a number beyond its type's range: an honest answer, which breaks no law."""
+    """An operation refused a number out of the range of its type, which breaks no law."""
 
     def __init__(self, operation: str, error: Exception) -> None:
         super().__init__(operation, error)
@@ -29,34 +29,34 @@ class TooLarge(Exception):
 
 
 class Guarded:
-    """The operations of a `CombineFn`; what one of them raises is handed to `broke(operation, error)`."""
+    """The operations of a `CombineFn`; an error of one of them is passed to `broke(operation, error)`."""
 
     def __init__(self, fn: CombineFn, broke: Callable[[str, Exception], None]) -> None:
         self.fn, self._broke = fn, broke
         self.fields = fn.fields
 
     def add(self, *args: Any, **named: Any) -> Accumulators:
-        """The fn's own."""
+        """Call `add` of the fn."""
         return self.run("add", self.fn.add, *args, **named)
 
     def merge(self, *args: Any) -> Accumulators:
-        """The fn's own."""
+        """Call `merge` of the fn."""
         return self.run("merge", self.fn.merge, *args)
 
     def negate(self, *args: Any) -> Accumulators:
-        """The fn's own."""
+        """Call `negate` of the fn."""
         return self.run("negate", self.fn.negate, *args)
 
     def uncombine(self, *args: Any) -> Accumulators:
-        """The fn's own."""
+        """Call `uncombine` of the fn."""
         return self.run("uncombine", self.fn.uncombine, *args)
 
     def zero(self, count: int) -> Accumulators:
-        """The fn's own."""
+        """Call `zero` of the fn."""
         return self.run("zero", self.fn.zero, count)
 
     def run(self, operation: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        """What a function of the user's gives; `TooLarge` where it refuses a number."""
+        """Call a function of the user; raise `TooLarge` if it refuses a number."""
         try:
             return function(*args, **named)
         except Exception as error:
@@ -68,14 +68,14 @@ class Guarded:
 
 
 def beyond_range(error: Exception) -> bool:
-    """Whether an error says that a number is too large for its type."""
+    """True if an error says that a number is too large for its type."""
     if isinstance(error, pa.ArrowInvalid):
         return bool(_BEYOND.search(str(error)))
     return isinstance(error, OverflowError | Overflow)
 
 
 def trimmed(error: Exception) -> Exception:
-    """The error with a traceback that begins in the user's own code; none if it has no line of the user's."""
+    """The error with a traceback that begins in the user's own code; without a traceback if no line is the user's."""
     tb = error.__traceback__
     while tb is not None and _ours(tb):
         tb = tb.tb_next
@@ -100,7 +100,7 @@ def _ours(tb: TracebackType) -> bool:
 
 
 def _role(fn: CombineFn, error: Exception) -> str | None:
-    """Which of the functions of a `from_scalar` raised."""
+    """The name of the function of a `from_scalar` that raised, or None."""
     parts = [part.fn for part in fn.plan.parts] if isinstance(fn, Bound) else [fn]
     roles: dict[CodeType | None, str] = {}
     for part in parts:

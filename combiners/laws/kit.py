@@ -1,7 +1,7 @@
-"""The law kit: does a combiner keep the laws of the capability that it declares?
+"""The law kit: it checks that a combiner keeps the laws of the capability that it declares.
 
 One call, `check_laws(combiner)`, tries every law on rows drawn by hypothesis (which comes with the extra
-`testing`) and shows the smallest rows that break one.
+`testing`) and shows the smallest rows that break a law.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ try:
     from hypothesis.stateful import RuleBasedStateMachine
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
-        "the law kit needs hypothesis: install uncombine with its extra, uncombine[testing]",
+        "the law kit needs hypothesis: install uncombine[testing]",
         name="hypothesis",
     ) from missing
 
@@ -33,7 +33,7 @@ from ..from_scalar import ScalarFn
 from .cases import Subject
 from .checks import LAWS
 from .machine import machine_of
-from .own import first_taken, of_ones_own
+from .own import first_taken, is_users_own
 from .search import unexpected, violation_of
 from .strategies import TYPES, Typed, as_typed, typed, values_of
 
@@ -42,7 +42,7 @@ __all__ = ["LAWS", "TYPES", "LawViolation", "Typed", "check_laws", "machine", "s
 _MOST_TYPINGS = 5_000
 
 _THOROUGH = 50
-"""Examples from which on one is tried among tens of thousands of groups too."""
+"""With at least this many examples one of them is also tried among tens of thousands of groups."""
 
 
 def check_laws(
@@ -57,33 +57,34 @@ def check_laws(
     """Raise `LawViolation`, with the smallest example found, if a combiner breaks a law of its declared
     capability.
 
-    A GROUP is held to every law bit for bit on its accumulators, with weights below zero too. A CANCELLATIVE
-    combiner is held to them on its results, within its own `tolerance`, and takes out only what was put in.
-    A MONOID is held to the laws without retraction, on its results. Weights go to 1,000, and to 2**31 where
-    accumulators do not grow with them. Nulls are mixed in wherever they may come. An error in an operation is
-    a `LawViolation` too, and its cause; only a number too large for its declared type may be refused.
+    A GROUP must keep every law bit for bit in its accumulators, also with weights below zero. A CANCELLATIVE
+    combiner must keep the laws in its results, within its own `tolerance`, and retracts only rows that were added.
+    A MONOID must keep the laws that need no retraction, in its results. Weights go up to 1,000, and up to 2**31
+    if accumulators do not grow with them. Columns hold nulls wherever the combiner allows them. An error in an
+    operation is the cause of a `LawViolation`; an operation may only refuse a number too large for its declared type.
 
     Parameters
     ----------
     combiner
-        A combiner, a bare `CombineFn`, or what `from_scalar` or `from_columns` gave.
+        A combiner, a bare `CombineFn`, or the result of `from_scalar` or `from_columns`.
     values
-        What its column holds: a hypothesis strategy, an Arrow type, or both, as `typed(kind, strategy)`.
+        The values of its column: a hypothesis strategy, an Arrow type, or both, as `typed(kind, strategy)`.
         For several columns a tuple of these in the order in which the combiner names them, or a dict by
-        column name. None: each type that the combiner takes, in turn; for functions of your own the first of
+        column name. None: each type that the combiner takes, in turn; for your own functions the first of
         `TYPES` that their `add` takes.
     by
-        The same for the column that the combiner's `by` names, as in `ArgMax("x", by="t")`, or else for its
-        second.
+        The same for the column that the combiner's `by` names, as in `ArgMax("x", by="t")`. Without a `by` it is
+        for the second column.
     max_examples
-        How many examples to try; with several choices of types each gets a fair share, and at least 20.
+        The number of examples to try; with several choices of types each gets an equal share, and at least 20.
     expected
-        What the results must be: a function of plain lists, one for each column, that is asked about each group
-        with at least one row. A row stands in them as often as it weighs, and not at all if the combiner leaves
-        it out. Results are compared within the tolerance, floats also up to rounding. Where the function raises
-        a ValueError or an ArithmeticError, or gives another result for the same rows backwards, it is not heard.
+        A function that gives the right result. It takes one plain list for each column and is called for each
+        group with at least one row. A row is repeated in the lists by its weight, and is left out if the combiner
+        leaves it out. Results are compared within the tolerance, floats also up to rounding. No comparison is made
+        where the function raises a ValueError or an ArithmeticError, or gives another result for the same rows
+        backwards.
     seed
-        The same number draws the same examples.
+        A number that fixes the examples: the same number draws the same ones.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def check_laws(
     """
     __tracebackhide__ = True
     if expected is not None and not callable(expected):
-        raise InvalidArgument(f"expected= takes a function of plain lists, not {expected!r}")
+        raise InvalidArgument(f"expected= must be a function of plain lists, not {expected!r}")
     chosen = [(replace(subject, expected=expected), columns) for subject, columns in subjects(combiner, values, by)]
     share = min(max_examples, max(20, max_examples // len(chosen)))
     found = None
@@ -114,7 +115,7 @@ def check_laws(
 
 
 def subjects(combiner: Any, values: Any = None, by: Any = None) -> Iterator[tuple[Subject, list[Typed]]]:
-    """What `check_laws` checks: the combiner on each choice of column types, with the values of each column.
+    """The subjects that `check_laws` checks: the combiner on each choice of column types, with each column's values.
 
     >>> import uncombine as uc
     >>> [str(next(iter(subject.columns.values()))) for subject, _ in subjects(uc.CountIf("x"))]
@@ -138,7 +139,7 @@ def subjects(combiner: Any, values: Any = None, by: Any = None) -> Iterator[tupl
     }
     schemas = _typings(combiner, {name: as_typed(given).type for name, given in fixed.items()})
     typed_subjects = (_subject(combiner, schema, fixed) for schema in schemas)
-    if of_ones_own(combiner) and not fixed:
+    if is_users_own(combiner) and not fixed:
         yield first_taken(combiner, typed_subjects)
     else:
         yield from typed_subjects
@@ -147,13 +148,13 @@ def subjects(combiner: Any, values: Any = None, by: Any = None) -> Iterator[tupl
 def machine(
     combiner: Any, values: Any = None, by: Any = None, *, expected: Callable[..., Any] | None = None
 ) -> type[RuleBasedStateMachine]:
-    """A `RuleBasedStateMachine` of hypothesis that adds, merges, takes out and extracts in any order.
+    """A `RuleBasedStateMachine` of hypothesis that adds, merges, retracts and extracts in any order.
 
-    It keeps beside each accumulator the multiset of the rows that should be in it. After each step the
-    accumulator is the same as that of these rows added at once, in the sense of `check_laws`. A CANCELLATIVE
-    combiner takes out only what is in; a MONOID takes out nothing. With `expected` results are compared too.
+    The machine keeps for each accumulator the multiset of the rows that should be in it. After each step the
+    accumulator must be the same as the accumulator of these rows added at once, as in `check_laws`. A CANCELLATIVE
+    combiner retracts only rows that are in; a MONOID retracts none. With `expected` results are compared too.
 
-    Parameters are those of `check_laws`; of several choices of types the first is taken.
+    The parameters are those of `check_laws`; of several choices of types the machine takes the first.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> from hypothesis import settings
@@ -167,7 +168,7 @@ def machine(
 
 
 def _made(combiner: Any, values: Any, by: Any) -> Any:
-    """A combiner out of what makes one: a class, or a factory of `from_scalar` or `from_columns`."""
+    """The combiner that a class, or a factory of `from_scalar` or `from_columns`, makes; a combiner as it is."""
     if isinstance(combiner, type) and issubclass(combiner, CombineFn):
         return combiner()
     fn = getattr(combiner, "fn", None)
@@ -189,10 +190,10 @@ def _subject(combiner: Combiner, schema: pa.Schema, fixed: dict[str, Any]) -> tu
     fn = combiner.bind(schema)
     if fn.capability < combiner.capability:
         declared, found = combiner.capability.name, fn.capability.name
-        raise LawViolation(f"{combiner!r} declares {declared}, and over {schema} it is only {found}", "capability")
+        raise LawViolation(f"{combiner!r} declares {declared}, but over {schema} it is only {found}", "capability")
     for name in fixed:
         if name not in fn.columns:
-            raise InvalidArgument(f"values= names {name!r}, and {combiner!r} reads {', '.join(fn.columns)}")
+            raise InvalidArgument(f"values= names column {name!r}, but {combiner!r} reads {', '.join(fn.columns)}")
     written = [name for name in _written(combiner) if name in fn.columns]
     types = {name: schema.field(name).type for name in dict.fromkeys([*written, *fn.columns])}
     extreme = fn.capability is Capability.GROUP
@@ -203,7 +204,7 @@ def _subject(combiner: Combiner, schema: pa.Schema, fixed: dict[str, Any]) -> tu
 
 
 def _named(combiner: Combiner, values: Any, by: Any) -> dict[str, Any]:
-    """What the user said of the values, by column name."""
+    """The values that the user gave, by column name."""
     if isinstance(values, dict) and by is None:
         return dict(values)
     if values is None and by is None:
@@ -211,28 +212,28 @@ def _named(combiner: Combiner, values: Any, by: Any) -> dict[str, Any]:
     names = _columns(combiner)
     if by is not None:
         if len(names) < 2:
-            raise InvalidArgument(f"by= speaks of a second column, and {combiner!r} reads {len(names)}")
+            raise InvalidArgument(f"by= is for a second column, but {combiner!r} reads {len(names)}")
         second = getattr(combiner, "by", None)
         name = second if isinstance(second, str) and second in names else names[1]
         first = {} if values is None else _named(combiner, values, None)
         return {**first, name: by}
     listed = list(values) if isinstance(values, tuple | list) else [values]
     if len(listed) > len(names):
-        raise InvalidArgument(f"values= has {len(listed)} entries, and {combiner!r} reads {len(names)} columns")
+        raise InvalidArgument(f"values= has {len(listed)} entries, but {combiner!r} reads {len(names)} columns")
     return dict(zip(names, listed, strict=False))
 
 
 def _columns(combiner: Combiner) -> tuple[str, ...]:
-    """The columns that a combiner reads, in the order in which they are written in it."""
+    """The columns that a combiner reads, in the order in which it names them."""
     for schema in _typings(combiner, {}):
         read = combiner.bind(schema).columns
         written = [name for name in _written(combiner) if name in read]
         return tuple(dict.fromkeys([*written, *read]))
-    raise InvalidArgument(f"{combiner!r} takes no columns of the types {', '.join(map(str, TYPES))}: give values=")
+    raise InvalidArgument(f"{combiner!r} takes no column of the types {', '.join(map(str, TYPES))}: give values=")
 
 
 def _written(value: Any) -> Iterator[str]:
-    """Names that may be columns, in the order in which a value holds them."""
+    """The strings in a value that may be names of columns, in their order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Expr):
@@ -246,7 +247,7 @@ def _written(value: Any) -> Iterator[str]:
 
 
 def _typings(combiner: Combiner, fixed: dict[str, pa.DataType]) -> Iterator[pa.Schema]:
-    """Column types that the combiner takes: enough to have each type of each column once."""
+    """Choices of column types that the combiner takes: enough of them for each type of each column to come once."""
     names = list(fixed)
     while True:
         try:
@@ -269,7 +270,7 @@ def _typings(combiner: Combiner, fixed: dict[str, pa.DataType]) -> Iterator[pa.S
 
 def _accepted(combiner: Combiner, names: Sequence[str], fixed: dict[str, pa.DataType]) -> Iterator[pa.Schema]:
     choices = [[fixed[name]] if name in fixed else list(TYPES) for name in names]
-    # Columns of like types first, so that few choices show each type of each column.
+    # Choices with equal types come first, so that a few of them have each type of each column.
     typings = sorted(product(*choices), key=lambda kinds: len(set(kinds)))[:_MOST_TYPINGS]
     for kinds in typings:
         schema = pa.schema(list(zip(names, kinds, strict=True)))

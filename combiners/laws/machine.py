@@ -1,4 +1,4 @@
-"""A combiner as a machine of hypothesis: random steps on accumulators, against a multiset of rows."""
+"""A combiner as a state machine of hypothesis: random steps on accumulators, compared with a multiset of rows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .guard import TooLarge
 from .strategies import Typed
 
 _MOST = 1_000
-"""Rows, with all their copies, from which on a state is not added to: sums are to stay within their types."""
+"""A state of more rows than this, with all their copies, is not added to, so that sums stay within their types."""
 
 
 @dataclass(frozen=True)
 class State:
-    """An accumulator of one group, what it should hold, and how often each row ever came in or went out."""
+    """An accumulator of one group, the rows it should hold, and the number of times each row was added or retracted."""
 
     accumulators: Accumulators
     held: Counter[tuple[Any, ...]]
@@ -55,28 +55,28 @@ def machine_of(subject: Subject, columns: Sequence[Typed]) -> type[RuleBasedStat
 
         @rule(target=states, one=states, other=states)
         def merge(self, one: State, other: State) -> State:
-            """The sum of two."""
+            """The sum of two states."""
             if _size(one) + _size(other) > _MOST:
                 return one
             return self._checked("merge", one, other, 1)
 
         @rule(state=states)
         def extract(self, state: State) -> None:
-            """The result of the rows that are held."""
+            """Check the result of the rows of a state."""
             self._check(state)
 
         if retracts:
 
             @rule(target=states, one=states, other=states)
             def uncombine(self, one: State, other: State) -> State:
-                """One without the other: whatever it is for a GROUP, and else what is in it."""
+                """One state minus the other: any other for a GROUP, else only one whose rows are all in the first."""
                 if _size(one) + _size(other) > _MOST or not (group or other.held <= one.held):
                     return one
                 return self._checked("uncombine", one, other, -1)
 
             @rule(target=states, state=states, place=st.integers(0, 99))
             def retract(self, state: State, place: int) -> State:
-                """A state without one of its rows."""
+                """A state minus one of its rows."""
                 present = sorted((row for row in state.held if state.held[row] > 0), key=repr)
                 if not present:
                     return state

@@ -1,4 +1,4 @@
-"""Laws of how accumulators are cut, placed and merged: as windows, shards and workers do it, and not in whole runs."""
+"""Laws about cutting, placing and merging accumulators as windows, shards and workers do it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .compare import bits
 from .examples import KEYS, Row
 
 MOST_GROUPS = 2**16 + 9
-"""Groups of an example that is tried once: more than two bytes can number."""
+"""The number of groups of an example that is tried once: more than two bytes can count."""
 
 
 def group_maps(case: Case) -> None:
@@ -34,7 +34,7 @@ def group_maps(case: Case) -> None:
 
 
 def trees(case: Case) -> None:
-    """The rows cut into batches anyhow, and merged two by two in any order, each from a slice."""
+    """Rows cut into any batches and merged two by two in any order, each from a slice."""
     layout = case.example.layout
     rows = case.a + case.b + case.c
     batches: dict[int, list[Row]] = {}
@@ -56,7 +56,7 @@ def trees(case: Case) -> None:
 
 
 def slices(case: Case) -> None:
-    """Columns and accumulators that are slices of longer arrays, or stand in several chunks."""
+    """Columns and accumulators that are slices of longer arrays, and columns in several chunks."""
     layout = case.example.layout
     a, b = case.batch("a"), case.batch("b")
     text = f"whose arrays are slices from {layout.before}"
@@ -94,7 +94,7 @@ def _sliced(accumulators: Accumulators, before: int, after: int) -> Accumulators
 
 
 def ways_of_groups(case: Case) -> None:
-    """Groups told by the order of their rows instead of by codes; no weights instead of weights of 1."""
+    """Groups given by runs of their rows instead of by codes; no weights instead of weights of 1."""
     if not case.a:
         return
     present, codes = np.unique([row[0] for row in case.a], return_inverse=True)
@@ -119,7 +119,7 @@ def many_groups(case: Case) -> None:
 
 
 def among(case: Case, count: int) -> None:
-    """Each group of a twice among so many groups, far apart and out of order; the others are empty."""
+    """Each group of a placed twice among `count` groups, far apart and out of order; the other groups are empty."""
     places = np.array([count - 1, 255, 1, 0, 256, count - 3])
     twice = [(int(places[group + KEYS * turn]), *rest) for group, *rest in case.a for turn in (1, 0)]
     wide = case.add(twice, count=count)  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ def among(case: Case, count: int) -> None:
 
 
 def elsewhere(case: Case) -> None:
-    """Another copy of the combiner, as in another process, takes over what this one made."""
+    """A copy of the combiner, as in another process, goes on with the accumulators that this one made."""
     other = case.subject.elsewhere
     if other is None:
         return
@@ -153,7 +153,7 @@ def elsewhere(case: Case) -> None:
 
 
 def large_sums(case: Case) -> None:
-    """2**54 times a: what holds whole numbers as floats loses b beside it."""
+    """2**54 times a, plus b: a state that holds whole numbers as floats loses b."""
     if not case.subject.seen.get("fixed"):
         return
     large = case.batch("a")

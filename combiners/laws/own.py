@@ -1,4 +1,4 @@
-"""Which columns the user's own functions take, who say nothing of it: found by trying."""
+"""Column types for the user's own functions, which declare none: they are found by trying."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .guard import beyond_range
 from .strategies import Typed
 
 
-def of_ones_own(combiner: Combiner) -> bool:
-    """Whether a combiner is made of functions of the user's."""
+def is_users_own(combiner: Combiner) -> bool:
+    """True if a combiner is made of the user's own functions."""
     if isinstance(combiner, ScalarCombiner | ColumnsCombiner):
         return True
     held = [value for value in vars(combiner).values() if isinstance(value, Combiner)]
     held += [inner for _, inner in getattr(combiner, "combiners", ())]
-    return any(map(of_ones_own, held))
+    return any(map(is_users_own, held))
 
 
 def first_taken(
@@ -34,7 +34,9 @@ def first_taken(
     for subject, columns in choices:
         if _takes(subject, columns):
             return subject, columns
-    raise InvalidArgument(f"{combiner!r} takes none of the ready-made values: give values=, such as pa.int64()")
+    raise InvalidArgument(
+        f"{combiner!r} takes none of the ready-made values: give values=, for example values=pa.int64()"
+    )
 
 
 def _takes(subject: Subject, columns: list[Typed]) -> bool:

@@ -29,13 +29,13 @@ from .merging import MOST_GROUPS, among
 from .strategies import Typed
 
 _SHRINKS = 150
-"""Examples that hypothesis tries to make a violation smaller; then rows are left out one by one."""
+"""The number of examples that hypothesis tries to make a violation smaller; then rows are left out one by one."""
 
 _EACH = 40
-"""Examples from which on each kind of them is drawn by itself, and so is not left to chance."""
+"""With at least this many examples each kind has its own share; with fewer, chance picks the kinds."""
 
 _LONG = 10
-"""Of so many examples one is tried that has many rows."""
+"""One example in this many has many rows."""
 
 _PROBE = 2**20
 _MEMORY = 1 << 20
@@ -44,13 +44,13 @@ _MEMORY = 1 << 20
 def violation_of(
     subject: Subject, columns: Sequence[Typed], max_examples: int, seed: int | None, thorough: bool
 ) -> LawViolation | None:
-    """A law that a subject breaks, with the smallest rows found; None if none was found."""
+    """The law that a subject breaks, with the smallest rows found; None if it was not seen to break one."""
     laws = [law for law in LAWS if subject.capability >= law.needs]
     search = _Search(subject, columns, seed)
     found = search.run(laws, max_examples)
     if found is None and max_examples >= _LONG:
         found = search.run_long(laws, max_examples // _LONG)
-    # A fault mostly breaks several laws. The first of them says most, so those before this one are tried.
+    # A fault often breaks several laws. The first of them explains it best, so the laws before this one are tried.
     while found is not None:
         names = [law.name for law in laws]
         before = laws[: names.index(found.law)] if found.law in names else []
@@ -62,15 +62,15 @@ def violation_of(
 
 
 class _Enough(BaseException):
-    """Ends a search: hypothesis hands on what is no Exception."""
+    """Ends a search: hypothesis passes on an error that is no `Exception`."""
 
 
 class _Search:
-    """Examples of one subject, drawn until a law breaks, and the smallest that breaks it."""
+    """A search that draws examples of one subject until a law breaks, and finds the smallest example that breaks it."""
 
     def __init__(self, subject: Subject, columns: Sequence[Typed], seed: int | None) -> None:
         self.subject, self.seed = subject, seed
-        # Copied now, before it has seen a row.
+        # The copy is made now, before the subject has seen a row.
         subject.elsewhere  # noqa: B018
         drawn = [(column, subject.nullable(place)) for place, column in enumerate(columns)]
         retracts, heaviest = subject.capability is Capability.GROUP, LIGHT
@@ -81,7 +81,7 @@ class _Search:
         self.passed: Case | None = None
 
     def run(self, laws: Sequence[Law], max_examples: int) -> LawViolation | None:
-        """Try laws on short examples; the violation with the smallest rows, if one was broken."""
+        """Try laws on short examples; return the violation with the smallest rows, if one was broken."""
         whole = sum(share for share, _ in self.kinds.values())
         if max_examples < _EACH:
             drawn = [kind for share, kind in self.kinds.values() for _ in range(-(-share // 5))]
@@ -111,7 +111,7 @@ class _Search:
             try:
                 self._try(active, example)
             except LawViolation as violation:
-                # While the example is made smaller, it is to break this law and no other.
+                # While the example is made smaller, only this law is tried.
                 active, best = [law for law in laws if law.name == violation.law], (example, violation)
                 raise
 
@@ -121,14 +121,14 @@ class _Search:
             return self._smaller(*best, active) if best is not None else None
         except Flaky:
             return LawViolation(
-                f"{self.subject.name} breaks the law of determinism: it broke a law, and kept it when the same rows "
+                f"{self.subject.name} breaks the law of determinism: it broke a law, but not when the same rows "
                 "were tried again, so its operations depend on more than their arguments",
                 "determinism",
             )
         return None
 
     def run_long(self, laws: Sequence[Law], max_examples: int) -> LawViolation | None:
-        """Try laws on examples of many rows; one that breaks one is left without the rows that are not needed."""
+        """Try laws on examples of many rows; leave out of a violation the rows that are not needed."""
         broken: list[tuple[Example, LawViolation]] = []
 
         def hold(example: Example) -> None:
@@ -146,7 +146,7 @@ class _Search:
         return None
 
     def _smaller(self, example: Example, violation: LawViolation, laws: Sequence[Law]) -> LawViolation:
-        """The violation by as few rows, as light ones and as few groups as can be found by changing one at a time."""
+        """The violation with as few rows, as small weights and as few groups as changes of one at a time can find."""
         for name in ("c", "b", "a"):
             step = len(getattr(example, name))
             while step:
@@ -169,7 +169,7 @@ class _Search:
     def _instead(
         self, example: Example, name: str, rows: list[Row], laws: Sequence[Law]
     ) -> tuple[Example, LawViolation | None]:
-        """The example with other rows in a batch and how it breaks a law; as it is, if it breaks none then."""
+        """The example with other rows in a batch, and its violation; the example as it is if that breaks no law."""
         other = Example(**{**vars(example), name: rows})
         try:
             self._try(laws, other)
@@ -180,7 +180,7 @@ class _Search:
     def _drawn(
         self, hold: Callable[[Example], None], drawn: SearchStrategy[Example], max_examples: int, phases: list[Phase]
     ) -> None:
-        """Call a function with examples."""
+        """Call a function with the drawn examples."""
 
         @settings(
             max_examples=max_examples, deadline=None, database=None, report_multiple_bugs=False, phases=phases,
@@ -193,7 +193,7 @@ class _Search:
         (test if self.seed is None else seeded(self.seed)(test))()
 
     def _try(self, laws: Sequence[Law], example: Example) -> None:
-        """Hold a case to laws, to one of them always and to several in turn."""
+        """Try laws on a case: a single law always, several each on its share of examples."""
         case = Case(self.subject, example)
         for place, law in enumerate(laws):
             if len(laws) == 1 or (example.layout.turn + place) % law.every == 0:
@@ -202,7 +202,7 @@ class _Search:
             self.passed = case
 
     def among_most(self) -> LawViolation | None:
-        """One example among more groups than two bytes number."""
+        """Try one example among more groups than two bytes can count."""
         if self.passed is None:
             return None
         law = next(law for law in LAWS if law.name == "many groups")
@@ -217,13 +217,13 @@ def _hold(law: Law, case: Case) -> None:
     try:
         law.hold(case)
     except TooLarge as refused:
-        # An honest answer, except where numbers are so few and so small that any type holds their sums.
+        # A combiner may refuse a number, except where numbers are so few and small that any type holds their sums.
         if case.tame and not law.multiplies:
             case.broke(refused.operation, refused.error)
 
 
 def _fixed(subject: Subject) -> bool:
-    """Whether accumulators are of a fixed size, and so do not grow with what is in them."""
+    """True if accumulators have a fixed size and do not grow with the rows in them."""
     return all(_fixed_size(field.type) for field in subject.fn.fields)
 
 
@@ -234,7 +234,7 @@ def _fixed_size(kind: pa.DataType) -> bool:
 
 
 def _bears(subject: Subject) -> bool:
-    """Whether a row of a heavy weight takes no more memory and time than another."""
+    """True if a row of a heavy weight takes no more memory and time than a row of weight 1."""
     rows = Groups(np.zeros(1, np.int64), 1)
     case = Case(subject, Example([], [], []))
 
@@ -255,7 +255,7 @@ def _bears(subject: Subject) -> bool:
         finally:
             tracemalloc.stop()
     except Exception:
-        # What is wrong is found, and shown better, by the laws.
+        # The laws find this fault, and show it better.
         return False
     return memory < _MEMORY and heavy < 0.02 + 10 * light
 
@@ -274,30 +274,29 @@ def _any(kind: pa.DataType) -> object:
 
 
 def _vague(subject: Subject) -> LawViolation | None:
-    """A tolerance that was never less than the numbers that came in, so that no law can break."""
+    """The violation of a tolerance that was never less than the numbers that were added, so that no law can break."""
     for view in subject.views:
-        if subject.seen.get(f"told {view.name}", 0) >= 5 and not subject.seen.get(f"tight {view.name}"):
+        if subject.seen.get(f"asked {view.name}", 0) >= 5 and not subject.seen.get(f"tight {view.name}"):
             return LawViolation(
                 f"{view.name} breaks the law of tolerance: in all examples tolerance(magnitudes, count) is infinite, "
-                "or larger than half of the largest magnitude, so that any result would pass; state a bound for the "
-                "rounding, such as count * 2**-52 * sum(magnitudes)",
+                "or larger than half of the largest magnitude, so that any result would pass: return a bound for the "
+                "rounding, for example count * 2**-52 * sum(magnitudes)",
                 "tolerance",
             )
         bound = None if subject.capability is Capability.GROUP or not view.ours else view.tolerance
         if bound is not None and bound([1.0, 2.0, 3.0], 3) == math.inf:
             warnings.warn(
-                f"{view.name} states no bound for its rounding, so its results were compared on small whole numbers "
-                "only",
+                f"{view.name} has no bound for its rounding, so its results were compared on small whole numbers only",
                 stacklevel=4,
             )
     return None
 
 
 def unexpected(subject: Subject) -> InvalidArgument | None:
-    """The error for a function of expected results that never told one."""
+    """The error for a function of expected results that never gave one."""
     if subject.expected is None or subject.seen.get("expected"):
         return None
     return InvalidArgument(
-        f"expected= told no result for any rows of {subject.name}: it raised a ValueError or an ArithmeticError, or "
-        "gave another result for the same values backwards, each time"
+        f"expected= gave no usable result for {subject.name}: each time it raised a ValueError or an ArithmeticError, "
+        "or gave another result for the same values backwards"
     )

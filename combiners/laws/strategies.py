@@ -1,4 +1,4 @@
-"""What the law kit's examples are made of: few values that meet often, and some that are hard to add up."""
+"""Values for the examples of the law kit: few, so that equal ones meet often, and some that are hard to add up."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ...errors import InvalidArgument
 
 @dataclass(frozen=True)
 class Typed:
-    """Values of one Arrow type: what `check_laws` draws a column from."""
+    """Values of one Arrow type, from which `check_laws` draws a column."""
 
     type: pa.DataType
     strategy: SearchStrategy[Any]
     wide: SearchStrategy[Any] | None = None
-    """Values that are hard to hold, for a part of the examples."""
+    """Large and odd values, for a part of the examples."""
 
 
 _CENTS = ("0.00", "1.00", "-1.00", "0.10", "99999999.99", "-99999999.99")
@@ -47,7 +47,7 @@ _FEW: dict[pa.DataType, list[Any]] = {
     pa.float32(): [0.0, 1.0, 0.5, 16777216.0, -16777216.0, -0.0],
 }  # fmt: skip
 
-# Beyond what float32, int32 and float64 hold exactly; what joins, splits or sorts otherwise than it looks.
+# Numbers that float32, int32 or float64 cannot hold exactly; texts that join, split or sort in unexpected ways.
 _WIDE: dict[pa.DataType, list[Any]] = {
     pa.int64(): [0, 1, -1, 3, 2**24 + 1, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, -(2**62) + 1],
     pa.uint64(): [0, 1, 3, 2**53, 2**53 + 1, 2**63, 2**64 - 1],
@@ -60,15 +60,15 @@ _EXTREME: dict[pa.DataType, list[Any]] = {
     pa.float64(): [1e300, -1e300, 5e-324, 1.7976931348623157e308, 1e100],
 }
 
-# Rare: one of them in a group hides what the finite values would show.
+# They are rare: one of them in a group hides the effect of its finite values.
 _SPECIAL = [float("inf"), float("nan"), float("-inf")]
 
 TYPES: tuple[pa.DataType, ...] = tuple(_FEW)
-"""The types that `check_laws` tries on a combiner when it is not told which."""
+"""The types that `check_laws` tries on a combiner if `values` does not name them."""
 
 
 def values_of(kind: pa.DataType, extreme: bool = False) -> Typed:
-    """Few values of a type, without null; `extreme` adds the ends of its range, for what claims to be exact.
+    """A few values of a type, without null; `extreme` adds the ends of its range, for combiners that are exact.
 
     >>> import pyarrow as pa
     >>> values_of(pa.bool_()).strategy
@@ -76,7 +76,9 @@ def values_of(kind: pa.DataType, extreme: bool = False) -> Typed:
     """
     if kind not in _FEW:
         known = ", ".join(map(str, TYPES))
-        raise InvalidArgument(f"there are no ready-made values of type {kind} (there are of {known}): use typed()")
+        raise InvalidArgument(
+            f"there are no ready-made values of type {kind}, only of {known}: give typed({kind}, strategy)"
+        )
     few, wide = _FEW[kind], _WIDE.get(kind, [])
     ends = _EXTREME.get(kind, []) if extreme else []
     if pa.types.is_floating(kind):
@@ -94,12 +96,14 @@ def typed(kind: pa.DataType, strategy: SearchStrategy[Any]) -> Typed:
     DataType(int8)
     """
     if not isinstance(kind, pa.DataType) or not isinstance(strategy, SearchStrategy):
-        raise InvalidArgument(f"typed() takes an Arrow type and a hypothesis strategy, not {kind!r} and {strategy!r}")
+        raise InvalidArgument(
+            f"typed(kind, strategy) takes an Arrow type and a hypothesis strategy, not {kind!r} and {strategy!r}"
+        )
     return Typed(kind, strategy)
 
 
 def as_typed(given_values: Any, extreme: bool = False) -> Typed:
-    """What a user may say of a column's values: a strategy, an Arrow type, or both."""
+    """The values of a column as the user gives them: a strategy, an Arrow type, or both."""
     if isinstance(given_values, Typed):
         return given_values
     if isinstance(given_values, pa.DataType):
@@ -112,7 +116,7 @@ def as_typed(given_values: Any, extreme: bool = False) -> Typed:
 
 
 def _inferred(strategy: SearchStrategy[Any]) -> pa.DataType:
-    """The Arrow type that holds what a strategy draws, by drawing from it."""
+    """The Arrow type of the values that a strategy draws, found by drawing some."""
     drawn: list[Any] = []
 
     @settings(
@@ -128,5 +132,7 @@ def _inferred(strategy: SearchStrategy[Any]) -> pa.DataType:
         kind = pa.infer_type(drawn)
         pa.array(drawn, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise InvalidArgument(f"no Arrow type holds what {strategy!r} draws, say which with typed(): {error}") from None
+        raise InvalidArgument(
+            f"no Arrow type holds the values that {strategy!r} draws, so name one with typed(kind, strategy): {error}"
+        ) from None
     return pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else kind

@@ -1,8 +1,8 @@
-"""What the law kit compares of a combiner that is no GROUP: its results, or those of the combiners it is made of.
+"""The results that the law kit compares for a combiner that is no GROUP: its own, or those of its parts.
 
-The tolerance of `Sum("x") / Count()` is infinite, because a quotient can make a small difference as large as the other
-side is. Its laws are tried on the results of `Sum("x")` and of `Count()`, each within its own tolerance, and on the
-quotient where those are equal.
+The tolerance of `Sum("x") / Count()` is infinite, because a small divisor makes a small difference large.
+Its laws are tried on the results of `Sum("x")` and of `Count()`, each within its own tolerance, and on the quotient
+where those are equal.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 @dataclass(frozen=True)
 class View:
-    """Results to be read from accumulators, and how far two of them may lie apart."""
+    """A way to read results from accumulators, with their tolerance."""
 
     name: str
     extract: Callable[[Accumulators], pa.Array]
     tolerance: Tolerance | None
     ours: bool = False
-    """Whether the tolerance is one of the library's own combiners."""
+    """True if the tolerance belongs to a combiner of the library."""
 
 
 def views_of(name: str, fn: CombineFn) -> tuple[View, ...]:
-    """The combiners that a combiner is made of; itself, if it is made of none."""
+    """One view for each combiner that a combiner is made of; a single view of itself if it is made of none."""
     if not isinstance(fn, Bound):
         return (View(name, fn.extract, getattr(fn, "tolerance", None)),)
     leaves = list(_leaves(fn.combiner))
@@ -81,7 +81,7 @@ def _reader(compiled: CompiledCombiner, plan: CompiledPlan) -> Callable[[Accumul
 
 
 def _ours(combiner: Combiner) -> bool:
-    """Whether the tolerance of a combiner is stated by the library, and not by the user."""
+    """True if the tolerance of a combiner comes from the library, and not from the user."""
     from ..from_columns import ColumnsCombiner
     from ..from_scalar import ScalarCombiner
 

@@ -112,7 +112,7 @@ def forms(name: str, cls: type[uc.Combiner]) -> Iterator[uc.Combiner]:
                 continue
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*states no bound for its rounding")
+pytestmark = pytest.mark.filterwarnings("ignore:.*has no bound for its rounding")
 FORMS = [form for name, cls in classes().items() for form in forms(name, cls)]
 COMMON = {pa.int64(), pa.float64(), pa.string()}
 EXAMPLES = min(settings.default.max_examples // 8, 100)

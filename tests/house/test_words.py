@@ -10,16 +10,6 @@ from pathlib import Path
 import pytest
 from test_imports import MODULES, ROOT
 
-PLAIN = {
-    "errors.py",
-    "panes",
-    "sparkops",
-    "triggers",
-    "windows",
-    *(m.as_posix() for m in MODULES if m.parts[0] == "combiners" and m.parts[1] != "laws"),
-}
-"""The rooms and modules whose words are checked. A room that is put into plain words is added here."""
-
 PAGES = [
     "docs/algebra.md",
     "docs/combiners.md",
@@ -61,7 +51,7 @@ def faults_of_text(text: str, opens: bool) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if {m.parts[0], m.as_posix()} & PLAIN], ids=str)
+@pytest.mark.parametrize("module", MODULES, ids=str)
 def test_a_module_is_in_plain_words(module: Path) -> None:
     found = texts((ROOT / module).read_text())
     assert [f"{module}:{line} {fault}" for line, text, opens in found for fault in faults_of_text(text, opens)] == []
