@@ -68,15 +68,15 @@ soak: .venv
 
 # A machine that has other work: the suite passes there too.
 busy: .venv
-	$(BIN)/python tests/busy.py --times $(TIMES) --loops $(LOOPS) -- $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	$(BIN)/python tests/support/busy.py --times $(TIMES) --loops $(LOOPS) -- $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 # The lowest and the newest versions that pyproject.toml allows, each in an environment of its own under out/matrix/.
 matrix: .venv
-	$(BIN)/python tests/matrix/run.py $(MATRIX)
+	$(BIN)/python tests/support/matrix/run.py $(MATRIX)
 
 # Beam pins versions of libraries that uncombine uses newer, so it lives in an environment of its own.
 oracle: .venv $(ORACLE)/.ready
-	$(BIN)/python tests/oracle/run.py --beam-python $(ORACLE)/bin/python
+	$(BIN)/python tests/support/oracle/run.py --beam-python $(ORACLE)/bin/python
 
 $(ORACLE)/.ready:
 	$(PYTHON) -m venv $(ORACLE)

@@ -16,8 +16,8 @@ NAMES = ("allowed_lateness", "early_late_retracting", "sessions_retracting")
 def main(folder: Path, names: tuple[str, ...] = NAMES) -> None:
     """Draw golden cases, all of them if none is named."""
     matplotlib.use("agg")
-    sys.path.insert(0, str(ROOT / "tests"))
-    from golden.cases import cases
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
+    from golden import cases
 
     folder.mkdir(parents=True, exist_ok=True)
     for case in cases():

@@ -49,6 +49,9 @@ class _RootIsADirectory:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_RootIsADirectory())
+    # Programs and Spark's workers import the same helpers as the tests.
+    folders = [str(ROOT / folder) for folder in config.getini("pythonpath")]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 _FOLDER = pytest.StashKey[str]()

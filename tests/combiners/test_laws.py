@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import strategies as st
-from support.ids import without_address
+from ids import without_address
 
 import uncombine as uc
 from uncombine.combiners.laws import LawViolation, check_laws, subjects, typed, values_of

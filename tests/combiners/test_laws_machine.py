@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
+from ids import without_address
 from planted import columnar, right, wrong_columns, wrong_scalars
-from support.ids import without_address
 
 import uncombine as uc
 from uncombine.combiners.laws import LawViolation

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.pipelines import Stage, pipeline
+from pipelines import Stage, pipeline
 
 import uncombine as uc
 from uncombine.combiners.rows.plain_types import plain_type

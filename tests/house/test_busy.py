@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-BUSY = Path(__file__).resolve().parents[1] / "busy.py"
+BUSY = Path(__file__).resolve().parents[1] / "support" / "busy.py"
 SHOWN = """
 import os, pathlib
 def parent(pid):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from test_imports import BELOW, MODULES, ROOT, imported
+from library import BELOW, MODULES, ROOT, imported
 
 ROOMS = ["", *BELOW]
 """The rooms, and the modules at the top of the package, which have none."""

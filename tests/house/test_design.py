@@ -105,7 +105,7 @@ def test_records_have_numbers_that_stay() -> None:
     assert re.findall(r"^### D(\d+)\. ", text, re.MULTILINE) == [str(n) for n in range(1, 26)]
     built = re.findall(r"^### (\d+)\. ", text, re.MULTILINE)
     assert built == [str(n + 1) for n in range(len(built))]
-    named = [path.read_text() for path in (ROOT / "tests/reference").rglob("*.py")]
+    named = [path.read_text() for path in (ROOT / "tests/support/reference").rglob("*.py")]
     assert {int(n) for source in named for n in re.findall(r"\bD(\d+)\b", source)} <= set(range(1, 26))
 
 

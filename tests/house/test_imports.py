@@ -15,17 +15,8 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from library import BELOW, MODULES, ROOT, imported
 
-ROOT = Path(__file__).resolve().parents[2]
-
-# What each room may import besides itself and the modules that all share.
-BELOW = {
-    "combiners": set[str](),
-    "windows": set[str](),
-    "triggers": {"combiners", "windows"},
-    "panes": {"combiners", "windows", "triggers"},
-    "sparkops": {"combiners", "windows", "triggers", "panes"},
-}
 SHARED = {"errors"}
 
 # Folders beside the package, for whoever works on it; the package gets along without them.
@@ -43,27 +34,6 @@ ONLY_IN = {
     "hypothesis": "combiners/laws*",
     "matplotlib": "panes/plot*",
 }
-
-MODULES = sorted(
-    path.relative_to(ROOT)
-    for path in [*ROOT.glob("*.py"), *(file for room in BELOW for file in (ROOT / room).rglob("*.py"))]
-)
-
-
-def imported(module: Path, source: str) -> set[str]:
-    """Dotted names that a module imports; those inside the library begin with a dot, from its root."""
-    names = set()
-    package = module.parent.parts
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names.add(node.module or "")
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1]
-            within = (*base, *(node.module.split(".") if node.module else ()))
-            names |= {"." + ".".join((*within, alias.name)) for alias in node.names}
-    return names
 
 
 def assigned(source: str) -> Iterator[str]:

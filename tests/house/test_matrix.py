@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
+from matrix.pins import PROJECT, lowest
+from matrix.run import LIBRARIES, QUICK, Result, constraints, counted, table
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-
-from matrix.pins import PROJECT, lowest  # noqa: E402
-from matrix.run import LIBRARIES, QUICK, Result, constraints, counted, table  # noqa: E402
-
 TEXT = PROJECT.read_text()
 
 

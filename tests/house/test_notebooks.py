@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-GOLDEN = {case["name"]: case for case in json.loads((ROOT / "tests/golden/streaming102.json").read_text())}
+GOLDEN = {case["name"]: case for case in json.loads((ROOT / "tests/data/streaming102.json").read_text())}
 
 sys.path.insert(0, str(ROOT / "notebooks"))
 from run import executed, texts  # noqa: E402

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from test_imports import MODULES
+from library import MODULES
 
 MOST = 32
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_imports import MODULES, ROOT
+from library import MODULES, ROOT
 
 PAGES = [
     "docs/algebra.md",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pipelines import Stage, pipeline
 from reference.chains import SCHEMA, case, checked, told
-from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 

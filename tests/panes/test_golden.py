@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from golden.cases import KEYS, Case, cases, seen
+from golden import KEYS, Case, cases, seen
 
 
 def expected(case: Case, got: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden.cases import KEYS, Case, cases, seen
+from golden import KEYS, Case, cases, seen
 from reference.byrule.agree import count, disagreements
 from reference.byrule.agree import total as total_x
 from reference.byrule.runner import Result, run

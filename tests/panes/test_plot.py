@@ -7,7 +7,7 @@ from typing import Any
 import matplotlib
 import pyarrow as pa
 import pytest
-from golden.cases import Case, cases
+from golden import Case, cases
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument

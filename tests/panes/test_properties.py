@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pipelines import Stage, pipeline
 from reference.shards import in_parcels
-from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 from uncombine.panes.operators.grouping import bundle, compiled

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.pipelines import Stage, pipeline
+from pipelines import Stage, pipeline
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NotRetractable

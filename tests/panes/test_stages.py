@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from support.pipelines import Stage, pipeline
+from pipelines import Stage, pipeline
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NotRetractable

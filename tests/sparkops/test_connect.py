@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from bounded import bounded_flow, cut
-from test_faults import rows, same
+from bounded import bounded_flow, cut, rows, same
+from programs import program
 
 import uncombine as uc
 
@@ -29,7 +29,7 @@ def plain(table: pa.Table) -> list[str]:
 def test_flows_through_a_connect_server(tmp_path: Path) -> None:
     table = rows()
     pq.write_table(table, tmp_path / "rows.parquet")
-    command = [sys.executable, str(Path(__file__).with_name("connect_app.py")), str(tmp_path)]
+    command = [sys.executable, program("connect"), str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert ran.returncode == 0, ran.stderr[-4000:]
     results: dict[str, Any] = {"n": uc.Count(), "mid": uc.Median("x")}

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from damage import FORMATS
+from programs import program
+from programs.damage import FORMATS
 
 import uncombine as uc
 from uncombine.errors import UnreadableFile
 from uncombine.sparkops.readers import reading
 from uncombine.sparkops.readers.reading import describe, read, splits
 
-SCRIPT = Path(__file__).with_name("damage.py")
+SCRIPT = program("damage")
 
 
 def outcomes(form: str, first: int, last: int, folder: Path) -> dict[str, int]:

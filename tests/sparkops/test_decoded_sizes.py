@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from programs import program
 
 import uncombine as uc
 from uncombine.combiners.rows.decoded_sizes import cut, fixed_bytes
@@ -20,7 +21,7 @@ from uncombine.sparkops.readers.reading import describe, read, splits
 from uncombine.sparkops.routes import tasks
 
 LONG = "x" * 2200
-SCRIPT = Path(__file__).with_name("reading_memory.py")
+SCRIPT = program("reading_memory")
 
 
 def failed(path: str, reason: str) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apps import committed, finished, reached, running
-from killed_app import PIPELINES, batches, closed, left_over, recomputed
+from programs.killed import PIPELINES, batches, closed, left_over, recomputed
 from pyspark.sql import SparkSession
 from streams import started, written
 

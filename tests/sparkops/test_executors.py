@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apps import App, kill, running, two_hosts
-from killed_app import batches, closed, left_over, recomputed
+from programs.killed import batches, closed, left_over, recomputed
 from streams import written
 
 BATCHES = 16

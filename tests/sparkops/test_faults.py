@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bounded import bounded_flow, cut
+from bounded import bounded_flow, cut, rows, same
+from programs import program
 from pyspark.sql import SparkSession
 
 import uncombine as uc
@@ -20,18 +21,13 @@ import uncombine as uc
 MARKERS = ("lift", "merge", "last", "lift of a replay", "replay")
 
 
-def rows() -> pa.Table:
-    rng = np.random.default_rng(7)
-    times = pa.array(np.sort(rng.integers(0, 6 * 3600, 400)) * 1_000_000).cast(pa.timestamp("us", "UTC"))
-    return pa.table({"ts": times, "at": times, "k": rng.choice(["a", "b", "c"], 400), "x": rng.integers(0, 50, 400)})
-
-
 @pytest.mark.spark
 def test_a_worker_that_dies_changes_nothing(tmp_path: Path) -> None:
     table = rows()
     pq.write_table(table, tmp_path / "rows.parquet")
-    app = Path(__file__).with_name("faulty_app.py")
-    ran = subprocess.run([sys.executable, str(app), str(tmp_path)], capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, program("faulty"), str(tmp_path)], capture_output=True, text=True, check=False
+    )
     assert ran.returncode == 0, ran.stderr[-4000:]
     assert sorted(path.name for path in tmp_path.iterdir() if not path.suffix) == sorted(MARKERS)
     results: dict[str, Any] = {"n": uc.Count(), "mid": uc.Median("x"), "total": uc.Sum("x")}
@@ -44,10 +40,6 @@ def test_a_worker_that_dies_changes_nothing(tmp_path: Path) -> None:
         got = pq.read_table(tmp_path / f"{name}.parquet")
         assert got.num_rows > 3
         assert sorted(map(repr, got.to_pylist())) == sorted(map(repr, flow.df.toArrow().to_pylist()))
-
-
-def same(table: pa.Table) -> pa.Table:
-    return table
 
 
 def test_the_line_of_the_user_is_shown(spark: SparkSession) -> None:

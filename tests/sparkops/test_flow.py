@@ -12,7 +12,7 @@ from bounded import bounded_flow, cut
 from finals import COMBINERS, POLICIES, SCHEMA, WINDOWS, found, oracle, rows
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from test_lowering import in_utc, zone
+from zones import in_utc, zone
 
 import uncombine as uc
 from uncombine.errors import TypeMismatch

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from bounded import bounded_flow, cut
+from pipelines import Stage, pipeline
 from streams import MARK, NOW, ORIGIN, START, play, punctuated, punctuated_schema, rows_flow
-from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from finals import FIRST, LAST
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from zones import in_utc, zone
 
 import uncombine as uc
 from uncombine.panes.flow import Flow
@@ -45,16 +44,6 @@ ALIGNED = (
     uc.Sliding("50 seconds", "20 seconds", "7 seconds"),
     uc.Sliding("50 seconds", "20 seconds", "-33 seconds"),
 )
-
-
-@contextmanager
-def zone(spark: SparkSession, name: str) -> Iterator[None]:
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", name)
-    try:
-        yield
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", before)
 
 
 def typed(spark: SparkSession, count: int, seed: int) -> DataFrame:
@@ -110,17 +99,6 @@ def test_both_ways_give_one_table(spark: SparkSession) -> None:
 def union(frames: list[DataFrame]) -> DataFrame:
     made = [df.withColumn("case", F.lit(i)) for i, df in enumerate(frames)]
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), made)
-
-
-def in_utc(table: pa.Table) -> pa.Table:
-    """The same instants, which not every zone can write."""
-
-    def kind(given: pa.DataType) -> pa.DataType:
-        if pa.types.is_struct(given):
-            return pa.struct([field.with_type(kind(field.type)) for field in given])
-        return pa.timestamp("us", "UTC") if pa.types.is_timestamp(given) else given
-
-    return table.cast(pa.schema([field.with_type(kind(field.type)) for field in table.schema]))
 
 
 def test_what_is_not_the_same_is_not_left_to_spark(spark: SparkSession) -> None:

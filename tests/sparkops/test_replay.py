@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from bounded import bounded_flow, cut
 from reference.compare import SCHEMA, combiners
+from scripts import apart, locally, scripted
 from streams import MARK, NOW, ORIGIN, punctuated
-from test_streaming import locally, scripted
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
 
 MARKED = uc.Punctuated(MARK, source=ORIGIN)
-
-
-def apart(script: list[Any]) -> list[Any]:
-    """The entries each at an instant of its own, one microsecond behind the other where they were at the same."""
-    out: list[Any] = []
-    now = 0
-    for entry in script:
-        now = max(now + 1, entry.t if isinstance(entry, uc.Clock) else entry.at)
-        out.append(uc.Clock(now) if isinstance(entry, uc.Clock) else replace(entry, at=now))
-    return out
 
 
 def plain(panes: pa.Table) -> list[str]:

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from bounded import bounded_flow, cut
-from golden.cases import KEYS, Case, cases, seen
+from golden import KEYS, Case, cases, seen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from scripts import apart
 from streams import MARK, NOW, punctuated, timed
-from test_replay import apart
 
 import uncombine as uc
 from uncombine.panes.flow import Flow

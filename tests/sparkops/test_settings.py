@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apps import finished
-from killed_app import SCHEMA, batches, closed, left_over, recomputed, two_stages
+from programs.killed import SCHEMA, batches, closed, left_over, recomputed, two_stages
 from pyspark.sql import SparkSession
 from streams import panes_by_batch, read_stream, started, written
 

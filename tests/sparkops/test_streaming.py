@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from reference.compare import SCHEMA, combiners, entries_of
-from reference.transcripts import transcript
+from reference.compare import SCHEMA, combiners
+from scripts import locally, scripted
 from streams import (
     MARK,
     NOW,
@@ -26,7 +26,6 @@ from streams import (
     punctuated,
     punctuated_schema,
     rows_flow,
-    timed,
     together,
 )
 
@@ -44,17 +43,6 @@ def flow_of(options: dict[str, Any], shards: int, **settings: Any) -> Any:
     given["allowed_lateness"] = f"{options['allowed_lateness']} microseconds"
     flow = rows_flow(punctuated_schema(SCHEMA), "ts", MARKED, shards, diff=diff, **settings)
     return flow.window(**given).combine(by=by, **combiners(options))
-
-
-def scripted(seed: int) -> tuple[list[Any], dict[str, Any]]:
-    """A random script whose entries all have a time, and the options of its grouping."""
-    script, options = transcript(seed)
-    return timed(entries_of(script)), options
-
-
-def locally(script: list[Any], options: dict[str, Any]) -> pa.Table:
-    given = options | {"allowed_lateness": f"{options['allowed_lateness']} microseconds"}
-    return uc.local.run(script, **given, **combiners(options), schema=SCHEMA)
 
 
 def forgetful(engine: Engine, batch: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden.cases import Case, cases, seen
+from golden import Case, cases, seen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from streams import MARK, NOW, ORIGIN, in_order, punctuated, timed, together

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from reference.compare import SCHEMA, combiners
+from scripts import locally, scripted
 from streams import (
     MARK,
     ORIGIN,
@@ -22,7 +23,6 @@ from streams import (
     rows_flow,
     written,
 )
-from test_streaming import locally, scripted
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from bounded import bounded_flow, cut
+from pipelines import Stage, pipeline
 from pyspark.sql import DataFrame, SparkSession
 from streams import (
     MARK,
@@ -27,7 +28,6 @@ from streams import (
     timed,
     together,
 )
-from support.pipelines import Stage, pipeline
 
 import uncombine as uc
 

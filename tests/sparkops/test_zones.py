@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from programs import program
 
 LATEST = 90.0
 
@@ -18,8 +19,8 @@ LATEST = 90.0
     ["Asia/Tokyo", *(pytest.param(zone, marks=pytest.mark.soak) for zone in ("UTC", "America/Los_Angeles"))],
 )
 def test_results_are_taken_to_python_in_every_zone(zone: str, tmp_path: Path) -> None:
-    app, out = Path(__file__).with_name("zones_app.py"), tmp_path / "found.json"
-    run = [sys.executable, str(app), str(out)]
+    out = tmp_path / "found.json"
+    run = [sys.executable, program("zones"), str(out)]
     ran = subprocess.run(run, env={**os.environ, "TZ": zone}, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr[-4000:]
     found = {name: [tuple(row) for row in rows] for name, rows in json.loads(out.read_text()).items()}

@@ -1,6 +1,6 @@
 """Runs a command several times beside busy loops, which end with this process, however it ends.
 
-    python tests/busy.py --times 3 --loops 2 -- python -m pytest -n 2
+    python tests/support/busy.py --times 3 --loops 2 -- python -m pytest -n 2
 
 Its exit status is 0 if that of every run was. `make busy` runs the suite so.
 """

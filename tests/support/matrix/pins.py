@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROJECT = ROOT / "pyproject.toml"
 
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[\w, -]+\])?\s*(.*)")

@@ -1,6 +1,6 @@
 """Runs transcripts through the operator and through this model, and tells where they part.
 
-`python tests/reference/byrule/agree.py 0 500` shows the disagreements of these seeds, made small.
+`python tests/support/reference/byrule/agree.py 0 500` shows the disagreements of these seeds, made small.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+from programs import program
 
-KILLED_APP = Path(__file__).with_name("killed_app.py")
+KILLED = program("killed")
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
@@ -50,11 +51,8 @@ class App:
 @contextmanager
 def running(out: Path, *arguments: object) -> Iterator[App]:
     """The application with these arguments; nothing of it is left at the end."""
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(KILLED_APP.parent), os.environ.get("PYTHONPATH", "")]),
-        "SPARK_HOME": str(spark_home(out / "spark")),
-    }
-    command = [sys.executable, str(KILLED_APP), *map(str, arguments)]
+    environment = os.environ | {"SPARK_HOME": str(spark_home(out / "spark"))}
+    command = [sys.executable, KILLED, *map(str, arguments)]
     with in_session(command, environment, out / "said") as process:
         yield App(process, out)
 

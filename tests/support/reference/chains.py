@@ -1,6 +1,6 @@
 """Random chains of groupings, and in plain Python what each stage makes of what is left of the stage before it.
 
-`python tests/reference/chains.py 0 2000` shows the seeds for which a chain in `pipeline` gives something else.
+`python tests/support/reference/chains.py 0 2000` shows the seeds for which a chain in `pipeline` gives something else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pyarrow as pa
-from support.pipelines import Stage, pipeline
+from pipelines import Stage, pipeline
 
 import uncombine as uc
 from reference.windows_model import MAX_TIME, MIN_TIME, united, windows_of

@@ -1,6 +1,6 @@
 """Writes the stored state of this folder, with the library as it is in the environment:
 
-    python tests/stored/write.py
+    python tests/support/write_stored.py
 
 Run it only when a new version of a format begins, with the lowest version of Spark that is allowed, and keep what was
 written before: files of older versions stay here for as long as they are to be read.
@@ -9,18 +9,14 @@ written before: files of older versions stay here for as long as they are to be 
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import zipfile
 from pathlib import Path
 
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import every
+from stored import ACCUMULATORS, BEFORE, CHECKPOINT, COLUMNS, COMBINERS, batches, column_of, day, panes, write_batches
 
 import uncombine as uc
-from stored import ACCUMULATORS, BEFORE, CHECKPOINT, COLUMNS, COMBINERS, batches, column_of, day, panes, write_batches
 from uncombine.sparkops import accumulate
 
 

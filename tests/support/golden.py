@@ -33,7 +33,7 @@ class Case:
 
 def cases(keyed: bool = False) -> list[Case]:
     """All cases, as written or with every datum once under each of three keys."""
-    found = json.loads((Path(__file__).parent / "streaming102.json").read_text())
+    found = json.loads((Path(__file__).parents[1] / "data" / "streaming102.json").read_text())
     return [_case(spec, keyed) for spec in found]
 
 

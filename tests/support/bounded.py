@@ -115,3 +115,13 @@ def cut(table: pa.Table, parts: int, seed: int) -> list[pa.Table]:
 def bounded_flow(parts: Sequence[pa.Table], time: str, watermark: Any = None, seed: int = 0, **settings: Any) -> Flow:
     """A flow over rows in parts, for the stand-in."""
     return flow_of(SparkSource(Bounded(list(parts), parts[0].schema, seed)), Settings(time, watermark, **settings))
+
+
+def rows() -> pa.Table:
+    rng = np.random.default_rng(7)
+    times = pa.array(np.sort(rng.integers(0, 6 * 3600, 400)) * 1_000_000).cast(pa.timestamp("us", "UTC"))
+    return pa.table({"ts": times, "at": times, "k": rng.choice(["a", "b", "c"], 400), "x": rng.integers(0, 50, 400)})
+
+
+def same(table: pa.Table) -> pa.Table:
+    return table

@@ -1,8 +1,8 @@
 """Builds an environment of the lowest and one of the newest versions allowed, and runs the suite's quick part in both.
 
-    python tests/matrix/run.py                     # lowest and newest
-    python tests/matrix/run.py lowest              # one of them
-    python tests/matrix/run.py pyspark==4.2.1      # the newest of all else
+    python tests/support/matrix/run.py                     # lowest and newest
+    python tests/support/matrix/run.py lowest              # one of them
+    python tests/support/matrix/run.py pyspark==4.2.1      # the newest of all else
 
 The last lines are a table for docs/versions.md. Logs and environments are under out/matrix/.
 """

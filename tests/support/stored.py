@@ -3,7 +3,7 @@
 `checkpoint_1.zip` holds the checkpoint of a query after its first batches, and the panes that the same query gave for
 the batches after them, without a stop. `accumulators_2.zip` holds stored accumulators of two days, and `columns_2.json`
 the mark and the type of the stored column of a form of each combiner. Each file has the version of its format in its
-name. `write.py` wrote them.
+name. `write_stored.py` wrote them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 import uncombine as uc
 from uncombine.sparkops.stored.codec import Maker
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1] / "data" / "stored"
 CHECKPOINT, ACCUMULATORS = HERE / "checkpoint_1.zip", HERE / "accumulators_2.zip"
 COLUMNS = HERE / "columns_2.json"
 

@@ -1,0 +1,38 @@
+"""The modules of the library, and what each of them imports."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What each room may import besides itself and the modules that all share.
+BELOW = {
+    "combiners": set[str](),
+    "windows": set[str](),
+    "triggers": {"combiners", "windows"},
+    "panes": {"combiners", "windows", "triggers"},
+    "sparkops": {"combiners", "windows", "triggers", "panes"},
+}
+
+MODULES = sorted(
+    path.relative_to(ROOT)
+    for path in [*ROOT.glob("*.py"), *(file for room in BELOW for file in (ROOT / room).rglob("*.py"))]
+)
+
+
+def imported(module: Path, source: str) -> set[str]:
+    """Dotted names that a module imports; those inside the library begin with a dot, from its root."""
+    names = set()
+    package = module.parent.parts
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(node.module or "")
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1]
+            within = (*base, *(node.module.split(".") if node.module else ()))
+            names |= {"." + ".".join((*within, alias.name)) for alias in node.names}
+    return names
