@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from support.later import SCHEMA, Later
+from later import SCHEMA, Later
 
 import uncombine as uc
 from uncombine.panes.chunks.log import load, save

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pyarrow as pa
 import pytest
+from later import Later
 from streams import START, Engine, Handle, Now, rows_flow
-from support.later import Later
 
 import uncombine as uc
 from uncombine.panes.shard.parcels import AT, Parcel
