@@ -155,3 +155,20 @@ def test_a_watermark_asks_only_windows_that_wait_for_it() -> None:
     script = [uc.Elements([{"ts": 0, "x": 1}], watermarks=[uc.Watermark(1)]), uc.Elements([{"ts": 1, "x": 2}])]
     panes = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=trigger, total=uc.Sum("x"))
     assert panes.select(["total", "step"]).to_pylist() == [{"total": 3, "step": 1}]
+
+
+@dataclass(frozen=True, repr=False)
+class Asks(uc.UserTrigger):
+    """Fires with each row, and asks for the same each time."""
+
+    how: str
+
+    def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
+        ctx.fire(self.how)
+
+
+@pytest.mark.parametrize("mode", ["discarding_by_default", "accumulating_by_default"])
+def test_a_request_to_clear_wins_over_one_to_accumulate(mode: str) -> None:
+    trigger = uc.Repeatedly(uc.FirstOf(Asks("accumulate"), Asks("clear")))
+    panes = uc.local.run(says(0, 0), window=uc.Fixed("1 minute"), trigger=trigger, mode=mode, n=uc.Count())
+    assert panes["n"].to_pylist() == [1, 1]

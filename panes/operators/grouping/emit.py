@@ -189,12 +189,12 @@ def retract_ended(compiled: Compiled, windows: InHand) -> tuple[InHand, list[pa.
 
 
 def cleared(mode: str, requests: Mapping[str, np.ndarray]) -> np.ndarray:
-    """True where a window is emptied when it fires; `requests` is what the triggers asked for."""
+    """True where a window is emptied when it fires; of what the triggers ask for, "clear" wins."""
     match mode:
         case "discarding":
             return np.ones(len(requests["clear"]), np.bool_)
         case "discarding_by_default":
-            return ~requests["accumulate"]
+            return requests["clear"] | ~requests["accumulate"]
         case "accumulating_by_default":
             return requests["clear"]
         case _:

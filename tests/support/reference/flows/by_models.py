@@ -1,0 +1,259 @@
+"""Cases through the models of the rules: the chain of groupings, its sources and its timers, in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import uncombine as uc
+from reference import model, state_model
+from reference.byrule import model as byrule
+from reference.byrule.agree import count, highest, total
+from reference.byrule.options import Options
+from reference.byrule.runner import Sources
+from reference.byrule.times import MAX_TIME, MIN_TIME, plus
+from reference.state_model import FIRST_YEAR, LAST_YEAR
+from uncombine.panes import Grouping
+from uncombine.triggers import UserTrigger, walk
+
+from .case import MARK, NOW, ORIGIN, Case, Row, prepared
+
+AGGREGATES = {"n": count, "x": total, "hi": highest}
+COUNTS = ("dropped", "finished", "unassigned", "bad")
+OF_A_REPORT = (NOW, MARK)
+"""The columns in which a row and its retraction differ: what they say of processing time and the watermark."""
+_FAR = 2**62
+_WINDOWS = (uc.Global, uc.Fixed, uc.Sliding, uc.Sessions, uc.Calendar)
+
+
+class Model(Protocol):
+    """A grouping by one of the models."""
+
+    output_watermark: int
+
+    def step(self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int]) -> list[Row]:
+        """The rows that a step gives."""
+
+    def next_timer(self, after: int | None) -> int:
+        """The next processing time at which something is due; `after` is that of the last step for a timer."""
+
+    def numbers(self) -> dict[str, int]:
+        """The counts, and in `held` the number of windows."""
+
+    def late_rows(self) -> list[Row]:
+        """The rows that came too late."""
+
+
+class ByRule:
+    """The model that is read off the rules."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.inner = byrule.Operator(Options(**options))
+
+    @property
+    def output_watermark(self) -> int:
+        return self.inner.output_watermark
+
+    def step(self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int]) -> list[Row]:
+        return [_plain(row) for row in self.inner.step(rows, now, watermark, percentile)]
+
+    def next_timer(self, after: int | None) -> int:
+        return self.inner.next_timer()
+
+    def numbers(self) -> dict[str, int]:
+        return {name: getattr(self.inner, name) for name in COUNTS} | {"held": len(self.inner.lives())}
+
+    def late_rows(self) -> list[Row]:
+        return self.inner.late_rows
+
+
+class ByWindow:
+    """The model that goes window by window; it knows no windows or triggers of users."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.inner = model._Model(state_model.Options(**options))
+
+    @property
+    def output_watermark(self) -> int:
+        return self.inner.output_watermark
+
+    def step(self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int]) -> list[Row]:
+        inner = self.inner
+        inner.clock, inner.sources, inner.out = max(inner.clock, now), _Reached(watermark, percentile), []
+        inner.step(rows)
+        return [{name: value for name, value in row.items() if name != "step"} for row in inner.out]
+
+    def next_timer(self, after: int | None) -> int:
+        served = MIN_TIME - 1 if after is None else after
+        due = [d for w in self.inner.live.values() if not w.trigger.finished for d in w.trigger.deadlines("processing")]
+        return min((at for d in due if (at := max(d, self.inner.clock)) > served), default=MAX_TIME)
+
+    def numbers(self) -> dict[str, int]:
+        return {name: getattr(self.inner, name) for name in COUNTS} | {"held": len(self.inner.live)}
+
+    def late_rows(self) -> list[Row]:
+        raise NotImplementedError
+
+
+@dataclass
+class _Reached:
+    """The watermark of one step and its percentiles."""
+
+    least: int
+    percentile: Callable[[float], int]
+
+
+def knows(grouping: Grouping) -> bool:
+    """True if the model that goes window by window has such a grouping."""
+    own = any(isinstance(part, UserTrigger) for part in walk(grouping.asked))
+    window = grouping.window
+    plain = not isinstance(window, uc.Calendar) or (window.unit in ("day", "month") and window.tz == "UTC")
+    return isinstance(window, _WINDOWS) and plain and not own
+
+
+def options_of(grouping: Grouping, first: bool) -> dict[str, Any]:
+    """The options of a grouping for a model, over rows that are renamed as those of the source."""
+    names = ("window", "mode", "on_time", "closing", "only_updated", "eager_retractions", "late", "granularity")
+    future = _FAR if grouping.max_future is None else int(grouping.max_future)
+    return {name: getattr(grouping, name) for name in (*names, "by", "allow_finish")} | {
+        "aggregates": {name: AGGREGATES[name] for name in grouping.combiners},
+        "trigger": grouping.asked,
+        "diff": "d" if grouping.changelog else None,
+        "allowed_lateness": int(grouping.allowed_lateness),
+        "timestamp": grouping.policy,
+        "max_future": future if first else _FAR,
+    }
+
+
+@dataclass
+class Played:
+    """One step: its processing time, its rows and the output watermark after it."""
+
+    at: int
+    rows: list[Row]
+    output_watermark: int
+
+
+class Grouped:
+    """One grouping of a chain, with the watermarks of its sources and the loop that waits for timers (rule 10, D3)."""
+
+    def __init__(self, inner: Model, idle_after: int | None) -> None:
+        self.inner, self.sources = inner, Sources(idle_after)
+        self.now = MIN_TIME
+
+    def take(self, at: int, rows: list[Row], reports: Iterable[tuple[str | None, int | None]]) -> list[Played]:
+        out, after = list[Played](), None
+        while (timer := min(self.inner.next_timer(after), self.sources.next_idle())) <= at and timer < MAX_TIME:
+            self.now = after = max(self.now, timer)
+            out.append(self._step([]))
+        self.now = at
+        for source, time in reports:
+            self.sources.move(source, MIN_TIME if time is None else time, at)
+        return [*out, self._step(rows)]
+
+    def close(self, rows: list[Row]) -> list[Played]:
+        given = self.inner.step(rows, self.now, MAX_TIME, lambda percent: MAX_TIME)
+        return [Played(self.now, given, self.inner.output_watermark)]
+
+    def _step(self, rows: list[Row]) -> Played:
+        self.sources.now = self.now
+        given = self.inner.step(rows, self.now, self.sources.least(), self.sources.frozen())
+        return Played(self.now, given, self.inner.output_watermark)
+
+
+@dataclass
+class Outcome:
+    """The rows of each grouping by bundle, the counts of each before the end and after it, and the late rows."""
+
+    rows: list[list[list[Row]]]
+    counts: list[dict[str, int]] = field(default_factory=list)
+    counts_before_the_end: list[dict[str, int]] = field(default_factory=list)
+    late: list[list[Row]] = field(default_factory=list)
+    output_watermarks: list[int] = field(default_factory=list)
+
+
+def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any]], Model]) -> Outcome:
+    """All groupings of a case by one model, each over what the one before it gives."""
+    idle = None if case.strategy.idle is None else int(case.strategy.idle)
+    chain = [Grouped(kind(options_of(g, i == 0)), None if i else idle) for i, g in enumerate(groupings)]
+    out = Outcome([[] for _ in chain])
+    for bundle in case.bundles:
+        rows = [dict(row) for row in bundle.rows]
+        reports = list(reports_of(case, rows, bundle.at, groupings[0]))
+        played = chain[0].take(bundle.at, prepared(case.stages[0], data(case, rows, bundle.at), True), reports)
+        out.rows[0].append(_rows(played))
+        for i, grouped in enumerate(chain[1:], 1):
+            given, played = played, []
+            for at in sorted({done.at for done in given}):
+                some = [done for done in given if done.at == at]
+                rows = prepared(case.stages[i], passed_on(_rows(some)), False)
+                played += grouped.take(at, rows, [(None, done.output_watermark) for done in some])
+            out.rows[i].append(_rows(played))
+        out.output_watermarks.append(chain[-1].inner.output_watermark)
+    out.counts_before_the_end = [grouped.inner.numbers() for grouped in chain]
+    if case.ends:
+        played = []
+        for i, grouped in enumerate(chain):
+            played = grouped.close(prepared(case.stages[i], passed_on(_rows(played)), False) if i else [])
+            out.rows[i].append(_rows(played))
+        out.output_watermarks.append(chain[-1].inner.output_watermark)
+    out.counts = [grouped.inner.numbers() for grouped in chain]
+    if kind is ByRule:
+        out.late = [grouped.inner.late_rows() for grouped in chain]
+    return out
+
+
+def data(case: Case, rows: Sequence[Row], at: int) -> list[Row]:
+    """The rows that reach the first grouping, which are not those that carry only a report; a row and its retraction
+    are the same but for their weights."""
+    ingress = isinstance(case.strategy, uc.IngressTime)
+    only_reports = isinstance(case.strategy, uc.Punctuated)
+    kept = [row for row in rows if not (only_reports and row["ts"] is None and row[MARK] is not None)]
+    own = [{name: value for name, value in row.items() if name not in OF_A_REPORT} for row in kept]
+    return [{**row, "ts": at if ingress else row["ts"]} for row in own]
+
+
+def reports_of(case: Case, rows: Sequence[Row], at: int, grouping: Grouping) -> Iterable[tuple[str | None, int | None]]:
+    """The watermark reports of rows of one processing time."""
+    strategy = case.strategy
+    for row in rows:
+        t, source = row["ts"], None
+        if t is not None and grouping.max_future is not None and t > plus(at, int(grouping.max_future)):
+            t = None
+        match strategy:
+            case uc.Punctuated():
+                t, source = row[MARK], None if strategy.source is None else row[strategy.source]
+            case uc.PerSource():
+                t, source = None if t is None else t - int(uc.span(strategy.lag)), row[ORIGIN]
+            case uc.BoundedLag():
+                t = None if t is None else t - int(uc.span(strategy.lag))
+            case uc.IngressTime():
+                t = at
+        if source is not None or t is not None:
+            yield source, t
+
+
+def passed_on(rows: Sequence[Row]) -> list[Row]:
+    """Panes as rows of the next grouping, with the names of a source's rows."""
+    out = []
+    for row in rows:
+        bare = {name: value for name, value in row.items() if name not in ("event_time", "diff", "pane", "window")}
+        start, end = row["window"]
+        window = None if (start, end) == (MIN_TIME, MAX_TIME) else {"start": start, "end": end}
+        out.append({**bare, "window": window, "ts": row["event_time"], "d": row["diff"]})
+    return out
+
+
+def _rows(played: Sequence[Played]) -> list[Row]:
+    return [row for done in played for row in done.rows]
+
+
+def _plain(row: Row) -> Row:
+    """A row with its window as a pair, and times as they can be shown."""
+    pane = dict(row["pane"])
+    for name in ("watermark", "processing_time"):
+        pane[name] = pane[name] if pane[name] is not None and FIRST_YEAR <= pane[name] <= LAST_YEAR else None
+    window = (MIN_TIME, MAX_TIME) if row["window"] is None else row["window"]
+    clipped = min(max(row["event_time"], FIRST_YEAR), LAST_YEAR)
+    return {**row, "window": window, "event_time": clipped, "pane": pane}

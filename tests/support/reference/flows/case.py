@@ -1,0 +1,111 @@
+"""A random flow with the bundles that come to it, as values, and how to build the flow over any source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+import uncombine as uc
+from uncombine.panes.flow import Flow
+from uncombine.panes.watermark_strategies import Strategy
+
+SECOND = 1_000_000
+NOON = 1_453_291_200 * SECOND
+NOW, MARK, ORIGIN = "proc", "mark", "origin"
+_TIME = pa.timestamp("us", "UTC")
+SCHEMA = pa.schema(
+    {"ts": _TIME, "k": pa.string(), "j": pa.int64(), "x": pa.int64(), "d": pa.int64()}
+    | {NOW: _TIME, MARK: _TIME, ORIGIN: pa.string()}
+)
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A grouping, and the steps before it: of panes the column `g` and a filter, of the source's rows a filter."""
+
+    window: uc.windows.Window
+    options: Mapping[str, Any]
+    by: tuple[str, ...]
+    most: bool
+    """True if it has the maximum, which no difference can show."""
+    filtered: bool = False
+
+    @property
+    def combiners(self) -> dict[str, Any]:
+        return {"n": uc.Count(), "x": uc.Sum("x")} | ({"hi": uc.Max("x")} if self.most else {})
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Rows of one processing time, with the watermark reports that they carry."""
+
+    at: int
+    rows: tuple[Row, ...]
+
+    @property
+    def table(self) -> pa.Table:
+        return pa.Table.from_pylist([{**row, NOW: self.at} for row in self.rows], SCHEMA)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A flow and its bundles, each later than the one before it."""
+
+    seed: int
+    stages: tuple[Stage, ...]
+    strategy: Strategy
+    changelog: bool
+    ends: bool
+    """True if a local run and a replay end the input after the last bundle, as a stream never does."""
+    clocked: bool
+    """True if a stream takes the times of its micro-batches for those of the rows, and wakes for its timers."""
+    bundles: tuple[Bundle, ...] = field(default=())
+
+    @property
+    def one_shard(self) -> bool:
+        """True if several shards may give something else.
+
+        They put rows of one key, bundle and event time in another order, which triggers see that are asked for each
+        row. And they judge which rows are before the output watermark, each by its own, so that other rows count for
+        the times of results.
+        """
+        of_rows = any(stage.options["timestamp"] in ("earliest", "latest") for stage in self.stages)
+        return self.in_order or of_rows or any(stage.window == uc.Global() for stage in self.stages)
+
+    @property
+    def in_order(self) -> bool:
+        """True if a trigger sees rows one by one, so that the order of a bundle's rows counts."""
+        return any(
+            stage.options["granularity"] == "record" or "Restless" in repr(stage.options["trigger"])
+            for stage in self.stages
+        )
+
+    @property
+    def shards(self) -> int:
+        return 1 if self.one_shard else 1 + self.seed % 3
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"diff": "d" if self.changelog else None, "processing_time": NOW}
+
+
+def grouped(source: Flow, stages: Sequence[Stage]) -> Flow:
+    """The groupings of a case over a source."""
+    flow = source
+    for i, stage in enumerate(stages):
+        if i:
+            flow = flow.with_columns(g=uc.col("n"))
+        if stage.filtered:
+            flow = flow.where(uc.col("x") > 0)
+        flow = flow.window(stage.window, **stage.options).combine(by=stage.by, **stage.combiners)
+    return flow
+
+
+def prepared(stage: Stage, rows: Sequence[Row], first: bool) -> list[Row]:
+    """What the steps before a grouping make of rows."""
+    made = list(rows) if first else [{**row, "g": row["n"]} for row in rows]
+    return [row for row in made if not stage.filtered or (row["x"] is not None and row["x"] > 0)]

@@ -1,0 +1,169 @@
+"""Cases through the library: the local runner, the tasks of a replay, and the tasks of a stream."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from bounded import bounded_flow, cut
+from streams import Engine, rows_flow
+
+import uncombine as uc
+from reference.byrule.agree import _without_times
+from reference.byrule.times import MAX_TIME, MIN_TIME
+from uncombine.errors import InvalidArgument
+
+from .by_models import COUNTS
+from .case import SCHEMA, Case, Row, grouped
+from .draw import table
+
+PANE = (
+    *("index", "nonspeculative_index", "timing", "is_first", "is_last"),
+    *("watermark", "watermark_percentile", "processing_time", "trigger"),
+)
+
+
+@dataclass
+class Found:
+    """What a way gives; what it does not know is None."""
+
+    rows: list[Row]
+    late: list[Row] | None
+    counts: list[dict[str, int]] | None = None
+    output_watermarks: dict[int, int] | None = None
+    """After some of the bundles, by their place."""
+
+
+def locally(case: Case, flow: Any) -> Found:
+    """A flow of any source, in the local runner: an entry for each bundle, now and then one for several."""
+    r = random.Random(case.seed)
+    entries = _joined(case, r, 0.15)
+    script: list[Any] = [uc.Elements(table(some), at=r.choice([some[-1].at, None])) for some in entries]
+    places = [case.bundles.index(some[-1]) for some in entries]
+    if case.ends:
+        script.append(uc.Watermark(None))
+        places.append(len(case.bundles))
+    result = uc.local.run(script, flow)
+    counts = [result.counts(stage=i + 1) for i in range(len(case.stages))]
+    late = result.late_rows()
+    emits = case.stages[-1].options["late"] == "emit"
+    return Found(
+        rows_of(result.drop_columns(["step"])),
+        [] if late is None or not emits else numbers_of(late),
+        counts,
+        dict(zip(places, result.output_watermarks, strict=True)),
+    )
+
+
+def local_flow(case: Case) -> Any:
+    """The flow over a local source, or that of a replay where only that can end."""
+    try:
+        return grouped(uc.local.source(SCHEMA, watermark=case.strategy, **case.settings), case.stages)
+    except InvalidArgument as refused:
+        if "can never fire on Global()" not in str(refused):
+            raise
+        return replay_flow(case)
+
+
+def replay_flow(case: Case) -> Any:
+    """The flow of a replay over the rows, cut into any tasks where their order does not count."""
+    whole = table(case.bundles)
+    parts = [whole] if case.in_order else cut(whole, 1 + case.seed % 4, case.seed)
+    settings: dict[str, Any] = {"replay": True, "close_at_end": case.ends, "shards": case.shards, **case.settings}
+    return grouped(bounded_flow(parts, "ts", case.strategy, case.seed, **settings), case.stages)
+
+
+def replayed(case: Case, flow: Any) -> Found:
+    return _shown(flow.df.toArrow())
+
+
+def stream_flow(case: Case) -> Any:
+    """The flow of a stream; None if a stream cannot have it, because it never ends."""
+    settings = dict(case.settings)
+    if case.clocked:
+        settings["processing_time"] = None
+    try:
+        return grouped(rows_flow(SCHEMA, "ts", case.strategy, case.shards, **settings), case.stages)
+    except InvalidArgument as refused:
+        if "can never fire on Global()" not in str(refused):
+            raise
+        return None
+
+
+def streamed(case: Case, flow: Any) -> Found:
+    """In micro-batches cut anywhere, some of them with new workers, some run twice from the same checkpoint."""
+    r = random.Random(case.seed + 1)
+    engine, panes = Engine(flow, None if case.in_order else case.seed), list[pa.Table]()
+    totals: list[dict[str, int]] = [dict.fromkeys((*COUNTS, "held"), 0) for _ in case.stages]
+    now = None
+    for some in _joined(case, r, 0.0 if case.clocked else 0.4):
+        if case.clocked:
+            before, now = now, some[-1].at // 1000
+            if before is not None and now - before > 1 and r.random() < 0.3:
+                panes += _batch(engine, None, r.randrange(before + 1, now), totals)
+        if r.random() < 0.2:
+            engine.restart()
+        if r.random() < 0.1:
+            kept = engine.snapshot()
+            engine.batch(table(some), now)
+            engine = Engine(flow, None if case.in_order else case.seed, kept)
+        panes += _batch(engine, table(some), now, totals)
+    found = _shown(pa.concat_tables(panes))
+    found.counts = totals
+    return found
+
+
+def _batch(engine: Engine, rows: pa.Table | None, now: int | None, totals: list[dict[str, int]]) -> list[pa.Table]:
+    panes, numbers = engine.batch(rows, now)
+    for known, some in zip(totals, numbers, strict=True):
+        for name in COUNTS:
+            known[name] += some.get(f"rows_{name}", 0)
+        if rows is not None:
+            known["held"] = some["windows_held"]
+    return [panes]
+
+
+def _joined(case: Case, r: random.Random, chance: float) -> list[list[Any]]:
+    """The bundles, in runs of one or more."""
+    out: list[list[Any]] = []
+    for bundle in case.bundles:
+        if out and r.random() < chance:
+            out[-1].append(bundle)
+        else:
+            out.append([bundle])
+    return out
+
+
+def _shown(panes: pa.Table) -> Found:
+    """Panes, and the late rows among them."""
+    late = pc.equal(panes["diff"], 0)
+    rows = panes.filter(pc.invert(late))
+    if "late" not in panes.column_names:
+        return Found(rows_of(rows), [])
+    gone = panes.filter(late)["late"].combine_chunks()
+    columns = pa.table([gone.field(i) for i in range(gone.type.num_fields)], [f.name for f in gone.type])
+    return Found(rows_of(rows.drop_columns(["late"])), numbers_of(columns))
+
+
+def numbers_of(rows: pa.Table) -> list[Row]:
+    """Rows with their times as microseconds."""
+    plain = rows
+    for at, column in enumerate(rows.schema):
+        plain = plain.set_column(at, column.name, plain[column.name].cast(_without_times(column.type)))
+    return plain.to_pylist()
+
+
+def rows_of(panes: pa.Table) -> list[Row]:
+    """Panes as the models give them."""
+    out = numbers_of(panes)
+    for row in out:
+        window = row["window"]
+        row["window"] = (MIN_TIME, MAX_TIME) if window is None else (window["start"], window["end"])
+        row["pane"] = {name: row["pane"][name] for name in PANE}
+    return out
+
+
+__all__ = ["Found", "local_flow", "locally", "replay_flow", "replayed", "stream_flow", "streamed"]
