@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from ..combiners import Combiner
 from ..combiners.expressions.expr import Expr
-from ..errors import InvalidArgument, NoSuchStep, TypeMismatch, require_column, require_options
+from ..errors import InvalidArgument, TypeMismatch, require_column, require_options
 from ..triggers import Trigger, uses_processing_time
 from ..windows import Window
 from .grouping import Grouping
+from .hints import no_such_step, no_such_step_before_combine
 from .late_rows import LATE, late_type
 from .operators.grouping.operator import Operator
 from .shard.parcels import AT
@@ -107,14 +108,18 @@ def flow_of(source: Source, settings: Settings) -> Flow:
     if source.streaming and strategy is None:
         raise InvalidArgument("a streaming flow needs watermark=, such as uc.BoundedLag('10 minutes')")
     if source.streaming and replay:
-        raise InvalidArgument("replay=True is for a bounded DataFrame: a stream gives its panes as they come")
+        raise InvalidArgument("replay=True plays a bounded DataFrame, but this source is a stream: leave replay= out")
     if replay and (strategy is None or processing_time is None):
         missing = "watermark=" if strategy is None else "processing_time="
-        raise InvalidArgument(f"replay=True needs {missing}: the panes of a stream depend on it")
+        raise InvalidArgument(f"replay=True needs {missing}, because the panes of a stream depend on it")
     if ingress and not (source.streaming or replay):
-        raise InvalidArgument("watermark=IngressTime() is of a stream: give replay=True and processing_time=, or time=")
+        raise InvalidArgument(
+            "watermark=IngressTime() needs a stream or a replay: give replay=True and processing_time=, or use time="
+        )
     if settings.close_at_end and not replay:
-        raise InvalidArgument("close_at_end=True belongs to replay=True: any other bounded flow is closed at its end")
+        raise InvalidArgument(
+            "close_at_end=True needs replay=True: leave it out, because any other bounded flow closes at its end"
+        )
     if shards is not None and (not isinstance(shards, int) or isinstance(shards, bool) or shards < 1):
         raise InvalidArgument(f"shards= must be a whole number of at least 1, but is {shards!r}")
     if ingress and time not in schema.names:
@@ -125,9 +130,7 @@ def flow_of(source: Source, settings: Settings) -> Flow:
 def _check_free(schema: pa.Schema) -> None:
     """Raise if a column has the name of that which carries processing times."""
     if AT in schema.names:
-        raise InvalidArgument(
-            f"{AT!r} is the column in which the library carries processing times: name yours otherwise"
-        )
+        raise InvalidArgument(f"the library keeps processing times in column {AT!r}: give your column another name")
 
 
 def check_name(name: object) -> None:
@@ -135,44 +138,14 @@ def check_name(name: object) -> None:
     if name is None:
         return
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or "#" in name:
-        raise InvalidArgument(f"name= takes a text without '#' and line breaks, such as 'clicks', not {name!r}")
+        raise InvalidArgument(f"name= must be a text without '#' and line breaks, such as 'clicks', but is {name!r}")
 
 
 def _check_processing_time(name: str, schema: pa.Schema) -> None:
     """Raise unless the column has a type that a processing time can have."""
     kind = schema.field(name).type
     if not pa.types.is_timestamp(kind):
-        raise TypeMismatch(f"processing_time= takes a timestamp column, and {name!r} is {kind}: cast it first")
-
-
-_INSTEAD = {
-    "combine": "write flow.window(uc.Global()).combine(...) to combine all rows, or another window",
-    "agg": "write flow.window(...).combine(...)",
-    "groupBy": "write flow.window(...).combine(by=...)",
-    "groupby": "write flow.window(...).combine(by=...)",
-    "group_by": "write flow.window(...).combine(by=...)",
-    "filter": "write flow.where(uc.col('x') > 0)",
-    "withColumn": "write flow.with_columns(name=...)",
-    "show": "write flow.df.show()",
-    "collect": "write flow.df.collect()",
-    "count": "write flow.df.count(), or combine(n=uc.Count())",
-    "first": "write flow.df.first()",
-    "head": "write flow.df.head()",
-    "toPandas": "write flow.df.toPandas()",
-    "to_pandas": "write flow.df.toPandas()",
-    "toArrow": "write flow.df.toArrow()",
-    "write": "write flow.df.write",
-    "writeStream": "write flow.df.writeStream",
-    "printSchema": "print flow.schema",
-    "columns": "ask flow.schema.names",
-    "dtypes": "ask flow.schema",
-    "join": "join the DataFrames before uc.flow(df), or flow.df with another DataFrame",
-    "union": "unite the DataFrames before uc.flow(df), or flow.df with another DataFrame",
-    "unionByName": "unite the DataFrames before uc.flow(df), or flow.df with another DataFrame",
-    "withWatermark": "give watermark= to uc.flow() or uc.files()",
-    "trigger": "give trigger= to flow.window(...)",
-}
-"""Advice for the methods that DataFrames or other libraries have and flows do not have."""
+        raise TypeMismatch(f"processing_time= takes a timestamp column, but {name!r} is {kind}: cast it first")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -222,7 +195,7 @@ class Flow:
         The function is called with tables of any size, and once without rows to learn the columns of its result.
         """
         if not callable(function):
-            raise InvalidArgument(f"map() takes a function of an Arrow table, not {function!r}")
+            raise InvalidArgument(f"map() takes a function of an Arrow table, but was given {function!r}")
         return self._then(Map(function))
 
     def where(self, predicate: Expr | Callable[[pa.Table], Any]) -> Flow:
@@ -241,7 +214,7 @@ class Flow:
         changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema, self.source.held)))
         _check_free(changed.schema)
         if not changed.schema.names:
-            raise InvalidArgument(f"no column is left after {transform!r}")
+            raise InvalidArgument(f"{transform!r} leaves no column: keep at least one")
         return changed
 
     def window(
@@ -258,7 +231,7 @@ class Flow:
         """
         require_options(options, OPTIONS, "window()")
         if not isinstance(window, Window):
-            raise InvalidArgument(f"window() takes a window such as uc.Fixed('1 minute'), not {window!r}")
+            raise InvalidArgument(f"window() takes a window such as uc.Fixed('1 minute'), but was given {window!r}")
         return Windowed(self, window, {"trigger": trigger, "mode": mode, **options})
 
     @property
@@ -274,9 +247,10 @@ class Flow:
         return self.explain()
 
     def __getattr__(self, name: str) -> Any:
-        if name in _INSTEAD:
-            raise NoSuchStep(f"a flow has no {name}: {_INSTEAD[name]}")
-        raise AttributeError(f"'Flow' object has no attribute {name!r}")
+        if hasattr(Flow, name):
+            # A property that raises an AttributeError leads here. Read again, it shows its own error.
+            return object.__getattribute__(self, name)
+        raise no_such_step(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,6 +267,9 @@ class Windowed:
     window: Window
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    def __getattr__(self, name: str) -> Any:
+        raise no_such_step_before_combine(name)
+
     def combine(self, by: str | Sequence[str] = (), **combiners: Combiner) -> Flow:
         """Combine the rows of each key and window; the result is a flow of panes."""
         flow = self.flow
@@ -300,8 +277,8 @@ class Windowed:
         streamed = flow.source.streaming or settings.replay
         if flow.stages and flow.stages[-1].grouping.late == "emit" and flow.source.late_column:
             raise InvalidArgument(
-                "late='emit' of a grouping gives late rows to whoever reads the result, and another grouping reads "
-                "this one: use late='drop' here, and late='emit' in the last grouping"
+                "late='emit' puts late rows among the panes, which only the last grouping of a flow may do: "
+                "use late='drop' in the groupings before it"
             )
         bounded = not flow.source.streaming and not (settings.replay and not settings.close_at_end)
         keys = column_names(by, "by=")
@@ -309,21 +286,21 @@ class Windowed:
         *before, grouping = settled(asked, settings.time, settings.diff, bounded, settings.each_batch)
         if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
             raise InvalidArgument(
-                f"{LATE!r} is the column of late rows under late='emit': name the key or result otherwise"
+                f"late='emit' gives late rows in column {LATE!r}: give the key or result of that name another one"
             )
         grouping.check_trigger(settings.each_batch)
         Operator(grouping, flow.schema)
         if before:
             check_followed(before[-1], flow._input, settings.each_batch)
         if streamed and settings.processing_time is None and uses_processing_time(grouping.asked) and settings.replay:
-            raise InvalidArgument("a trigger with processing time needs processing_time= in a replay")
+            raise InvalidArgument("a replay with a trigger of processing time needs processing_time=: name the column")
         stages = [replace(stage, grouping=settled) for stage, settled in zip(flow.stages, before, strict=True)]
         return replace(flow, stages=(*stages, Stage(flow.transforms, grouping, asked[-1])), transforms=())
 
 
 def column_names(by: Any, what: str) -> Any:
     """The names of columns. A bare column of `uc.col` or of Spark's `F.col` stands for its name."""
-    if isinstance(by, Sequence) and not isinstance(by, str):
+    if isinstance(by, Iterable) and not isinstance(by, str | Expr) and not _is_of_spark(by):
         return tuple(column_name(name, what) for name in by)
     return column_name(by, what)
 
@@ -333,16 +310,23 @@ def column_name(value: Any, what: str) -> Any:
     if isinstance(value, Expr):
         if value.op == "col":
             return value.args[0]
-        raise InvalidArgument(f"{what} takes names of columns, not {value!r}: make a column of it with with_columns()")
-    kind = type(value)
-    if kind.__name__ == "Column" and kind.__module__.startswith("pyspark."):
+        raise InvalidArgument(
+            f"{what} takes names of columns, but was given {value!r}: make it a column with with_columns()"
+        )
+    if _is_of_spark(value):
         found = re.fullmatch(r"Column<'`?(\w+)`?'>", str(value))
         if found is None:
             raise InvalidArgument(
-                f"{what} takes names of columns, not {value}: make a column of it in the DataFrame, before uc.flow(df)"
+                f"{what} takes names of columns, but was given {value}: make it a column of df before uc.flow(df)"
             )
         return found[1]
     return value
+
+
+def _is_of_spark(value: object) -> bool:
+    """True for a column of Spark's `F.col`, which this module knows without importing pyspark."""
+    kind = type(value)
+    return kind.__name__ == "Column" and kind.__module__.startswith("pyspark.")
 
 
 __all__ = ["LATE", "Flow", "Settings", "Source", "Stage", "Windowed", "flow_of"]

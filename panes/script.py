@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..combiners.rows.plain_types import plain_table
-from ..errors import InvalidArgument, TypeMismatch, UnknownColumn, nearest
+from ..errors import InvalidArgument, TypeMismatch, UncombineError, UnknownColumn, nearest
 from ..windows import timestamp
 from ..windows.times import times_of
 
@@ -65,11 +65,11 @@ Entry = Elements | Watermark | Clock
 def check_script(script: Sequence[Entry]) -> list[Entry]:
     """The script as a list; raise an error that names the first value that is not an entry."""
     if not isinstance(script, Iterable):
-        raise InvalidArgument(f"a script is a list of Elements, Watermark and Clock, not {script!r}")
+        raise InvalidArgument(f"a script must be a list of Elements, Watermark and Clock, but is {script!r}")
     entries = list(script)
     for i, entry in enumerate(entries):
         if not isinstance(entry, Elements | Watermark | Clock):
-            raise InvalidArgument(f"entry {i} of the script is {entry!r}: use Elements, Watermark or Clock")
+            raise InvalidArgument(f"entry {i} of the script must be Elements, Watermark or Clock, but is {entry!r}")
         if isinstance(entry, Elements):
             if not isinstance(entry.rows, pa.Table) and not _readable(entry.rows):
                 raise InvalidArgument(f"the rows of entry {i} of the script must be a list of dicts or an Arrow table")
@@ -78,7 +78,8 @@ def check_script(script: Sequence[Entry]) -> list[Entry]:
             for report in entry.watermarks:
                 if not isinstance(report, Watermark) or report.at is not None:
                     raise InvalidArgument(
-                        f"watermarks= of entry {i} of the script has {report!r}: use Watermark(t, source) without at="
+                        f"watermarks= of entry {i} of the script takes Watermark(t, source) without at=, "
+                        f"but has {report!r}"
                     )
     return entries
 
@@ -100,7 +101,12 @@ def reports(entry: Entry) -> Sequence[Watermark]:
 
 
 def tables_of(script: Sequence[Entry], times: Sequence[str], schema: pa.Schema | None = None) -> list[pa.Table | None]:
-    """The rows of each entry as tables of one schema (None for an entry without rows); `times` become timestamps."""
+    """The rows of each entry as tables of one schema (None for an entry without rows).
+
+    The columns `times`, and those that the schema has as timestamps, become timestamps.
+    """
+    if schema is not None:
+        times = [*times, *(field.name for field in schema if pa.types.is_timestamp(field.type))]
     given = (_table(entry.rows, times, i) if isinstance(entry, Elements) else None for i, entry in enumerate(script))
     tables = [None if table is None else plain_table(table) for table in given]
     schemas = [table.schema for table in tables if table is not None and table.num_columns]
@@ -110,7 +116,7 @@ def tables_of(script: Sequence[Entry], times: Sequence[str], schema: pa.Schema |
         try:
             schema = pa.unify_schemas(schemas, promote_options="permissive")
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise TypeMismatch(f"the rows of the script do not fit together: {error}") from None
+            raise TypeMismatch(f"the entries of the script have columns of different types: {error}") from None
     return [None if table is None else _fit(table, schema, i) for i, table in enumerate(tables)]
 
 
@@ -125,9 +131,11 @@ def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, times: Sequence[str], e
         values = [row.get(name) for row in rows]
         try:
             columns[name] = times_of(values) if name in times else pa.array(values)
+        except UncombineError as error:
+            raise type(error)(f"column {name!r} of entry {entry} of the script: {error}") from None
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise TypeMismatch(
-                f"column {name!r} of entry {entry} of the script has values of no one type: {error}"
+                f"column {name!r} of entry {entry} of the script has values of different types: {error}"
             ) from None
     return pa.table(columns)
 
@@ -146,7 +154,7 @@ def _fit(table: pa.Table, schema: pa.Schema, entry: int) -> pa.Table:
         if name not in schema.names:
             hint = nearest(name, schema.names)
             raise UnknownColumn(
-                f"entry {entry} of the script has column {name!r}, and the schema of the rows has not: {hint}", name
+                f"entry {entry} of the script has column {name!r}, which the schema does not have: {hint}", name
             )
     columns = [_column(table, field, entry) for field in schema]
     return pa.table(columns, schema=schema)

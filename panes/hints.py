@@ -1,0 +1,72 @@
+"""Advice for a method that DataFrames or other libraries have, and flows do not: what to write instead.
+
+Tests: `tests/panes/test_hints.py`.
+"""
+
+from __future__ import annotations
+
+from ..errors import NoSuchStep
+
+_STEPS = {
+    "combine": "write flow.window(uc.Global()).combine(...) to combine all rows, or another window",
+    "agg": "write flow.window(...).combine(...)",
+    "groupBy": "write flow.window(...).combine(by=...)",
+    "groupby": "write flow.window(...).combine(by=...)",
+    "group_by": "write flow.window(...).combine(by=...)",
+    "withWatermark": "give watermark= to uc.flow() or uc.files()",
+    "trigger": "give trigger= to flow.window(...)",
+}
+
+_RESULTS = {
+    "filter": "write flow.where(uc.col('x') > 0)",
+    "withColumn": "write flow.with_columns(name=...)",
+    "show": "write flow.df.show()",
+    "collect": "write flow.df.collect()",
+    "count": "write flow.df.count(), or combine(n=uc.Count())",
+    "first": "write flow.df.first()",
+    "head": "write flow.df.head()",
+    "toPandas": "write flow.df.toPandas()",
+    "to_pandas": "write flow.df.toPandas()",
+    "toArrow": "write flow.df.toArrow()",
+    "write": "write flow.df.write",
+    "writeStream": "write flow.df.writeStream",
+    "printSchema": "print flow.schema",
+    "columns": "write flow.schema.names",
+    "dtypes": "write flow.schema",
+    "join": "join the DataFrames before uc.flow(df), or join flow.df with another DataFrame",
+    "union": "unite the DataFrames before uc.flow(df), or unite flow.df with another DataFrame",
+    "unionByName": "unite the DataFrames before uc.flow(df), or unite flow.df with another DataFrame",
+}
+"""Advice about rows and panes, which a flow has and `flow.window(...)` does not have before `combine`."""
+
+_OF_A_FLOW = ("df", "explain", "map", "schema", "select", "where", "window", "with_columns")
+
+
+def no_such_step(name: str) -> AttributeError:
+    """The error for an attribute that a flow does not have.
+
+    >>> no_such_step("show")
+    NoSuchStep('a flow has no show: write flow.df.show()')
+    """
+    advice = _STEPS.get(name) or _RESULTS.get(name)
+    return NoSuchStep(f"a flow has no {name}: {advice}") if advice else _unknown("Flow", name)
+
+
+def no_such_step_before_combine(name: str) -> AttributeError:
+    """The error for an attribute that `flow.window(...)` does not have.
+
+    >>> no_such_step_before_combine("df")
+    NoSuchStep('flow.window(...) has no df before its rows are combined: write flow.window(...).combine(...) first')
+    """
+    if name in _STEPS:
+        return NoSuchStep(f"flow.window(...) has no {name}: {_STEPS[name]}")
+    if name not in _RESULTS and name not in _OF_A_FLOW:
+        return _unknown("Windowed", name)
+    then = f", then {_RESULTS[name]}" if name in _RESULTS else ""
+    return NoSuchStep(
+        f"flow.window(...) has no {name} before its rows are combined: write flow.window(...).combine(...) first{then}"
+    )
+
+
+def _unknown(owner: str, name: str) -> AttributeError:
+    return AttributeError(f"{owner!r} object has no attribute {name!r}")
