@@ -1,9 +1,9 @@
 """Times the library's side of every row in two checkouts: `python benchmarks/before_after.py OTHER [suite ...]`.
 
-OTHER is another checkout with an environment of its own in `.venv`. Each checkout runs its own suites in its own
-process, and measures a row when it is told to, so that the two are timed A B A B ... in one run.
+OTHER is another checkout that has its own environment in `.venv`. Each checkout runs its suites in a separate process
+and measures a row on request, so the two are timed A B A B ... in one run.
 
-Two processes that run the same code differ by up to 15 %, because their memory lies at other places. So a suite runs in
+Two processes that run the same code differ by up to 15 %, because their memory has other addresses. So a suite runs in
 several pairs of processes, one pair after the other. The time of a checkout is that of its fastest process, the median
 of its runs there; the ratio is of these times, this checkout to the other. The last column has the ratios of the pairs.
 """
@@ -26,7 +26,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RUNS = {"pair": (1, 5), "wall": (2, 3), "both": (0, 1)}
-"""Runs that do not count and runs that do, by the function that a suite measures with."""
+"""The number of runs that do not count and of those that do, for each function that measures."""
 
 
 def main() -> None:
@@ -81,7 +81,7 @@ def _started(
 def _rows(this: Connection, other: Connection) -> Iterator[tuple[str, float, float]]:
     left, right = this.recv(), other.recv()
     while left is not None and right is not None:
-        if left != right:  # a row that only this checkout has
+        if left != right:  # only this checkout has the row
             this.send("next")
             left = this.recv()
             continue
@@ -102,7 +102,7 @@ def _asked(connection: Connection) -> float:
 
 
 def serve(address: str, suite: str, only: str) -> None:
-    """Run a suite of the checkout in which this process was started, measuring a row when told to."""
+    """Run a suite of the checkout in which this process was started, and measure a row on request."""
     folder = Path.cwd() / "benchmarks"
     sys.path.insert(0, str(folder))
     harness = importlib.import_module("harness")

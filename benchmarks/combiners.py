@@ -1,4 +1,4 @@
-"""Grouped aggregates of a million rows against pandas and pyarrow."""
+"""Grouped aggregates of a million rows, compared with pandas and pyarrow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rows() -> Iterator[Row]:
 
 
 def data(kind: str, groups: int, count: int) -> pa.Table:
-    """Random keys and values, and weights of which one in five takes back."""
+    """Random keys and values, and weights of which one in five is a retraction."""
     rng = np.random.default_rng(groups)
     values = rng.random(count) if kind == "float64" else rng.integers(0, 1_000_000, count)
     weights = np.where(rng.random(count) < 0.2, -1, 1)
@@ -50,14 +50,14 @@ def data(kind: str, groups: int, count: int) -> pa.Table:
 
 
 def aggregated(combiner: uc.Combiner, diff: str | None, table: pa.Table) -> pa.Table:
-    """What is measured."""
+    """The aggregate that is measured."""
     return uc.aggregate(table, by="k", diff=diff, r=combiner)
 
 
 def _against_pyarrow(where: str, table: pa.Table) -> Iterator[Row]:
     theirs = {"var": ("x", "variance", pc.VarianceOptions(ddof=1)), "nunique": ("x", "count_distinct")}
     for name, combiner in (LINEAR | EXTREME | SORTED).items():
-        if name == "median":  # pyarrow has only an approximate one
+        if name == "median":  # the median of pyarrow is approximate
             continue
         yield pair(
             f"{name}, {where}",
@@ -97,7 +97,7 @@ def _against_ourselves(where: str, table: pa.Table, kind: str) -> Iterator[Row]:
         for fast in (uc.Sum("x"), uc.Mean("x"), uc.Variance("x")):
             exact = type(fast)("x", exact=True)
             yield against(f"exact {type(fast).__name__}", exact, fast, "the fast form", 4.0)
-    yield against("Struct of six", SIX, LINEAR["var"], "the dearest of them", 2.5)
+    yield against("Struct of six", SIX, LINEAR["var"], "the slowest of them", 2.5)
     yield against("Struct of six", SIX, LINEAR["sum"], "Sum alone", 2.5)
     for name in ("sum", "max", "median"):
         combiner = (LINEAR | EXTREME | SORTED)[name]

@@ -1,4 +1,4 @@
-"""Parquet files to measure on: rows of a key, a time and values, in order of time as logs are."""
+"""Parquet files for measures: rows of a key, a time and values, in order of time as in logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ START = 1_700_000_040_000_000  # a whole minute
 
 
 def files(rows: int, keys: int, count: int = 6, seconds: int = 720) -> str:
-    """A folder of `count` files with `rows` rows in all, over so much event time."""
+    """A folder of `count` files with `rows` rows in all, over the given event time."""
     folder = Path(tempfile.mkdtemp(prefix="uncombine-bench-"))
     rng = np.random.default_rng(1)
     each, micros = rows // count, seconds * 1_000_000 // count

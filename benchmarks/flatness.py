@@ -1,4 +1,4 @@
-"""Two hundred micro-batches of windows that come and go: whether workers, state and store stay as large as they are.
+"""Two hundred micro-batches of windows that come and go: the sizes of workers, state and store must not grow.
 
 `python benchmarks/flatness.py [batches] [rows in a batch]` prints, for each quarter of the run, the most memory that
 any Python worker held, the windows held, the bytes of the chunk log, and the size of the RocksDB files.
@@ -35,7 +35,7 @@ def workers() -> list[int]:
 
 
 def below(pid: int, parents: dict[int, int]) -> bool:
-    """Whether a process is a descendant of this one."""
+    """True if a process is a descendant of this one."""
     while pid in parents and pid != os.getpid():
         pid = parents[pid]
     return pid == os.getpid()
@@ -52,26 +52,26 @@ def main(batches: int = 200, rows: int = 100_000) -> None:
     writer = df.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp())
     query = writer.trigger(availableNow=True).start()
     seen: dict[int, int] = {}
-    told = {}
+    reported = {}
     while True:
         ended = query.awaitTermination(0.2)
         last = query.lastProgress
         if last is not None:
             batch = int(last["batchId"])
             seen[batch] = max([seen.get(batch, 0), *workers()])
-            told[batch] = last
+            reported[batch] = last
         if ended:
             break
-    print("| batches | most of a worker | windows held | chunk log | RocksDB files | a batch |")
+    print("| batches | largest worker | windows held | chunk log | RocksDB files | median batch |")
     print("|---|---:|---:|---:|---:|---:|")
     quarter = max(batches // 4, 1)
     for first in range(0, batches, quarter):
-        part = [b for b in told if first <= b < first + quarter]
+        part = [b for b in reported if first <= b < first + quarter]
         if not part:
             continue
-        stages = [progress_of(told[b]).stages[0] for b in part]
-        stores = [int(told[b]["stateOperators"][0]["customMetrics"].get("rocksdbSstFileSize", 0)) for b in part]
-        took = sorted(told[b]["durationMs"]["triggerExecution"] for b in part)
+        stages = [progress_of(reported[b]).stages[0] for b in part]
+        stores = [int(reported[b]["stateOperators"][0]["customMetrics"].get("rocksdbSstFileSize", 0)) for b in part]
+        took = sorted(reported[b]["durationMs"]["triggerExecution"] for b in part)
         print(
             f"| {first} - {first + quarter - 1} | {max(seen[b] for b in part) / 2**20:.0f} MiB "
             f"| {max(s.windows_held for s in stages):,} | {max(s.state_bytes for s in stages) / 2**20:.1f} MiB "

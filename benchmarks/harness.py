@@ -1,4 +1,4 @@
-"""Timing two ways of doing a thing in turn, so that a ratio holds when the machine's speed drifts."""
+"""Timing of two calls in turn, so that their ratio holds when the speed of the machine changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: what was measured, ours and the other's, their ratio, and the most it should be."""
+    """One line of a table: the name of the measure, our value and the other one, their ratio, and the goal for it."""
 
     what: str
     ours: float
@@ -37,7 +37,7 @@ class Row:
 
 
 def one_thread() -> None:
-    """Run on one processor with one thread, where the system lets us."""
+    """Run on one processor with one thread, if the system allows it."""
     os.environ["OMP_NUM_THREADS"] = "1"
     import pyarrow as pa
 
@@ -50,9 +50,9 @@ def one_thread() -> None:
 def pair(
     what: str, ours: Callable[[], Any], other: Callable[[], Any], against: str, target: float | None, runs: int = 7
 ) -> Row:
-    """Both in turn, A B A B ..., after one run each that does not count; the medians, in milliseconds.
+    """Time both calls in turn, A B A B ..., after one run each that does not count; the medians, in milliseconds.
 
-    Processor time of all threads, so that what else the machine does is not counted, and a second thread is.
+    The times are processor times of all threads of this process, so other work of the machine does not count.
     """
     ours(), other()
     times: tuple[list[float], list[float]] = ([], [])
@@ -68,9 +68,9 @@ def pair(
 def wall(
     what: str, ours: Callable[[], Any], other: Callable[[], Any], against: str, target: float | None, runs: int = 5
 ) -> Row:
-    """As `pair`, by the clock on the wall: for work that other processes do. The machine should be idle.
+    """Do as `pair` does, in wall-clock time, for work that other processes do. The machine should be idle.
 
-    The JVM compiles what it runs often, so that more than one run of each does not count.
+    The JVM compiles code that runs often, so three runs of each do not count.
     """
     for _ in range(3):
         ours(), other()
@@ -84,7 +84,7 @@ def wall(
 
 
 def memory(prepare: Callable[[int], Any], work: Callable[[Any], Any], rows: int) -> int:
-    """The bytes that `work(prepare(rows))` adds to what a fresh process held before it, at most at any time.
+    """The peak of the bytes that `work(prepare(rows))` adds to those of a fresh process.
 
     Both are functions of a module, or partial ones, so that the process finds them.
     """
@@ -94,10 +94,10 @@ def memory(prepare: Callable[[int], Any], work: Callable[[Any], Any], rows: int)
 
 def _memory(prepare: Callable[[int], Any], work: Callable[[Any], Any], rows: int) -> int:
     one_thread()
-    work(prepare(1000))  # what is loaded at first use is not counted
+    work(prepare(1000))  # modules that are loaded at first use do not count
     data = prepare(rows)
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = _resident("VmRSS")
     work(data)
     return _resident("VmHWM") - before
@@ -109,7 +109,7 @@ def _resident(name: str) -> int:
 
 
 def table(rows: Iterator[Row]) -> Iterator[str]:
-    """The rows as a Markdown table, line by line as they are measured."""
+    """The rows as lines of a Markdown table, one by one as they are measured."""
     yield "| what | ours | other | ratio | at most | kept | other is |"
     yield "|---|---:|---:|---:|---:|---|---|"
     for row in rows:

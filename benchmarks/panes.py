@@ -105,7 +105,7 @@ def _touch(held: int) -> Callable[[], Any]:
     operator = _operator(table, uc.Fixed("1 hour"), trigger=trigger)
     state = operator.step(operator.initial(), table, watermark=0, processing_time=0).state
     bundle = _ones(np.random.default_rng(1).choice(held, 10_000, replace=False))
-    # The first touch sorts the index of what is held, which is done once.
+    # The first touch sorts the index of the windows held, once.
     state = operator.step(state, bundle, watermark=0, processing_time=0).state
     return lambda: operator.step(state, bundle, watermark=0, processing_time=0)
 

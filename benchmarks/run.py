@@ -16,17 +16,17 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SUITES = {"combiners": True, "panes": True, "spark": False, "streams": False}
-"""Whether a suite runs on one pinned thread; Spark takes two cores."""
+"""True for a suite that runs on one pinned thread; Spark takes two cores."""
 sys.path.insert(0, str(HERE))
 
 from harness import one_thread, table  # noqa: E402
 
 
 def main() -> None:
-    """Run the suites named, or all of them."""
+    """Run the named suites, or those without Spark."""
     parser = argparse.ArgumentParser(description="Measure, in ratios.")
     parser.add_argument(
-        "suites", nargs="*", metavar="suite", help=f"of {', '.join(SUITES)}; those without Spark if none is named"
+        "suites", nargs="*", metavar="suite", help=f"one of {', '.join(SUITES)}; without a name, those without Spark"
     )
     parser.add_argument("--write", action="store_true", help="put the tables into benchmarks/README.md")
     chosen = parser.parse_args()
@@ -57,7 +57,7 @@ def _write(name: str, lines: list[str]) -> None:
     part = re.compile(rf"(<!-- measured: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     if not part.search(text):
         raise SystemExit(
-            f"benchmarks/README.md has no place for {name}: add <!-- measured: {name} --> and <!-- end -->"
+            f"benchmarks/README.md has no table for {name}: add <!-- measured: {name} --> and <!-- end -->"
         )
     path.write_text(part.sub(lambda found: found[1] + "\n".join(lines) + "\n" + found[2], text))
 

@@ -1,4 +1,4 @@
-"""Bounded data on Spark against Spark's own aggregation, over the same files and with the same columns out."""
+"""Bounded data on Spark compared with Spark's own aggregation, over the same files and with the same result columns."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def fixed(spark: SparkSession, path: str, what: str, few: bool) -> Iterator[Row]
     window = uc.Fixed("1 minute")
     native = done(df.groupBy("k", F.window("ts", "1 minute")).agg(F.sum("v"), F.count("*")))
     yield wall(f"sum, count by minute, {what}: files", done(of_files(spark, path, window)), native, NATIVE, 1 / 2)
-    yield wall(f"sum, count by minute, {what}: DataFrame, lowered", done(of_df(df, window)), native, NATIVE, 1 / 0.95)
+    yield wall(f"sum, count by minute, {what}: DataFrame, native", done(of_df(df, window)), native, NATIVE, 1 / 0.95)
     packed = done(merged(df, window))
-    # With few keys there is nothing to gain over the JVM for rows that are there: the floor below is what counts.
+    # With few keys no way beats the JVM for rows that it already has, so the goal is the row with the floor below.
     most = None if few else 1 / 0.75
-    yield wall(f"sum, count by minute, {what}: DataFrame, not lowered", packed, native, NATIVE, most)
+    yield wall(f"sum, count by minute, {what}: DataFrame, in Python", packed, native, NATIVE, most)
     if few:
         floor = done(df.select("k", "ts", "v").mapInArrow(nothing, "k bigint"))
         yield wall(f"the same, {what}", packed, floor, "mapInArrow that does nothing", 1 / 0.85)
@@ -101,5 +101,5 @@ def nothing(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def done(df: DataFrame) -> Callable[[], None]:
-    """Have Spark make every row and every column of it, and keep none."""
+    """Make Spark compute every row and every column, and keep none."""
     return lambda: df.write.format("noop").mode("overwrite").save()

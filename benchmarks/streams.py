@@ -1,4 +1,4 @@
-"""Micro-batches of a million rows against Spark's own streaming aggregation, the time of a batch in milliseconds."""
+"""Micro-batches of a million rows, compared with Spark's own streaming aggregation: milliseconds a batch."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def read(spark: SparkSession, path: str, window: Any, **options: Any) -> DataFra
 
 
 def held(windows: int) -> str:
-    """Files of which the first opens so many windows, and each of the others touches 10,000 of them."""
+    """Files of which the first opens `windows` windows, and each of the others touches 10,000 of them."""
     folder = Path(tempfile.mkdtemp(prefix="uncombine-bench-"))
     rng = np.random.default_rng(2)
     for i in range(BATCHES):
@@ -107,7 +107,7 @@ def held(windows: int) -> str:
 
 
 class CountByKey(StatefulProcessor):
-    """What a user would write by hand: a sum and a count for each key."""
+    """The code that a user would write by hand: a sum and a count for each key."""
 
     def init(self, handle: Any) -> None:
         self.state = handle.getValueState("state", "s bigint, c bigint")
@@ -136,7 +136,7 @@ def both(
     target: float,
     batches: int = BATCHES,
 ) -> Row:
-    """Both queries twice, in turn; the medians of their batches, the first two of each query left out."""
+    """Run both queries twice, in turn; the medians of their batches without the first two of each query."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(2):
         for make, kept in zip((ours, other), times, strict=True):
@@ -145,7 +145,7 @@ def both(
 
 
 def run(df: DataFrame, batches: int) -> list[float]:
-    """The milliseconds that each batch with data took."""
+    """The milliseconds of each batch with data."""
     checkpoint = tempfile.mkdtemp(prefix="uncombine-bench-")
     writer = df.writeStream.format("noop").option("checkpointLocation", checkpoint)
     query = writer.trigger(availableNow=True).start()
