@@ -86,7 +86,7 @@ def require_column(name: str, known: Iterable[str], what: str) -> None:
     """Raise `UnknownColumn` unless `name` is among `known`; `what` names the part that needs the column."""
     known = list(known)
     if not isinstance(name, str):
-        raise InvalidArgument(f"{what} takes the name of a column, not {name!r}")
+        raise InvalidArgument(f"{what} takes the name of a column, but was given {name!r}")
     if name not in known:
         raise UnknownColumn(
             f"{what} needs column {name!r}, which the input does not have: {nearest(name, known)}", name

@@ -87,7 +87,7 @@ def from_debezium(table: pa.Table, diff: str = "diff") -> pa.Table:
     images = {"before": table["before"].combine_chunks(), "after": table["after"].combine_chunks()}
     kind = images["after"].type if pa.types.is_struct(images["after"].type) else images["before"].type
     if not pa.types.is_struct(kind):
-        raise TypeMismatch(f"Debezium's before and after must be structs, and they are {kind}")
+        raise TypeMismatch(f"Debezium's before and after must be structs, but are {kind}")
     both = pa.concat_arrays(
         [images["before"].cast(kind).filter(pa.array(removes)), images["after"].cast(kind).filter(pa.array(adds))]
     ).take(pa.array(order))
@@ -126,7 +126,7 @@ def _signed(table: pa.Table, kind: str, diff: str, signs: dict[str, int], who: s
 def _known(words: pa.Array, allowed: Sequence[str], who: str) -> None:
     odd = words.filter(pc.invert(pc.is_in(words, value_set=pa.array(list(allowed)))))
     if len(odd):
-        raise InvalidArgument(f"{who} is {odd[0].as_py()!r} in a row, and it must be one of {', '.join(allowed)}")
+        raise InvalidArgument(f"{who} must be one of {', '.join(allowed)}, but is {odd[0].as_py()!r} in a row")
 
 
 def _worded(table: pa.Table, keys: Sequence[str], diff: str, kind: str, words: tuple[str, str, str, str]) -> pa.Table:

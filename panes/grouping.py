@@ -96,12 +96,12 @@ class Grouping:
 
     def __post_init__(self) -> None:
         if not isinstance(self.window, Window):
-            raise InvalidArgument(f"window= takes a window such as Fixed('1 minute'), not {self.window!r}")
+            raise InvalidArgument(f"window= takes a window such as Fixed('1 minute'), but was given {self.window!r}")
         trigger = Repeatedly(AfterWatermark()) if self.trigger is None else self.trigger
         if not isinstance(trigger, Trigger):
-            raise InvalidArgument(f"trigger= takes a trigger such as AfterWatermark(), not {trigger!r}")
+            raise InvalidArgument(f"trigger= takes a trigger such as AfterWatermark(), but was given {trigger!r}")
         if not isinstance(self.by, str | Iterable):
-            raise InvalidArgument(f"by= takes the name of a column or several, not {self.by!r}")
+            raise InvalidArgument(f"by= takes the name of a column or several names, but was given {self.by!r}")
         keys = (self.by,) if isinstance(self.by, str) else tuple(self.by)
         changes: dict[str, Any] = {"trigger": trigger, "by": keys, "allowed_lateness": span(self.allowed_lateness)}
         changes["max_future"] = None if self.max_future is None else span(self.max_future)
@@ -117,7 +117,7 @@ class Grouping:
             object.__setattr__(self, "timestamp", "latest" if isinstance(self.window, Global) else "end_of_window")
         policy(self.policy)
         if self.allowed_lateness < 0:
-            raise InvalidArgument(f"allowed_lateness= is {self.allowed_lateness!r}, and it cannot be negative")
+            raise InvalidArgument(f"allowed_lateness= must not be negative, but is {self.allowed_lateness!r}")
         if not self.combiners:
             raise InvalidArgument("a grouping needs at least one combiner, such as n=Count()")
         self._check_names()
@@ -133,11 +133,11 @@ class Grouping:
         for name in (*self.by, *self.combiners):
             plain = str(name).casefold()
             if plain in RESERVED:
-                called = repr(name) if plain == name else f"{name!r} differs by case only from {plain!r}, which"
-                raise InvalidArgument(f"{called} is a column of every result: name the key or combiner otherwise")
+                called = repr(name) if plain == name else f"{name!r} differs only by case from {plain!r}, which"
+                raise InvalidArgument(f"{called} is a column of every result: give the key or combiner another name")
             if taken.get(plain, name) != name:
                 raise InvalidArgument(
-                    f"{taken[plain]!r} and {name!r} differ by case only, so that Spark takes them for one column: "
+                    f"{taken[plain]!r} and {name!r} differ only by case, so Spark takes them for one column: "
                     "rename one of them"
                 )
             if plain in taken:
@@ -148,14 +148,14 @@ class Grouping:
         if self.late == "duplicate" and (self.retracting or self.changelog):
             what = "mode='retracting'" if self.retracting else "diff="
             raise InvalidArgument(
-                f"late='duplicate' shows late rows as a window of their own that nothing retracts, so it does not go "
+                f"late='duplicate' shows late rows in a separate window that nothing retracts, so it cannot be used "
                 f"with {what}: use late='emit' or late='drop'"
             )
         asks = any(isinstance(part, UserTrigger) for part in walk(self.asked))
         if self.only_updated and (self.mode == "discarding" or (self.mode == "discarding_by_default" and not asks)):
             raise InvalidArgument(
-                f"only_updated=True leaves out panes that repeat the last one, and in mode={self.mode!r} each shows "
-                "rows of its own: leave only_updated= out"
+                f"only_updated=True leaves out panes that repeat the last one, but in mode={self.mode!r} each pane "
+                "shows other rows: leave only_updated= out"
             )
 
     @property
@@ -211,15 +211,15 @@ class Grouping:
         kind = schema.field(self.time).type
         if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
             raise TypeMismatch(
-                f"time= takes a timestamp column, and {self.time!r} is {kind}: cast it to timestamp first"
+                f"time= takes a timestamp column, but {self.time!r} is {kind}: cast it to timestamp first"
             )
         if isinstance(self.window, Inherit):
             require_column("window", schema.names, "window=Inherit()")
         for name in self.by:
             if not _is_key(schema.field(name).type):
                 raise TypeMismatch(
-                    f"by= takes single values or structs of such, and {name!r} is {schema.field(name).type}: "
-                    "name a column with a part of it, or with its text"
+                    f"by= takes columns of single values or structs of them, but {name!r} is "
+                    f"{schema.field(name).type}: name a column with a part of it, or with its text"
                 )
         plan = Plan(self.combiners, schema, append_only=not self.changelog)
         if self.changelog:
@@ -233,17 +233,17 @@ class Grouping:
         plan.require_retractable("the input carries retractions (diff=)")
         if self.mode in ("accumulating", "accumulating_by_default"):
             raise NotRetractable(
-                f"mode={self.mode!r} cannot tell that a window was emptied by retractions: use mode='retracting'"
+                f"mode={self.mode!r} cannot show that retractions have emptied a window: use mode='retracting'"
             )
         if self.mode == "discarding_by_default":
             raise NotRetractable(
-                f"mode={self.mode!r} lets a trigger show contents again, so that the panes of a changelog are no "
+                f"mode={self.mode!r} lets a trigger show rows again, so the panes of a changelog are not "
                 "differences: use mode='retracting'"
             )
         if self.mode == "discarding" and self.window.merging:
             raise NotRetractable(
-                f"mode={self.mode!r} has no difference that shows how windows of {self.window!r} over a changelog "
-                "(diff=) fall apart: use mode='retracting'"
+                f"mode={self.mode!r} cannot show as a difference that a retraction (diff=) splits a window of "
+                f"{self.window!r}: use mode='retracting'"
             )
         if self.mode == "discarding":
             self.check_differences(plan, f"in mode={self.mode!r} on a changelog")
@@ -252,7 +252,7 @@ class Grouping:
         """Raise for a combiner whose panes of separate rows do not add up to the pane of all rows."""
         for name, one in plan.compiled.items():
             if one.capability is not Capability.GROUP or not all(p.fn.vector for p in one.parts):
-                raise NotRetractable(f"{name}= has no differences to show {why}: use mode='retracting'")
+                raise NotRetractable(f"{name}= cannot show its changes as differences {why}: use mode='retracting'")
 
 
 def _is_key(kind: pa.DataType) -> bool:

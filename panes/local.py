@@ -85,12 +85,12 @@ def run(
         if window is None or script is None:
             if isinstance(script, Flow):
                 raise InvalidArgument("local.run() takes the flow after the script: local.run(script, flow)")
-            raise InvalidArgument("local.run() takes a script and a flow, or a script and window= with combiners")
+            raise InvalidArgument("local.run() takes a script and a flow, or a script, window= and combiners")
         entries = check_script(script)
         flow = _short_form(entries, window, time, watermark, schema, options)
         return _Run(flow, None if idle_after is None else int(span(idle_after))).all(entries)
     if not isinstance(flow, Flow):
-        raise InvalidArgument(f"local.run() takes a script and a flow, not {flow!r} as the flow")
+        raise InvalidArgument(f"local.run(script, flow) takes a flow, but was given {flow!r}")
     short = {"window": window, "watermark": watermark, "idle_after": idle_after, "schema": schema, **options}
     if given := [name for name, value in short.items() if value is not None] + ["time"] * (time != "ts"):
         raise InvalidArgument(f"local.run(script, flow) takes no {given[0]}=: give it where the flow is built")
@@ -109,7 +109,7 @@ def _short_form(
 ) -> Flow:
     """Build the flow of one grouping that the short form of `run` describes."""
     if watermark not in (None, "each_batch"):
-        raise InvalidArgument(f"watermark= is {watermark!r}, and it must be None or 'each_batch'")
+        raise InvalidArgument(f"watermark= must be None or 'each_batch', but is {watermark!r}")
     combiners = {name: value for name, value in options.items() if isinstance(value, Combiner)}
     given = {name: value for name, value in options.items() if name not in combiners}
     require_options(given, [*OPTIONS, "by"], "local.run()")
@@ -118,7 +118,7 @@ def _short_form(
         tables = tables_of(entries, [time])
         schema = next((table.schema for table in tables if table is not None and table.num_columns), None)
     if schema is None:
-        raise UnknownColumn("the script has no rows that show the columns: give schema=")
+        raise UnknownColumn("the script has no rows, so its columns are unknown: give schema=")
     rows = LocalSource(plain_schema(schema), streaming=False)
     settings = Settings(time, diff=diff, each_batch=watermark == "each_batch")
     return flow_of(rows, settings).window(window, **given).combine(by=by, **combiners)
@@ -166,8 +166,8 @@ class _Run:
         settings, schema = self.flow.settings, self.flow.source.schema
         if "step" in self.schema.names:
             raise InvalidArgument(
-                "the result of a local run has the entry of the script in 'step', and the flow gives a column of that "
-                "name too: name it otherwise, or leave it out with select()"
+                "a local run adds the column 'step', but the flow has a column of that name too: rename it, or "
+                "leave it out with select()"
             )
         times = [name for name in (settings.time, settings.processing_time) if name is not None]
         for step, (entry, table) in enumerate(zip(entries, tables_of(entries, times, schema), strict=True)):
@@ -186,7 +186,7 @@ class _Run:
         if isinstance(entry, Elements) and entry.input is not None and entry.input != name:
             known = "has no name" if name is None else f"is {name!r}"
             raise InvalidArgument(
-                f"entry {step} of the script is for input={entry.input!r}, and the one source {known}"
+                f"entry {step} of the script is for input={entry.input!r}, but the only source {known}: use its name"
             )
 
     def _clock_of(self, entry: Entry) -> int:
@@ -208,8 +208,8 @@ class _Run:
             times = self._times(rows)
             if isinstance(settings.strategy, IngressTime) and (times == MIN_TIME).any():
                 raise InvalidArgument(
-                    f"entry {step} of the script brings rows before the clock has started, and watermark=IngressTime() "
-                    "takes their times from it: give at=, or a Clock before them"
+                    f"entry {step} of the script has rows before the clock has started, but watermark=IngressTime() "
+                    "takes their times from the clock: give at=, or a Clock before them"
                 )
             taken = Intake(first.grouping, settings.time, settings.strategy, first.transforms)(rows, times)
         found = reports_by_time(taken.reports)

@@ -109,7 +109,7 @@ class Result:
     def _place(self, stage: int) -> int:
         stages = len(self.of_stages)
         if isinstance(stage, bool) or not isinstance(stage, int) or not 1 <= stage <= stages:
-            raise InvalidArgument(f"stage= is {stage!r}, and the stages of this run are counted from 1 to {stages}")
+            raise InvalidArgument(f"stage= must be a number from 1 to {stages}, but is {stage!r}")
         return stage - 1
 
     def __getattr__(self, name: str) -> Any:

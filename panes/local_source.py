@@ -78,7 +78,8 @@ def source(
         table = as_table(schema_or_table)
     except TypeMismatch:
         raise TypeMismatch(
-            f"local.source() takes an Arrow schema, an Arrow table or a pandas DataFrame, not {schema_or_table!r}"
+            f"local.source() takes an Arrow schema, an Arrow table or a pandas DataFrame, but was given "
+            f"{schema_or_table!r}"
         ) from None
     times = [time] if processing_time is None else [time, processing_time]
     rows = plain_table(with_times(table, times))

@@ -79,12 +79,12 @@ def panes(
 
     entries = check_script(script)
     if not entries:
-        raise InvalidArgument(
-            "there is nothing to draw: script= has no entries; give the entries that the rows came in"
-        )
+        raise InvalidArgument("script= has no entries, so there is nothing to draw: give the script of the run")
     for name in ("window", "diff", "pane"):
         if name not in result.column_names:
-            raise InvalidArgument(f"a picture is of panes, and the result has no column {name!r}: draw a grouping")
+            raise InvalidArgument(
+                f"a picture shows panes, but the result has no column {name!r}: draw the result of a grouping"
+            )
     names = [name for name in result.column_names if name not in RESERVED]
     rows = result.to_pylist()
     for name, wanted in (where or {}).items():
@@ -94,7 +94,7 @@ def panes(
     if value is None and names:
         shown = next((n for n in names if n not in _script_columns(entries)), names[-1])
     if shown is None or shown not in result.column_names:
-        raise InvalidArgument(f"value= is {value!r}, and the results are {names}")
+        raise InvalidArgument(f"value= must be one of {names}, but is {value!r}")
     clock = _clock(entries)
     points = _points(entries, result, time, datum, where or {}, clock)
     figure = ax.figure if ax is not None else pyplot.figure(figsize=(9, 6.5), layout="constrained")
@@ -192,7 +192,9 @@ def _span(points: list[_Point], rows: list[dict[str, Any]]) -> tuple[datetime, d
         if row["window"] is not None:
             times += [row["window"]["start"], row["window"]["end"]]
     if not times:
-        raise InvalidArgument("there is nothing to draw: the script has no rows and the result no panes")
+        raise InvalidArgument(
+            "the script has no rows and the result has no panes, so there is nothing to draw: draw another run"
+        )
     low, high = min(times), max(times)
     margin = (high - low) * 0.04
     return low - margin, high + margin

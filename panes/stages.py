@@ -96,7 +96,7 @@ def carries_retractions(grouping: Grouping) -> bool:
 def check_followed(grouping: Grouping, schema: pa.Schema, each_batch: bool = False) -> None:
     """Raise if the next grouping cannot add up the panes of this one, because a row can be in several of them."""
     if grouping.mode.startswith("discarding") and shows_again(grouping, each_batch):
-        why = f"in mode={grouping.mode!r}, of which the next grouping would count the same rows again"
+        why = f"in mode={grouping.mode!r}, so the next grouping would count rows more than once"
         grouping.check_differences(grouping.plan(schema), why)
 
 
@@ -108,7 +108,7 @@ def _from_the_stage_before(options: dict[str, Any], before: Grouping, number: in
     options.setdefault("time", EVENT_TIME)
     if options.get("max_future") is not None:
         raise InvalidArgument(
-            f"max_future= of stage {number} guards nothing, since its rows are panes, which may lie in the future: "
+            f"max_future= of stage {number} has no effect, because its rows are panes, which may lie in the future: "
             "give it to the first grouping"
         )
     options["max_future"] = None
@@ -116,7 +116,7 @@ def _from_the_stage_before(options: dict[str, Any], before: Grouping, number: in
         options.setdefault("diff", DIFF)
     if options.get("diff") is None and before.retracting:
         raise InvalidArgument(
-            f"diff=None of stage {number} would count what the stage before it retracts: leave diff= out, "
+            f"diff=None of stage {number} would count rows that the stage before it retracts: leave diff= out, "
             f"or name the column that has the weights"
         )
     options.setdefault("allowed_lateness", before.allowed_lateness)
@@ -134,8 +134,8 @@ def _followed(grouping: Grouping, number: int, open_mode: bool, each_batch: bool
     known = not window.merging and window.first_start(0) is not None
     if grouping.policy == "start_of_window" and not known and window != Global():
         raise InvalidArgument(
-            f"timestamp='start_of_window' of stage {number} may lie any length of time behind with {window!r}, so that "
-            "the next grouping would lose results: use timestamp='earliest'"
+            f"timestamp='start_of_window' of stage {number} with {window!r} can be any length of time before the "
+            "watermark, so the next grouping would lose results: use timestamp='earliest'"
         )
     again = shows_again(grouping, each_batch)
     if open_mode:

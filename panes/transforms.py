@@ -55,15 +55,16 @@ class Map(Transform):
             given = as_table(result)
         except TypeMismatch:
             raise TypeMismatch(
-                f"map() takes a function from Arrow table to Arrow table or pandas DataFrame, "
-                f"and {_name(self.function)} gave {type(result).__name__}"
+                f"map() takes a function that returns an Arrow table or a pandas DataFrame, "
+                f"but {_name(self.function)} gave {type(result).__name__}"
             ) from None
         if self.kinds is None or given.schema.equals(self.kinds):
             return given
         who = f"map() with {_name(self.function)}"
         if given.column_names != self.kinds.names:
             raise TypeMismatch(
-                f"{who} gave columns {given.column_names}, and {self.kinds.names} when there were no rows"
+                f"{who} must give the same columns for any rows, but gave {given.column_names}, and {self.kinds.names} "
+                "for a table without rows"
             )
         columns = [_typed(given[field.name], field, who) for field in self.kinds]
         return pa.Table.from_arrays(columns, schema=self.kinds)
@@ -145,7 +146,9 @@ class WithColumns(Transform):
             elif not isinstance(column, pa.Array | pa.ChunkedArray):
                 column = pa.array(column)
             if len(column) != table.num_rows:
-                raise TypeMismatch(f"with_columns({name}=) gave {len(column)} values for {table.num_rows} rows")
+                raise TypeMismatch(
+                    f"with_columns({name}=) must give one value a row, but gave {len(column)} for {table.num_rows} rows"
+                )
             if self.kinds is not None and name in self.kinds.names:
                 column = _typed(column, self.kinds.field(name), f"with_columns({name}=)")
             if name in out.column_names:
@@ -182,8 +185,8 @@ def predicate_of(value: object) -> Expr | Callable[[pa.Table], Any]:
     if isinstance(value, Expr) or callable(value):
         return value
     raise InvalidArgument(
-        f"where() takes an expression of uc.col or a function of an Arrow table, not {type(value).__name__}: "
-        "filter a DataFrame by its own columns before it becomes a flow"
+        f"where() takes an expression of uc.col or a function of an Arrow table, but was given "
+        f"{type(value).__name__}: filter a DataFrame by its own columns before it becomes a flow"
     )
 
 
@@ -191,7 +194,9 @@ def function_of(value: object, who: str) -> Expr | Callable[[pa.Table], Any]:
     """Check a function of a table, or an expression, that was given to `who`, and return it."""
     if isinstance(value, Expr) or callable(value):
         return value
-    raise InvalidArgument(f"{who} takes an expression of uc.col or a function of an Arrow table, not {value!r}")
+    raise InvalidArgument(
+        f"{who} takes an expression of uc.col or a function of an Arrow table, but was given {value!r}"
+    )
 
 
 def _known(field: pa.Field, before: pa.Schema, held: Held, who: str) -> pa.Field:
@@ -201,7 +206,7 @@ def _known(field: pa.Field, before: pa.Schema, held: Held, who: str) -> pa.Field
     if field.name in before.names:
         return before.field(field.name)
     raise TypeMismatch(
-        f"{who} gave column {field.name!r} without a type when there were no rows: give an Arrow or NumPy array, "
+        f"{who} gave column {field.name!r} without a type for a table without rows: give an Arrow or NumPy array, "
         "or a pandas column of a dtype such as 'string'"
     )
 
@@ -214,7 +219,7 @@ def _typed(column: pa.Array | pa.ChunkedArray, field: pa.Field, who: str) -> pa.
         return _same_fields(column, field.type).cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise TypeMismatch(
-            f"{who} gave column {field.name!r} as {column.type}, and as {field.type} when there were no rows: {error}"
+            f"{who} gave column {field.name!r} as {column.type}, but as {field.type} for a table without rows: {error}"
         ) from None
 
 

@@ -167,7 +167,7 @@ class Punctuated(Strategy):
         super().check(schema)
         kind = schema.field(self.column).type
         if not pa.types.is_timestamp(kind):
-            raise TypeMismatch(f"watermark={self!r} takes a timestamp column, and {self.column!r} is {kind}: cast it")
+            raise TypeMismatch(f"watermark={self!r} takes a timestamp column, but {self.column!r} is {kind}: cast it")
 
     def said(self, rows: pa.Table, times: np.ndarray) -> tuple[pa.Array | None, np.ndarray]:
         marks, valid = time_column(flat(rows[self.column]))
@@ -199,7 +199,7 @@ def strategy_of(value: object) -> Strategy:
         return value
     if isinstance(value, str | Span):
         return BoundedLag(value)
-    raise InvalidArgument(f"watermark= takes a strategy such as BoundedLag('10 minutes'), not {value!r}")
+    raise InvalidArgument(f"watermark= takes a strategy such as BoundedLag('10 minutes'), but was given {value!r}")
 
 
 def _behind(times: np.ndarray, lag: Span) -> np.ndarray:
@@ -209,5 +209,5 @@ def _behind(times: np.ndarray, lag: Span) -> np.ndarray:
 def _not_negative(value: Span | str, what: str) -> Span:
     length = span(value)
     if length < 0:
-        raise InvalidArgument(f"{what} is {length!r}, and it cannot be negative")
+        raise InvalidArgument(f"{what} must not be negative, but is {length!r}")
     return length

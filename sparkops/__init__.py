@@ -7,9 +7,7 @@ from importlib.util import find_spec
 from ..errors import SparkUnavailable
 
 if find_spec("pyspark") is None:
-    raise SparkUnavailable(
-        "this part of uncombine runs on Spark, and pyspark is missing: pip install 'uncombine[spark]'"
-    )
+    raise SparkUnavailable("this part of uncombine needs pyspark: install it with pip install 'uncombine[spark]'")
 
 from .combine_per_key import combine_per_key
 from .files import files

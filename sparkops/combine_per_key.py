@@ -71,7 +71,7 @@ def per_key(
 ) -> Flow:
     """The flow of `combine_per_key`: one window of all time, and one event time for all rows."""
     if df.isStreaming:
-        raise InvalidArgument("combine_per_key takes a bounded DataFrame: a streaming one becomes a flow with uc.flow")
+        raise InvalidArgument("combine_per_key takes a bounded DataFrame: use uc.flow for a streaming one")
     timed = df.withColumn(_TIME, F.timestamp_micros(F.lit(0)))
     source = SparkSource(DataFrameInput(timed, _TIME))
     return flow_of(source, Settings(_TIME, diff=diff, shards=shards)).window(Global()).combine(by, **combiners)

@@ -98,7 +98,9 @@ def files(
     [3, 4]
     """
     if max_files_per_batch is not None and not streaming:
-        raise InvalidArgument("max_files_per_batch= is for streaming=True: a bounded flow reads all the files")
+        raise InvalidArgument(
+            "max_files_per_batch= needs streaming=True: leave it out, because a bounded flow reads all files"
+        )
     paths = [path] if isinstance(path, str) else list(path)
     described = describe(
         paths,
@@ -148,7 +150,7 @@ class FilesInput(Input):
         if self.max_files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", self.max_files_per_batch)
         if len(self.paths) > 1:
-            raise InvalidArgument("a stream reads one folder or pattern: give one, such as '/data/*/2016'")
+            raise InvalidArgument("a stream reads one path: give one folder or pattern, such as '/data/*/2016'")
         none = F.lit(None).cast("bigint")
         return reader.load(self.paths[0]).select("path", none.alias("first"), none.alias("last"))
 

@@ -72,6 +72,8 @@ def flow(
     <BLANKLINE>
     """
     if not hasattr(df, "isStreaming"):
-        raise TypeMismatch(f"flow() takes a DataFrame of Spark's, not {type(df).__name__}: see spark.createDataFrame")
+        raise TypeMismatch(
+            f"flow() takes a DataFrame of Spark, but was given {type(df).__name__}: use spark.createDataFrame"
+        )
     settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name)
     return flow_of(SparkSource(DataFrameInput(df)), settings)

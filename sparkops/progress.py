@@ -120,7 +120,7 @@ class Progress:
         if len(self.flows) > 1:
             names = " and ".join(map(repr, self.flows))
             raise InvalidArgument(
-                f"the query has {len(self.flows)} flows, {names}: take the stages of one, such as "
+                f"the query has {len(self.flows)} flows, {names}: write which one you mean, such as "
                 f"flows[{next(iter(self.flows))!r}].stages"
             )
         return next((flow.stages for flow in self.flows.values()), ())
@@ -205,7 +205,7 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
     ...batch 0, ... s: 10 rows in, panes 0 early 0 on time 0 late, ...
     """
     if every <= 0:
-        raise InvalidArgument(f"every= is {every!r} seconds, and it must be more than 0")
+        raise InvalidArgument(f"every= must be more than 0 seconds, but is {every!r}")
     out = sys.stdout if out is None else out
     width = 0
     running = True

@@ -25,7 +25,7 @@ def spark_type(kind: pa.DataType, what: str) -> DataType:
     try:
         return spark_of(kind)
     except TypeError:
-        raise TypeMismatch(f"{what} is {kind} in Arrow, and Spark has no such type: cast it") from None
+        raise TypeMismatch(f"{what} is {kind} in Arrow, but Spark has no such type: cast it") from None
 
 
 def arrow_type(kind: DataType, what: str) -> pa.DataType:
@@ -33,7 +33,7 @@ def arrow_type(kind: DataType, what: str) -> pa.DataType:
     try:
         return arrow_of(kind)
     except TypeError:
-        raise TypeMismatch(f"{what} is {kind.simpleString()}, which Spark cannot hand over as Arrow: cast it") from None
+        raise TypeMismatch(f"{what} is {kind.simpleString()}, which Spark cannot pass as Arrow: cast it") from None
 
 
 def spark_schema(schema: AnySchema) -> StructType:
@@ -49,8 +49,10 @@ def spark_schema(schema: AnySchema) -> StructType:
         except Exception as error:
             if type(error).__name__ not in ("ParseException", "PySparkParseException"):
                 raise
-            raise InvalidArgument(f"schema= takes text such as 'user string, score bigint', not {schema!r}") from None
-    raise InvalidArgument(f"schema= takes df.schema or text such as 'user string, score bigint', not {schema!r}")
+            raise InvalidArgument(
+                f"schema= takes text such as 'user string, score bigint', but is {schema!r}"
+            ) from None
+    raise InvalidArgument(f"schema= takes df.schema or text such as 'user string, score bigint', but is {schema!r}")
 
 
 def bind(who: str, combiner: Combiner, schema: AnySchema | None) -> Bound:
@@ -59,7 +61,7 @@ def bind(who: str, combiner: Combiner, schema: AnySchema | None) -> Bound:
     Columns that the combiner does not read are ignored, so they may have any type.
     """
     if not isinstance(combiner, Combiner):
-        raise InvalidArgument(f"{who} takes a combiner such as Sum('score'), not {combiner!r}")
+        raise InvalidArgument(f"{who} takes a combiner such as Sum('score'), but was given {combiner!r}")
     try:
         combiner.bind(pa.schema([]))
     except UnknownColumn as error:

@@ -81,7 +81,7 @@ def as_arrow_udf(combiner: Combiner, schema: AnySchema | None = None, *, batches
         return arrow_udf_of(aggregate_batches, bound, bound.output)
     except PySparkNotImplementedError:
         raise InvalidArgument(
-            f"as_arrow_udf({combiner!r}, batches=True) needs pyspark 4.2 or newer, and this is {pyspark.__version__}: "
+            f"as_arrow_udf({combiner!r}, batches=True) needs pyspark 4.2 or newer, but this is {pyspark.__version__}: "
             "leave batches= out, or use combine_per_key where a group is too large for a worker's memory"
         ) from None
 
@@ -181,7 +181,7 @@ def register(spark: SparkSession, name: str, combiner: Combiner, schema: AnySche
     <BLANKLINE>
     """
     if not isinstance(name, str) or not name.isidentifier():
-        raise InvalidArgument(f"register takes a name for SQL such as 'total_score', not {name!r}")
+        raise InvalidArgument(f"register takes a name for SQL such as 'total_score', but was given {name!r}")
     made = as_arrow_udf(combiner, schema)
     spark.udf.register(name, made)
     return made
@@ -213,14 +213,14 @@ def in_order(bound: Bound, columns: Sequence[Any], named: Mapping[str, Any] | No
     if named:
         if columns or set(named) != set(bound.columns):
             raise InvalidArgument(
-                f"{bound.combiner!r} takes the columns {wanted}, all by name or none, and was given "
+                f"{bound.combiner!r} takes the columns {wanted}, all by name or all by place, but was given "
                 f"{', '.join(map(repr, named))} by name and {len(columns)} by place"
             )
         return [named[name] for name in bound.columns]
     if not columns:
-        raise InvalidArgument(f"{bound.combiner!r} was given no column: give it any one, whose rows it counts")
+        raise InvalidArgument(f"{bound.combiner!r} was given no column: give it any column, whose rows it counts")
     if bound.columns and len(columns) != len(bound.columns):
-        raise InvalidArgument(f"{bound.combiner!r} takes {wanted}, in this order, and was given {len(columns)} columns")
+        raise InvalidArgument(f"{bound.combiner!r} takes {wanted}, in this order, but was given {len(columns)} columns")
     return list(columns)
 
 
@@ -237,7 +237,7 @@ def _from_pandas(series: pd.Series, field: pa.Field) -> pa.Array:
     floats = pa.types.is_integer(kind) and pd.api.types.is_float_dtype(series.dtype)
     if floats and bool((series.abs() >= 2.0**53).any()):
         raise OutOfRange(
-            f"column {field.name!r} has nulls and integers beyond 2**53, which pandas cannot hold in one column: "
+            f"column {field.name!r} has nulls and integers above 2**53, which pandas cannot hold in one column: "
             "use as_arrow_udf"
         )
     if pa.types.is_timestamp(kind):

@@ -129,7 +129,7 @@ def _require(found: pa.Schema, wanted: pa.Schema) -> None:
         odd = [f"{field.name}: {field.type}" for field in found if field not in list(wanted)]
         lacking = [f"{field.name}: {field.type}" for field in wanted if field not in list(found)]
         raise StateMismatch(
-            f"the stored windows have columns {odd} where this pipeline keeps {lacking}: start from a new checkpoint"
+            f"the stored windows have columns {odd}, but this pipeline keeps {lacking}: start from a new checkpoint"
         )
 
 
@@ -138,8 +138,8 @@ def _fetched(log: KeyValue, entry: Entry) -> bytes:
     if value is None or len(value) != entry.size or zlib.crc32(value) != entry.check:
         found = "nothing" if value is None else "something else"
         raise StateMismatch(
-            f"the state store has {found} under number {entry.id}, where the manifest has a chunk: the two are not of "
-            "the same batch, so restore both from one checkpoint"
+            f"the state store has {found} under number {entry.id}, but the manifest names a chunk there, so they are "
+            "of different batches: restore both from one checkpoint"
         )
     return value
 
@@ -251,7 +251,7 @@ class _Loading:
             alive &= ~passed
         if np.count_nonzero(alive) != part.alive:
             raise StateMismatch(
-                f"chunk {part.rows.id} of the state has {np.count_nonzero(alive)} rows alive, and its manifest says "
+                f"chunk {part.rows.id} of the state has {np.count_nonzero(alive)} live rows, but its manifest counts "
                 f"{part.alive}: restore the state store from an older checkpoint"
             )
         return replace(rows, alive=alive, count=part.alive, least=dict(part.least), exact=part.exact)

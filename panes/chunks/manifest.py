@@ -110,15 +110,15 @@ def require_version(written: bytes) -> None:
     >>> require_version(b'{"version":1,"token":"any"}\n')
     >>> require_version(b'{"version":7,"token":"any"}\n')  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    uncombine.errors.StateMismatch: the stored state has format 7, and this version of uncombine reads format 1: ...
+    uncombine.errors.StateMismatch: the stored state has format 7, but this version of uncombine reads format 1: ...
     """
     found = _BEGINNING.match(written)
     if found is not None and int(found[1]) == VERSION:
         return
     named = "a format without a number" if found is None else f"format {int(found[1])}"
     raise StateMismatch(
-        f"the stored state has {named}, and this version of uncombine reads format {VERSION}: "
-        "go on with the version of uncombine that wrote it, or start from a new checkpoint"
+        f"the stored state has {named}, but this version of uncombine reads format {VERSION}: "
+        "use the version of uncombine that wrote it, or start from a new checkpoint"
     )
 
 

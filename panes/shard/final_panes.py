@@ -84,7 +84,7 @@ class Final:
         """One cell for each (key, window)."""
         op = self.operator.compiled
         if self.as_rows:
-            raise AssertionError("these rows stay together: their panes come of `panes_of_rows`")
+            raise AssertionError("these rows stay together: call `panes_of_rows` for their panes")
         cells = cells_back(op, parcels)
         cells = whole_windows(op, together(op, cells) if len(parcels) > 1 else cells)
         if not self.grouping.changelog:

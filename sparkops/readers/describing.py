@@ -86,7 +86,7 @@ def describe(
     if not files:
         raise UnreadableFile(
             f"there are no files in {', '.join(given)}: check the path, or give format= and schema= "
-            "to read what will be there later",
+            "to read files that come later",
             given[0],
         )
     if schema is None:
@@ -104,9 +104,11 @@ def _of_one_format(files: list[str], given: list[str]) -> tuple[list[str], str]:
     formats = {path: form for path in files if (form := format_of(path)) is not None}
     kinds = sorted(set(formats.values()))
     if len(kinds) > 1:
-        raise InvalidArgument(f"{', '.join(given)} has files of the formats {' and '.join(kinds)}: say which, format=")
+        raise InvalidArgument(
+            f"{', '.join(given)} has files of the formats {' and '.join(kinds)}: choose one with format="
+        )
     if files and not kinds:
-        raise InvalidArgument(f"the ending of {files[0]} tells no format: say which, format=")
+        raise InvalidArgument(f"the name of {files[0]} does not end with a known format: give format=")
     return list(formats), kinds[0] if kinds else ""
 
 

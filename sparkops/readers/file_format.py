@@ -51,7 +51,7 @@ class FileFormat:
             ("on_missing_column", self.on_missing_column, ("error", "null")),
         ):
             if value not in known:
-                raise InvalidArgument(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
+                raise InvalidArgument(f"{name}= must be {' or '.join(map(repr, known))}, but is {value!r}")
         twice = {name for name in self.schema.names if self.schema.names.count(name) > 1}
         if twice:
             raise InvalidArgument(f"the files have several columns {min(twice)!r}: give schema= with one of each name")
@@ -60,7 +60,7 @@ class FileFormat:
         for name in self.columns or ():
             require_column(name, self.schema.names, "columns=")
         if self.filter is not None and not pt.is_boolean(self.filter.type(self.schema)):
-            raise TypeMismatch(f"a filter is a condition, and {self.filter!r} is {self.filter.type(self.schema)}")
+            raise TypeMismatch(f"filter= takes a condition, but {self.filter!r} is {self.filter.type(self.schema)}")
         if self.format == "csv":
             for column in self.schema:
                 if pt.is_nested(column.type):
@@ -88,7 +88,7 @@ def unreadable(path: str, error: Exception) -> UnreadableFile:
     remedy = "write it again, or read past such files with on_bad_file='skip'"
     if isinstance(error, FileNotFoundError):
         return UnreadableFile(
-            f"{path} is gone since it was listed: {remedy.replace('write it again', 'restore it')}", path
+            f"{path} was deleted after it was listed: {remedy.replace('write it again', 'restore it')}", path
         )
     reason = str(error).partition("\n")[0]
     if not isinstance(error, OSError | pa.ArrowException):

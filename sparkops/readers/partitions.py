@@ -63,7 +63,7 @@ def folder_scalar(text: str | None, to: pa.DataType, name: str, path: str) -> pa
         return _scalar(text, to)
     except (ValueError, TypeError, OverflowError, pa.ArrowException):
         raise UnreadableFile(
-            f"{path}: the folder {name}={text} is not of the type {to} that column {name!r} has: "
+            f"{path}: the folder {name}={text} does not have the type of column {name!r}, {to}: "
             f"give schema= with a type that takes all folders, such as string",
             path,
         ) from None

@@ -152,5 +152,5 @@ def paths_of(paths: Sequence[str] | str | os.PathLike[str]) -> list[str]:
     """The paths of a user as a list of texts, which is not empty."""
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given or not all(isinstance(path, str | os.PathLike) and os.fspath(path) for path in given):
-        raise InvalidArgument(f"files are named by a path or a list of paths, not {paths!r}")
+        raise InvalidArgument(f"files are named by a path or a list of paths, but the path is {paths!r}")
     return [os.fspath(path) for path in given]

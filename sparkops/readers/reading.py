@@ -36,7 +36,7 @@ def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[S
     its folders.
     """
     if at_most_bytes < 1:
-        raise InvalidArgument(f"a split takes at least 1 byte, not {at_most_bytes!r}")
+        raise InvalidArgument(f"at_most_bytes must be at least 1, but is {at_most_bytes!r}")
     whole = [Split(path)]
     try:
         if folder_excluded(fmt.filter, _folders(fmt, path)):
@@ -167,8 +167,8 @@ def _present(fmt: FileFormat, path: str, wanted: list[str], has: pa.Schema) -> l
     for name in wanted:
         if name not in present and fmt.on_missing_column == "error":
             raise UnreadableFile(
-                f"{path} has no column {name!r}, which the other files have: write it there, or read it as nulls "
-                "with on_missing_column='null'",
+                f"{path} has no column {name!r}, which the other files have: write the file again with it, or read "
+                "nulls with on_missing_column='null'",
                 path,
             )
     for name in present:
@@ -205,7 +205,7 @@ def _conformed(column: pa.ChunkedArray, to: pa.DataType, name: str, path: str) -
             raise
         reason = str(error).partition("\n")[0]
         raise UnreadableFile(
-            f"{path}: column {name!r} is {column.type}, which cannot be read as {to}, what the other files have "
+            f"{path}: column {name!r} is {column.type}, which cannot be read as {to}, the type in the other files "
             f"({reason}): give schema= with a type that takes all files, or write this file again",
             path,
         ) from None

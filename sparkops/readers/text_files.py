@@ -141,7 +141,7 @@ def require_csv_options(options: Mapping[str, Any]) -> None:
         pacsv.ReadOptions(skip_rows=options.get("skip_rows", 0)).validate()
         codecs.lookup(options.get("encoding", "utf8"))
     except (TypeError, ValueError, LookupError, OverflowError) as error:
-        raise InvalidArgument(f"an option of the file format 'csv' has a value that it cannot have: {error}") from None
+        raise InvalidArgument(f"an option of the file format 'csv' has a value that is not allowed: {error}") from None
 
 
 def _too_long(error: pa.ArrowInvalid, block: int) -> bool:

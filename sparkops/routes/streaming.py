@@ -105,7 +105,7 @@ def require_rocksdb(spark: SparkSession) -> None:
     found = spark.conf.get(PROVIDER)
     if found is not None and found.endswith(".HDFSBackedStateStoreProvider"):
         raise InvalidArgument(
-            f"a streaming flow keeps its state in RocksDB, and {PROVIDER} is {found}: set it to {ROCKSDB}, "
+            f"a streaming flow keeps its state in RocksDB, but {PROVIDER} is {found}: set it to {ROCKSDB}, "
             "as uc.session() does"
         )
 

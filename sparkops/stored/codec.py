@@ -138,7 +138,8 @@ class Maker:
             if "made_by" in names:
                 self._require_format(stored.field("made_by"))
             raise StateMismatch(
-                f"{self!r} cannot read accumulators that another combiner made, which are {stored.type}"
+                f"{self!r} cannot read accumulators that another combiner made, of type {stored.type}: "
+                "keep one column for each combiner"
             )
         valid = np.asarray(stored.is_valid()) if stored.null_count else None
         if valid is not None:
@@ -148,7 +149,7 @@ class Maker:
         if len(mark) and (mark.null_count or pc.any(strange).as_py()):
             self._require_format(mark)
             raise StateMismatch(
-                f"{self!r} cannot read accumulators that another combiner made: keep a column for each combiner"
+                f"{self!r} cannot read accumulators that another combiner made: keep one column for each combiner"
             )
         rows, *accumulators = (conform(a, f.type) for a, f in zip(rest, list(self.type)[1:], strict=True))
         return valid, np.asarray(rows), tuple(accumulators)
@@ -174,8 +175,8 @@ def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
     made_by = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
     if made_by is None:
         raise StateMismatch(
-            f"column {name!r} does not say which combiner made it, so it is no accumulator, or its metadata was lost: "
-            "put it through merge_udf(combiner, schema), which checks it and says so again"
+            f"the metadata of column {name!r} names no combiner, so it is no accumulator, or its metadata was lost: "
+            "merge_udf(combiner, schema) checks an accumulator and writes its metadata again"
         )
     if made_by.get("format") != FORMAT:
         raise StateMismatch(_of_format(f"column {name!r}", made_by.get("format")))
@@ -186,7 +187,7 @@ def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
     known = combiner if combiner is not None else read_combiner(text)
     if known is None:
         raise StateMismatch(
-            f"column {name!r} was made by {text}, which cannot be read from its name: give it as {name}=..."
+            f"column {name!r} was made by {text}, which cannot be made from its name: give the combiner as {name}=..."
         )
     from ..sql_types import bind
 
@@ -198,8 +199,8 @@ def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
 
 def _of_format(what: str, number: object) -> str:
     return (
-        f"{what} is stored in format {number}, and this version of uncombine reads format {FORMAT}: "
-        "accumulate the rows again, or read it with the version of uncombine that wrote it"
+        f"{what} is stored in format {number}, but this version of uncombine reads format {FORMAT}: "
+        "accumulate the rows again, or use the version of uncombine that wrote it"
     )
 
 

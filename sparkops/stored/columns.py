@@ -189,7 +189,7 @@ def _noted(maker: Maker, udf: Udf) -> Udf:
 
 def _weights(column: pa.Array) -> np.ndarray:
     if not pa.types.is_integer(column.type):
-        raise TypeMismatch(f"weights are integers, and the last column is {column.type}")
+        raise TypeMismatch(f"the last column must be integer weights, but is {column.type}: cast it")
     if column.null_count:
-        raise InvalidArgument(f"the weights have {column.null_count} nulls: every row needs a weight")
+        raise InvalidArgument(f"the weights have {column.null_count} nulls: give every row a weight")
     return np.asarray(column.cast(pa.int64()))

@@ -74,7 +74,7 @@ def accumulate(
         require_column(diff, df.columns, "diff=")
         kind = arrow_type(df.schema[diff].dataType, f"column {diff!r}")
         if not pa.types.is_integer(kind):
-            raise TypeMismatch(f"diff= takes an int64 column of weights, and {diff!r} is {kind}")
+            raise TypeMismatch(f"diff= takes an integer column of weights, but {diff!r} is {kind}: cast it")
         needed[diff] = None
         for maker in makers.values():
             maker.require_retractable("diff= can retract rows")
@@ -348,7 +348,7 @@ def _keys(df: DataFrame, by: str | Sequence[str], combiners: Iterable[str] = ())
             group_rows([pa.array([], arrow_type(field.dataType, f"column {name!r}"))], 0)
         except TypeMismatch:
             raise TypeMismatch(
-                f"by= takes columns that can be compared, and {name!r} is {field.dataType.simpleString()}: "
+                f"by= takes columns that can be compared, but {name!r} is {field.dataType.simpleString()}: "
                 "group by its parts"
             ) from None
     return keys
@@ -364,7 +364,7 @@ def _makers(df: DataFrame, keys: Sequence[str], combiners: Mapping[str, Combiner
         if field.name not in keys and (field.name in combiners or KEY in (field.metadata or {}))
     }
     if not makers:
-        raise InvalidArgument("no column here says that it holds accumulators: make them with accumulate or add_udf")
+        raise InvalidArgument("the DataFrame has no column of accumulators: make one with accumulate or add_udf")
     return makers
 
 
@@ -379,4 +379,6 @@ def _quoted(name: str) -> str:
 
 def _require_batch(df: DataFrame, what: str) -> None:
     if df.isStreaming:
-        raise InvalidArgument(f"{what} would see only a batch of a streaming DataFrame at a time: use a flow")
+        raise InvalidArgument(
+            f"{what} takes a bounded DataFrame, because it would see only one batch of a stream at a time: use a flow"
+        )

@@ -92,7 +92,7 @@ def test_discarding_differences_only_of_what_says_that_it_is_a_vector() -> None:
         "schema": pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64(), "w": pa.int64()}),
         "window": uc.Fixed("1 minute"), "diff": "w", "mode": "discarding",
     }  # fmt: skip
-    with pytest.raises(uc.errors.NotRetractable, match="t= has no differences to show"):
+    with pytest.raises(uc.errors.NotRetractable, match="t= cannot show its changes as differences"):
         uc.local.run([], t=Total("x"), **options)
     uc.local.run([], t=uc.from_columns("Total", VectorTotal(), output=pa.int64())("x"), **options)
 

@@ -340,7 +340,7 @@ def test_other_states_are_refused() -> None:
     with pytest.raises(StateMismatch, match="format 99"):
         load(json.dumps({**head, "version": 99}).encode() + b"\n", log, run.operator)
     head["windows"][0]["alive"] = 7
-    with pytest.raises(StateMismatch, match="1 rows alive, and its manifest says 7"):
+    with pytest.raises(StateMismatch, match="1 live rows, but its manifest counts 7"):
         load(json.dumps(head).encode() + b"\n", log, run.operator)
 
 

@@ -62,11 +62,11 @@ def test_rows_are_made_to_fit_the_schema() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"by": "K", "k": uc.Count()}, "'K' and 'k' differ by case only"),
-        ({"by": ("K", "k"), "n": uc.Count()}, "'K' and 'k' differ by case only"),
-        ({"n": uc.Count(), "N": uc.Sum("n")}, "'n' and 'N' differ by case only"),
+        ({"by": "K", "k": uc.Count()}, "'K' and 'k' differ only by case"),
+        ({"by": ("K", "k"), "n": uc.Count()}, "'K' and 'k' differ only by case"),
+        ({"n": uc.Count(), "N": uc.Sum("n")}, "'n' and 'N' differ only by case"),
         ({"by": ("k", "k"), "n": uc.Count()}, "'k' is used twice"),
-        ({"Pane": uc.Count()}, "'Pane' differs by case only from 'pane', which is a column of every result"),
+        ({"Pane": uc.Count()}, "'Pane' differs only by case from 'pane', which is a column of every result"),
         ({"by": "x", "n": uc.Count()}, r"'x' is list<item: int8>: name a column"),
         ({"by": "s", "n": uc.Count()}, r"'s' is struct<"),
         ({"by": ("k", "m"), "n": uc.Count()}, r"'m' is map<"),

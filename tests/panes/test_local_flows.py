@@ -78,7 +78,7 @@ def test_what_a_run_cannot_take_is_refused() -> None:
     counts = uc.local.source(COLUMNS).window(uc.Fixed("1 minute")).combine(n=uc.Count())
     refused: list[tuple[Any, Any, dict[str, Any], str]] = [
         ([], counts, {"time": "a"}, "no time="),
-        (uc.Elements([]), counts, {}, "a script is a list"),
+        (uc.Elements([]), counts, {}, "a script must be a list"),
         (counts, None, {}, "the flow after the script"),
         ([], counts.with_columns(step=uc.col("n")), {}, "'step'"),
         ([], uc.local.source(COLUMNS.append(pa.field("step", pa.int64()))), {}, "'step'"),
@@ -135,9 +135,9 @@ def test_entries_that_can_be_read_only_once_are_refused() -> None:
 
 def test_the_name_of_the_column_that_carries_processing_times_is_refused() -> None:
     name = "uncombine_at"
-    with pytest.raises(InvalidArgument, match=f"'{name}' is the column"):
+    with pytest.raises(InvalidArgument, match=f"in column '{name}'"):
         uc.local.source(COLUMNS.append(pa.field(name, pa.int64())))
-    with pytest.raises(InvalidArgument, match=f"'{name}' is the column"):
+    with pytest.raises(InvalidArgument, match=f"in column '{name}'"):
         uc.local.source(COLUMNS, processing_time="pt").with_columns(**{name: uc.col("a")})
 
 

@@ -40,7 +40,7 @@ def test_one_key_of_several_can_be_drawn() -> None:
     result = uc.local.run(script, window=uc.Fixed("1 minute"), by="k", total=uc.Sum("x"))
     texts = [t.get_text() for t in uc.plot.panes(result, script, where={"k": "b"}).axes[0].texts]
     assert sorted(texts) == ["7", "7"]
-    with pytest.raises(InvalidArgument, match="results are"):
+    with pytest.raises(InvalidArgument, match="value= must be one of"):
         uc.plot.panes(result, script, value="totals")
 
 

@@ -150,7 +150,7 @@ def test_rule_09_late_rows_can_be_had_or_given_a_window_of_their_own() -> None:
     assert shown(duplicated, "timing", "is_first", "is_last", "trigger")[1] == (0, 60, 2, 1, "LATE", True, True, "late")
     assert duplicated.dropped == 1
     for wrong, named in (({"mode": "retracting"}, "mode='retracting'"), ({"mode": "discarding", "diff": "d"}, "diff=")):
-        with pytest.raises(InvalidArgument, match=f"late='duplicate' .* does not go with {named}"):
+        with pytest.raises(InvalidArgument, match=f"late='duplicate' .* cannot be used with {named}"):
             run(script, late="duplicate", **wrong)
 
 
@@ -627,7 +627,7 @@ def test_rule_34_only_updated_panes() -> None:
 @pytest.mark.parametrize("mode", ["discarding", "discarding_by_default"])
 def test_rule_34_differences_are_always_news(mode: str) -> None:
     script = [add((0, 5)), add((1, 5)), add((2, 0)), mark(60)]
-    with pytest.raises(InvalidArgument, match=f"only_updated=True .* in mode='{mode}' each shows rows of its own"):
+    with pytest.raises(InvalidArgument, match=f"only_updated=True .* in mode='{mode}' each pane shows other rows"):
         run(script, trigger=REPEATED, mode=mode, only_updated=True)
     result = run(script, trigger=REPEATED, mode=mode)
     assert [r[2] for r in shown(result)] == [5, 5, 0, None]
@@ -853,7 +853,7 @@ def test_rule_43_panes_that_would_count_rows_twice_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="use mode='retracting'"):
         pipeline([first, second], [add((0, 1))])
     first = Stage(**options, mode="discarding", best=uc.Max("x"))
-    with pytest.raises(NotRetractable, match="best= has no differences to show"):
+    with pytest.raises(NotRetractable, match="best= cannot show its changes as differences"):
         pipeline([first, second], [add((0, 1))])
 
 

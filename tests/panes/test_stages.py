@@ -134,10 +134,10 @@ def test_a_later_stage_waits_as_long_as_the_one_before_it() -> None:
         ([asked(mode="accumulating", **LATE), LAST], "mode='accumulating' of stage 1 .* use mode='retracting'"),
         ([LAST, asked(mode="accumulating", trigger=uc.Always()), LAST], "mode='accumulating' of stage 2"),
         ([asked(mode="accumulating_by_default", **LATE), LAST], "use mode='retracting'"),
-        ([asked(**LATE), asked(diff=None)], "diff=None of stage 2 would count what the stage before it retracts"),
+        ([asked(**LATE), asked(diff=None)], "diff=None of stage 2 would count rows that the stage before it retracts"),
         ([asked(**LATE), asked(allowed_lateness="1 minute")], "'1 minute' of stage 2 is less than the '1 hour'"),
         ([asked(**LATE), LAST, asked(allowed_lateness="1 minute")], "'1 minute' of stage 3 is less than the '1 hour'"),
-        ([asked(**LATE), asked(max_future="1 day")], "max_future= of stage 2 guards nothing"),
+        ([asked(**LATE), asked(max_future="1 day")], "max_future= of stage 2 has no effect"),
     ],
 )  # fmt: skip
 def test_what_would_count_rows_twice_or_lose_them_is_refused(chain: list[Asked], says: str) -> None:
@@ -154,7 +154,9 @@ def test_discarded_panes_go_on_only_as_differences(mode: str) -> None:
 
     assert left(total(total=uc.Sum("score")), "total") == {(51,): 1}
     for wrong in (uc.Max("score"), uc.CountDistinct("score")):
-        with pytest.raises(NotRetractable, match=r"total= has no differences to show .* use mode='retracting'"):
+        with pytest.raises(
+            NotRetractable, match=r"total= cannot show its changes as differences .* use mode='retracting'"
+        ):
             total(total=wrong)
     once = Stage(MINUTE, mode=mode, total=uc.Max("score"))
     assert pipeline([once, Stage(uc.Global(), total=uc.Sum("total"))], scores()).num_rows == 1
@@ -315,5 +317,5 @@ def test_late_rows_of_every_stage() -> None:
     assert [result.counts(stage=i)["dropped"] for i in (1, 2)] == [1, 1]
     assert result.counts()["dropped"] == 2
     for stage in (0, 3, True):
-        with pytest.raises(InvalidArgument, match="counted from 1 to 2"):
+        with pytest.raises(InvalidArgument, match="stage= must be a number from 1 to 2"):
             result.late_rows(stage=stage)

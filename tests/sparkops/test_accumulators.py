@@ -149,7 +149,7 @@ def test_keys_as_in_spark(spark: SparkSession) -> None:
     found = extract_accumulated(accumulate(df, by=["a", "b"], n=uc.Count()))
     assert sorted(row["n"] for row in found.collect()) == [1, 2, 2]
     odd = df.select(F.create_map(F.lit("k"), "a").alias("m"))
-    with pytest.raises(uc.errors.TypeMismatch, match="by= takes columns that can be compared, and 'm' is map<"):
+    with pytest.raises(uc.errors.TypeMismatch, match="by= takes columns that can be compared, but 'm' is map<"):
         accumulate(odd, by="m", n=uc.Count())
 
 
@@ -206,11 +206,11 @@ def test_weights_in_udfs(scores: Any) -> None:
     assert rows_of(found) == [(None, 7), ("a", 9), ("b", None)]
     count = scores.agg(add_udf(uc.Count(), weights=True)("diff").alias("n"))
     assert count.select(extract_udf(uc.Count())("n")).first()[0] == 3
-    with pytest.raises(Exception, match="the weights have 1 nulls: every row needs a weight"):
+    with pytest.raises(Exception, match="the weights have 1 nulls: give every row a weight"):
         scores.agg(
             best("score", F.when(F.col("day") == 1, 1).when(F.col("user") == "a", 1).when(F.col("user") == "b", -1))
         ).collect()
-    with pytest.raises(Exception, match="weights are integers, and the last column is double"):
+    with pytest.raises(Exception, match="the last column must be integer weights, but is double"):
         scores.agg(best("score", F.lit(0.5))).collect()
 
 
@@ -255,9 +255,9 @@ def test_a_maker_that_is_not_what_the_column_says(scores: Any) -> None:
     mine = accumulate(scores, by="user", a=uc.Sum("score"))
     with pytest.raises(uc.errors.StateMismatch, match=r"'a' was made by Sum\('score'\) over .*, not by Sum\('size'\)"):
         merge_accumulated(mine, by="user", a=uc.Sum("size"))
-    with pytest.raises(uc.errors.StateMismatch, match=r"'user' does not say which combiner made it.*merge_udf"):
+    with pytest.raises(uc.errors.StateMismatch, match=r"metadata of column 'user' names no combiner.*merge_udf"):
         extract_accumulated(mine, user=uc.Sum("score"))
-    with pytest.raises(uc.errors.InvalidArgument, match="no column here says that it holds accumulators"):
+    with pytest.raises(uc.errors.InvalidArgument, match="has no column of accumulators: make one"):
         extract_accumulated(scores)
     said = mine.schema["a"].metadata[maker.KEY]
     forged = mine.withMetadata("a", {maker.KEY: {**said, "combiner": "Sum('score').where(col('score') > 0)"}})
@@ -279,7 +279,7 @@ def test_accumulators_of_two_seeds_are_never_mixed(scores: Any, seeded: Any) -> 
 def test_lost_metadata_comes_back_through_merge_udf(spark: SparkSession, scores: Any) -> None:
     stored = accumulate(scores, by="user", a=uc.Sum("score"))
     lost = spark.createDataFrame(stored.collect(), "user string, a " + stored.schema["a"].dataType.simpleString())
-    with pytest.raises(uc.errors.StateMismatch, match="does not say which combiner made it"):
+    with pytest.raises(uc.errors.StateMismatch, match="names no combiner"):
         merge_accumulated(lost, by="user", a=uc.Sum("score"))
     again = lost.groupBy("user").agg(merge_udf(uc.Sum("score"), scores)("a").alias("a"))
     assert rows_of(extract_accumulated(again)) == [(None, 7), ("a", 12), ("b", 10)]
@@ -289,7 +289,7 @@ def test_combiners_of_the_users_own_functions(scores: Any) -> None:
     """Their names do not tell how they work, so they are given again."""
     negated = uc.Sum("score").map(pc.negate)
     stored = accumulate(scores, by="user", a=Differ("score"), b=negated)
-    with pytest.raises(uc.errors.StateMismatch, match="cannot be read from its name: give it as a="):
+    with pytest.raises(uc.errors.StateMismatch, match="cannot be made from its name: give the combiner as a="):
         extract_accumulated(stored)
     merged = merge_accumulated(stored, a=Differ("score"), b=negated)
     assert rows_of(extract_accumulated(merged, a=Differ("score"), b=negated)) == [(29, -29)]
@@ -354,7 +354,7 @@ WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda df: accumulate(df, n=3), uc.errors.InvalidArgument, "n= takes a combiner such as"),
     (lambda df: accumulate(df, n=uc.Sum("user")), uc.errors.TypeMismatch, "takes numbers, but 'user' is string"),
     (lambda df: accumulate(df, diff="dif", n=uc.Count()), uc.errors.UnknownColumn, "diff= needs column 'dif'"),
-    (lambda df: accumulate(df, diff="user", n=uc.Count()), uc.errors.TypeMismatch, "diff= takes .* and 'user' is str"),
+    (lambda df: accumulate(df, diff="user", n=uc.Count()), uc.errors.TypeMismatch, "diff= takes .* but 'user' is str"),
     (lambda df: merge_accumulated(df, a=uc.Count()), uc.errors.UnknownColumn, "a= needs column 'a'"),
     (lambda df: add_udf(uc.Sum("score")), uc.errors.InvalidArgument, "add_udf.*needs the type of 'score'"),
     (
@@ -375,7 +375,7 @@ def test_wrong_use_is_found_when_it_is_built(
 
 def test_a_stream_is_refused(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(uc.errors.InvalidArgument, match="accumulate would see only a batch of a streaming DataFrame"):
+    with pytest.raises(uc.errors.InvalidArgument, match="accumulate takes a bounded DataFrame"):
         accumulate(stream, n=uc.Count())
 
 

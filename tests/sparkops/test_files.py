@@ -144,7 +144,7 @@ def test_the_explanation_names_the_files(spark: SparkSession, tmp_path: Path) ->
 def test_what_cannot_be_is_said_when_the_flow_is_built(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", "parquet", 1)
     path = str(tmp_path / "in")
-    with pytest.raises(uc.UncombineError, match="max_files_per_batch= is for streaming=True"):
+    with pytest.raises(uc.UncombineError, match="max_files_per_batch= needs streaming=True"):
         uc.files(spark, path, max_files_per_batch=1)
     with pytest.raises(uc.UncombineError, match="did you mean 'ts'"):
         uc.files(spark, path, time="tsx")

@@ -138,20 +138,20 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
     ("made", "says"),
     [
         (lambda: rows_flow("tss"), "time= needs column 'tss', .* did you mean 'ts'"),
-        (lambda: rows_flow(None), "time= takes the name of a column, not None"),
+        (lambda: rows_flow(None), "time= takes the name of a column, but was given None"),
         (lambda: grouped(rows_flow("user").window(FIXED)), "'user' is string: cast it to timestamp"),
         (lambda: rows_flow(watermark="10 parsecs"), "unknown unit 'parsecs'"),
         (lambda: rows_flow(watermark=5), "takes a strategy such as"),
         (lambda: rows_flow(watermark=uc.PerSource("usr")), "did you mean 'user'"),
         (lambda: rows_flow(watermark=uc.Punctuated("score")), "'score' is int64: cast it"),
-        (lambda: rows_flow(watermark=uc.IngressTime()), "is of a stream: give replay=True"),
+        (lambda: rows_flow(watermark=uc.IngressTime()), "needs a stream or a replay: give replay=True"),
         (lambda: rows_flow(replay=True, watermark="1 day"), "needs processing_time="),
         (lambda: rows_flow(replay=True, processing_time="proc"), "needs watermark="),
         (lambda: rows_flow(**PLAYED | {"processing_time": "prok"}), "did you mean 'proc'"),
         (lambda: rows_flow(**PLAYED | {"processing_time": "user"}), "'user' is string: cast it"),
-        (lambda: rows_flow(close_at_end=True), "belongs to replay=True"),
+        (lambda: rows_flow(close_at_end=True), "close_at_end=True needs replay=True"),
         (lambda: rows_flow(diff="weight"), "diff= needs column 'weight'"),
-        (lambda: rows_flow(diff=5), "diff= takes the name of a column, not 5"),
+        (lambda: rows_flow(diff=5), "diff= takes the name of a column, but was given 5"),
         (lambda: grouped(rows_flow(diff="share").window(FIXED)), "int64 column of weights, but 'share' is double"),
         (lambda: rows_flow(shards=0), "shards= must be a whole number"),
         (lambda: rows_flow(shards=True), "shards= must be a whole number"),
@@ -159,20 +159,23 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
         (lambda: rows_flow().window(FIXED, triger=uc.Always()), "did you mean 'trigger'"),
         (lambda: grouped(rows_flow().window(FIXED, mode="acumulating")), "did you mean 'accumulating'"),
         (lambda: grouped(by="usr", n=uc.Count()), "did you mean 'user'"),
-        (lambda: grouped(by=5, n=uc.Count()), "by= takes the name of a column or several, not 5"),
+        (lambda: grouped(by=5, n=uc.Count()), "by= takes the name of a column or several names, but was given 5"),
         (lambda: rows_flow().window(FIXED).combine(by="user"), "at least one combiner"),
         (lambda: grouped(n=5), "n= takes a combiner"),
         (lambda: grouped(n=uc.Sum("scor")), "did you mean 'score'"),
         (lambda: grouped(n=uc.Sum("user")), "takes numbers, but 'user' is string"),
         (lambda: grouped(pane=uc.Count()), "'pane' is a column of every result"),
-        (lambda: grouped(by="user", User=uc.Count()), "'user' and 'User' differ by case only"),
+        (lambda: grouped(by="user", User=uc.Count()), "'user' and 'User' differ only by case"),
         (lambda: grouped(rows_flow().window(uc.Inherit())), "needs column 'window'"),
         (lambda: grouped(rows_flow(**PLAYED).window(FIXED, uc.AfterCount(1))), r"use Repeatedly\(AfterCount\(1\)\)"),
         (lambda: grouped(rows_flow(**PLAYED).window(uc.Global())), "can never fire on Global"),
-        (lambda: grouped(rows_flow(**PLAYED).window(FIXED, late="emit"), late=uc.Count()), "'late' is the column"),
+        (
+            lambda: grouped(rows_flow(**PLAYED).window(FIXED, late="emit"), late=uc.Count()),
+            "rows in column 'late'",
+        ),
         (
             lambda: grouped(grouped(rows_flow().window(FIXED, late="emit")).window(FIXED)),
-            "late='emit' in the last grouping",
+            "use late='drop' in the groupings before it",
         ),
         (
             lambda: grouped(grouped(each("accumulating")).window(FIXED)),
@@ -180,27 +183,27 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
         ),
         (
             lambda: grouped(grouped(each("discarding"), n=uc.Max("score")).window(FIXED)),
-            "n= has no differences to show in mode='discarding', of which the next grouping would count",
+            "n= cannot show its changes as differences in mode='discarding', so the next grouping would count",
         ),
         (
             lambda: grouped(grouped(each()).window(FIXED, diff=None)),
             "diff=None of stage 2",
         ),
-        (lambda: grouped(grouped().window(FIXED, max_future="1 day")), "max_future= of stage 2 guards nothing"),
+        (lambda: grouped(grouped().window(FIXED, max_future="1 day")), "max_future= of stage 2 has no effect"),
         (lambda: grouped(grouped().window(FIXED), s=uc.Sum("score")), "'score', .* known are 'window', 'n'"),
         (lambda: rows_flow().select("usr"), "did you mean 'user'"),
         (lambda: rows_flow().select("user", "user"), "twice"),
-        (lambda: rows_flow().select(), "no column is left"),
+        (lambda: rows_flow().select(), "leaves no column: keep"),
         (lambda: rows_flow().where("score > 1"), r"takes an expression of uc\.col"),
         (lambda: rows_flow().where(uc.col("scor") > 1), "did you mean 'score'"),
         (lambda: rows_flow().where(uc.col("score")), "one boolean a row"),
         (lambda: rows_flow().with_columns(y=uc.col("scor")), "did you mean 'score'"),
-        (lambda: rows_flow().with_columns(y=5), r"with_columns\(y=\) takes an expression .* not 5"),
-        (lambda: rows_flow().with_columns(y=lambda t: [1, 2]), "2 values for 0 rows"),
-        (lambda: rows_flow().with_columns(y=lambda t: [1] * t.num_rows), "without a type when there were no rows"),
-        (lambda: rows_flow().map(5), "takes a function of an Arrow table, not 5"),
-        (lambda: rows_flow().map(lambda t: 5), "from Arrow table to Arrow table or pandas DataFrame, .* gave int"),
-        (lambda: uc.flow(KNOWN.empty_table()), "takes a DataFrame of Spark's, not Table"),
+        (lambda: rows_flow().with_columns(y=5), r"with_columns\(y=\) takes an expression .* but was given 5"),
+        (lambda: rows_flow().with_columns(y=lambda t: [1, 2]), "but gave 2 for 0 rows"),
+        (lambda: rows_flow().with_columns(y=lambda t: [1] * t.num_rows), "without a type for a table without rows"),
+        (lambda: rows_flow().map(5), "takes a function of an Arrow table, but was given 5"),
+        (lambda: rows_flow().map(lambda t: 5), "returns an Arrow table or a pandas DataFrame, .* gave int"),
+        (lambda: uc.flow(KNOWN.empty_table()), "takes a DataFrame of Spark, but was given Table"),
     ],
 )
 def test_what_is_wrong_is_told_when_it_is_built(made: Any, says: str) -> None:
@@ -264,14 +267,14 @@ def test_other_types_than_were_told_are_refused() -> None:
     for function, says in (
         (
             lambda t: t.select(["ts"]) if t.num_rows else t,
-            r"map\(\) with <lambda> gave columns \['ts'\], and \['ts', 'k'",
+            r"map\(\) with <lambda> must give the same columns for any rows, but gave \['ts'\], and \['ts', 'k'",
         ),
-        (lambda t: t.set_column(3, "x", [["a"] * t.num_rows]) if t.num_rows else t, "'x' as string, and as int64"),
+        (lambda t: t.set_column(3, "x", [["a"] * t.num_rows]) if t.num_rows else t, "'x' as string, but as int64"),
     ):
         with pytest.raises(TypeMismatch, match=says):
             flow.map(function).df.toArrow()
     flow = flow.with_columns(y=lambda t: pa.array([0.5] * t.num_rows) if t.num_rows else pa.array([], pa.int64()))
-    with pytest.raises(TypeMismatch, match=r"with_columns\(y=\) gave column 'y' as double, and as int64"):
+    with pytest.raises(TypeMismatch, match=r"with_columns\(y=\) gave column 'y' as double, but as int64"):
         flow.df.toArrow()
 
 

@@ -69,7 +69,7 @@ def test_in_a_udf(scores: Any) -> None:
 def test_stored_as_columns(scores: Any) -> None:
     whole = accumulate(scores, by="k", t=Total("x"))
     some = accumulate(scores.where("x > 1"), by="k", t=Total("x"))
-    with pytest.raises(uc.errors.StateMismatch, match=r"made by Total\('x'\).*give it as t="):
+    with pytest.raises(uc.errors.StateMismatch, match=r"made by Total\('x'\).*give the combiner as t="):
         extract_accumulated(whole)
     left = extract_accumulated(uncombine_accumulated(whole, some, by="k", t=Total("x")), t=Total("x"))
     assert sorted(tuple(row) for row in left.collect()) == [("a", 8)]

@@ -56,7 +56,11 @@ def test_it_gives_the_one_that_runs(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize(
     ("says", "found"),
-    [('openjdk version "11.0.2" 2019-01-15', "is 11"), ('java version "1.8.0_181"', "is 8"), ("hello", "does not say")],
+    [
+        ('openjdk version "11.0.2" 2019-01-15', "is 11"),
+        ('java version "1.8.0_181"', "is 8"),
+        ("hello", "the version of .* is unknown"),
+    ],
 )
 def test_a_java_that_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, found: str) -> None:
     fake_java(tmp_path / "bin", says)

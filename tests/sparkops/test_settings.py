@@ -110,7 +110,7 @@ def test_state_in_no_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
         pytest.raises(uc.UncombineError, match="RocksDBStateStoreProvider") as refused,
     ):
         flow.df
-    assert str(refused.value).startswith(f"a streaming flow keeps its state in RocksDB, and {PROVIDER} is {HDFS}: set")
+    assert str(refused.value).startswith(f"a streaming flow keeps its state in RocksDB, but {PROVIDER} is {HDFS}: set")
     assert flow.df.isStreaming
 
 

@@ -172,7 +172,7 @@ def test_a_query_goes_on_under_another_name(spark: SparkSession, tmp_path: Path)
 @pytest.mark.parametrize("name", ["", "  ", 3, "clicks #2", "two\nlines"])
 def test_names_that_are_none(spark: SparkSession, name: Any) -> None:
     df = spark.createDataFrame(pa.concat_tables(batches(0)).to_pandas())
-    with pytest.raises(uc.UncombineError, match=r"name= takes a text without '#' and line breaks"):
+    with pytest.raises(uc.UncombineError, match=r"name= must be a text without '#' and line breaks"):
         uc.flow(df, name=name)
 
 

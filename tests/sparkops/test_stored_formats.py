@@ -118,8 +118,8 @@ def test_accumulators_of_a_format_that_is_not_known_are_refused(number: int) -> 
     schema = pa.schema({"x": pa.int64()})
     today = codec.Maker(uc.Sum("x").bind(schema))
     told = (
-        f"is stored in format {number}, and this version of uncombine reads format 2: "
-        "accumulate the rows again, or read it with the version of uncombine that wrote it"
+        f"is stored in format {number}, but this version of uncombine reads format 2: "
+        "accumulate the rows again, or use the version of uncombine that wrote it"
     )
     metadata = {codec.KEY: {**today.metadata[codec.KEY], "format": number}}
     with pytest.raises(StateMismatch) as refused:
@@ -158,8 +158,8 @@ def test_a_state_of_a_format_that_is_not_known_is_refused(manifest: bytes) -> No
     with pytest.raises(StateMismatch) as refused:
         Engine(flow, restored=engine.snapshot()).batch(rows, now=START // 1000)
     assert str(refused.value) == (
-        f"the stored state has {number}, and this version of uncombine reads format 1: "
-        "go on with the version of uncombine that wrote it, or start from a new checkpoint"
+        f"the stored state has {number}, but this version of uncombine reads format 1: "
+        "use the version of uncombine that wrote it, or start from a new checkpoint"
     )
 
 

@@ -85,7 +85,7 @@ def test_pandas_udfs_refuse_what_pandas_cannot_hold(combiner: uc.Combiner) -> No
 
 def test_a_pandas_udf_does_not_round_integers(spark: SparkSession) -> None:
     df = spark.createDataFrame([(2**53 + 1,), (None,)], "x long")
-    with pytest.raises(Exception, match=r"column 'x' has nulls and integers beyond 2\*\*53.*use as_arrow_udf"):
+    with pytest.raises(Exception, match=r"column 'x' has nulls and integers above 2\*\*53.*use as_arrow_udf"):
         df.agg(as_pandas_udf(uc.Max("x"), df)("x")).collect()
     whole = df.where("x IS NOT NULL")
     assert whole.agg(as_pandas_udf(uc.Max("x"), df)("x")).first()[0] == 2**53 + 1
@@ -263,7 +263,7 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: as_arrow_udf(uc.Sum("x"), pa.schema({"x": pa.uint64()})),
         uc.errors.TypeMismatch,
-        "column 'x' is uint64 in Arrow, and Spark has no such type: cast it",
+        "column 'x' is uint64 in Arrow, but Spark has no such type: cast it",
     ),
     (lambda: as_arrow_udf("Sum", "s long"), uc.errors.InvalidArgument, "takes a combiner such as"),  # type: ignore[arg-type]
     (lambda: as_arrow_udf(uc.Sum("s"), {"s": int}), uc.errors.InvalidArgument, r"schema= takes df\.schema or text"),  # type: ignore[arg-type]
@@ -287,7 +287,7 @@ def test_a_schema_in_text(spark: SparkSession) -> None:
 
 def test_too_few_columns(spark: SparkSession) -> None:
     df = spark.createDataFrame([("a", 3)], "k string, x long")
-    with pytest.raises(Exception, match=r"ArgMax\('k', 'x'.* takes 'x', 'k', in this order, and was given 1 col"):
+    with pytest.raises(Exception, match=r"ArgMax\('k', 'x'.* takes 'x', 'k', in this order, but was given 1 col"):
         df.agg(as_arrow_udf(uc.ArgMax("k", "x"), df)("x")).collect()
 
 
@@ -296,5 +296,7 @@ def test_columns_by_name(spark: SparkSession, make: Callable[..., Any]) -> None:
     df = spark.createDataFrame([("p", 3), ("q", 9), ("r", 5)], "a string, b long")
     best = make(uc.ArgMax("k", "x"), "k string, x long")
     assert df.agg(best(k="a", x="b")).first()[0] == "q"
-    with pytest.raises(Exception, match="takes the columns 'x', 'k', all by name or none, and was given 'k' by name"):
+    with pytest.raises(
+        Exception, match="takes the columns 'x', 'k', all by name or all by place, but was given 'k' by name"
+    ):
         df.agg(best("b", k="a")).collect()
