@@ -17,17 +17,12 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
-OWN_SESSIONS = (
-    "tests/house/test_notebooks.py",
-    "tests/sparkops/test_connect.py",
-    "tests/sparkops/test_exactly_once.py",
-    "tests/sparkops/test_executors.py",
-    "tests/sparkops/test_restarts.py",
-    "tests/sparkops/test_session.py",
-    "tests/sparkops/test_settings.py",
-    "tests/sparkops/test_zones.py",
-)
-"""Tests whose programs start sessions of their own. All others that need Spark take the fixture `spark`."""
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+"""A session of a test lives for minutes and sees few rows, so what its JVM compiles thoroughly it hardly uses."""
+
+for variable in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "SPARK_EXECUTOR_OPTS"):
+    # The JVM of a session, the one that starts it, and those of executors, in programs and notebooks too.
+    os.environ.setdefault(variable, QUICK_JVM)
 
 _SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -90,7 +85,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if " at 0x" in item.nodeid:
             raise pytest.UsageError(f"{item.nodeid} has an address, so that processes cannot share it: give ids=")
-        if "spark" in getattr(item, "fixturenames", ()) or item.nodeid.startswith(OWN_SESSIONS):
+        if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
     if (worker := getattr(config, "workerinput", None)) is not None:
         on_spark = [item.nodeid for item in items if item.get_closest_marker("spark")]

@@ -41,6 +41,7 @@ def published(case: dict[str, Any]) -> list[tuple[str, str, str]]:
     return out
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_stored_outputs_are_those_of_a_run(path: Path) -> None:
     stored = nbformat.read(path, as_version=4)

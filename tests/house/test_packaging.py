@@ -102,7 +102,6 @@ def test_editable_install(environment: Any, editable_wheel: Path, tmp_path: Path
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 def test_wheel_sent_to_spark_workers(environment: Any, wheel: Path, tmp_path: Path) -> None:
     # addPyFile puts only what is called .zip, .egg or .jar on the workers' path, and a wheel is a zip.
     sent = shutil.copy(wheel, tmp_path / "uncombine.zip")

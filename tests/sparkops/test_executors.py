@@ -57,12 +57,14 @@ def on_cluster(folder: Path, settings: Mapping[str, str], kills: int = 0) -> tup
     return pq.read_table(result), tables
 
 
+@pytest.mark.spark
 @pytest.mark.soak
 def test_four_executors_killed(tmp_path: Path) -> None:
     panes, tables = on_cluster(tmp_path, {"spark.master": "local-cluster[2,1,1200]"}, kills=4)
     assert left_over(panes) == recomputed(tables)
 
 
+@pytest.mark.spark
 @pytest.mark.soak
 def test_tasks_that_run_twice(tmp_path: Path) -> None:
     """A second attempt runs on another host only, and only while the first goes on."""

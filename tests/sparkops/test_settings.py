@@ -114,6 +114,7 @@ def test_state_in_no_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
     assert flow.df.isStreaming
 
 
+@pytest.mark.spark
 @pytest.mark.soak
 def test_workers_that_are_not_used_again(tmp_path: Path) -> None:
     tables = closed(batches(8, 3))

@@ -38,7 +38,6 @@ def at_home(checkpoint: Path, rows: Path) -> None:
         log.write_text(re.sub(r"file:[^\"]*/checkpoint/", f"file:{checkpoint}/", text))
 
 
-@pytest.mark.slow
 def test_a_checkpoint_of_an_earlier_version_is_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
     state = unpacked(stored.CHECKPOINT, tmp_path / "state")
     expected = (state / "panes.jsonl").read_text().splitlines()

@@ -14,6 +14,7 @@ from programs import program
 LATEST = 90.0
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     "zone",
     ["Asia/Tokyo", *(pytest.param(zone, marks=pytest.mark.soak) for zone in ("UTC", "America/Los_Angeles"))],
