@@ -67,7 +67,7 @@ def promise(combiner: uc.Combiner, kind: pa.DataType) -> str:
 
 
 def capabilities() -> str:
-    """What each combiner promises, in general and on some types of its column."""
+    """The capability of each combiner, in general and on some types of its column."""
     lines = ["| combiner | on any input | " + " | ".join(KINDS) + " |", "|---" * (2 + len(KINDS)) + "|"]
     for combiner in (form for cls in combiners() for form in forms(cls)):
         cells = [f"`{combiner!r}`", combiner.capability.name]
@@ -113,7 +113,7 @@ PARTS = {"capabilities": capabilities, "combiners": reference}
 
 
 def filled(text: str) -> str:
-    """A page with its generated parts made anew."""
+    """A page with its generated parts made again."""
     return PART.sub(lambda found: found[1] + PARTS[found[2]]() + found[3], text)
 
 

@@ -1,4 +1,4 @@
-"""Runs the notebooks and stores what comes out: `python notebooks/run.py [name ...]`."""
+"""Runs the notebooks and stores their outputs: `python notebooks/run.py [name ...]`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def executed(path: Path) -> Any:
-    """The notebook with fresh outputs, without what Spark says on stderr and when each cell ran."""
+    """The notebook with new outputs, without the stderr of Spark and the times of the cells."""
     book = nbformat.read(path, as_version=4)
     NotebookClient(book, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}).execute()
     for cell in book.cells:
@@ -25,7 +25,7 @@ def executed(path: Path) -> Any:
 
 
 def texts(book: Any) -> list[str]:
-    """What each code cell printed or showed as text; a picture counts as one."""
+    """The text that each code cell printed or showed; a picture gives the text "(picture)"."""
     out = []
     for cell in book.cells:
         if cell.cell_type == "code":

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles and the one Spark session."""
+"""Shared by all tests: hypothesis profiles and the one Spark session."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 _FOLDER = pytest.StashKey[str]()
-"""Where a process that runs items writes which of them need Spark, for the process that shares the items out."""
+"""The file in which a process that runs items notes those that need Spark, for the process that shares items out."""
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -68,7 +68,7 @@ class SequenceOf(Group):
 
 @dataclass(frozen=True, repr=False)
 class Repeatedly(Trigger):
-    """Fires with its child, which starts anew each time it finishes.
+    """Fires with its child, which starts again each time it finishes.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Repeatedly(Trigger):
 
 @dataclass(frozen=True, repr=False)
 class RepeatCount(Trigger):
-    """Fires with its child n times in all; the child starts anew each time it finishes.
+    """Fires with its child n times in all; the child starts again each time it finishes.
 
     Parameters
     ----------

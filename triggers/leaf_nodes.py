@@ -179,7 +179,7 @@ class WatermarkNode(Node):
 
     def begin(self, s: State, mask: Mask, m: Moment) -> None:
         super().begin(s, mask, m)
-        # A trigger that starts anew after the end waits for rows. Otherwise it would fire in every step.
+        # A trigger that starts again after the end waits for rows. Otherwise it would fire in every step.
         set_where(self.col(s, "armed"), mask, ~m.passed)
 
     def on_rows(self, s: State, active: Mask, m: Moment) -> None:

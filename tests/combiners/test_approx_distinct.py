@@ -139,7 +139,7 @@ def test_many_values_of_which_few_are_left_are_as_few_that_ever_were() -> None:
     assert all(a.equals(b) for a, b in zip(nothing, fn.zero(1), strict=True))
 
 
-def test_values_taken_back_more_often_than_they_came_are_remembered() -> None:
+def test_values_retracted_more_often_than_they_came_are_kept() -> None:
     fn = uc.ApproxCountDistinct("x").bind(pa.schema({"x": pa.int64()}))
     owed = fn.accumulate({"x": [1, 2, 2]}, weights=[1, -1, -1])
     assert fn.result(owed) == 1
@@ -190,7 +190,7 @@ def test_both_forms_agree(rows: list[tuple[str, int, int]]) -> None:
 
 
 @given(ROWS, ROWS)
-def test_taken_back_equals_never_seen(kept: list[tuple[str, int, int]], gone: list[tuple[str, int, int]]) -> None:
+def test_retracted_equals_never_seen(kept: list[tuple[str, int, int]], gone: list[tuple[str, int, int]]) -> None:
     fn = uc.ApproxCountDistinct(["g", "x"]).bind(pa.schema({"g": pa.string(), "x": pa.int64()}))
 
     def state(rows: list[tuple[str, int, int]], back: list[tuple[str, int, int]]) -> tuple[pa.Array, ...]:

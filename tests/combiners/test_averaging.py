@@ -56,7 +56,7 @@ def test_exact_weighted_means_are_rounded_once(rows: Pairs) -> None:
 
 
 @given(PAIRS, PAIRS, st.randoms())
-def test_exact_forms_do_not_remember_what_is_taken_back(kept: Pairs, gone: Pairs, random: Any) -> None:
+def test_exact_forms_keep_nothing_of_retracted_rows(kept: Pairs, gone: Pairs, random: Any) -> None:
     rows = [(row, 1) for row in kept] + [(row, 1) for row in gone] + [(row, -1) for row in gone]
     random.shuffle(rows)
     for combiner in (uc.Mean("x", exact=True), uc.WeightedMean("x", "y", exact=True)):
@@ -136,7 +136,7 @@ def test_fast_means_keep_their_bound_through_retractions(values: list[float]) ->
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize(("odd", "mean"), [(math.nan, math.nan), (math.inf, math.inf), (-math.inf, -math.inf)])
-def test_nan_and_infinity_can_be_taken_back(exact: bool, odd: float, mean: float) -> None:
+def test_nan_and_infinity_can_be_retracted(exact: bool, odd: float, mean: float) -> None:
     combiners = {"m": uc.Mean("x", exact), "w": uc.WeightedMean("x", "y", exact), "v": uc.WeightedMean("y", "x", exact)}
     there = uc.aggregate(table([(1.0, 2.0), (3.0, 2.0), (odd, 1.0)]), **combiners).to_pylist()[0]
     assert there["m"] == mean or math.isnan(mean)

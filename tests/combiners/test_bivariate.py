@@ -71,7 +71,7 @@ def test_exact_forms_are_the_exact_results(rows: list[tuple[float | None, float 
 
 
 @given(ROWS, ROWS)
-def test_what_is_taken_back_leaves_no_trace(
+def test_a_retracted_row_leaves_no_trace(
     kept: list[tuple[float | None, float | None]], gone: list[tuple[float | None, float | None]]
 ) -> None:
     for combiner in FORMS.values():
@@ -94,14 +94,14 @@ def test_fast_forms_against_numpy(seed: int) -> None:
     assert got["line"] == pytest.approx({"slope": slope, "intercept": intercept, "r2": got["r"] ** 2}, rel=1e-9)
 
 
-def test_a_large_pair_can_be_taken_back_from_the_fast_forms() -> None:
+def test_a_large_pair_can_be_retracted_from_the_fast_forms() -> None:
     rows = table([(1e9, -1e9), (1.0, 2.0), (2.0, 4.0), (3.0, 9.0), (1e9, -1e9)], [1, 1, 1, 1, -1])
     got = uc.aggregate(rows, diff="w", c=uc.Covariance("x", "y"), line=uc.LinearRegression("x", "y")).to_pylist()[0]
     assert got["c"] == pytest.approx(3.5, abs=uc.Covariance("x", "y").tolerance([1e9, 1e9], 5))
     assert got["line"]["slope"] == pytest.approx(3.5, abs=1e-3)
 
 
-def test_nan_and_infinity_can_be_taken_back() -> None:
+def test_nan_and_infinity_can_be_retracted() -> None:
     rows = [(1.0, 2.0), (2.0, 4.0), (3.0, 9.0)]
     for odd in ((math.nan, 1.0), (1.0, math.inf)):
         for exact in (False, True):

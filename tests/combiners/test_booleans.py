@@ -50,7 +50,7 @@ def test_exclusive_or_counts_only_whether_weights_are_odd(data: st.DataObject) -
     assert accumulate(fn, given_rows, [pa.int64()])[0].to_pylist() == expected
 
 
-def test_a_value_taken_back_leaves_no_trace() -> None:
+def test_a_retracted_value_leaves_no_trace() -> None:
     fn = uc.BitXor("x").bind(pa.schema({"x": pa.int16()}))
     state, gone = fn.accumulate({"x": [5, -3, 12]}), fn.accumulate({"x": [-3]})
     rest = fn.uncombine(state, gone)

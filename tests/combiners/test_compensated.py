@@ -97,7 +97,7 @@ def test_products_of_two_columns(rows: Rows) -> None:
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf"), 2.0 ** (LARGEST // 2 + 1), -1e200])
-def test_what_cannot_be_summed_is_counted_and_taken_back(odd: float) -> None:
+def test_values_that_cannot_be_summed_are_counted_and_retracted(odd: float) -> None:
     fn, single = SquareSumsFn(), Groups.single(3)
     there = fn.add(single, Column(pa.array([1.0, odd, 2.0])))
     assert there[-1].to_pylist() == [1]

@@ -51,7 +51,7 @@ def test_bins_are_in_the_order_of_the_values() -> None:
 
 
 @given(st.lists(FLOATS, min_size=1, max_size=8), st.lists(FLOATS, max_size=8))
-def test_taken_back_equals_never_seen(kept: list[float], gone: list[float]) -> None:
+def test_retracted_equals_never_seen(kept: list[float], gone: list[float]) -> None:
     fn = uc.ApproxQuantiles("x", [0.5]).bind(pa.schema({"x": pa.float64()}))
     weights = [1] * len(kept) + [1] * len(gone) + [-1] * len(gone)
     assert fn.accumulate({"x": kept + gone + gone}, weights=weights) == fn.accumulate({"x": kept})

@@ -1,4 +1,4 @@
-"""How many different values against sets of the raw rows."""
+"""The number of different values, compared with sets of the raw rows."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_many_groups_of_wide_exponents_are_done_in_blocks() -> None:
 
 
 @pytest.mark.parametrize("special", [math.nan, math.inf, -math.inf])
-def test_specials_can_be_taken_back(special: float) -> None:
+def test_specials_can_be_retracted(special: float) -> None:
     table = pa.table({"x": [1.5, special, special], "w": [1, 1, -1]})
     for combiner in (uc.Sum("x"), uc.Sum("x", exact=True)):
         assert uc.aggregate(table, diff="w", s=combiner)["s"].to_pylist() == [1.5]

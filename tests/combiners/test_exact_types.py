@@ -1,4 +1,4 @@
-"""Exact statistics of every type of number against fractions worked out from the raw rows."""
+"""Exact statistics of every type of number compared with fractions of the raw rows."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def rounded(value: Fraction) -> float:
 
 
 def is_root(found: float, square: Fraction) -> bool:
-    """Whether a float is the nearest one to the root, by squaring the middles between it and its neighbours."""
+    """True if a float is the nearest one to the root, by squaring the middles between it and its neighbours."""
     if found == math.inf:
         return square >= (Fraction(2**1024) - Fraction(2**970)) ** 2
     low, high = ((Fraction(found) + Fraction(math.nextafter(found, way))) / 2 for way in (0.0, math.inf))

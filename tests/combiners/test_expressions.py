@@ -110,7 +110,7 @@ FLOATS = st.floats() | st.sampled_from([0.1, 1e20, -0.0, 5.0, math.inf, -math.in
 
 
 def python(op: str, a: Any, b: Any) -> Any:
-    """What Python says, None where it raises for a divisor of zero."""
+    """The result of Python, or None if it raises for a divisor of zero."""
     if a is None or b is None or (op in ("/", "//", "%") and b == 0):
         return None
     if op == "/":
@@ -272,7 +272,7 @@ WORDS: dict[str, Any] = {
 
 
 def _fits_where_computed(result: int | None, a: int | None, b: int | None, sides: tuple[Any, Any]) -> bool:
-    """Whether a result and its operands are in the range of the type in which they are computed."""
+    """True if a result and its operands are in the range of the type in which they are computed."""
     signed = any(side.args == ("i",) if isinstance(side, Expr) else side < 2**63 for side in sides)
     least, most = (-(2**63), 2**63 - 1) if signed else (0, 2**64 - 1)
     return all(value is None or least <= value <= most for value in (result, a, b))

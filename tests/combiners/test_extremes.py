@@ -64,7 +64,7 @@ def test_what_has_no_order_is_refused() -> None:
         uc.Max("x").bind(lists.schema)
 
 
-def test_the_monoid_form_is_refused_where_rows_are_taken_back() -> None:
+def test_the_monoid_form_is_refused_where_rows_are_retracted() -> None:
     table = pa.table({"x": [1, 1], "w": [1, -1]})
     with pytest.raises(NotRetractable, match="m= is a MONOID combiner"):
         uc.aggregate(table, diff="w", m=uc.Max("x", retractable=False))

@@ -62,7 +62,7 @@ def test_misses_stay_below_what_is_stated() -> None:
     assert over <= (1 - confidence) * seen
 
 
-def test_what_was_taken_back_makes_room_for_others() -> None:
+def test_retracted_values_make_room_for_others() -> None:
     table = pa.table({"x": ["a"] * 9 + ["b"] * 5 + ["c"] + ["a"] * 9, "w": [1] * 15 + [-1] * 9})
     out = uc.aggregate(table, diff="w", top=uc.HeavyHitters("x", 2))
     assert out["top"][0].as_py() == [{"item": "b", "count": 5}, {"item": "c", "count": 1}]
@@ -72,7 +72,7 @@ ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 6)), max_size=20
 
 
 @given(ROWS, ROWS)
-def test_taken_back_equals_never_seen(kept: list[tuple[str, int]], gone: list[tuple[str, int]]) -> None:
+def test_retracted_equals_never_seen(kept: list[tuple[str, int]], gone: list[tuple[str, int]]) -> None:
     fn = uc.HeavyHitters("x", 3).bind(pa.schema({"x": pa.string()}))
 
     def state(rows: list[tuple[str, int]], weights: list[int]) -> tuple[pa.Array, ...]:

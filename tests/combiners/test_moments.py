@@ -67,7 +67,7 @@ def test_exact_forms_are_the_exact_results(values: Values, population: bool) -> 
 
 
 @given(VALUES, VALUES, st.randoms())
-def test_exact_forms_do_not_remember_what_is_taken_back(kept: Values, gone: Values, random: Any) -> None:
+def test_exact_forms_keep_nothing_of_retracted_rows(kept: Values, gone: Values, random: Any) -> None:
     rows = [(x, 1) for x in kept] + [(x, 1) for x in gone] + [(x, -1) for x in gone]
     random.shuffle(rows)
     for combiner in forms(exact=True).values():
@@ -90,7 +90,7 @@ def test_fast_variance_keeps_its_bound_through_retractions(kept: Values, gone: V
         )
 
 
-def test_a_large_value_can_be_taken_back() -> None:
+def test_a_large_value_can_be_retracted() -> None:
     rows = table([1e9, 1.0, 2.0, 3.0, 1e9], [1, 1, 1, 1, -1])
     assert uc.Variance("x").tolerance([1e9, 1.0, 2.0, 3.0, 1e9], 5) < 1e-3
     assert uc.aggregate(rows, diff="w", v=uc.Variance("x"))["v"][0].as_py() == pytest.approx(1.0, abs=1e-6)
@@ -122,7 +122,7 @@ def test_groups_against_pandas(offset: float, options: dict[str, bool]) -> None:
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
-def test_nan_and_infinity_can_be_taken_back(exact: bool, odd: float) -> None:
+def test_nan_and_infinity_can_be_retracted(exact: bool, odd: float) -> None:
     rows = [1.0, 2.0, 4.0, odd, odd]
     there = uc.aggregate(table(rows[:4]), **forms(exact=exact)).to_pylist()[0]
     assert all(math.isnan(value) for value in there.values())

@@ -66,7 +66,7 @@ def test_where_and_map_apply_to_the_whole() -> None:
     assert out["r"][0].as_py() == [("a", 3), ("b", 2)]
 
 
-def test_a_key_without_rows_but_with_debts_stays_in_the_state() -> None:
+def test_a_key_with_more_retractions_than_rows_stays_in_the_state() -> None:
     fn = uc.PerKey(uc.Max("x"), by="k").bind(pa.schema({"x": pa.int64(), "k": pa.string()}))
     swapped = fn.accumulate({"x": [5, 3], "k": ["a", "a"]}, weights=[1, -1])
     assert fn.result(swapped) == []

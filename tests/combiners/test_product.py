@@ -57,7 +57,7 @@ def test_products_are_correctly_rounded(values: list[float]) -> None:
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=8), st.lists(NUMBERS, max_size=8), st.randoms())
-def test_factors_can_be_taken_back(kept: list[float], gone: list[float], random: Any) -> None:
+def test_factors_can_be_retracted(kept: list[float], gone: list[float], random: Any) -> None:
     rows = [(x, 1) for x in kept] + [(x, 1) for x in gone] + [(x, -1) for x in gone]
     random.shuffle(rows)
     assert near(product([x for x, _ in rows], [w for _, w in rows]), kept)
@@ -104,7 +104,7 @@ def test_at_the_edges(values: list[float | None], expected: float | None) -> Non
 
 
 @pytest.mark.parametrize("odd", [0.0, math.nan, math.inf, -math.inf])
-def test_zeros_and_specials_can_be_taken_back(odd: float) -> None:
+def test_zeros_and_specials_can_be_retracted(odd: float) -> None:
     assert product([2.0, odd, -3.5, odd], [1, 1, 1, -1]) == -7.0
 
 

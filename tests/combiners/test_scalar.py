@@ -69,7 +69,7 @@ def test_two_columns_and_expressions() -> None:
     assert out.to_pylist() == [{"a": 11, "b": 18, "c": 25}]
 
 
-def test_what_is_taken_back_may_stand_first_in_its_batch() -> None:
+def test_a_retraction_may_come_first_in_its_batch() -> None:
     Bag = uc.from_scalar(
         "Bag",
         create=list,
@@ -130,7 +130,7 @@ def test_a_heavy_row_takes_few_steps(weight: int) -> None:
     assert len(steps) < 80
 
 
-def test_a_heavy_row_beyond_the_state_s_range_is_refused_before_it_grows() -> None:
+def test_a_heavy_row_outside_the_state_s_range_is_refused_before_it_grows() -> None:
     """Three to the power of 2**31 would take a gigabyte, and minutes."""
     largest = 0
 

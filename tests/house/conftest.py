@@ -84,7 +84,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def editable_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `pip install -e` makes and installs: a wheel that points back to this tree."""
+    """The result of `pip install -e`: a wheel that points back to this tree."""
     place = tmp_path_factory.mktemp("editable")
     script = f"from setuptools.build_meta import build_editable; build_editable({str(place)!r})"
     run(sys.executable, "-c", script, cwd=ROOT, **build_config(place))

@@ -1,4 +1,4 @@
-"""Which module may import which, what a bare import loads, and how long a module may be."""
+"""Rules for modules: the imports that are allowed, the libraries that a bare import loads, and the length."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from library import BELOW, MODULES, ROOT, imported
 
 SHARED = {"errors"}
 
-# Folders beside the package, for whoever works on it; the package gets along without them.
+# Folders beside the package for maintainers; the package works without them.
 BESIDE = {"benchmarks", "docs", "notebooks", "tests"}
 
 # Folders that keep away from more than their room does.
@@ -45,7 +45,7 @@ def assigned(source: str) -> Iterator[str]:
 
 
 def faults(module: Path, source: str) -> list[str]:
-    """What is wrong with the imports of a module."""
+    """The faults of the imports of a module."""
     found = []
     room = module.parts[0] if len(module.parts) > 1 else None
     for name in sorted(imported(module, source)):

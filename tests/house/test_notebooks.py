@@ -18,7 +18,7 @@ GOLDEN = {case["name"]: case for case in json.loads((ROOT / "tests/data/streamin
 sys.path.insert(0, str(ROOT / "notebooks"))
 from run import executed, texts  # noqa: E402
 
-PANE = re.compile(r"^ *([+-])(\d+) +(all of time|\S+ - \S+) +(early|on time|late|taken back)$", re.MULTILINE)
+PANE = re.compile(r"^ *([+-])(\d+) +(all of time|\S+ - \S+) +(early|on time|late|retracted)$", re.MULTILINE)
 
 
 def golden_cells(book: Any) -> list[tuple[str, str]]:

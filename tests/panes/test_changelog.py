@@ -40,7 +40,7 @@ def test_each_form_reads_back_as_the_same_changes(seed: int) -> None:
         assert again.select(table.column_names).to_pylist() == table.to_pylist()
 
 
-def test_updates_are_a_removal_and_an_addition_of_one_key_side_by_side() -> None:
+def test_updates_are_a_retraction_and_an_addition_of_one_key_side_by_side() -> None:
     table = pa.table({"k": ["a", "b", "a", "a"], "n": [1, 1, 1, 2], "diff": [1, 1, -1, 1]})
     assert uc.changelog.to_flink(table, keys=["k"])["row_kind"].to_pylist() == ["+I", "+I", "-U", "+U"]
     apart = pa.table({"k": ["a", "a", "b", "a"], "n": [1, 1, 1, 2], "diff": [1, -1, 1, 1]})

@@ -19,7 +19,7 @@ BYTES = b"some bytes" * 100
 
 @pytest.fixture(params=[1 << 20, 500], ids=["heap", "file"])
 def large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether what is read goes to a file without a name; also reads a block at a time."""
+    """True if chunks that are read go to a file without a name; also reads a block at a time."""
     monkeypatch.setattr(filecache, "LARGE", request.param)
     monkeypatch.setattr(filecache, "_BLOCK", 300)
     return bool(request.param < len(BYTES))

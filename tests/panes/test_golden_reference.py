@@ -144,7 +144,7 @@ def test_rule_31_the_last_pane_is_the_closing_one() -> None:
     assert got == [(0, 60, 1, 1, "EARLY", False), (0, 60, 1, 1, "ON_TIME", True)]
 
 
-def test_rule_37_an_on_time_pane_is_never_behind_the_output_watermark() -> None:
+def test_rule_37_an_on_time_pane_is_never_before_the_output_watermark() -> None:
     script = [rows(5), mark(70), mark(100), mark(130)]
     options = {"window": uc.Fixed("1 minute"), "trigger": uc.Never(), "allowed_lateness": "1 minute"}
     result = run(script, aggregates={"n": count}, **options)
@@ -152,7 +152,7 @@ def test_rule_37_an_on_time_pane_is_never_behind_the_output_watermark() -> None:
     assert result.output_watermarks[1:] == [NOON + 59_999_999, NOON + 59_999_999, NOON + 130_000_000]
 
 
-def test_rule_40_a_session_falls_apart_when_its_bridge_is_taken_back() -> None:
+def test_rule_40_a_session_splits_when_its_bridge_is_retracted() -> None:
     script = [rows(0, 15, 30), rows(15, diff=-1), mark(100)]
     trigger = uc.Repeatedly(uc.AfterCount(1))
     got = by_hand(script, window=uc.Sessions("20 seconds"), trigger=trigger, mode="retracting", diff="d")

@@ -16,7 +16,7 @@ def steps_with_panes(trigger: uc.Trigger, rows: int) -> list[int]:
     return panes["step"].to_pylist()
 
 
-def test_a_sequence_that_starts_anew_on_a_passed_window_waits_for_the_next_row() -> None:
+def test_a_sequence_that_starts_again_on_a_passed_window_waits_for_the_next_row() -> None:
     sequence = uc.Repeatedly(uc.SequenceOf(uc.AfterWatermark(), uc.AfterCount(2)))
     assert steps_with_panes(sequence, 7) == [1, 3, 4, 6, 7]
 

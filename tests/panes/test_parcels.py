@@ -1,4 +1,4 @@
-"""Where rows go, and that any cut into tasks and shards gives what one operator gives."""
+"""The parcels of rows: any cut into tasks and shards gives the panes of one operator."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def test_final_panes_of_any_cut(window: uc.Window, policy: str, changelog: bool)
         options = {"window": window, "by": by, "timestamp": policy, "diff": "d" if changelog else None}
         panes = final_panes(table, uc.Grouping(COMBINERS, mode="retracting", **options), r.choice([1, 2, 5]), r)
         assert found(panes, by) == found(locally(table, options), by)
-        if not (changelog and policy in ("earliest", "latest")):  # of all rows seen, also those taken back
+        if not (changelog and policy in ("earliest", "latest")):  # of all rows, also retracted ones
             assert found(panes, by) == oracle(table, window, by, policy)
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 def test_final_panes_of_weights_that_do_not_add_up(window: uc.Window) -> None:
-    """Rows are taken back that never came: what one operator makes of it, all cuts make of it."""
+    """Retractions of rows that never came: all cuts give the panes of one operator."""
     for seed in range(3):
         r = random.Random(seed)
         table = rows(60, seed)

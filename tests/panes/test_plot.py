@@ -57,7 +57,7 @@ def test_panes_as_spark_gives_them_look_the_same(case: Case) -> None:
     assert drawn[0] == drawn[1]
 
 
-def test_what_is_taken_back_at_one_moment_is_written_side_by_side() -> None:
+def test_retractions_of_one_moment_are_written_side_by_side() -> None:
     from matplotlib import pyplot
 
     script: list[Any] = [

@@ -1,4 +1,4 @@
-"""What holds for any input, order, cut, watermark and trigger."""
+"""Properties for any input, order, cut, watermark and trigger."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def data(rng: random.Random, count: int = 40) -> list[dict[str, Any]]:
 
 
 def cut(rng: random.Random, rows: list[dict[str, Any]], lag: int) -> list[Any]:
-    """The rows in some order and some bundles, with a watermark that runs `lag` behind the greatest time so far.
+    """The rows in some order and some bundles, with a watermark that is `lag` less than the greatest time so far.
 
     Some bundles are of one key. Both clocks move with the rows of a bundle, or after them.
     """
@@ -71,7 +71,7 @@ def run(script: list[Any], seed: int, **options: Any) -> tuple[list[pa.Table], i
 
 
 def left(result: pa.Table) -> Counter[Any]:
-    """What remains after retractions, by key, window and values."""
+    """The rows that remain after retractions, by key, window and values."""
     found: Counter[Any] = Counter()
     for row in result.to_pylist():
         window = row["window"] and (row["window"]["start"], row["window"]["end"])
@@ -182,7 +182,7 @@ def test_sessions_over_a_changelog_end_as_over_the_rows_that_are_left(
     gone = {row["id"] for row in rng.sample(rows, 12)}
     changes = [{**row, "d": 1} for row in rows] + [{**row, "d": -1} for row in rows if row["id"] in gone]
     if seed % 3:
-        rng.shuffle(changes)  # a retraction may come before what it takes back
+        rng.shuffle(changes)  # a retraction may come before its row
     windows = [uc.Sessions("20 seconds"), uc.Sessions("3 seconds"), uc.Custom(by_size, same_start)]
     options: dict[str, Any] = {"window": windows[seed % 3], "by": "k", **COMBINERS}
     results, held = run(

@@ -105,7 +105,7 @@ def test_rule_05_sessions_that_share_an_instant_merge_and_those_that_touch_do_no
     assert len(shown(run([add((0, 1, "a"), (1, 2, "b")), END], window))) == 2
 
 
-def test_rule_06_a_session_that_grows_is_a_new_window_with_the_old_ones_debts() -> None:
+def test_rule_06_a_session_that_grows_is_a_new_window_with_the_old_outstanding_panes() -> None:
     result = run([add((0, 1)), add((30, 2)), END], uc.Sessions("1 minute"), trigger=REPEATED, mode="retracting")
     assert shown(result, "index") == [
         (0, 60, 1, 1, 0),
@@ -209,7 +209,7 @@ def test_rule_12_each_batch_fires_windows_that_got_rows_and_expires_none() -> No
     ]
 
 
-def test_rule_12_the_percentiles_run_anew_for_each_batch() -> None:
+def test_rule_12_the_percentiles_run_again_for_each_batch() -> None:
     options: dict[str, Any] = {"watermark": "each_batch", "trigger": uc.Repeatedly(uc.WatermarkPercentile(50))}
     script = [add((0, 1)), add((1, 2)), uc.Clock(t(9)), add((2, 4), (60, 8))]
     assert shown(run(script, **options)) == [(0, 60, 1, 1), (0, 60, 3, 1), (0, 60, 7, 1), (60, 120, 8, 1)]
@@ -593,14 +593,14 @@ def test_rule_33_discarding_accumulating_retracting() -> None:
     ]
 
 
-def test_rule_33_a_retraction_is_the_row_that_it_takes_back() -> None:
+def test_rule_33_a_retraction_is_the_row_that_it_retracts() -> None:
     result = run([add((0, 1)), mark(30), add((1, 2))], trigger=REPEATED, mode="retracting", timestamp="watermark")
     first, back, _ = ({k: v for k, v in row.items() if k not in ("diff", "step")} for row in result.to_pylist())
     assert first == back
 
 
 @pytest.mark.parametrize("eager", [False, True])
-def test_rule_33_debts_come_in_the_order_of_their_windows_whichever_was_touched_last(eager: bool) -> None:
+def test_rule_33_outstanding_panes_are_retracted_in_the_order_of_their_windows(eager: bool) -> None:
     script = [add((0, 1), (100, 2)), mark(60), add((50, 4))]
     options: dict[str, Any] = {"mode": "retracting", "allowed_lateness": "1 hour", "eager_retractions": eager}
     result = run(script, uc.Sessions("1 minute"), trigger=REPEATED, **options)
@@ -678,7 +678,7 @@ def test_rule_36_result_times(policy: str, seconds: float) -> None:
     assert [_seconds(row["event_time"]) for row in result.to_pylist()] == [seconds]
 
 
-def test_rule_36_rows_behind_the_output_watermark_do_not_count() -> None:
+def test_rule_36_rows_before_the_output_watermark_do_not_count() -> None:
     late = uc.AfterWatermark(late=uc.AfterCount(1))
     script = [add((50, 1)), mark(60), add((5, 2))]
     result = run(script, timestamp="earliest", trigger=late, allowed_lateness="1 hour", mode="discarding")
@@ -752,7 +752,7 @@ def test_rule_37_a_value_and_its_retraction_share_their_fate_downstream() -> Non
     assert sum(r["diff"] for r in result.to_pylist()) == 1
 
 
-def test_rule_38_a_window_whose_rows_are_all_taken_back_has_no_value() -> None:
+def test_rule_38_a_window_whose_rows_are_all_retracted_has_no_value() -> None:
     script = [add((0, 5, "a", 1)), add((0, 5, "a", -1)), mark(60)]
     result = run(script, trigger=REPEATED, mode="retracting", diff="d", max=uc.Max("x"), sum=uc.Sum("x"))
     assert shown(result) == [(0, 60, 5, 1), (0, 60, 5, -1)]
@@ -775,7 +775,7 @@ def test_rule_39_a_changelog_needs_a_mode_that_can_tell() -> None:
     assert shown(run(differences, trigger=REPEATED, mode="discarding", diff="d")) == [(0, 60, 5, 1), (0, 60, 2, 1)]
 
 
-def test_rule_40_a_session_falls_apart_when_its_bridge_is_taken_back() -> None:
+def test_rule_40_a_session_splits_when_its_bridge_is_retracted() -> None:
     script = [add((0, 1), (50, 2), (100, 4)), add((50, 2, "a", -1)), mark(10**4)]
     result = run(script, uc.Sessions("1 minute"), trigger=REPEATED, mode="retracting", diff="d", on_time="non_empty")
     assert shown(result) == [(0, 160, 7, 1), (0, 160, 7, -1), (0, 60, 1, 1), (100, 160, 4, 1)]

@@ -26,7 +26,7 @@ BIDS = pa.schema({"bid": pa.int64(), "bidder": pa.int64(), "ts": pa.timestamp("u
 
 
 def bids(seed: int, count: int) -> pd.DataFrame:
-    """Rows of few busy and many quiet bidders, some late, some replaced by themselves, some taken back for good."""
+    """Rows of few busy and many quiet bidders, some late, some replaced by themselves, some retracted for good."""
     r = np.random.default_rng(seed)
 
     def seconds(values: np.ndarray) -> np.ndarray:

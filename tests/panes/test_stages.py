@@ -1,4 +1,4 @@
-"""What a chain of groupings settles by itself, and what it refuses; `shows_again` against runs of the operator."""
+"""A chain of groupings: the options it settles and those it refuses; `shows_again` against runs of the operator."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def grouping_of(r: random.Random) -> dict[str, Any]:
 
 
 def history(r: random.Random) -> list[Any]:
-    """Rows out of order with a watermark behind them, of two sources."""
+    """Rows out of order of two sources, with a watermark before them."""
     script: list[Any] = []
     now, top, number = NOON, 0, 0
     for _ in range(r.randint(4, 14)):
@@ -243,7 +243,7 @@ SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "id": pa.
 
 
 def shown_twice(r: random.Random, options: dict[str, Any], each_batch: bool) -> bool:
-    """Whether a row is in two panes of one window, or of windows that became one."""
+    """True if a row is in two panes of one window, or of windows that became one."""
     result = uc.local.run(
         history(r), schema=SCHEMA, watermark="each_batch" if each_batch else None, by="k",
         ids=uc.CollectList("id"), n=uc.Count(), **options

@@ -66,14 +66,14 @@ def test_what_ends_without_firing_is_reset_or_moved_on_from(
     assert steps(trigger, says(*values)) == panes
 
 
-def test_after_the_end_a_trigger_that_ended_unseen_late_starts_anew() -> None:
+def test_after_the_end_a_trigger_that_ended_unseen_late_starts_again() -> None:
     script = [*says(0), uc.Watermark(MINUTE), *says(2, 1)]
     assert steps(uc.AfterWatermark(late=Says()), script) == [1, 3]
 
 
 @dataclass(frozen=True, repr=False)
 class Again(uc.UserTrigger):
-    """Fires by a timer that sets itself anew for an instant that has come."""
+    """Fires by a timer that sets itself again for an instant that has come."""
 
     def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
         ctx.set_timer("t", window[1], "event")
@@ -108,7 +108,7 @@ class Hears(uc.UserTrigger):
 
 
 @pytest.mark.parametrize("trigger", [Hears(), uc.OnPunctuation(uc.col("x") == 2), uc.AfterCount(1)])
-def test_all_parts_of_a_session_hear_of_the_bridge_that_is_taken_back(trigger: uc.Trigger) -> None:
+def test_all_parts_of_a_session_see_that_the_bridge_is_retracted(trigger: uc.Trigger) -> None:
     script = [bundle((0, 2), (50, 2), (100, 2)), bundle((50, 2, -1))]
     sessions = {"window": uc.Sessions("1 minute"), "mode": "retracting", "diff": "d"}
     panes = uc.local.run(script, trigger=uc.Repeatedly(trigger), n=uc.Count(), **sessions)

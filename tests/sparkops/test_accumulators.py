@@ -1,4 +1,4 @@
-"""Accumulators as columns: stored, read back, merged, taken back and extracted; those of two makers never mixed."""
+"""Accumulators as columns: stored, read back, merged, retracted and extracted; those of two makers never mixed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def scores(spark: SparkSession) -> Any:
 
 
 def rows_of(df: Any) -> list[tuple[Any, ...]]:
-    """What is in it, null first."""
+    """The values of an accumulator, null first."""
     return sorted((tuple(row) for row in df.collect()), key=lambda row: [(v is not None, v) for v in row])
 
 
@@ -159,7 +159,7 @@ def test_names_that_need_quotes(spark: SparkSession) -> None:
     assert rows_of(extract_accumulated(merge_accumulated(stored, by="the.key"))) == [(1, 5)]
 
 
-def test_what_is_taken_back_to_nothing_has_no_row(scores: Any) -> None:
+def test_a_key_that_is_fully_retracted_has_no_row(scores: Any) -> None:
     whole = accumulate(scores, by="user", n=uc.Count(), best=uc.Max("score"))
     second = accumulate(scores.where("day = 2"), by="user", n=uc.Count(), best=uc.Max("score"))
     left = uncombine_accumulated(whole, second, by="user")
@@ -167,7 +167,7 @@ def test_what_is_taken_back_to_nothing_has_no_row(scores: Any) -> None:
     assert left.count() == 2
 
 
-def test_as_many_taken_back_as_added_is_not_nothing(spark: SparkSession) -> None:
+def test_as_many_retracted_as_added_is_not_nothing(spark: SparkSession) -> None:
     """The sum of the weights is 0 and yet a later part needs what is held; results show it only then."""
     df = spark.createDataFrame(
         [("a", 1, 5, 1), ("a", 1, 3, -1), ("a", 2, 3, 1)], "user string, day int, x long, diff int"
@@ -225,7 +225,7 @@ MIXED: list[tuple[str, uc.Combiner, str]] = [
 def test_accumulators_of_two_makers_are_never_mixed(
     spark: SparkSession, scores: Any, other: uc.Combiner, schema: str
 ) -> None:
-    """Where the metadata tells it before anything runs; where a union hid it, while it runs."""
+    """The error comes before anything runs, or, if a union hid the metadata, while it runs."""
     mine = accumulate(scores, by="user", a=uc.Sum("score"))
     typed = scores.withColumn("score", F.col("score").cast(schema.split()[1].rstrip(",")))
     theirs = accumulate(typed, by="user", a=other)
@@ -331,7 +331,7 @@ def test_nothing_else_is_read(text: str) -> None:
     assert spelled.read_combiner(text) is None
 
 
-def test_forms_that_cannot_take_back(scores: Any) -> None:
+def test_forms_that_cannot_retract(scores: Any) -> None:
     best = uc.Max("score", retractable=False)
     stored = accumulate(scores, by="user", best=best)
     assert rows_of(extract_accumulated(merge_accumulated(stored))) == [(9,)]
@@ -411,7 +411,7 @@ def test_keys_that_lie_across_batches(cut: int) -> None:
 
 
 def test_what_is_nothing() -> None:
-    """Null and what was taken back are; a debt is something, and so is what rounding may hide."""
+    """Null and a retracted row are nothing; an excess retraction is not, nor is a rest that rounding may hide."""
     for of, exact in ((uc.Sum("k"), True), (uc.Variance("k"), False)):
         (made_by,) = cells([], of)[0].makers.values()
         some = made_by.add(Groups(np.arange(2), 2), [pa.array([5, -5])])

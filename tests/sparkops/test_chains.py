@@ -18,7 +18,7 @@ SOME = [(0, 25), pytest.param((25, 2_025), marks=pytest.mark.soak)]
 
 
 def flow(source: Any, chain: Chain, count: int) -> Any:
-    """The first stages of a chain, with a step behind them that keeps what Spark would do from being asked for."""
+    """The first stages of a chain, with a step after them that keeps what Spark would do from being asked for."""
     for stage in chain.stages[:count]:
         options = {name: value for name, value in stage.options.items() if name != "by"}
         source = source.window(stage.window, **options).combine(by=stage.options["by"], **stage.combiners)

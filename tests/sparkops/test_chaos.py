@@ -36,7 +36,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch, chunk: int, in_hand: int) -> None:
 
 
 def agree(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
-    """Whether a pipeline gives the same, disturbed or not: how many panes it has, and how many tasks crashed."""
+    """Check that a pipeline gives the same panes when disturbed; the number of panes and of tasks that crashed."""
     r = random.Random(seed)
     monkeypatch.setattr(processor, "_CACHE", processor._CACHE)
     monkeypatch.setattr(chunklog, "uuid4", lambda: UUID(int=r.getrandbits(128)))
@@ -65,7 +65,7 @@ def test_pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_parts(seed: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Whether steps give the same in parts, over many chunks; how many more chunks there are."""
+    """Check that steps give the same panes in parts, over many chunks; the number of chunks that this adds."""
     r = random.Random(seed)
     flow = draw_flow(r)
     while any(stage.grouping.granularity == "record" for stage in flow.stages[1:]):
@@ -135,7 +135,7 @@ def no_check(patch: pytest.MonkeyPatch) -> None:
 
 
 def half_done(patch: pytest.MonkeyPatch) -> None:
-    """What a task did before it crashed stays done."""
+    """The work of a task before its crash stays done."""
     patch.setattr(Cluster, "given", lambda self, stage, shard: self.store.setdefault((stage, shard), Handle()))
 
 

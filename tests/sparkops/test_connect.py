@@ -19,7 +19,7 @@ import uncombine as uc
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSIC = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "sparkContext", "_jc", "rdd"}
-"""What only a session that lives beside its JVM has."""
+"""An attribute that only a session beside its JVM has."""
 
 
 def plain(table: pa.Table) -> list[str]:

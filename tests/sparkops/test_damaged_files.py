@@ -20,7 +20,7 @@ SCRIPT = program("damage")
 
 
 def outcomes(form: str, first: int, last: int, folder: Path) -> dict[str, int]:
-    """How many files were read and how many were not; a crash or any other error fails and names the seed."""
+    """The number of files that were read, and of the others; a crash or another error fails and names the seed."""
     command = [sys.executable, str(SCRIPT), form, str(first), str(last), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True)
     lines = [line.split(maxsplit=3) for line in done.stdout.splitlines()]
@@ -64,7 +64,7 @@ def int32s(*numbers: int) -> bytes:
 
 
 WRONG = {
-    "offset beyond the text": raw(pa.string(), 2, None, int32s(0, 90, 3), b"abc"),
+    "offset after the end of the text": raw(pa.string(), 2, None, int32s(0, 90, 3), b"abc"),
     "offsets that go down": raw(pa.string(), 3, None, int32s(0, 3, 1, 3), b"abc"),
     "text that is not UTF-8": raw(pa.string(), 2, None, int32s(0, 1, 3), b"a\xff\xfe"),
     "a letter cut in two": raw(pa.string(), 2, None, int32s(0, 1, 2), "é".encode()),

@@ -19,7 +19,7 @@ ANY = "any"
 
 
 def killed(arguments: list[object], out: Path, batch: int, moment: str, delay: float) -> bool:
-    """Whether the application was killed at this moment, with its JVM and all workers, and had not ended before."""
+    """True if the application was killed at this moment, with its JVM and all workers, and had not ended before."""
     with running(out, *arguments) as app:
         alive = app.wait(0) if moment == ANY else app.wait_for(batch, moment)
         alive = alive and app.wait(delay)

@@ -27,7 +27,7 @@ TWICE = {
 
 
 def killed_executors(app: App, seed: int, kills: int) -> int:
-    """How many executors were killed while the query went on, each at a moment of its own."""
+    """The number of executors that were killed while the query went on, one at a time."""
     r = random.Random(seed)
     done = 0
     for i in range(kills):

@@ -65,7 +65,7 @@ def plain(panes: pa.Table) -> list[str]:
 
 
 def agree(seed: int) -> int:
-    """How many panes a watermark brought at an instant that no entry of the script has."""
+    """The number of panes that a watermark brought at an instant that no entry of the script has."""
     entries = script(seed)
     window, stages = [uc.Fixed("30 seconds"), uc.Sessions("8 seconds")][seed % 2], 1 + seed // 2 % 2
     want = locally(entries, window, stages)

@@ -1,4 +1,4 @@
-"""What is left to Spark's own aggregation gives the same table as the tasks do, to the last bit and type."""
+"""Spark's own aggregation gives the same table as the tasks, to the last bit and type."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def plain(panes: pa.Table) -> list[str]:
 
 
 def agree(seed: int) -> bool:
-    """Whether the seed is of a grouping that a replay can have; both ways to run it give the same then."""
+    """True if a replay can have the grouping of this seed; then both ways to run it give the same panes."""
     entries, options = scripted(seed)
     script = apart(entries)
     given = dict(options)
@@ -34,7 +34,7 @@ def agree(seed: int) -> bool:
     parts = cut(pa.concat_tables(punctuated(script, SCHEMA)), 1 + seed % 4, seed)
     if options["granularity"] == "record":  # rows one by one are in the order of their task
         parts = [pa.concat_tables(punctuated(script, SCHEMA))]
-    # Which rows are behind the output watermark, and so count for no timestamp, is for each shard to say.
+    # Each shard decides which rows are before the output watermark and so count for no timestamp.
     shards = 1 if options["timestamp"] in ("earliest", "latest") or options["window"] == uc.Global() else 3
     flow = bounded_flow(parts, "ts", MARKED, seed, shards=shards, diff=diff, processing_time=NOW, replay=True)
     try:

@@ -131,7 +131,7 @@ def results(panes: pa.Table) -> list[tuple[str, int]]:
 
 
 def left(panes: list[dict[str, Any]], mode: str) -> list[tuple[str, int]]:
-    """What published panes come to in the end."""
+    """The final results of published panes."""
     found: dict[tuple[str, ...], int] = {}
     for pane in panes:
         window = tuple(pane["window"] or ())
@@ -151,7 +151,7 @@ def batches() -> dict[str, tuple[Case, pa.Table]]:
 
 
 def test_published_panes_in_batch_by_the_tasks() -> None:
-    """What is left of every case, if all rows are there from the start."""
+    """The results of every case, if all rows are there from the start."""
     assert len(batches()) == 16
     for i, (case, rows) in enumerate(batches().values()):
         for seed in (i, i + 100):

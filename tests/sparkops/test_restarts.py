@@ -43,7 +43,7 @@ def rows(*times: int, v: int = 1) -> pa.Table:
 
 
 def stored() -> dict[tuple[int, int], Handle]:
-    """What the store holds after a batch."""
+    """The values in the store after a batch."""
     engine = Engine(flow())
     engine.batch(rows(1, 2, 70), now=START // 1000)
     return engine.snapshot()

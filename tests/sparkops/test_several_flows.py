@@ -119,7 +119,7 @@ def test_a_join_of_two_flows(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_flow_over_the_panes_of_another(spark: SparkSession, tmp_path: Path) -> None:
-    """What the first retracts is retracted by the second, so that what is left is as of all rows at once."""
+    """The second flow retracts the retractions of the first, so the rest equals the result of all rows at once."""
     tables = batches(5)
     early = uc.AfterWatermark(early=uc.AfterCount(4), late=uc.AfterCount(1))
     first = totals(stream(spark, tmp_path / "in", tables), "minutes", mode="retracting", trigger=early)

@@ -21,7 +21,7 @@ from uncombine.sparkops.progress import progress_of
 pytestmark = pytest.mark.soak
 SECOND = 1_000_000
 BOUND = 1_600 << 20
-"""What a worker may take, whatever the case."""
+"""The memory that a worker may take in any case."""
 SCHEMA = pa.schema({"k": pa.int64(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})
 
 

@@ -61,7 +61,7 @@ def days(spark: SparkSession, tmp_path: Path) -> list[Any]:
 
 
 def plain(rows: pa.Table) -> dict[str | None, dict[str, Any]]:
-    """What the combiners give for each user, worked out with nothing of the library."""
+    """The results for each user, computed without the library."""
     out = {}
     for user in {row["user"] for row in rows.to_pylist()}:
         of = [row for row in rows.to_pylist() if row["user"] == user]
@@ -113,7 +113,7 @@ def test_accumulators_of_every_combiner_are_stored_as_they_were() -> None:
 
 @pytest.mark.parametrize("number", [1, 3, 99])
 def test_accumulators_of_a_format_that_is_not_known_are_refused(number: int) -> None:
-    """Where the metadata of the column tells the format, and where only the marks of the rows do."""
+    """The format is refused by the metadata of the column, or else by the marks of the rows."""
     schema = pa.schema({"x": pa.int64()})
     today = codec.Maker(uc.Sum("x").bind(schema))
     told = (

@@ -59,7 +59,7 @@ def in_one_step(panes: pa.Table) -> pa.Table:
 def prepared(script: list[Any], options: dict[str, Any]) -> tuple[Any, pa.Table] | None:
     """A streaming flow and the panes of the local runner; None if a stream cannot have such a grouping."""
     try:
-        # Which rows are behind the output watermark, and so count for no timestamp, is for each shard to say.
+        # Each shard decides which rows are before the output watermark and so count for no timestamp.
         shards = 1 if options["timestamp"] in ("earliest", "latest") or options["window"] == uc.Global() else 3
         flow = flow_of(options, shards, processing_time=NOW)
     except InvalidArgument as refused:
@@ -70,7 +70,7 @@ def prepared(script: list[Any], options: dict[str, Any]) -> tuple[Any, pa.Table]
 
 
 def agree(seed: int) -> bool:
-    """Whether the seed is of a grouping that a stream can have; both ways to run it give the same then."""
+    """True if a stream can have the grouping of this seed; then both ways to run it give the same panes."""
     script, options = scripted(seed)
     both = prepared(script, options)
     if both is None:

@@ -1,4 +1,4 @@
-"""What is due by processing time: in batches without data, in the order of time, and of sources that fall silent."""
+"""Timers of processing time: in batches without data, in the order of time, and of sources that fall silent."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_timers_that_are_overdue_fire_at_their_own_instants_in_order() -> None:
     assert all(not handle.timers for handle in engine.store.values())
 
 
-def test_a_timer_is_set_anew_when_something_is_due_earlier() -> None:
+def test_a_timer_is_set_again_when_something_is_due_earlier() -> None:
     trigger = uc.Repeatedly(uc.AfterDelay("10 seconds"))
     flow = rows_flow(EVENTS, watermark=uc.Monotonic(), shards=1)
     engine = Engine(flow.window(uc.Fixed("1 second"), trigger).combine(n=uc.Count()))

@@ -43,7 +43,7 @@ LENGTHS = {"sessions": uc.Count(), "rows": uc.Sum("n"), "most": uc.Max("total")}
 
 
 def script(seed: int) -> list[Any]:
-    """Rows that come out of order and within the horizon, the watermark behind them, each at a time of its own."""
+    """Rows that come out of order and before their expiry, with a watermark before them, each at another time."""
     r = random.Random(seed)
     at, event, entries = START, 0, list[Any]()
     for _ in range(r.randint(8, 16)):
@@ -95,7 +95,7 @@ def recomputed(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def left_over(panes: pa.Table) -> list[dict[str, Any]]:
-    """What remains when values that were taken back are gone."""
+    """The values that remain after retractions."""
     left = results(panes, ["long", *LENGTHS])
     assert all(row["diff_sum"] == 1 for row in left)
     names = ["long", "start", *LENGTHS]

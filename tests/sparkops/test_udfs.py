@@ -193,7 +193,7 @@ NATIVE: dict[str, tuple[uc.Combiner, str]] = {
     "kurtosis": (uc.Kurtosis("x_tiny"), "kurtosis(x_tiny)"),
 }
 ROUNDED = {"mean", "var_samp", "var_pop", "stddev", "covar_samp", "corr", "skewness", "kurtosis", "quantile", "median"}
-"""What both work out in floats, each in an order of its own."""
+"""A result in floats, which each side adds up in another order."""
 
 
 def test_as_spark_says(spark: SparkSession) -> None:

@@ -27,13 +27,13 @@ class App:
     out: Path
 
     def wait(self, seconds: float) -> bool:
-        """Whether the application still runs after so long a time."""
+        """True if the application still runs after this time."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         return self.process.poll() is None
 
     def wait_for(self, batch: int, moment: str) -> bool:
-        """Whether the application still runs when its query has come to this moment of this batch."""
+        """True if the application still runs when its query has come to this moment of this batch."""
         while not reached(self.out, batch, moment):
             if not self.wait(0.005):
                 return False
@@ -142,7 +142,7 @@ def _command(pid: int) -> Sequence[str]:
 
 
 def reached(out: Path, batch: int, moment: str) -> bool:
-    """Whether a query has come to this moment of this batch, by the files that it writes."""
+    """True if a query has come to this moment of this batch, by the files that it writes."""
     match moment:
         case "state":
             state = out / "checkpoint" / "state"

@@ -23,7 +23,7 @@ Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What stands for a DataFrame: the batches of each partition."""
+    """A stand-in for a DataFrame: the batches of each partition."""
 
     partitions: list[list[pa.RecordBatch]]
     schema: pa.Schema

@@ -38,7 +38,7 @@ class Crash(Exception):
 
 @dataclass(frozen=True)
 class Batch:
-    """What one micro-batch brings: the rows of each task, and when it is, in milliseconds."""
+    """A micro-batch: the rows of each task, and its time in milliseconds."""
 
     tasks: list[pa.Table]
     now: int
@@ -128,7 +128,7 @@ def draw_batches(r: random.Random, flow: Flow) -> list[Batch]:
 
 
 class Brittle:
-    """What a task has of the store; any call may be its last, whether or not it was done."""
+    """The part of the store of a task; any call may be its last, done or not."""
 
     def __init__(self, inner: Any, called: Callable[[], None]) -> None:
         self._inner, self._called = inner, called
@@ -154,7 +154,7 @@ class Hosts:
         self.workers = [self._worker() for _ in range(4)]
 
     def worker(self) -> ChunkCache:
-        """What a worker of this moment remembers."""
+        """The memory of the current worker."""
         return self.random.choice(self.workers)
 
     def upset(self) -> None:
@@ -262,7 +262,7 @@ class Cluster(Engine):
                 return frames
 
     def given(self, stage: int, shard: int) -> Handle:
-        """What an attempt has of the store, which nobody else sees before it is done."""
+        """The part of the store of an attempt, which nobody else sees before it is done."""
         return self.store.get((stage, shard), Handle()).copy()
 
     def _attempt(

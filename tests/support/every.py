@@ -122,7 +122,7 @@ def rows(count: int, seed: int, nulls: float = 0.2) -> pa.Table:
 def differing(
     combiners: dict[str, uc.Combiner], found: pa.Table, expected: pa.Table, source: pa.Table, key: str = "g"
 ) -> list[str]:
-    """What is not as expected, in words; floats may lie apart as far as their combiner says."""
+    """The differences from the expected results, in words; floats may differ by the tolerance of their combiner."""
     assert sorted(map(str, found[key].to_pylist())) == sorted(map(str, expected[key].to_pylist()))
     order = [found[key].to_pylist().index(value) for value in expected[key].to_pylist()]
     found = found.take(pa.array(order, pa.int64()))

@@ -120,7 +120,7 @@ def oracle(
             hull = next(h for h in united(sessions[tuple(key)]) if h[0] <= span[0] < h[1])
             merged.setdefault((*key, hull), []).extend(held)
         cells = merged
-    reach: dict[tuple[Any, ...], int] = {}  # of windows without an end, also of rows that are taken back
+    reach: dict[tuple[Any, ...], int] = {}  # of windows without an end, also of retracted rows
     for row in every(table):
         for span in spans(window, row):
             cell = (*(plain(row[name]) for name in by), span)
@@ -146,7 +146,7 @@ def results(held: list[dict[str, Any]]) -> tuple[Any, ...]:
 
 
 def left(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows that are not taken back, times in microseconds; those without a time count for nothing."""
+    """The rows that are not retracted, times in microseconds; those without a time count for nothing."""
     given = every(table, known=False)
     weights: dict[str, int] = {}
     some = {}

@@ -1,4 +1,4 @@
-"""Multisets as plain Python counters: what combiners over them must give, worked out from the raw rows."""
+"""Multisets as plain Python counters: the results that combiners must give, computed from the raw rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Row = tuple[int, int, tuple[Any, ...]]
 
 
 def rows(*names: str, nullable: bool = True, least: int = -2) -> st.SearchStrategy[list[Row]]:
-    """Rows with a value of each kind, weights from `least` to 2; a row may be taken back before it comes."""
+    """Rows with a value of each kind, weights from `least` to 2; a row may be retracted before it comes."""
     columns = [st.sampled_from([*VALUES[name][1], *([None] if nullable else [])]) for name in names]
     return st.lists(st.tuples(st.integers(0, GROUPS - 1), st.integers(least, 2), st.tuples(*columns)), max_size=12)
 
@@ -72,7 +72,7 @@ def order(value: Any) -> tuple[Any, ...]:
 
 
 def weighed(given: Sequence[Row], group: int) -> Counter[tuple[Any, ...]]:
-    """A group's items with the sums of their weights, debts and zeros among them."""
+    """A group's items with the sums of their weights, which may be zero or negative."""
     counts: Counter[tuple[Any, ...]] = Counter()
     for at, weight, values in given:
         if at == group:
@@ -81,7 +81,7 @@ def weighed(given: Sequence[Row], group: int) -> Counter[tuple[Any, ...]]:
 
 
 def held(given: Sequence[Row], group: int) -> Counter[tuple[Any, ...]]:
-    """What a group's multiset holds: items of positive weight."""
+    """The items of a group's multiset that have a positive weight."""
     return +weighed(given, group)
 
 
@@ -115,7 +115,7 @@ def check(
     data: st.DataObject,
     debts: bool = False,
 ) -> None:
-    """Compare with `expected` of each group's multiset: at once, in any cut and order, after taking back."""
+    """Compare with `expected` of each group's multiset: at once, in any cut and order, after retracting."""
     kinds = [VALUES[name][0] for name in names]
     fn = combiner.bind(pa.schema(list(zip("xyz", kinds, strict=False))))
     whole = accumulate(fn, given, kinds)

@@ -43,7 +43,7 @@ def pipeline(
     idle_after: str | None = None,
     schema: pa.Schema | None = None,
 ) -> Result:
-    """What a script gives with a chain of stages; the columns are those of the script if no schema is given."""
+    """The panes of a script with a chain of stages; the columns are those of the script if no schema is given."""
     entries = check_script(script)
     if schema is None:
         tables = tables_of(entries, [stages[0].options.get("time", "ts")])

@@ -25,7 +25,7 @@ def locally(script: list[Any], options: dict[str, Any]) -> pa.Table:
 
 
 def apart(script: list[Any]) -> list[Any]:
-    """The entries each at an instant of its own, one microsecond behind the other where they were at the same."""
+    """The entries each at an instant of its own, one microsecond after the other if they were at the same."""
     out: list[Any] = []
     now = 0
     for entry in script:

@@ -188,7 +188,7 @@ COMBINERS: dict[str, uc.Combiner] = {
     "best": uc.ArgMax("kind", by="v"),
     "shares": uc.PerKey(uc.Count(), by="kind"),
 }
-"""What is accumulated by user."""
+"""The combiners that are accumulated by user."""
 
 
 def day(number: int) -> pa.Table:

@@ -61,7 +61,7 @@ def rows_flow(schema: pa.Schema, time: str = "ts", watermark: Any = None, shards
 
 
 def punctuated_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns of rows, and behind them those that say what a script says besides."""
+    """The columns of rows, and after them the columns with the rest of a script."""
     instants = [pa.field(name, pa.timestamp("us", "UTC")) for name in (NOW, MARK)]
     return pa.schema([*schema, *instants, pa.field(ORIGIN, pa.string())])
 
@@ -84,7 +84,7 @@ def timed(script: Sequence[Any], start: int = START) -> list[Any]:
 
 def punctuated(script: Sequence[Any], schema: pa.Schema) -> list[pa.Table]:
     """The entries of a timed script as micro-batches: rows, and a row with nothing else for each watermark report."""
-    # A row that only moves the clock must be of somebody: of whoever speaks first, which tells nothing new.
+    # A row that only moves the clock needs a source: it gets the first one, which this does not change.
     first = next((report.source for entry in script for report in reports(entry)), None)
     out = []
     for entry in script:
@@ -150,7 +150,7 @@ class Map:
 
 @dataclass
 class Handle:
-    """What one shard has in the state store."""
+    """The state of one shard in the state store."""
 
     states: dict[str, dict[Any, Any]] = field(default_factory=dict)
     timers: set[int] = field(default_factory=set)
@@ -207,7 +207,7 @@ class Engine:
         processor._CACHE = type(processor._CACHE)()
 
     def snapshot(self) -> dict[tuple[int, int], Handle]:
-        """What the store holds now."""
+        """The values in the store now."""
         return {key: handle.copy() for key, handle in self.store.items()}
 
     def batch(
@@ -282,7 +282,7 @@ class Engine:
 
 
 def _told(frames: list[pd.DataFrame]) -> tuple[list[tuple[int, bytes]], dict[str, int]]:
-    """What goes on to the next stage, and the numbers as the query's progress has them."""
+    """The rows for the next stage, and the counts in the form of the query's progress."""
     if not frames:
         return [], {}
     whole = pd.concat(frames)
@@ -317,7 +317,7 @@ def in_order(panes: pa.Table) -> list[dict[str, Any]]:
 
 
 def results(panes: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
-    """What remains of panes of which some took back others: the results with a weight that is not 0."""
+    """The panes that remain after retractions: the results with a weight that is not 0."""
     flat = panes.append_column("start", pc.struct_field(panes["window"], "start"))
     flat = flat.append_column("end", pc.struct_field(panes["window"], "end"))
     names = [*names, "start", "end"]
@@ -385,7 +385,7 @@ def together(
 
 
 def panes_by_batch(folder: Path) -> list[pa.Table]:
-    """What the file sink of a query holds, batch by batch, as its log has it."""
+    """The rows in the file sink of a query, batch by batch, in the order of its log."""
     log = folder / "panes" / "_spark_metadata"
     out: dict[int, list[pa.Table]] = {}
     compacted = [int(path.name.removesuffix(".compact")) for path in log.glob("*.compact")]

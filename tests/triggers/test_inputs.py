@@ -1,4 +1,4 @@
-"""What triggers read is looked for when the plan is built; what AfterBytes counts of each type."""
+"""The columns that triggers read are checked when the plan is built; AfterBytes counts the bytes of each type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a trigger before any data flows, held against what the operator then does with rows."""
+"""Facts about a trigger before any data flows, compared with the operator's work on rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def script(rng: random.Random) -> list[uc.local.Entry]:
 
 
 def lost(trigger: uc.Trigger, seed: int, lateness: str, allow_finish: bool) -> int:
-    """How many rows came to windows whose trigger had finished."""
+    """The number of rows that came to windows whose trigger had finished."""
     entries = script(random.Random(seed))
     options = {"allowed_lateness": lateness, "allow_finish": allow_finish}
     window = WINDOWS[seed % 2]

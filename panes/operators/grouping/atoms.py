@@ -1,7 +1,7 @@
 """Atoms: the rows of merging windows over a changelog, kept by key and by the window that each row opens alone.
 
 A retraction may remove the row that joined two bursts. So the contents of such windows are kept apart, and the windows
-of a key are worked out from its atoms whenever rows of the key come.
+of a key are computed from its atoms whenever rows of the key come.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from .lists import regroup
 from .windows_in_hand import InHand
 
 _IDENTITY = ("index", "nonspeculative", "born_late", "on_time_given")
-"""Numbers that a window of the same bounds keeps. A session that grows is a new window, whose numbers start anew."""
+"""Numbers that a window of the same bounds keeps. A session that grows is a new window, whose numbers start again."""
 
 
 def carry_over(

@@ -38,7 +38,7 @@ class Cells:
     latest: np.ndarray
     facts: dict[str, np.ndarray] = field(default_factory=dict)
     of_row: Callable[[], Pairs] = _no_rows
-    """Pairs (row, cell) of a row and a cell that it is in; worked out when called."""
+    """Pairs (row, cell) of a row and a cell that it is in; computed when called."""
     unassigned: int = 0
     bad: int = 0
 

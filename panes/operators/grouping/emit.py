@@ -100,7 +100,7 @@ def _output(compiled: Compiled, windows: InHand, emission: _Emission) -> pa.Tabl
         owner, back = owner[by_time], back[by_time]
     window = np.concatenate([owner, new])
     order = stable_order(window, len(fired))
-    # Records are wide, so they are moved once, by places worked out beforehand.
+    # Records are wide, so they are moved once, by places computed beforehand.
     places = np.concatenate([back, len(old) + new])[order]
     both = pa.concat_arrays([old, records]).take(pa.array(places))
     diff = np.concatenate([np.full(len(owner), -1), np.ones(len(new), np.int64)])[order]

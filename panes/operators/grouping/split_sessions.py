@@ -1,4 +1,4 @@
-"""Windows that merge and may split again, as sessions over a changelog do: worked out from atoms when rows come.
+"""Windows that merge and may split again, as sessions over a changelog do: computed from atoms when rows come.
 
 The outstanding panes of an old window go to the first window that now stands in its place, and the trigger's state
 goes to all of them. A window that lost all its rows stays, without contents, until it expires.
@@ -30,7 +30,7 @@ from .windows_in_hand import EXTENT, InHand
 def take_in_and_split(
     compiled: Compiled, windows: InHand, atoms: Atoms, cells: Cells, clocks: Clocks
 ) -> tuple[TakenIn, Atoms]:
-    """Put cells into the atoms, and work out the windows of their keys anew; windows of other keys stay."""
+    """Put cells into the atoms, and compute the windows of their keys again; windows of other keys stay."""
     cells, late = _in_time(compiled, atoms.held, cells, clocks.before)
     finished = 0
     if compiled.trigger.done(windows.trigger).any():
@@ -59,7 +59,7 @@ def _anew(
     finished: int,
     clocks: Clocks,
 ) -> TakenIn:
-    """All windows of some keys, worked out from the atoms of these keys, of which the cells are part now."""
+    """All windows of some keys, computed from the atoms of these keys, with the new cells among them."""
     new = merged_cells(compiled, atoms)
     keys = [pa.concat_arrays(list(columns)) for columns in zip(windows.keys, new.keys, cells.keys, strict=True)]
     codes = group_rows(keys, len(windows) + len(new) + len(cells))[0].codes

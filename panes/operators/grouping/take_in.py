@@ -40,7 +40,7 @@ class TakenIn:
     finished: int
     """The number of rows whose window's trigger has finished."""
     rows_of: Callable[[], Pairs]
-    """Pairs (row, window) of a row and a window that it went into; worked out when called."""
+    """Pairs (row, window) of a row and a window that it went into; computed when called."""
 
     @property
     def dropped(self) -> int:

@@ -41,7 +41,7 @@ ASK = (
 
 @dataclass(frozen=True)
 class Result:
-    """What the suite said in one environment."""
+    """The report of the suite in one environment."""
 
     name: str
     versions: tuple[str, ...]

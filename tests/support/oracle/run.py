@@ -46,7 +46,7 @@ class Beam:
 
 
 def library(drawn: Case) -> Panes:
-    """What the library gives for this case, as the other side gives it."""
+    """The library's panes for this case, in the form of the other side."""
     script: list[Any] = []
     for kind, *rest in drawn["script"]:
         if kind == "row":

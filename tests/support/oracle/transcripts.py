@@ -81,14 +81,14 @@ def _counts(trigger: Spec | None) -> bool:
 
 
 def _watermarks(trigger: Spec | None) -> int:
-    """How many times the trigger waits for the watermark: Beam fires each of them by itself."""
+    """The number of times that the trigger waits for the watermark: Beam fires each of them by itself."""
     if trigger is None:
         return 0
     return (trigger[0] == "watermark") + sum(_watermarks(child) for child in trigger[1:] if isinstance(child, list))
 
 
 def _waits_for_sequence(trigger: Spec | None, within_all: bool = False) -> bool:
-    """Whether an `AllOf` has a sequence in it: Beam takes a finished one for one that does not fire."""
+    """True if an `AllOf` has a sequence in it: for Beam a finished sequence does not fire."""
     if trigger is None or trigger[0] == "count":
         return False
     if within_all and trigger[0] == "each":
@@ -118,7 +118,7 @@ def _script(r: random.Random, drawn: Case, odd: int) -> list[Spec]:
 
 
 def within(drawn: Case) -> bool:
-    """Whether a script keeps to what both rule alike; see the differences in docs/semantics.md."""
+    """True if a script uses only rules that both sides share; see the differences in docs/semantics.md."""
     if drawn["window"][0] != "sessions":
         return True
     gap, lateness = drawn["window"][1], drawn["lateness"]

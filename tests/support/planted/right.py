@@ -111,7 +111,7 @@ class FloatTotalFn(uc.CombineFn):
 
 
 class BitsFn(uc.CombineFn):
-    """Which of 64 values were seen, as bits."""
+    """A set of 64 values as bits."""
 
     capability = MONOID
     fields = (pa.field("bits", pa.uint64()),)

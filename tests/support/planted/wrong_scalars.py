@@ -232,7 +232,7 @@ WRONG: dict[str, Given] = {
         bag("Max", merge=lambda s, t: sorted(s + t)[:40], extract=lambda s: s[-1] if s else None), expected=max
     ),
     # Retraction
-    "a mean that is taken back": one(scalar(
+    "a mean that is retracted": one(scalar(
         "Mean", lambda: {"mean": 0.0, "n": 0}, lambda s, x: mean_merge(s, {"mean": float(x), "n": 1}), mean_merge,
         lambda s: s["mean"], MEAN, DOUBLE, lambda s, t: mean_merge(s, {"mean": t["mean"], "n": -t["n"]}),
         tolerance=lambda m, n: 1e-9 * sum(m),
@@ -250,7 +250,7 @@ WRONG: dict[str, Given] = {
     "nothing left where the other is greater": one(long_sum(
         "Sum", uncombine=lambda s, t: s - t if abs(t) <= abs(s) else 0
     )),
-    "the three greatest, taken back": one(scalar(
+    "the three greatest, retracted": one(scalar(
         "Top", list, lambda s, x: sorted([*s, x])[-3:], lambda s, t: sorted(s + t)[-3:], itself, LONGS, LONGS, removed
     )),
     "a bag that loses all copies": one(bag("Bag", uncombine=lambda s, t: [x for x in s if x not in t])),
@@ -269,7 +269,7 @@ WRONG: dict[str, Given] = {
     "bits that are cleared": one(long_sum(
         "Or", add=lambda s, x: s | x, merge=lambda s, t: s | t, uncombine=lambda s, t: s & ~t, capability=None
     ), values=st.integers(0, 7)),
-    "all of them, taken back": one(scalar(
+    "all of them, retracted": one(scalar(
         "All", lambda: True, lambda s, x: s and x, lambda s, t: s and t, itself, FLAG, FLAG, lambda s, t: s
     ), values=st.booleans()),
     "counts of zero kept": one(scalar(

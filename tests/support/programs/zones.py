@@ -25,7 +25,7 @@ def rows() -> pa.Table:
 
 
 def taken(df: DataFrame) -> list[tuple[Any, ...]]:
-    """What a result is as rows, which must be the same however it is taken."""
+    """The rows of a result, which must be the same for every way to read it."""
     collected, frame, first = df.collect(), df.toPandas(), df.first()
     assert (first is None) == (not collected)
     assert len(frame) == len(collected)

@@ -161,7 +161,7 @@ Net = Counter[tuple[Any, ...]]
 
 
 def net(panes: pa.Table) -> Net:
-    """What is left of panes: times in microseconds, windows as pairs."""
+    """The rest of panes after retractions: times in microseconds, windows as pairs."""
     out: Net = Counter()
     names = [name for name in panes.column_names if name not in ("window", "event_time", "diff", "pane", "step")]
     columns = {name: panes[name].to_pylist() for name in names}
@@ -222,7 +222,7 @@ def timeless(rows: Net) -> Net:
 
 
 def added(rows: Net) -> Counter[Any]:
-    """What differences add up to, by key and window."""
+    """The sums of differences, by key and window."""
     out: Counter[Any] = Counter()
     for given, weight in rows.items():
         row = dict(given)
@@ -240,7 +240,7 @@ def without_windows(sums: Counter[Any]) -> Counter[Any]:
 
 
 def disagreement(stage: Asked, rows: Net, given: Net) -> str | None:
-    """What a stage gave otherwise than over all of the rows that are left for it at once, or None."""
+    """The difference of a stage from the same stage over all rows that remain for it at once, or None."""
     want = computed(stage, rows)
     mode = stage.options["mode"]
     # A session that has expired has left, and a row in its time then opens another; with differences it is cut too.
@@ -276,7 +276,7 @@ def checked(chain: Chain, script: Sequence[Any]) -> str | None:
 
 
 def later_stages(chain: Chain, left: Sequence[Net]) -> str | None:
-    """What a stage after the first gave otherwise than over all that is left of the one before it, or None."""
+    """The difference of a later stage from the same stage over all that remains of the one before it, or None."""
     for i, stage in enumerate(chain.stages[1:], 1):
         if (found := disagreement(stage, left[i - 1], left[i])) is not None:
             return f"stage {i + 1}: {found}"

@@ -82,7 +82,7 @@ def entries_of(script: list[Any]) -> list[Any]:
 
 
 def through_a_shard(script: list[Any], options: dict[str, Any], seed: int) -> Result:
-    """What the loop of a shard gives; of entries that come in one micro-batch the last one's output watermark."""
+    """The panes of the loop of a shard; entries of one micro-batch have the output watermark of the last of them."""
     settings = options | {"allowed_lateness": f"{options['allowed_lateness']} microseconds"}
     found = in_parcels(entries_of(script), SCHEMA, settings, combiners(options), random.Random(seed))
     names = [*options["by"], *combiners(options)]
@@ -91,7 +91,7 @@ def through_a_shard(script: list[Any], options: dict[str, Any], seed: int) -> Re
 
 
 def columnar(script: list[Any], options: dict[str, Any]) -> Any:
-    """What the library gives, as the model gives it."""
+    """The panes of the library, in the form of the model."""
     settings = options | {"allowed_lateness": f"{options['allowed_lateness']} microseconds"}
     result = uc.local.run(entries_of(script), **settings, **combiners(options), schema=SCHEMA)
     counts = result.counts()
@@ -128,7 +128,7 @@ def _rows(result: pa.Table, names: list[str]) -> list[dict[str, Any]]:
 
 
 def reference(script: list[Any], options: dict[str, Any]) -> Result:
-    """What the model gives."""
+    """The panes of the model."""
     names = combiners(options)
     return model.run(script, **options, aggregates={name: AGGREGATES[name] for name in names})
 
@@ -169,7 +169,7 @@ def _too_long(*_: Any) -> None:
 
 
 def kind(script: list[Any], options: dict[str, Any], shard: int | None = None) -> str:
-    """What sort of difference it is, so that shrinking keeps to it."""
+    """The kind of a difference, so that shrinking keeps to it."""
     return "".join((difference(script, options, shard) or "").split(":")[:1]).rstrip(" 0123456789")
 
 

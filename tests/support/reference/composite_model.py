@@ -127,7 +127,7 @@ class PastEnd(Node):
 
 
 class Group(Node):
-    """What FirstOf, AllOf and SequenceOf share."""
+    """The common part of FirstOf, AllOf and SequenceOf."""
 
     def __init__(self, spec: Any) -> None:
         super().__init__(spec)

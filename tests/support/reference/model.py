@@ -19,7 +19,7 @@ from .windows_model import first_start, united, windows_of
 
 
 def run(script: Sequence[Any], **options: Any) -> Result:
-    """What the rules say comes out of a script of ("elements", rows, at), ("watermark", t, source), ("clock", t)."""
+    """The panes by the rules for a script of ("elements", rows, at), ("watermark", t, source), ("clock", t)."""
     model = _Model(Options(**options))
     for step, entry in enumerate(script):
         model.entry(step, entry)
@@ -166,7 +166,7 @@ class _Model:
         self.output_watermark = max(self.output_watermark, min(held))
 
     def time_to_come(self, w: Live) -> int | None:
-        """The least time of a pane to come that may be behind the output watermark."""
+        """The least time of a pane to come that may be before the output watermark."""
         if self.o.timestamp == "watermark":
             return None
         time = self.result_time(w)
@@ -277,7 +277,7 @@ class _Model:
         return [w for w in [*change.windows, *change.emptied] if w.came]
 
     def take_back_of_others(self) -> None:
-        """33: at once what windows owe that are not there any more."""
+        """33: at once the outstanding panes of windows that are not there any more."""
         debts = [
             (w, value)
             for w in self.live.values()

@@ -31,7 +31,7 @@ class Bundle:
 
 @dataclass
 class Outcome:
-    """What a script gives, as `uc.local.run` does, for each shard."""
+    """The panes of a script for each shard, as `uc.local.run` gives them."""
 
     schema: pa.Schema
     panes: list[pa.Table] = field(default_factory=list)
@@ -129,7 +129,7 @@ def in_parcels(
 
 
 def one_by_one(grouping: Grouping) -> bool:
-    """Whether the order of the rows of an instant tells, so that they come from one task."""
+    """True if the order of the rows of an instant matters, so that they come from one task."""
     return grouping.granularity == "record"
 
 
@@ -152,7 +152,7 @@ def _between(given: Sequence[Bundle], first: int, r: random.Random) -> int | Non
 
 
 def _reports(given: Sequence[Bundle]) -> Parcel:
-    """What is said of watermarks, and of the clock: a row of two nulls is of no source."""
+    """The watermark reports and the clock: a row of two nulls is of no source."""
     rows: list[tuple[str | None, int | None, int]] = []
     for bundle in given:
         rows += [(source, time, bundle.at) for source, time in bundle.reports]

@@ -1,6 +1,6 @@
-"""Sessions over a changelog, which fall apart when the row that bridged them is taken back: rule 40.
+"""Sessions over a changelog, which split when the row that bridged them is retracted: rule 40.
 
-The rows of a key are kept, with whether each was in time, and its sessions are formed anew of all of them.
+The rows of a key are kept, each with a flag for being in time, and its sessions are formed again from all of them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from .state_model import Key, Live, Options, Row, Span
 from .windows_model import united
 
 Datum = tuple[Row, int, bool]
-"""A row, its weight, and whether it was not behind the output watermark when it came."""
+"""A row, its weight, and whether it was not before the output watermark when it came."""
 
 
 @dataclass
 class Splitting:
-    """What is kept of keys whose sessions may fall apart."""
+    """The state of keys whose sessions may split."""
 
     o: Options
     data: dict[Key, list[Datum]] = field(default_factory=dict)
@@ -102,14 +102,14 @@ class Splitting:
 
 @dataclass
 class Change:
-    """What became of the windows of a key."""
+    """The changes of the windows of a key."""
 
     emptied: list[Live]
     windows: list[Live] = field(default_factory=list)
     sources: dict[int, list[Live]] = field(default_factory=dict)
 
     def told(self, w: Live, span: Span) -> bool:
-        """Whether a window hears of a row that opened this span: they meet, or the row was in what it goes on from."""
+        """True if a window sees a row that opened this span: they meet, or the row was in a window before it."""
         before = any(old.start <= span[0] < old.end for old in self.sources.get(id(w), []))
         return before or meets((w.start, w.end), span)
 

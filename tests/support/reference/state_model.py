@@ -1,4 +1,4 @@
-"""What the model is told, what it holds, and what it gives."""
+"""The input, the state and the output of the model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Options:
 
 @dataclass
 class Value:
-    """A value that was emitted and not taken back."""
+    """A value that was emitted and not retracted."""
 
     window: Span
     values: Row
@@ -73,7 +73,7 @@ class Live:
 
 @dataclass
 class Result:
-    """What came out."""
+    """The output of the model."""
 
     rows: list[Row]
     dropped: int

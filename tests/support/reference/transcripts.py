@@ -21,7 +21,7 @@ HORIZON = 600
 
 @dataclass(frozen=True)
 class At:
-    """Whether a column, if it is there, is at least so much: asked of a table, or of one row."""
+    """True if a column, if it is there, is at least `least`: for a table, or for one row."""
 
     name: str
     least: int
@@ -204,7 +204,7 @@ def _row(
     if r.random() < 0.03:
         row["ts"] = r.choice([None, START + 3 * 86_400 * SECOND])
     if changelog:
-        # Sessions are those of times whose diffs do not add up to zero: nothing is taken back before it comes.
+        # Sessions are those of times whose diffs do not add up to zero: no row is retracted before it comes.
         row["d"] = 1 if isinstance(options["window"], uc.Sessions) else r.choice([1, 1, 1, 1, -1, 2])
         old.append(row | {"d": 1})
     return row

@@ -15,7 +15,7 @@ MAX_TIME = 2**63 - 1
 
 @dataclass
 class Now:
-    """What a trigger can see when it is asked."""
+    """The facts that a trigger can read when it is asked."""
 
     phase: str
     start: int
@@ -57,7 +57,7 @@ class Node:
         """Remember what must not be forgotten, before anyone is asked."""
 
     def wants(self, now: Now) -> bool:
-        """Whether it would fire."""
+        """True if it would fire."""
         return False
 
     def fire(self, now: Now) -> None:
@@ -69,7 +69,7 @@ class Node:
         return []
 
     def merged(self, others: Sequence[Any], now: Now) -> Any:
-        """What takes over from all of these (self is one of them)."""
+        """The trigger state that replaces all of these (self is one of them)."""
         new: Any = self.fresh()
         new.finished = any(other.finished for other in others)
         return new

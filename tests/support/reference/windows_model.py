@@ -53,7 +53,7 @@ def united(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def first_start(window: Any, after: int) -> int:
-    """Where the first window starts that has not ended at an instant; the instant itself where that says nothing."""
+    """The start of the first window that has not ended at an instant; the instant itself if there is none."""
     match window:
         case uc.Sessions():
             return after + 1 - int(window.gap)

@@ -152,7 +152,7 @@ def by_rule(script: list[Any], options: dict[str, Any], waits: bool = True) -> d
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """Times beyond the years that can be shown come as the first or last that can, readings of clocks as null."""
+    """Times outside the years that can be shown become the first or last that can; readings of clocks become null."""
     window, pane = row["window"], dict(row["pane"])
     for name in ("watermark", "processing_time"):
         pane[name] = pane[name] if pane[name] is not None and FIRST <= pane[name] <= LAST else None
@@ -169,12 +169,12 @@ def _clip(time: int | None) -> int | None:
 
 
 WAYS = ("local", "steps", "shard", "shards")
-"""How scripts run: by the local runner, in steps with no stop on the way, through a shard's own loop, or several."""
+"""The ways to run a script: the local runner, steps without a stop between them, the loop of one shard, or several."""
 
 
 def ways_of(options: dict[str, Any], seed: int) -> tuple[str, ...]:
     """Two of those that there are for such options, all of them in turn."""
-    # Shards know no watermark of a batch; and which rows are behind the output watermark, and so count for no
+    # Shards know no watermark of a batch; and which rows are before the output watermark, and so count for no
     # timestamp, is for each shard to say.
     others = WAYS[1:2] if options["watermark"] is not None else WAYS[1:]
     if options["timestamp"] in ("earliest", "latest"):
@@ -183,7 +183,7 @@ def ways_of(options: dict[str, Any], seed: int) -> tuple[str, ...]:
 
 
 def difference(script: list[Any], options: dict[str, Any], way: str = "local", seed: int = 0) -> str | None:
-    """What the rules and the operator, run in some way, say otherwise of a transcript, or None."""
+    """The difference between the rules and the operator, run in one way, on a transcript; None if there is none."""
     try:
         match way:
             case "local":
@@ -224,7 +224,7 @@ def disagreements(first: int, last: int) -> Iterator[tuple[int, str, list[Any], 
 
 
 def kind_of(found: str | None) -> str | None:
-    """What sort of difference it is, so that shrinking does not wander off to another."""
+    """The kind of a difference, so that shrinking keeps to it."""
     return None if found is None else found.split()[0]
 
 

@@ -11,7 +11,7 @@ def applies(options: Options) -> bool:
 
 
 def consolidated(data: list[Datum]) -> list[Datum]:
-    """The data without rows that were taken back."""
+    """The data without the rows that were retracted."""
     left: list[Datum] = []
     for datum in data:
         same = next((d for d in left if d.t == datum.t and _bare(d) == _bare(datum)), None)
@@ -59,7 +59,7 @@ class Reshuffle:
         self.new = sessions(options, data)
         ended = [window for window in old if window not in self.new]
         # An ended session goes on in all new ones that share an instant with it. With none, it stays, empty, as long
-        # as it owes something.
+        # as it has outstanding panes.
         fresh = [window for window in self.new if window not in old]
         self.parts = {window: [part for part in fresh if _meet(window, part)] for window in ended}
         self.empty = [window for window in ended if not self.parts[window]]
@@ -71,7 +71,7 @@ class Reshuffle:
         return [self.old[ended] for ended, parts in self.parts.items() if window in parts]
 
     def debts(self, window: Window) -> list[dict[str, object]]:
-        """What a new window owes: all of an ended session's debts go to the first of its parts."""
+        """The outstanding panes of a new window: those of an ended session all go to the first of its parts."""
         if window in self.old:
             return self.old[window].debts
         owed = [

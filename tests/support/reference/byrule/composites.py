@@ -263,7 +263,7 @@ class AfterWatermark(Composite):
             deciding.rows(rows, now)
 
     def merged(self, sources: Sequence[Self], now: Now) -> None:
-        # rule 18: with the end ahead of the watermark (again) it is in its early phase.
+        # rule 18: with the end after the watermark (again) it is in its early phase.
         self.on_time_done = now.passed and any(source.on_time_done for source in sources)  # D9
         self.finished = now.passed and any(source.finished for source in sources)
         self.armed = self.armed or any(source.armed for source in sources)

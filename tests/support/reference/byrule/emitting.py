@@ -35,7 +35,7 @@ def timing(live: Live, watermark: int) -> str:
 
 
 def endless(options: Options, live: Live) -> bool:
-    """Whether the window has no end; a calendar's last year only ends with time."""
+    """True if the window has no end; a calendar's last year only ends with time."""
     return live.end == MAX_TIME and type(options.window).__name__ in ("Global", "Inherit", "Custom")
 
 
@@ -114,7 +114,7 @@ def fire(
 
 
 def _shown_already(options: Options, live: Live, values: dict[str, Any]) -> bool:
-    """Whether the last pane of the same window had the same values, with nothing else to take back."""
+    """True if the last pane of the same window had the same values, and no other pane is to be retracted."""
     if not live.debts:
         return live.last == values
     only = live.debts[0]
@@ -128,7 +128,7 @@ def reading(clock: int) -> int | None:
 
 
 def taken(row: Row) -> Row:
-    """rule 33: taken back with its own window, values, result timestamp and pane identity."""
+    """rule 33: retracted with its own window, values, result timestamp and pane identity."""
     return {**row, "diff": -1}
 
 
@@ -163,7 +163,7 @@ def hold(options: Options, live: Live, floor: int) -> int:
 
 
 def next_time(options: Options, live: Live, floor: int) -> int:
-    """The least time that a pane to come may have, where it may be behind the output watermark."""
+    """The least time that a pane to come may have, where it may be before the output watermark."""
     if options.timestamp == "watermark":
         return MAX_TIME
     # Over a changelog a session may come to be the first of its rows alone.

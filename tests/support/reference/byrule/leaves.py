@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Now:
-    """What a trigger can see while one window is asked in one phase."""
+    """The facts that a trigger can read while one window is asked in one phase."""
 
     phase: str  # "processing" (13 a), "rows" (13 c) or "watermark" (13 d)
     start: int
@@ -54,7 +54,7 @@ class Node:
         """Rows came to the window."""
 
     def due(self, domain: str, now: Now) -> bool:
-        """Whether a clock has come to something that this trigger waits for and has not yet taken note of."""
+        """True if a clock has reached a time that this trigger waits for and has not yet noted."""
         return False
 
     def deadline(self) -> int | None:
@@ -65,7 +65,7 @@ class Node:
         """Take note of what has come about."""
 
     def ready(self, now: Now) -> bool:
-        """Whether it would fire."""
+        """True if it would fire."""
         return False
 
     def fire(self, now: Now) -> list[str]:
@@ -204,7 +204,7 @@ class Never(Node):
 
 
 def holds(predicate: Any, row: Row) -> bool:
-    """Whether a row satisfies a predicate over Arrow tables; one that does not know does not."""
+    """True if a row satisfies a predicate over Arrow tables; null counts as no."""
     if hasattr(predicate, "holds"):
         return bool(predicate.holds(row))
     table = pa.Table.from_pylist([row])

@@ -174,7 +174,7 @@ class Operator:
         return rounds
 
     def incorporate(self, arrivals: list[Arrival]) -> tuple[list[Row], list[tuple[Live, list[Datum]]], list[Row]]:
-        """13 b: what is taken back at once, the windows that got rows with these, and the panes of late="duplicate"."""
+        """13 b: panes to retract at once, the windows that got rows with them, and the panes of late="duplicate"."""
         taken_back: list[Row] = []
         got: list[tuple[Live, list[Datum]]] = []
         duplicates: list[Row] = []
@@ -269,7 +269,7 @@ class Operator:
         return live
 
     def reshuffle(self, key: Key, came: list[Datum], taken_back: list[Row]) -> list[tuple[Live, list[Datum]]]:
-        """rule 40: the sessions of a key over a changelog, worked out anew."""
+        """rule 40: the sessions of a key over a changelog, computed again."""
         old = self.windows[key]
         data = self.changelog[key] = changelog.consolidated([*self.changelog.get(key, []), *came])
         change = changelog.Reshuffle(self.options, key, old, data)
@@ -328,6 +328,6 @@ class Operator:
         return out
 
     def may_be_shown(self, key: Key, opened: Window) -> bool:
-        """Whether a row that opened this window is in one that is there, or could still be (rule 9)."""
+        """True if a row that opened this window is in a window that is there, or could still be (rule 9)."""
         there = any(changelog.inside(opened, window) for window in self.windows.get(key, {}))
         return there or plus(opened[1], self.options.allowed_lateness) > self.watermark

@@ -38,7 +38,7 @@ class Options:
 
 @dataclass
 class Datum:
-    """A row that is kept: its time, its weight, and whether it was not behind the output watermark (rule 36)."""
+    """A row that is kept: its time, its weight, and whether it was not before the output watermark (rule 36)."""
 
     row: Row
     t: int
@@ -57,7 +57,7 @@ class Live:
     trigger: Node
     contents: list[Datum] = field(default_factory=list)
     news: bool = False  # has anything come since the last pane?
-    debts: list[Row] = field(default_factory=list)  # rows emitted and not taken back
+    debts: list[Row] = field(default_factory=list)  # rows emitted and not retracted
     last: dict[str, Any] | None = None  # the values of the last pane
     index: int = 0
     not_early: int = 0

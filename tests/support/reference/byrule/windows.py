@@ -1,4 +1,4 @@
-"""Where in event time a row is, and which windows of a key become one. A window is a pair (start, end)."""
+"""The windows of a row, and the windows of a key that become one. A window is a pair (start, end)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def assign(window: Any, t: int, row: dict[str, Any]) -> list[Window]:
 
 
 def merges(window: Any) -> bool:
-    """Whether windows of a key can become one."""
+    """True if windows of a key can become one."""
     return type(window).__name__ == "Sessions" or getattr(window, "merge_windows", None) is not None
 
 

@@ -153,7 +153,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 
 def _kind(found: str | None) -> str | None:
-    """What sort of difference it is, so that a smaller case shows the same one."""
+    """The kind of a difference, so that a smaller case shows the same one."""
     return None if found is None else ":".join(found.split(":")[:2]).rstrip(" 0123456789")[:60].split("[")[0]
 
 

@@ -106,6 +106,6 @@ def grouped(source: Flow, stages: Sequence[Stage]) -> Flow:
 
 
 def prepared(stage: Stage, rows: Sequence[Row], first: bool) -> list[Row]:
-    """What the steps before a grouping make of rows."""
+    """The rows after the steps before a grouping."""
     made = list(rows) if first else [{**row, "g": row["n"]} for row in rows]
     return [row for row in made if not stage.filtered or (row["x"] is not None and row["x"] > 0)]

@@ -28,7 +28,7 @@ PANE = (
 
 @dataclass
 class Found:
-    """What a way gives; what it does not know is None."""
+    """The result of a way to run a flow; parts that it does not know are None."""
 
     rows: list[Row]
     late: list[Row] | None
