@@ -1,29 +1,22 @@
-"""Chains of two and three stages: what is left of each is the stage over all that is left of the one before it."""
+"""Chains of groupings: what is left of each is the grouping over all that is left of the one before it.
+
+`tests/sparkops/test_flows.py` has random chains.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pipelines import Stage, pipeline
-from reference.chains import SCHEMA, case, checked, told
 
 import uncombine as uc
 
 SECOND = 1_000_000
 HOUR = 3_600
 STAGE = Stage
-
-
-@pytest.mark.parametrize(
-    ("first", "last"),
-    [(0, 60), pytest.param(60, 20_060, marks=pytest.mark.soak)],
-    ids=["some", "many"],
-)
-def test_a_chain_gives_what_its_stages_give_over_all_rows_at_once(first: int, last: int) -> None:
-    for seed in range(first, last):
-        chain, script = case(seed)
-        assert checked(chain, script) is None, f"seed {seed}\n{told(chain, script)}"
+SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.int64(), "d": pa.int64()})
 
 
 def add(*rows: tuple[float, str, int]) -> uc.Elements:

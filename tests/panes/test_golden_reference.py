@@ -85,7 +85,7 @@ def found_in(seeds: range) -> list[str]:
     return [f"seed {seed}, {way}: {found}" for seed, way, _, _, found in disagreements(seeds.start, seeds.stop)]
 
 
-@pytest.mark.parametrize("first", range(0, 8 * CHUNK, CHUNK))
+@pytest.mark.parametrize("first", range(0, 3 * CHUNK, CHUNK))
 def test_operator_and_rules_agree_on_random_transcripts(first: int) -> None:
     assert found_in(range(first, first + CHUNK)) == []
 

@@ -6,7 +6,7 @@ stage that allows as much has not expired the window of that row, which ends aft
 retraction are both in time or both too late.
 
 For panes at the end of their window the second bound always holds, as a window leaves when the watermark is there.
-`tests/panes/test_chains.py` checks the bounds with random chains of stages.
+`tests/panes/test_chains.py` checks the bounds, and `tests/sparkops/test_flows.py` does so with random flows.
 """
 
 from __future__ import annotations

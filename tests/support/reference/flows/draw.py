@@ -42,7 +42,7 @@ def settled(case: Case) -> Any:
 
 
 def _flow(r: random.Random, seed: int, count: int) -> Case:
-    idle = r.choice([None, "20 seconds", "1 minute"])
+    idle = r.choice([None, "20 seconds", "20 seconds", "1 minute"])
     strategy = r.choice(
         [
             *[uc.Punctuated(MARK, ORIGIN, idle)] * 5,
@@ -117,6 +117,7 @@ def _with_bundles(r: random.Random, case: Case) -> Case:
     crowded = is_merging(case.stages[0].window) and r.random() < 0.7
     alone = r.random() < 0.5
     at, place = NOON, r.choice([0, 30, 60])
+    heard = sources  # of a bundle: the others are silent
     known: list[Row] = []
     bundles: list[Bundle] = []
 
@@ -128,7 +129,7 @@ def _with_bundles(r: random.Random, case: Case) -> Case:
         if not alone:
             one["k"] = r.choice([*keys, None])
         one |= {"j": r.randrange(2), "x": r.choice([None, *range(-2, 9)]), "d": 1, MARK: None}
-        one |= {NOW: None, ORIGIN: r.choice(sources)}
+        one |= {NOW: None, ORIGIN: r.choice(heard)}
         if r.random() < 0.03:
             return {**one, "ts": r.choice([None, NOON + 2 * 86_400 * SECOND, NOON + 2_000 * SECOND])}
         if case.changelog:
@@ -143,16 +144,17 @@ def _with_bundles(r: random.Random, case: Case) -> Case:
 
     punctuated = isinstance(case.strategy, uc.Punctuated)
     for _ in range(r.randint(3, 10 if len(case.stages) == 1 else 7)):
-        at += r.choice([1, 1, 5, 10, 30, 60, 600]) * SECOND
+        at += r.choice([1, 1, 5, 10, 20, 20, 40, 60, 600]) * SECOND
+        heard = r.sample(sources, r.randint(1, len(sources)))
         place = max(0, place + r.choice([0, 10, 20, 45, 90, -20]))
         only = r.choice(keys)
         rows = [row() for _ in range(r.choice([0, 1, 1, 1, 2, 3, 4, 7]))]
         if punctuated:
-            rows += [_report(mark(), r.choice(sources)) for _ in range(r.choice([0, 0, 1, 2]))]
+            rows += [_report(mark(), r.choice(heard)) for _ in range(r.choice([0, 0, 1, 2]))]
             if rows and r.random() < 0.2:
                 rows[0][MARK] = mark()
             if not rows:
-                rows = [_report(NOON - 10**9, sources[0])]
+                rows = [_report(NOON - 10**9, heard[0])]
         bundles.append(Bundle(at, tuple(rows or [row()])))
     if r.random() < 0.5:  # most windows come to their end, and late rows may follow
         at += 60 * SECOND
