@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -54,17 +55,33 @@ def _flow(r: random.Random, seed: int, count: int) -> Case:
         ]
     )
     changelog = r.random() < 0.35
+    # Some of these options ask for one shard, so they are of some cases only.
+    policies = POLICIES if r.random() < 0.4 else ("start_of_window", "watermark")
+    by_row = r.random() < 0.3
     stages: list[Stage] = []
     carries = changelog
     for i in range(count):
-        stages.append(_stage(r, i, count, carries, stages))
+        place = Place(i, i == count - 1, carries, policies, by_row)
+        stages.append(_stage(r, place, stages))
         carries = carries or stages[-1].options["mode"] in (None, "retracting")
     return Case(seed, tuple(stages), strategy, changelog, r.random() < 0.6, r.random() < 0.2)
 
 
-def _stage(r: random.Random, place: int, count: int, carries: bool, before: list[Stage]) -> Stage:
-    """A grouping; `carries` is True if its rows may be retractions."""
-    last = place == count - 1
+@dataclass(frozen=True)
+class Place:
+    """The place of a grouping in its case, and the options that groupings of this case may have."""
+
+    number: int
+    last: bool
+    carries: bool
+    """True if its rows may be retractions."""
+    policies: tuple[str, ...]
+    by_row: bool
+    """True if its trigger may see rows one by one."""
+
+
+def _stage(r: random.Random, place: Place, before: list[Stage]) -> Stage:
+    last, carries = place.last, place.carries
     window = uc.Inherit() if before and r.random() < 0.2 else draw_window(r)
     if r.random() < 0.25:
         window = uc.Sessions(r.choice(["10 seconds", "20 seconds", "45 seconds"]))
@@ -72,10 +89,8 @@ def _stage(r: random.Random, place: int, count: int, carries: bool, before: list
     if carries:
         modes = ("retracting", None) if is_merging(window) else ("retracting", None, "discarding")
     mode = r.choice(modes)
-    known = ("k", "j") if place == 0 else (*before[-1].by, "g")
-    trigger = None if r.random() < 0.15 else draw_trigger(r, r.choice([0, 1, 2, 3]))
-    if trigger is not None and r.random() < 0.5:
-        trigger = uc.Repeatedly(trigger)
+    known = ("k", "j") if place.number == 0 else (*before[-1].by, "g")
+    trigger = None if r.random() < 0.15 else _trigger(r, place.by_row)
     options: dict[str, Any] = {
         "trigger": trigger,
         "mode": mode,
@@ -84,20 +99,28 @@ def _stage(r: random.Random, place: int, count: int, carries: bool, before: list
         "only_updated": mode == "retracting" and r.random() < 0.3,
         "eager_retractions": r.random() < 0.3,
         "late": r.choice(["drop", "emit", "emit", "duplicate"] if last else ["drop"]),
-        "granularity": r.choice(["bundle", "bundle", "bundle", "record"]),
-        "timestamp": r.choice([None, None, None, *POLICIES]),
+        "granularity": r.choice(["bundle", "record"]) if place.by_row else "bundle",
+        "timestamp": r.choice([None, None, None, *place.policies]),
     }
     if options["late"] == "duplicate" and (carries or mode in (None, "retracting")):
         options["late"] = "emit"
-    if place == 0 or r.random() < 0.3:
+    if place.number == 0 or r.random() < 0.3:
         options["allowed_lateness"] = f"{r.choice(LATENESS)} seconds"
-    if place == 0 and r.random() < 0.2:
+    if place.number == 0 and r.random() < 0.2:
         options["max_future"] = "3 minutes"
     options["allow_finish"] = _finishes(trigger, window, options)
     splits = carries and is_merging(window)
     by = tuple(name for name in known if r.random() < (0.8 if splits else 0.5))
     most = mode not in ("discarding",) and r.random() < 0.8
     return Stage(window, options, by, most, r.random() < 0.15)
+
+
+def _trigger(r: random.Random, by_row: bool) -> Any:
+    """A tree of triggers; with those of users only where they may see rows one by one."""
+    while True:
+        trigger = draw_trigger(r, r.choice([0, 1, 2, 3]))
+        if by_row or "Restless" not in repr(trigger):
+            return uc.Repeatedly(trigger) if r.random() < 0.5 else trigger
 
 
 def _finishes(trigger: Any, window: Any, options: dict[str, Any]) -> bool:
