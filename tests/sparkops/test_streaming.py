@@ -47,11 +47,6 @@ def forgetful(engine: Engine, batch: int) -> None:
         engine.restart()
 
 
-def in_one_step(panes: pa.Table) -> pa.Table:
-    at = panes.column_names.index("step")
-    return panes.set_column(at, "step", pa.array([0] * panes.num_rows, pa.int64()))
-
-
 def prepared(script: list[Any], options: dict[str, Any]) -> tuple[Any, pa.Table] | None:
     """A streaming flow and the panes of the local runner; None if a stream cannot have such a grouping."""
     try:
