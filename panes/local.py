@@ -22,10 +22,12 @@ from .local_result import Result
 from .local_source import LocalSource, source
 from .operators.grouping.operator import Operator
 from .script import Clock, Elements, Entry, Watermark, check_script, instant, reports, tables_of
+from .shard.arrivals import Arrival, reports_by_time
 from .shard.parcels import MARKS, runs
-from .shard.shard import Arrival, Played, Report, Shard, by_bundle, reports_by_time
+from .shard.shard import Played, Shard, by_bundle
 from .transforms import Select, WithColumns, applied
 from .watermark_strategies import IngressTime, Punctuated
+from .watermarks import Report, Watermarks
 
 
 def run(
@@ -153,7 +155,7 @@ class _Run:
             schema = applied(stage.transforms, schema.empty_table()).schema
             # The only source of a later grouping is the grouping before it, which reports in every step.
             operator = Operator(stage.grouping, schema)
-            self.shards.append(Shard.start(operator, (), None if self.shards else idle_after))
+            self.shards.append(Shard.start(operator, Watermarks(idle_after=None if self.shards else idle_after)))
             schema = operator.output_schema
         self.schema = flow.schema if flow.transforms or not flow.stages else schema
         self.now = MIN_TIME
@@ -201,7 +203,7 @@ class _Run:
         first, settings = self.flow.stages[0], self.flow.settings
         given: list[Report] = [(report.source, instant(report.t, MAX_TIME)) for report in reports(entry)]
         if not isinstance(entry, Elements):
-            taken = Taken(self.shards[0].operator.schema.empty_table(), self.now, MARKS.empty_table())
+            taken = Taken(self.shards[0].operator.schemas[0].empty_table(), self.now, MARKS.empty_table())
         elif settings.strategy is None and settings.processing_time is None:
             taken = Taken(applied(first.transforms, rows), self.now, MARKS.empty_table())
         else:
@@ -215,7 +217,10 @@ class _Run:
         found = reports_by_time(taken.reports)
         places = dict(_places(taken.at, taken.rows.num_rows))
         if settings.strategy is not None and (None, MAX_TIME) in given:  # the end of every source
-            known = {*self.shards[0].watermarks.sources, *(source for some in found.values() for source, _ in some)}
+            known = {
+                *self.shards[0].watermarks.inputs[0].sources,
+                *(source for some in found.values() for source, _ in some),
+            }
             given += [(source, MAX_TIME) for source in known]
         if given or settings.processing_time is None or not isinstance(entry, Elements):
             last = max([self.now, *found, *places])  # the script's reports come after the last of the rows
@@ -256,7 +261,7 @@ class _Run:
             return done.panes
         panes = done.panes
         if self.flow.source.late_column and self.flow.stages[-1].grouping.late == "emit":
-            panes = with_late_rows(panes, done.stepped.late_rows, self.shards[-1].operator.schema)
+            panes = with_late_rows(panes, done.stepped.late_rows, self.shards[-1].operator.schemas[0])
         return applied(self.flow.transforms, panes)
 
     def _show(self, step: int, rows: pa.Table) -> None:
@@ -267,7 +272,7 @@ class _Run:
         panes = pa.concat_tables([self.schema.append(pa.field("step", pa.int64())).empty_table(), *self.out])
         counts = [{**asdict(s.state.counts), "held": s.operator.held(s.state)} for s in self.shards]
         late = [
-            pa.concat_tables([shard.operator.schema.empty_table(), *tables])
+            pa.concat_tables([shard.operator.schemas[0].empty_table(), *tables])
             for shard, tables in zip(self.shards, self.late, strict=True)
         ]
         return Result(panes, counts, late, self.dropped, self.output_watermarks, self._keeps_rows())

@@ -1,11 +1,18 @@
-"""The watermark of several sources: the least time of those that are not idle, and percentiles of these times."""
+"""The watermark of several sources: the least time of those that are not idle, and percentiles of these times.
+
+A shard has one or several inputs, and each input has its sources.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from ..windows.times import MAX_TIME, MIN_TIME
+
+Report: TypeAlias = tuple[str | None, int | None]
+"""A watermark report: the source and its event time; the time is None if the source only shows that it is active."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,11 @@ class Watermarks:
     least: int = MIN_TIME
     now: int = MIN_TIME
 
+    @classmethod
+    def expecting(cls, sources: Iterable[str], idle_after: int | None = None) -> Watermarks:
+        """All of the `sources` must report before the watermark moves."""
+        return cls(dict.fromkeys(sources, (MIN_TIME, MIN_TIME)), idle_after)
+
     def advanced(self, source: str | None, time: int, now: int) -> Watermarks:
         """A source reports `time`; a lower time than before is ignored."""
         now = max(now, self.now)
@@ -32,7 +44,7 @@ class Watermarks:
         sources = {**self.sources, source: (max(known, time), now)}
         return replace(self, sources=sources, now=now)._settled()
 
-    def told(self, reports: Iterable[tuple[str | None, int | None]], now: int) -> Watermarks:
+    def told(self, reports: Iterable[Report], now: int) -> Watermarks:
         """Take all watermark reports of one processing time at once: (source, time), or (source, None) for no time."""
         now = max(now, self.now)
         sources = dict(self.sources)
@@ -46,30 +58,82 @@ class Watermarks:
         return replace(self, now=max(now, self.now))._settled()
 
     @property
+    def idle(self) -> bool:
+        """True if there are sources, and all are idle."""
+        return bool(self.sources) and not self.active
+
+    @property
     def next_idle(self) -> int:
-        """The next processing time at which one of several sources becomes idle; the end of time if none does."""
-        if self.idle_after is None or len(self.sources) < 2:
+        """The next processing time at which a source becomes idle; the end of time if none does."""
+        if self.idle_after is None:
             return MAX_TIME
         idle = (last + self.idle_after for _, last in self.sources.values())
         return min((t for t in idle if t > self.now), default=MAX_TIME)
 
     def percentile(self, percent: float) -> int:
         """The greatest T that at least `percent` of the sources that are not idle have reached."""
-        times = sorted(self._active(), reverse=True)
-        if not times:
-            return self.least
-        needed = -(-percent * len(times) // 100)
-        return max(times[max(int(needed), 1) - 1], self.least)
+        return percentile(self.active, percent, self.least)
 
-    def percentiles(self, percents: Iterable[float]) -> dict[float, int]:
-        """Several percentiles at once."""
-        return {percent: self.percentile(percent) for percent in percents}
-
-    def _active(self) -> list[int]:
+    @property
+    def active(self) -> list[int]:
+        """The times of the sources that are not idle."""
         if self.idle_after is None:
             return [time for time, _ in self.sources.values()]
         return [time for time, last in self.sources.values() if self.now - last < self.idle_after]
 
     def _settled(self) -> Watermarks:
-        active = self._active()
+        active = self.active
         return replace(self, least=max(self.least, min(active))) if active else self
+
+
+@dataclass(frozen=True)
+class InputWatermarks:
+    """The watermark of a shard: the least of its inputs that are not idle.
+
+    An input that has never reported holds the watermark. When all inputs are idle the watermark stays. It never goes
+    back.
+
+    >>> w = InputWatermarks((Watermarks(), Watermarks())).told([[(None, 10)], []], now=0)
+    >>> w.least == MIN_TIME, w.told([[], [(None, 30)]], now=1).least
+    (True, 10)
+    """
+
+    inputs: tuple[Watermarks, ...] = (Watermarks(),)
+    least: int = MIN_TIME
+    now: int = MIN_TIME
+
+    def told(self, reports: Sequence[Iterable[Report]], now: int) -> InputWatermarks:
+        """Take all watermark reports of one processing time at once, those of each input in their place."""
+        now = max(now, self.now)
+        told = (marks.told(given, now) for marks, given in zip(self.inputs, reports, strict=True))
+        return self._settled(tuple(told), now)
+
+    def at(self, now: int) -> InputWatermarks:
+        """Processing time advances to `now`, by which sources can become idle."""
+        now = max(now, self.now)
+        return self._settled(tuple(marks.at(now) for marks in self.inputs), now)
+
+    @property
+    def next_idle(self) -> int:
+        """The next processing time at which one of several sources becomes idle; the end of time if none does."""
+        if sum(max(len(marks.sources), 1) for marks in self.inputs) < 2:
+            return MAX_TIME
+        return min(marks.next_idle for marks in self.inputs)
+
+    def percentiles(self, percents: Iterable[float]) -> dict[float, int]:
+        """Several percentiles of the times of all sources at once. An input that has never reported is a source."""
+        every = [time for marks in self.inputs for time in (marks.active if marks.sources else [marks.least])]
+        return {percent: percentile(every, percent, self.least) for percent in percents}
+
+    def _settled(self, inputs: tuple[Watermarks, ...], now: int) -> InputWatermarks:
+        least = max(self.least, min((marks.least for marks in inputs if not marks.idle), default=MIN_TIME))
+        return InputWatermarks(inputs, least, now)
+
+
+def percentile(times: Sequence[int], percent: float, least: int) -> int:
+    """The greatest time that at least `percent` of the times have reached; at least `least`."""
+    if not times:
+        return least
+    ordered = sorted(times, reverse=True)
+    needed = -(-percent * len(ordered) // 100)
+    return max(ordered[max(int(needed), 1) - 1], least)

@@ -19,8 +19,8 @@ class StatefulOperator(Protocol):
     """
 
     @property
-    def schema(self) -> pa.Schema:
-        """The columns of its input rows."""
+    def schemas(self) -> Sequence[pa.Schema]:
+        """The columns of the rows of each input."""
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -33,8 +33,8 @@ class StatefulOperator(Protocol):
     def initial(self) -> OperatorState:
         """The state before any row."""
 
-    def bundle(self, rows: pa.Table, cells: Sequence[Parcel], at: int) -> Any:
-        """Make one bundle from the rows and the parcels of one processing time."""
+    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> Any:
+        """Make one bundle from the rows of each input and the parcels of one processing time."""
 
     def step(
         self,

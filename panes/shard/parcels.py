@@ -42,6 +42,8 @@ class Parcel:
     """The first place of the parcel in the order of the shard's parcels."""
     spent: tuple[int, int] = (0, 0)
     """Microseconds that the sending task took to read rows, and to combine them."""
+    input: int = 0
+    """The input of the shard, if it has several."""
 
     def pack(self) -> bytes:
         """The parcel as one Arrow IPC message."""
@@ -53,6 +55,7 @@ class Parcel:
             "lo": self.lo,
         }
         about["spent"] = self.spent
+        about["input"] = self.input
         table = self.table.replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema, options=_PACKING) as writer:

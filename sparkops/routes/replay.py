@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...panes import Operator
+from ...panes import Operator, Watermarks
 from ...panes.flow import Flow
 from ...panes.transforms import applied
 from ..inputs import wire_map
@@ -31,17 +31,17 @@ class Replay(Route):
         columns, at = list(self.schemas[0].names), settings.processing_time
         packed = self.input.mapped(lifts[0], columns, at, WIRE_DDL, self.metric)
         idle = settings.strategy.idle if settings.strategy is not None else None
+        fresh = Watermarks(idle_after=None if idle is None else int(idle))
         for i, lift in enumerate(lifts):
             then = lifts[i + 1] if i + 1 < len(lifts) else None
             schema = applied(lift.transforms, lift.schema.empty_table()).schema
             play = Play(
                 partial(Operator, lift.grouping, schema),
-                () if i == 0 else tuple(source_names(ids)),
-                int(idle) if i == 0 and idle is not None else None,
+                (fresh if i == 0 else Watermarks.expecting(source_names(ids)),),
                 settings.close_at_end,
-                then,
-                flow.transforms if then is None else (),
-                schema if lift.grouping.late == "emit" else None,
+                then=then,
+                after=flow.transforms if then is None else (),
+                late=schema if lift.grouping.late == "emit" else None,
             )
             shuffled = packed.repartition(len(ids), "shard")
             packed = wire_map(shuffled, play, spark_schema(flow.schema) if then is None else WIRE_DDL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,16 +17,18 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from ...errors import StateMismatch
 from ...panes import OperatorState, Watermarks
 from ...panes.chunks.cache import ChunkCache
-from ...panes.chunks.log import Loaded, load, save
+from ...panes.chunks.log import load, save
 from ...panes.chunks.manifest import bytes_of, extra_of
 from ...panes.chunks.store import cuts
 from ...panes.operators.stateful import StatefulOperator
+from ...panes.shard.arrivals import arrivals
 from ...panes.shard.malloc import keep_memory
 from ...panes.shard.parcels import Parcel
-from ...panes.shard.shard import Played, Shard, arrivals
+from ...panes.shard.shard import Played, Shard
 from ...windows.times import MAX_TIME
 from ..wire import WIRE_DDL
 from .checkpoint_fingerprint import Fingerprint, differences
+from .stored_watermarks import restored, stored
 from .tasks import LiftLive, Passing, Stopwatch, shown
 
 if TYPE_CHECKING:
@@ -95,18 +97,19 @@ class ShardTask:
 
     operator: Callable[[], StatefulOperator]
     """Makes the operator of the shard."""
-    sources: tuple[str, ...]
-    idle_after: int | None
+    inputs: tuple[Watermarks, ...]
+    """The watermarks of each input before any report."""
     fingerprint: Fingerprint
-    strategy: str
-    """The watermark strategy, as text. Under another one the sources have other names."""
+    strategies: tuple[str, ...]
+    """The watermark strategy of each input, as text. Under another one the sources have other names."""
+    ports: tuple[int, ...] = ()
+    """For each input, the input of the operator to which its rows go."""
     then: LiftLive | None = None
     late: pa.Schema | None = None
 
-    def fresh(self, operator: StatefulOperator, state: OperatorState) -> Shard:
+    def fresh(self, operator: StatefulOperator) -> Shard:
         """A shard without stored state."""
-        marks = Shard.start(operator, self.sources, self.idle_after).watermarks
-        return Shard(operator, state, marks)
+        return Shard.start(operator, *self.inputs, ports=self.ports)
 
     def out(self, shard: int, played: Sequence[Played]) -> Iterator[tuple[int, int, bytes]]:
         """The packed rows for the next stage, or the packed panes."""
@@ -169,14 +172,16 @@ class ShardProcessor(StatefulProcessor):
     def _batch(self, shard: int, parcels: list[Parcel], now: int) -> Iterator[pd.DataFrame]:
         task, clock = self.task, Stopwatch()
         found = self.manifest.get()
-        stored = None if found is None else bytes(found[0])
-        extra = None if stored is None else self._stored_extra(stored)
-        loaded = load(stored, self.log, self.operator, _CACHE)
-        running, timer = task.fresh(self.operator, loaded.state), None
+        kept = None if found is None else bytes(found[0])
+        extra = None if kept is None else self._stored_extra(kept)
+        loaded = load(kept, self.log, self.operator, _CACHE)
+        running, timer = replace(task.fresh(self.operator), state=loaded.state), None
         if extra is not None:
-            running, timer = self._restored(loaded, extra)
+            marks = restored(extra, task.inputs, task.strategies)
+            running, timer = replace(running, watermarks=marks), extra["timer"]
         before, load_us = running.state, clock.lap()
-        running, played = running.play(arrivals(parcels), until=now * 1000 if now >= 0 else None)
+        given = arrivals(parcels, len(task.inputs))
+        running, played = running.play(*given, until=now * 1000 if now >= 0 else None)
         step_us = clock.lap()
         due = self._timer(timer, running.next_timer) if now >= 0 else None
         manifest = save(running.state, loaded, self.log, self._extra(running, due))
@@ -196,11 +201,8 @@ class ShardProcessor(StatefulProcessor):
         return due
 
     def _extra(self, running: Shard, timer: int | None) -> bytes:
-        marks = running.watermarks
-        sources = [[name, time, last] for name, (time, last) in marks.sources.items()]
-        known = {"sources": sources, "least": marks.least, "now": marks.now}
-        made = {"made_by": self.task.fingerprint, "strategy": self.task.strategy}
-        return json.dumps({**made, "marks": known, "timer": timer}).encode()
+        known = stored(running.watermarks, self.task.strategies)
+        return json.dumps({"made_by": self.task.fingerprint, **known, "timer": timer}).encode()
 
     def _stored_extra(self, manifest: bytes) -> Mapping[str, Any]:
         """The extra that was stored with the state; raise if it is of another pipeline."""
@@ -208,14 +210,6 @@ class ShardProcessor(StatefulProcessor):
         if changed := differences(extra["made_by"], self.task.fingerprint):
             raise StateMismatch(changed)
         return extra
-
-    def _restored(self, loaded: Loaded, extra: Mapping[str, Any]) -> tuple[Shard, int | None]:
-        marks = extra["marks"]
-        sources = {}
-        if extra["strategy"] == self.task.strategy:
-            sources = {name: (time, last) for name, time, last in marks["sources"]}
-        watermarks = Watermarks(sources, self.task.idle_after, marks["least"], marks["now"])
-        return Shard(self.operator, loaded.state, watermarks), extra["timer"]
 
 
 def counted(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...errors import InvalidArgument
-from ...panes import Operator
+from ...panes import Operator, Watermarks
 from ...panes.shard.parcels import Parcel
 from ...panes.transforms import Transform, applied
 from ...triggers import uses_processing_time
@@ -67,12 +67,11 @@ class Streaming(Route):
             schema = applied(lift.transforms, lift.schema.empty_table()).schema
             yield ShardTask(
                 partial(Operator, lift.grouping, schema),
-                () if i == 0 else tuple(source_names(self.ids)),
-                idle if i == 0 else None,
+                (Watermarks(idle_after=idle) if i == 0 else Watermarks.expecting(source_names(self.ids)),),
                 fingerprint(lift.grouping, schema, i + 1, len(lifts), len(self.ids), lift.lift.whole_keys),
-                repr(strategy) if i == 0 else "the stage before",
-                then,
-                schema if lift.grouping.late == "emit" else None,
+                (repr(strategy) if i == 0 else "the stage before",),
+                then=then,
+                late=schema if lift.grouping.late == "emit" else None,
             )
 
     @property

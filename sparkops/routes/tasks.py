@@ -15,11 +15,13 @@ from ...panes.late_rows import with_late_rows
 from ...panes.operators.grouping.compiled import Compiled
 from ...panes.operators.grouping.lift import Lift
 from ...panes.operators.stateful import StatefulOperator
+from ...panes.shard.arrivals import Arrival, arrivals
 from ...panes.shard.final_panes import Final
 from ...panes.shard.parcels import AT, MARKS, Parcel
-from ...panes.shard.shard import END, Arrival, Played, Shard, arrivals, by_bundle
+from ...panes.shard.shard import END, Played, Shard, by_bundle
 from ...panes.transforms import Transform, applied
 from ...panes.watermark_strategies import Strategy
+from ...panes.watermarks import Watermarks
 from ..wire import payloads, wire_batch
 
 PIECE_ROWS = 2_000_000
@@ -238,10 +240,12 @@ class Play:
 
     operator: Callable[[], StatefulOperator]
     """Makes the operator of the shards."""
-    sources: tuple[str, ...]
-    idle_after: int | None
+    inputs: tuple[Watermarks, ...]
+    """The watermarks of each input before any report."""
     ends: bool
     """True if the watermark goes to the end of time after the last row."""
+    ports: tuple[int, ...] = ()
+    """For each input, the input of the operator to which its rows go."""
     then: LiftLive | None = None
     after: Sequence[Transform] = ()
     late: pa.Schema | None = None
@@ -253,11 +257,11 @@ class Play:
             shards.setdefault(shard, []).append(Parcel.unpack(payload))
         operator = self.operator()
         for shard in list(shards):
-            running = Shard.start(operator, self.sources, self.idle_after)
-            given = arrivals(shards.pop(shard))
+            running = Shard.start(operator, *self.inputs, ports=self.ports)
+            given = arrivals(shards.pop(shard), len(self.inputs))
             if self.ends:
-                given.setdefault(END, Arrival())
-            played = running.play(given)[1]
+                given[0].setdefault(END, Arrival())
+            played = running.play(*given)[1]
             if self.then is not None:
                 for row in Passing(self.then, f"shard {shard}")(played):
                     yield wire_batch([row])

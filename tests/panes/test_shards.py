@@ -14,8 +14,9 @@ import pytest
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
 from uncombine.panes.operators.grouping.lift import Lift
+from uncombine.panes.shard.arrivals import arrivals
 from uncombine.panes.shard.parcels import Parcel
-from uncombine.panes.shard.shard import Shard, arrivals
+from uncombine.panes.shard.shard import Shard
 from uncombine.panes.watermark_strategies import BoundedLag
 from uncombine.windows import time_column
 
@@ -75,9 +76,8 @@ def test_sessions_over_a_changelog_are_shown_once(count: int, each: int, batches
         at = seen[a:b]
         part = rows.slice(a, b - a)
         marks = lag.marks(part, time_column(part["ts"].combine_chunks())[0], at)
-        running, played = running.play(
-            arrivals([Parcel("marks", marks), *(parcel for _, parcel in lift(part, at))]), int(at[-1])
-        )
+        parcels = [Parcel("marks", marks), *(parcel for _, parcel in lift(part, at))]
+        running, played = running.play(*arrivals(parcels), until=int(at[-1]))
         panes += [instant.panes for instant in played]
     running, played = running.close()
     panes += [instant.panes for instant in played]

@@ -10,7 +10,8 @@ from later import SCHEMA, Later
 
 import uncombine as uc
 from uncombine.panes.chunks.log import load, save
-from uncombine.panes.shard.shard import Arrival, Shard
+from uncombine.panes.shard.arrivals import Arrival
+from uncombine.panes.shard.shard import Shard
 
 
 def rows(*given: tuple[str, int]) -> Arrival:

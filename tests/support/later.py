@@ -22,14 +22,15 @@ SCHEMA = pa.schema({"id": pa.string(), "due": pa.int64()})
 class Later:
     """Keeps each row until the processing time in its column `due`; a row of the same id takes its place."""
 
-    schema = output_schema = SCHEMA
+    schemas = (SCHEMA,)
+    output_schema = SCHEMA
     percents: Sequence[float] = ()
 
     def initial(self) -> OperatorState:
         return OperatorState({"rows": Store(SCHEMA), "unused": None})
 
-    def bundle(self, rows: pa.Table, cells: Sequence[Parcel], at: int) -> pa.Table:
-        return rows
+    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table:
+        return rows[0]
 
     def step(
         self,

@@ -43,6 +43,7 @@ class Operator:
     def __init__(self, grouping: Grouping, schema: pa.Schema) -> None:
         self.compiled = compiled = Compiled.of(grouping, schema)
         self.grouping, self.schema, self.output_schema = grouping, schema, compiled.output_schema
+        self.schemas = (schema,)
         self.plan, self.facts, self.percents = compiled.plan, compiled.facts, compiled.percents
         self.shape, self.splits = compiled.shape, grouping.splits
 
@@ -53,9 +54,9 @@ class Operator:
             atoms = Store(atom_schema(self.shape))
         return OperatorState({"windows": Store(self.shape.schema), "atoms": atoms})
 
-    def bundle(self, rows: pa.Table, cells: Sequence[Parcel], at: int) -> pa.Table | Cells:
+    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table | Cells:
         """The rows, and the cells that other tasks made of rows, that reach a shard at one processing time."""
-        return joined(self.compiled, rows, cells, at)
+        return joined(self.compiled, rows[0], cells, at)
 
     def step(
         self,

@@ -13,8 +13,10 @@ import pyarrow as pa
 import uncombine as uc
 from uncombine.panes import Counts, Grouping, Operator, Stepped, Watermarks
 from uncombine.panes.operators.grouping.lift import Lift
+from uncombine.panes.shard.arrivals import arrivals
 from uncombine.panes.shard.parcels import MARKS, Parcel
-from uncombine.panes.shard.shard import Shard, arrivals
+from uncombine.panes.shard.shard import Shard
+from uncombine.panes.watermarks import InputWatermarks
 from uncombine.windows import span, timestamp
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 
@@ -85,9 +87,13 @@ def at_once(script: Sequence[Any], schema: pa.Schema, options: dict[str, Any], c
     """A step for each entry, whose clock jumps with nothing on the way."""
     grouping, idle = grouping_of(options, combiners)
     operator = Operator(grouping, schema)
-    state, marks, out = operator.initial(), Watermarks(idle_after=idle), Outcome(operator.output_schema)
+    state, marks, out = (
+        operator.initial(),
+        InputWatermarks((Watermarks(idle_after=idle),)),
+        Outcome(operator.output_schema),
+    )
     for step, bundle in enumerate(bundles(script, schema)):
-        marks = marks.told(bundle.reports, bundle.at)
+        marks = marks.told([bundle.reports], bundle.at)
         percents = marks.percentiles(operator.percents)
         each_batch = options.get("watermark") == "each_batch" and bundle.is_elements
         stepped = operator.step(state, bundle.rows, marks.least, bundle.at, percents, each_batch)
@@ -109,7 +115,7 @@ def in_parcels(
     operator = Operator(grouping, schema)
     out, given = Outcome(operator.output_schema), bundles(script, schema)
     lift = Lift(operator.compiled, shards, timed=True)
-    running = [Shard.start(operator, idle_after=idle) for _ in range(shards)]
+    running = [Shard.start(operator, Watermarks(idle_after=idle)) for _ in range(shards)]
     for first, last in _batches(given, r):
         parts: list[list[Parcel]] = [[_reports(given[first:last])] for _ in running]
         for shard, parcel in _lifted(lift, given[first:last], r):
@@ -121,7 +127,7 @@ def in_parcels(
             played = []
             if early is not None:
                 running[shard], played = running[shard].wait(early)
-            running[shard], more = running[shard].play(arrivals(parcels))
+            running[shard], more = running[shard].play(*arrivals(parcels))
             for instant in [*played, *more]:
                 step = next(i for i in range(first, last) if given[i].at >= instant.at)
                 out.add(step, instant.stepped)

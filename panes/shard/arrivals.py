@@ -1,0 +1,62 @@
+"""Arrivals: everything that reaches a shard at one processing time, from scripts or from parcels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ..watermarks import Report
+from .parcels import AT, Parcel, parts
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Everything that reaches a shard from one input at one processing time: rows, cells, watermark reports."""
+
+    rows: Sequence[pa.Table] = ()
+    cells: Sequence[Parcel] = ()
+    reports: Sequence[Report] = ()
+    whole: bool = False
+    """True if the watermark runs from the beginning to the end of time within the bundle."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of one arrival, collected from parcels."""
+
+    rows: list[pa.Table] = field(default_factory=list)
+    cells: list[Parcel] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+
+
+def arrivals(parcels: Sequence[Parcel], inputs: int = 1) -> list[dict[int, Arrival]]:
+    """The arrivals in parcels, for each of a number of inputs by processing time."""
+    found: list[dict[int, _Parts]] = [{} for _ in range(inputs)]
+    for parcel in parcels:
+        here = found[parcel.input]
+        match parcel.kind:
+            case "cells":
+                here.setdefault(parcel.at, _Parts()).cells.append(parcel)
+            case "rows":
+                for at, part in parts(parcel.table, AT):
+                    here.setdefault(at, _Parts()).rows.append(part)
+            case "marks":
+                for at, reports in reports_by_time(parcel.table).items():
+                    here.setdefault(at, _Parts()).reports.extend(reports)
+    return [{at: Arrival(part.rows, part.cells, part.reports) for at, part in here.items()} for here in found]
+
+
+def reports_by_time(marks: pa.Table) -> dict[int, list[Report]]:
+    """Watermark reports by their processing time. A time without reports has an empty list."""
+    found: dict[int, list[Report]] = {}
+    columns = (marks[name].to_pylist() for name in ("source", "time", "at"))
+    for source, time, at in zip(*columns, strict=True):  # few: one a task and source
+        reports = found.setdefault(at, [])
+        if source is not None or time is not None:
+            reports.append((source, time))
+    return found
+
+
+__all__ = ["Arrival", "arrivals", "reports_by_time"]
