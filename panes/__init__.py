@@ -5,6 +5,7 @@ from .grouping import Grouping
 from .operators.grouping.operator import Operator
 from .operators.state import Counts, OperatorState, Stepped
 from .script import Clock, Elements, Watermark
+from .united import union
 from .watermark_strategies import BoundedLag, IngressTime, Monotonic, PerSource, Punctuated
 from .watermarks import Watermarks
 
@@ -24,4 +25,5 @@ __all__ = [
     "Stepped",
     "Watermark",
     "Watermarks",
+    "union",
 ]

@@ -24,7 +24,7 @@ from .hints import no_such_step, no_such_step_before_combine
 from .late_rows import LATE, late_type
 from .operators.grouping.operator import Operator
 from .shard.parcels import AT
-from .stages import Asked, check_followed, settled
+from .stages import Asked, Before, check_followed, settled
 from .transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
 from .watermark_strategies import IngressTime, Strategy, strategy_of
 
@@ -36,6 +36,10 @@ class Source(ABC):
 
     schema: pa.Schema
     streaming: bool
+    inputs: tuple[Flow, ...] = ()
+    """The flows whose rows these are, if the source is made of flows."""
+    before: Before | None = None
+    """What the steps of these flows ask of the first grouping over them."""
     late_column = True
     """True if late rows stand among the panes of the last grouping, in the column `late`."""
 
@@ -283,7 +287,8 @@ class Windowed:
         bounded = not flow.source.streaming and not (settings.replay and not settings.close_at_end)
         keys = column_names(by, "by=")
         asked = [*(stage.asked for stage in flow.stages), Asked(combiners, self.window, {"by": keys, **self.options})]
-        *before, grouping = settled(asked, settings.time, settings.diff, bounded, settings.each_batch)
+        source = flow.source.before or Before(settings.time, settings.diff)
+        *before, grouping = settled(asked, source, bounded, settings.each_batch)
         if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
             raise InvalidArgument(
                 f"late='emit' gives late rows in column {LATE!r}: give the key or result of that name another one"

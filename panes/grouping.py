@@ -20,6 +20,9 @@ MODES = ("discarding", "discarding_by_default", "accumulating_by_default", "accu
 RESERVED = ("window", "event_time", "diff", "pane", "step")
 """Names of columns that every pane has. No key and no result may have one of them."""
 
+MAX_FUTURE = span("1 day")
+"""How far the event time of a row may be after the processing time, unless a grouping says otherwise."""
+
 
 @dataclass(frozen=True)
 class Grouping:
@@ -91,7 +94,7 @@ class Grouping:
     granularity: str = "bundle"
     timestamp: str | None = None
     allow_finish: bool = False
-    max_future: Span | Any | None = field(default_factory=lambda: span("1 day"))
+    max_future: Span | Any | None = MAX_FUTURE
     bounded: bool = True
 
     def __post_init__(self) -> None:

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.rows.columns import flat
-from ..windows import time_column, timestamps
+from ..windows import Span, time_column, timestamps
 from ..windows.times import MAX_TIME, MIN_TIME
-from .grouping import Grouping
 from .shard.parcels import AT, MARKS
 from .transforms import Transform, applied
 from .watermark_strategies import IngressTime, Punctuated, Strategy
@@ -32,14 +31,14 @@ class Intake:
 
     >>> import numpy as np, pyarrow as pa, uncombine as uc
     >>> from uncombine.panes.intake import Intake
-    >>> grouping = uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute"))
-    >>> intake = Intake(grouping, "ts", uc.Monotonic(), ())
+    >>> intake = Intake(None, "ts", uc.Monotonic(), ())
     >>> rows = pa.table({"ts": pa.array([7, 9], pa.timestamp("us", "UTC"))})
     >>> intake(rows, np.array([20, 20])).reports["time"].to_pylist()
     [9, None]
     """
 
-    grouping: Grouping
+    max_future: Span | None
+    """The longest time by which a row that reports may be after the processing time; None means no limit."""
     time: str
     """The event time column of the source, from which `strategy` makes watermark reports."""
     strategy: Strategy | None
@@ -51,9 +50,9 @@ class Intake:
         if strategy is None:
             return transformed(self.transforms, rows, at, MARKS.empty_table())
         if isinstance(strategy, IngressTime):
-            rows = _with_time(rows, self.grouping.time, at)
+            rows = _with_time(rows, self.time, at)
         times, valid = time_column(flat(rows[self.time]))
-        if (ahead := self.grouping.max_future) is not None:
+        if (ahead := self.max_future) is not None:
             latest = at + np.minimum(int(ahead), MAX_TIME - np.maximum(at, 0))
             valid &= (times <= latest) | (at == MIN_TIME)  # a clock that has not started bounds no row
         reports = strategy.marks(rows, np.where(valid, times, MIN_TIME), at)

@@ -87,8 +87,10 @@ def source(
 
 
 def description(flow: Flow) -> list[str]:
-    """The source and the groupings of a flow, as one or two lines of text each."""
+    """The sources and the groupings of a flow, as one or two lines of text each."""
     out = [f"  source: {flow.source.describe()}"]
+    for given in flow.source.inputs:
+        out += [f"  {line}" for line in description(given)]
     for i, stage in enumerate(flow.stages):
         grouping = stage.grouping
         names = ", ".join(f"{name}={combiner!r}" for name, combiner in grouping.combiners.items())

@@ -37,6 +37,8 @@ class Elements:
 class Watermark:
     """A watermark report: the watermark, or that of one `source`, advances to `t` (None: to the end of time).
 
+    `input` names the source of the flow that reports, if it has several; without it all of them report.
+
     >>> import uncombine as uc
     >>> uc.Watermark("2016-01-20T12:02:00Z").source is None
     True
@@ -45,6 +47,7 @@ class Watermark:
     t: datetime | str | int | None
     source: str | None = None
     at: datetime | str | int | None = None
+    input: str | None = None
 
 
 @dataclass(frozen=True)

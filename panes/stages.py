@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..combiners import Combiner
 from ..errors import InvalidArgument
 from ..triggers import UserTrigger, fires_ever, fires_once, fires_only_at_the_end, walk
-from ..windows import Global, Window, span
+from ..windows import Global, Span, Window, span
 from .grouping import Grouping
 
 EVENT_TIME, DIFF = "event_time", "diff"
@@ -44,21 +44,37 @@ class Asked:
             object.__setattr__(self, "options", {**self.options, "by": tuple(by)})
 
 
+@dataclass(frozen=True)
+class Before:
+    """What comes before a grouping: the columns of event time and weights, and what steps before it ask of it."""
+
+    time: str = "ts"
+    diff: str | None = None
+    panes: bool = False
+    """True if rows come from a grouping, so that their times may lie in the future."""
+    retracts: bool = False
+    """True if a grouping before it retracts panes."""
+    allowed_lateness: Span | None = None
+    """The allowed lateness of the groupings before it, and None if there are none."""
+
+    @classmethod
+    def of(cls, grouping: Grouping) -> Before:
+        """What a grouping is for the one after it."""
+        diff = DIFF if carries_retractions(grouping) else None
+        return cls(EVENT_TIME, diff, True, grouping.retracting, span(grouping.allowed_lateness))
+
+
 def settled(
-    asked: Sequence[Asked], time: str = "ts", diff: str | None = None, bounded: bool = True, each_batch: bool = False
+    asked: Sequence[Asked], before: Before = Before(), bounded: bool = True, each_batch: bool = False
 ) -> list[Grouping]:
-    """Settle the open options of a whole chain; `time` and `diff` are columns of the source."""
+    """Settle the open options of a whole chain of groupings."""
     out: list[Grouping] = []
     for i, stage in enumerate(asked):
         options = {"bounded": bounded, **stage.options}
-        if i == 0:
-            options.setdefault("time", time)
-            options.setdefault("diff", diff)
-        else:
-            _from_the_stage_before(options, out[-1], i + 1)
+        _after(before if i == 0 else Before.of(out[-1]), options, i + 1)
         alone = Grouping(stage.combiners, stage.window, **{**options, "mode": options.get("mode") or _alone(options)})
         if i + 1 < len(asked):
-            alone = _followed(alone, i + 1, options.get("mode") is None, each_batch)
+            alone = followed(alone, stage, i + 1, each_batch)
         out.append(alone)
     return out
 
@@ -104,32 +120,37 @@ def _alone(options: Mapping[str, Any]) -> str:
     return "accumulating" if options.get("diff") is None else "retracting"
 
 
-def _from_the_stage_before(options: dict[str, Any], before: Grouping, number: int) -> None:
-    options.setdefault("time", EVENT_TIME)
-    if options.get("max_future") is not None:
-        raise InvalidArgument(
-            f"max_future= of stage {number} has no effect, because its rows are panes, which may lie in the future: "
-            "give it to the first grouping"
-        )
-    options["max_future"] = None
-    if carries_retractions(before):
-        options.setdefault("diff", DIFF)
-    if options.get("diff") is None and before.retracting:
+def _after(before: Before, options: dict[str, Any], number: int) -> None:
+    """Settle the options of a grouping by what comes before it."""
+    options.setdefault("time", before.time)
+    if before.panes:
+        if options.get("max_future") is not None:
+            raise InvalidArgument(
+                f"max_future= of stage {number} has no effect, because its rows are panes, which may lie in the "
+                "future: give it to the first grouping"
+            )
+        options["max_future"] = None
+    if before.diff is not None or not before.panes:
+        options.setdefault("diff", before.diff)
+    if options.get("diff") is None and before.retracts:
         raise InvalidArgument(
             f"diff=None of stage {number} would count rows that the stage before it retracts: leave diff= out, "
             f"or name the column that has the weights"
         )
+    if before.allowed_lateness is None:
+        return
     options.setdefault("allowed_lateness", before.allowed_lateness)
-    own, given = span(options["allowed_lateness"]), span(before.allowed_lateness)
-    if own < given and carries_retractions(before):
+    own = span(options["allowed_lateness"])
+    if own < before.allowed_lateness and before.diff is not None:
         raise InvalidArgument(
-            f"allowed_lateness={own!r} of stage {number} is less than the {given!r} of the stage before it, whose "
-            "retractions would then come too late: leave it out, or give at least as much"
+            f"allowed_lateness={own!r} of stage {number} is less than the {before.allowed_lateness!r} of the stage "
+            "before it, whose retractions would then come too late: leave it out, or give at least as much"
         )
 
 
-def _followed(grouping: Grouping, number: int, open_mode: bool, each_batch: bool) -> Grouping:
+def followed(grouping: Grouping, asked: Asked, number: int, each_batch: bool = False) -> Grouping:
     """The grouping, settled for another one after it."""
+    open_mode = asked.options.get("mode") is None
     window = grouping.window
     known = not window.merging and window.first_start(0) is not None
     if grouping.policy == "start_of_window" and not known and window != Global():
@@ -155,4 +176,14 @@ def _followed(grouping: Grouping, number: int, open_mode: bool, each_batch: bool
     return grouping
 
 
-__all__ = ["DIFF", "EVENT_TIME", "Asked", "carries_retractions", "check_followed", "settled", "shows_again"]
+__all__ = [
+    "DIFF",
+    "EVENT_TIME",
+    "Asked",
+    "Before",
+    "carries_retractions",
+    "check_followed",
+    "followed",
+    "settled",
+    "shows_again",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from ..errors import TypeMismatch
 from ..panes.flow import Flow, Source
-from .inputs import Input
+from .inputs import DataFrameInput, Input
 from .routes import route
+from .routes.live import united
 from .sql_types import arrow_type, spark_type
 
 if TYPE_CHECKING:
@@ -42,7 +43,20 @@ class SparkSource(Source):
         return field
 
     def df(self, flow: Flow) -> DataFrame:
-        return route(flow, self.input).df()
+        flow = whole(flow)
+        return route(flow, self._input(flow)).df()
 
     def explain(self, flow: Flow) -> str:
-        return route(flow, self.input).explain()
+        flow = whole(flow)
+        return route(flow, self._input(flow)).explain()
+
+    def _input(self, flow: Flow) -> Input:
+        return flow.source.input if isinstance(flow.source, SparkSource) else self.input
+
+
+def whole(flow: Flow) -> Flow:
+    """The flow over one DataFrame, if final panes are made of a union of flows; other flows unchanged."""
+    if not flow.source.inputs or flow.source.streaming or flow.settings.replay:
+        return flow
+    source = SparkSource(DataFrameInput(united([given.df for given in flow.source.inputs])))
+    return replace(flow, source=source, source_schema=source.schema)

@@ -12,8 +12,8 @@ import pyarrow as pa
 from ...combiners import Plan
 from ...panes import Grouping
 from ...panes.flow import Flow
+from ...panes.graph import Feed, Leaf, Step, graph_of
 from ...panes.local_source import description
-from ...panes.transforms import applied
 from ...triggers import AfterBytes, OnPunctuation, UserTrigger, walk
 from ...windows import Inherit
 from ..inputs import Input
@@ -69,20 +69,26 @@ class Route(ABC):
 
 
 def source_columns(flow: Flow) -> frozenset[str]:
-    """The columns of the source that the flow needs."""
+    """The columns of the one source of a flow that the flow needs."""
     every = frozenset(flow.source_schema.names)
-    settings = flow.settings
     if not flow.stages:
         return every
-    first = flow.stages[0]
-    before = flow.source_schema
-    wanted = stage_columns(first.grouping, applied(first.transforms, before.empty_table()).schema)
-    for transform in reversed(first.transforms):
+    first = graph_of(flow).steps[0]
+    feed = first.feeds[0]
+    return every if feed.leaf is None else leaf_columns(first, feed, feed.leaf)
+
+
+def leaf_columns(step: Step, feed: Feed, leaf: Leaf) -> frozenset[str]:
+    """The columns of a source that a step needs."""
+    every = frozenset(leaf.schema.names)
+    wanted = stage_columns(step.stage.grouping, feed.output_schema)
+    for transform in reversed(feed.transforms):
         wanted = transform.before(wanted)
     if wanted is None:
         return every
-    reporting = settings.strategy.columns if settings.strategy is not None else ()
-    return frozenset({*wanted, settings.time, *reporting}) & every
+    strategy = leaf.settings.strategy
+    reporting = strategy.columns if strategy is not None else ()
+    return frozenset({*wanted, leaf.settings.time, *reporting}) & every
 
 
 def stage_columns(grouping: Grouping, schema: pa.Schema) -> frozenset[str] | None:

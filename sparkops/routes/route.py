@@ -13,11 +13,10 @@ from .streaming import Streaming
 
 def route(flow: Flow, input: Input) -> Route:
     """Choose the route on which Spark runs a flow over an input."""
-    if not flow.stages:
+    live = flow.source.streaming or flow.settings.replay
+    if not (flow.stages or (live and flow.source.inputs)):
         return NoStages(flow, input)
-    if flow.source.streaming:
-        return Streaming(flow, input)
-    if flow.settings.replay:
-        return Replay(flow, input)
+    if live:
+        return Streaming(flow, input) if flow.source.streaming else Replay(flow, input)
     plan = native_plan(flow, input)
     return FinalPanes(flow, input, plan) if isinstance(plan, str) else Native(flow, input, plan)

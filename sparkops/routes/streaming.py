@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...errors import InvalidArgument
-from ...panes import Operator, Watermarks
+from ...panes.graph import Feed, Step
 from ...panes.shard.parcels import Parcel
 from ...panes.transforms import Transform, applied
 from ...triggers import uses_processing_time
 from ..inputs import wire_map
 from ..session import PROVIDER, ROCKSDB
 from ..sql_types import spark_schema
-from ..wire import WIRE, WIRE_DDL, payloads
-from .base import Route
+from ..wire import WIRE, payloads
 from .checkpoint_fingerprint import fingerprint
-from .replay import live_lifts
+from .live import Live
 from .shard_processor import CLOCKS, COUNTS, OUT_DDL, ShardProcessor, ShardTask
-from .tasks import LiftLive, batches_of, source_names
+from .tasks import LiftLive, batches_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -42,37 +39,36 @@ class ShowPanes:
 
 
 @dataclass(frozen=True, eq=False)
-class Streaming(Route):
+class Streaming(Live):
     """Runs a flow over unbounded input on Structured Streaming."""
 
     def df(self) -> DataFrame:
-        flow = self.flow
         require_rocksdb(self.input.spark)
-        lifts = live_lifts(flow, self.schemas, self.ids)
-        at = flow.settings.processing_time or ""
-        packed = self.input.mapped(lifts[0], list(self.schemas[0].names), at, WIRE_DDL, self.metric)
-        for i, task in enumerate(self.tasks(lifts)):
-            stepped = packed.groupBy("shard").transformWithStateInPandas(
-                ShardProcessor(task), OUT_DDL, "append", self._time_mode
-            )
-            observed = stepped.observe(self.metric(str(i + 1)), *numbers())
-            packed = observed.where(F.col("payload").isNotNull()).select(*WIRE.names)
-        return wire_map(packed, ShowPanes(flow.transforms), spark_schema(flow.schema))
+        return super().df()
 
-    def tasks(self, lifts: Sequence[LiftLive]) -> Iterator[ShardTask]:
-        """The shard task of each stage."""
-        strategy = self.flow.settings.strategy
-        idle = None if strategy is None or strategy.idle is None else int(strategy.idle)
-        for i, (lift, then) in enumerate(zip_longest(lifts, lifts[1:])):
-            schema = applied(lift.transforms, lift.schema.empty_table()).schema
-            yield ShardTask(
-                partial(Operator, lift.grouping, schema),
-                (Watermarks(idle_after=idle) if i == 0 else Watermarks.expecting(source_names(self.ids)),),
-                fingerprint(lift.grouping, schema, i + 1, len(lifts), len(self.ids), lift.lift.whole_keys),
-                (repr(strategy) if i == 0 else "the stage before",),
-                then=then,
-                late=schema if lift.grouping.late == "emit" else None,
-            )
+    def stepped(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
+        processor = ShardProcessor(self.task(step, then))
+        shards = packed.groupBy("shard").transformWithStateInPandas(processor, OUT_DDL, "append", self._time_mode)
+        observed = shards.observe(self.metric(str(step.number)), *numbers())
+        return observed.where(F.col("payload").isNotNull()).select(*WIRE.names)
+
+    def shown(self, feed: Feed, packed: DataFrame) -> DataFrame:
+        return wire_map(packed, ShowPanes(feed.transforms), spark_schema(self.flow.schema))
+
+    def task(self, step: Step, then: LiftLive | None) -> ShardTask:
+        """The work of the shards of a step."""
+        grouping, lift, schema = step.stage.grouping, self.lift(step, 0), self.lifted(step)
+        steps = len(self.graph.steps)
+        leaves = (feed.leaf for feed in step.feeds)
+        strategies = ("the stage before" if leaf is None else repr(leaf.settings.strategy) for leaf in leaves)
+        return ShardTask(
+            self.operator(step),
+            self.inputs(step),
+            fingerprint(grouping, schema, step.number, steps, len(self.ids), lift.lift.whole_keys),
+            tuple(strategies),
+            then=then,
+            late=schema if grouping.late == "emit" else None,
+        )
 
     @property
     def _time_mode(self) -> str:
@@ -84,8 +80,8 @@ class Streaming(Route):
         settings = self.flow.settings
         if settings.processing_time is not None or not settings.wake:
             return False
-        idle = settings.strategy is not None and settings.strategy.idle is not None
-        return idle or any(uses_processing_time(stage.grouping.asked) for stage in self.flow.stages)
+        idle = any(leaf.idle is not None for leaf in self.graph.leaves)
+        return idle or any(uses_processing_time(step.stage.grouping.asked) for step in self.graph.steps)
 
     def explain(self) -> str:
         at = self.flow.settings.processing_time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter_ns
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from ...panes.shard.shard import END, Played, Shard, by_bundle
 from ...panes.transforms import Transform, applied
 from ...panes.watermark_strategies import Strategy
 from ...panes.watermarks import Watermarks
+from ...windows import Span
 from ..wire import payloads, wire_batch
 
 PIECE_ROWS = 2_000_000
@@ -181,6 +182,9 @@ class LiftLive:
     """The watermark strategy, over the time column of the source; None after another stage."""
     timed: bool = False
     """True if each row has its own processing time."""
+    max_future: Span | None = None
+    input: int = 0
+    """The input of the shards to which the parcels go."""
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """Lift rows of a source, each with its processing time in the column `AT`."""
@@ -195,22 +199,26 @@ class LiftLive:
     def _lifted(self, lift: Lift, piece: pa.Table) -> list[tuple[int, int, bytes]]:
         """The parcels of a piece, and the watermark reports of its rows."""
         at = int64s(piece[AT])
-        taken = Intake(self.grouping, self.time, self.strategy, self.transforms)(piece.drop_columns([AT]), at)
-        return list(self.sent(lift, taken))
+        intake = Intake(self.max_future, self.time, self.strategy, self.transforms)
+        return list(self.sent(lift, intake(piece.drop_columns([AT]), at)))
 
     @property
     def lift(self) -> Lift:
         """The lift that makes the parcels."""
-        compiled = Compiled.of(self.grouping, applied(self.transforms, self.schema.empty_table()).schema)
-        return Lift(compiled, len(self.ids), self.timed)
+        return Lift(Compiled.of(self.grouping, self.lifted), len(self.ids), self.timed)
+
+    @property
+    def lifted(self) -> pa.Schema:
+        """The columns of the rows after the transforms."""
+        return applied(self.transforms, self.schema.empty_table()).schema
 
     def sent(self, lift: Lift, taken: Taken) -> Iterator[tuple[int, int, bytes]]:
         """The parcels of rows, and their watermark reports for every shard."""
-        reports = Parcel("marks", taken.reports).pack()
+        reports = Parcel("marks", taken.reports, input=self.input).pack()
         for number in self.ids:
             yield number, 0, reports
         for shard, parcel in lift(taken.rows, taken.at):
-            yield self.ids[shard], parcel.lo, parcel.pack()
+            yield self.ids[shard], parcel.lo, replace(parcel, input=self.input).pack()
 
 
 @dataclass(frozen=True)

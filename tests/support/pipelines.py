@@ -10,7 +10,8 @@ import pyarrow as pa
 import uncombine as uc
 from uncombine.combiners.rows.plain_types import plain_schema
 from uncombine.panes.flow import Flow, Settings, flow_of
-from uncombine.panes.local import LocalSource, Result, _Run
+from uncombine.panes.local import LocalSource, Result
+from uncombine.panes.local_run import LocalRun
 from uncombine.panes.script import check_script, tables_of
 
 
@@ -49,4 +50,4 @@ def pipeline(
         tables = tables_of(entries, [stages[0].options.get("time", "ts")])
         schema = next(table.schema for table in tables if table is not None and table.num_columns)
     idle = None if idle_after is None else int(uc.span(idle_after))
-    return _Run(chain(stages, schema, watermark), idle).all(entries)
+    return LocalRun(chain(stages, schema, watermark), idle).all(entries)

@@ -26,7 +26,6 @@ from uncombine.panes.script import reports
 from uncombine.panes.shard.parcels import AT
 from uncombine.sparkops.inputs import Input
 from uncombine.sparkops.routes import shard_processor as processor
-from uncombine.sparkops.routes.replay import live_lifts
 from uncombine.sparkops.routes.shard_processor import CLOCKS, COUNTS, ShardProcessor
 from uncombine.sparkops.routes.streaming import ShowPanes, Streaming
 from uncombine.sparkops.source import SparkSource
@@ -195,8 +194,8 @@ class Engine:
         self.flow, self.random = flow, None if seed is None else random.Random(seed)
         route = Streaming(flow, flow.source.input)
         self.ids, self.schema = route.ids, route.schemas[0]
-        self.lifts = live_lifts(flow, route.schemas, self.ids)
-        self.tasks = list(route.tasks(self.lifts))
+        self.lifts = [route.lift(step, 0) for step in route.graph.steps]
+        self.tasks = [route.task(step, route.then(step)) for step in route.graph.steps]
         self.timed = route.wakes
         self.store: dict[tuple[int, int], Handle] = {} if restored is None else restored
         self.restart()

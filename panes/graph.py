@@ -1,0 +1,142 @@
+"""The graph of a flow: which rows feed which step, as a plan that every engine follows.
+
+A flow is a chain of steps over a source. The source may be made of other flows, so that the chains form a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from ..windows import Span, span
+from .flow import Flow, Settings, Source, Stage
+from .grouping import MAX_FUTURE
+from .operators.grouping.operator import Operator
+from .transforms import Transform, applied
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A source of rows, and the options with which a flow reads it."""
+
+    source: Source
+    settings: Settings
+    schema: pa.Schema
+
+    @property
+    def idle(self) -> int | None:
+        """The processing time without a report after which a part of the source is idle; None if it never is."""
+        strategy = self.settings.strategy
+        return None if strategy is None or strategy.idle is None else int(strategy.idle)
+
+
+@dataclass(frozen=True, eq=False)
+class Feed:
+    """Rows on their way from a source or a step, through transforms."""
+
+    origin: Leaf | Step
+    transforms: tuple[Transform, ...]
+    schema: pa.Schema
+    """The columns before the transforms."""
+
+    @property
+    def leaf(self) -> Leaf | None:
+        """The source, if the rows come from one."""
+        return self.origin if isinstance(self.origin, Leaf) else None
+
+    @cached_property
+    def output_schema(self) -> pa.Schema:
+        """The columns after the transforms."""
+        return applied(self.transforms, self.schema.empty_table()).schema
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A step that keeps state, and the rows that feed it."""
+
+    stage: Stage
+    feeds: tuple[Feed, ...]
+    number: int
+    """The place of the step in the graph, from 1 on. A step comes after all that feed it."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows that the step reads."""
+        return self.feeds[0].output_schema
+
+    @property
+    def max_future(self) -> Span | None:
+        """The longest time by which a row of a source may be after the processing time; None means no limit."""
+        given = self.stage.grouping.max_future
+        if given is None and any(feed.leaf is None for feed in self.feeds):
+            return MAX_FUTURE  # rows of steps may lie in the future, and rows of sources beside them may not
+        return None if given is None else span(given)
+
+    @property
+    def timed(self) -> bool:
+        """True if rows of a source have processing times of their own, so that they travel with their keys."""
+        return any(feed.leaf is not None and feed.leaf.settings.processing_time is not None for feed in self.feeds)
+
+    def operator(self) -> Operator:
+        """The operator of the step."""
+        return Operator(self.stage.grouping, self.schema)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The steps of a flow in their order, and the rows of its result."""
+
+    steps: tuple[Step, ...]
+    ends: tuple[Feed, ...]
+    """The rows of the result. A union without a later grouping has several."""
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The sources, in the order in which the flow names them."""
+        feeds = [feed for step in self.steps for feed in step.feeds]
+        return [feed.origin for feed in (*feeds, *self.ends) if isinstance(feed.origin, Leaf)]
+
+    def reader(self, step: Step) -> tuple[Step, int] | None:
+        """The step that reads the rows of this one, and the place of these rows among its feeds; None at the end."""
+        for reader in self.steps:
+            for place, feed in enumerate(reader.feeds):
+                if feed.origin is step:
+                    return reader, place
+        return None
+
+
+def graph_of(flow: Flow) -> Graph:
+    """The graph of a flow."""
+    steps: list[Step] = []
+    ends = tuple(_feeds(flow, steps))
+    return Graph(tuple(steps), ends)
+
+
+def _feeds(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
+    """The rows of a flow; its steps are added to `steps`."""
+    feeds = list(_read(flow, steps))
+    for stage in flow.stages:
+        given = tuple(_through(feed, stage.transforms) for feed in feeds)
+        step = Step(stage, given, len(steps) + 1)
+        steps.append(step)
+        feeds = [Feed(step, (), step.operator().output_schema)]
+    for feed in feeds:
+        yield _through(feed, flow.transforms)
+
+
+def _read(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
+    """The rows of the source of a flow."""
+    if not flow.source.inputs:
+        yield Feed(Leaf(flow.source, flow.settings, flow.source_schema), (), flow.source_schema)
+    for given in flow.source.inputs:
+        yield from _feeds(given, steps)
+
+
+def _through(feed: Feed, transforms: tuple[Transform, ...]) -> Feed:
+    return Feed(feed.origin, (*feed.transforms, *transforms), feed.schema)
+
+
+__all__ = ["Feed", "Graph", "Leaf", "Step", "graph_of"]

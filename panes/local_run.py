@@ -1,0 +1,161 @@
+"""A flow in the middle of a local run: a shard for each of its steps, and the output so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InvalidArgument
+from ..windows import timestamp
+from ..windows.times import MIN_TIME
+from .flow import Flow
+from .graph import Feed, Leaf, Step, graph_of
+from .late_rows import with_late_rows
+from .local_inputs import InputNames, LocalInput, Part
+from .local_result import Result
+from .script import Clock, Elements, Entry, Watermark, instant, tables_of
+from .shard.arrivals import Arrival
+from .shard.shard import Played, Shard, by_bundle
+from .transforms import Transform, applied
+from .watermarks import Watermarks
+
+
+class LocalRun:
+    """A flow in the middle of a run."""
+
+    def __init__(self, flow: Flow, idle_after: int | None = None) -> None:
+        self.flow, self.graph = flow, graph_of(flow)
+        self.leaves = self.graph.leaves
+        self.shards = {step: self._start(step, idle_after) for step in self.graph.steps}
+        self.now = MIN_TIME
+        self.out: list[pa.Table] = []
+        self.late: dict[Step, list[pa.Table]] = {step: [] for step in self.graph.steps}
+        self.dropped: list[tuple[int, int]] = []
+        self.output_watermarks: list[int] = []
+        self.schema = flow.schema
+        if len(self.graph.ends) == 1 and not flow.transforms and isinstance(self.graph.ends[0].origin, Step):
+            self.schema = self.graph.ends[0].schema
+
+    def _start(self, step: Step, idle_after: int | None) -> Shard:
+        # The only source of what comes from another step is that step, which reports in every step.
+        inputs = (
+            Watermarks(idle_after=idle_after or feed.leaf.idle) if feed.leaf else Watermarks() for feed in step.feeds
+        )
+        return Shard.start(step.operator(), *inputs)
+
+    def all(self, entries: Sequence[Entry]) -> Result:
+        """The result of a whole script."""
+        if "step" in self.schema.names:
+            raise InvalidArgument(
+                "the result of a local run has the entry of the script in 'step', and the flow gives a column of that "
+                "name too: name it otherwise, or leave it out with select()"
+            )
+        names = InputNames(self.leaves)
+        goes = [names.goes_to(place, entry) for place, entry in enumerate(entries)]
+        tables = [_tables(leaf, entries, [to[i] for to in goes]) for i, leaf in enumerate(self.leaves)]
+        for place, entry in enumerate(entries):
+            self.now = max(self.now, self._clock_of(entry))
+            rows = {leaf: some[place] for leaf, some, to in zip(self.leaves, tables, goes[place], strict=True) if to}
+            self._entry(place, entry, rows)
+        return self._result()
+
+    def _clock_of(self, entry: Entry) -> int:
+        match entry:
+            case Clock(t):
+                return timestamp(t)
+            case Elements(at=at) | Watermark(at=at):
+                return instant(at, self.now)
+
+    def _entry(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> None:
+        """Take one entry through all steps, in their order; `rows` has the rows of each source that it goes to."""
+        parts = {
+            feed: LocalInput(feed.leaf, feed, step).parts(place, entry, rows[feed.leaf], self.now, known)
+            for step in self.graph.steps
+            for feed, known in zip(step.feeds, self.shards[step].watermarks.inputs, strict=True)
+            if feed.leaf is not None and feed.leaf in rows
+        }
+        self.now = max([self.now, *(at for some in parts.values() for at in some)])
+        played: dict[Step, list[Played]] = {}
+        for step in self.graph.steps:
+            given = [_arrivals(feed, parts, played) for feed in step.feeds]
+            shard, played[step] = self.shards[step].play(*given, until=self.now)
+            self.shards[step] = shard
+            self.late[step] += [done.stepped.late_rows for done in played[step]]
+            self._count_dropped(place, step, played[step], parts)
+        for feed in self.graph.ends:
+            if isinstance(feed.origin, Step):
+                for done in played[feed.origin]:
+                    self._show(place, self._shown(feed, done))
+            elif feed.origin in rows:
+                self._show(place, applied(feed.transforms, rows[feed.origin]))
+        ends = [self.shards[feed.origin] for feed in self.graph.ends if isinstance(feed.origin, Step)]
+        if ends:
+            self.output_watermarks.append(min(shard.operator.hold(shard.state) for shard in ends))
+
+    def _count_dropped(
+        self, place: int, step: Step, played: Sequence[Played], parts: Mapping[Feed, Mapping[int, Part]]
+    ) -> None:
+        """Keep the places of rows whose window had expired, if the rows come from the script."""
+        if any(feed.leaf is None for feed in step.feeds):
+            return
+        for done in played:
+            if len(done.stepped.dropped_places):
+                here = [parts[feed][done.at].places for feed in step.feeds if done.at in parts.get(feed, {})]
+                places = np.concatenate(here)[done.stepped.dropped_places]
+                self.dropped += [(place, int(row)) for row in places]
+
+    def _shown(self, feed: Feed, done: Played) -> pa.Table:
+        panes, step = done.panes, feed.origin
+        assert isinstance(step, Step)
+        if not feed.transforms:
+            return panes
+        if self.flow.source.late_column and step.stage.grouping.late == "emit":
+            panes = with_late_rows(panes, done.stepped.late_rows, step.schema)
+        return applied(feed.transforms, panes)
+
+    def _show(self, place: int, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self.out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
+
+    def _result(self) -> Result:
+        panes = pa.concat_tables([self.schema.append(pa.field("step", pa.int64())).empty_table(), *self.out])
+        shards = self.shards.values()
+        counts = [{**asdict(s.state.counts), "held": s.operator.held(s.state)} for s in shards]
+        late = [pa.concat_tables([step.schema.empty_table(), *tables]) for step, tables in self.late.items()]
+        fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
+        return Result(panes, counts, late, self.dropped, self.output_watermarks, all(one.keeps_rows for one in fed))
+
+
+def _tables(leaf: Leaf, entries: Sequence[Entry], goes: Sequence[bool]) -> list[pa.Table]:
+    """The rows of the entries for a source, without rows where an entry has none for it."""
+    times = [name for name in (leaf.settings.time, leaf.settings.processing_time) if name is not None]
+    schema = leaf.source.schema
+    own = [entry if here else Clock(0) for entry, here in zip(entries, goes, strict=True)]
+    return [schema.empty_table() if table is None else table for table in tables_of(own, times, schema)]
+
+
+def _arrivals(
+    feed: Feed, parts: Mapping[Feed, Mapping[int, Part]], played: Mapping[Step, Sequence[Played]]
+) -> dict[int, Arrival]:
+    """The rows of a feed as bundles for its step."""
+    if isinstance(feed.origin, Step):
+        return _passed_on(feed.transforms, played[feed.origin])
+    return {at: part.arrival for at, part in parts.get(feed, {}).items()}
+
+
+def _passed_on(transforms: Sequence[Transform], played: Sequence[Played]) -> dict[int, Arrival]:
+    """The panes of a step as bundles for the next one, each with the output watermark after it."""
+    return {
+        at: Arrival(
+            [applied(transforms, done.panes) for done in steps],
+            reports=[(None, done.output_watermark) for done in steps],
+            whole=any(done.whole for done in steps),
+        )
+        for at, steps in by_bundle(played).items()
+    }
+
+
+__all__ = ["LocalRun"]

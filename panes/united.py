@@ -1,0 +1,267 @@
+"""The union of flows: their rows one under the other, each flow with its own source, columns and watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InvalidArgument, TypeMismatch
+from .fit import Fit
+from .flow import Flow, Settings, Source, Windowed
+from .graph import graph_of
+from .stages import DIFF, EVENT_TIME, Before, followed
+
+
+@dataclass(frozen=True, eq=False)
+class United(Source):
+    """The rows of several flows, all in the columns of `schema`."""
+
+    schema: pa.Schema
+    inputs: tuple[Flow, ...]
+    before: Before
+
+    @property
+    def streaming(self) -> bool:  # type: ignore[override]
+        return any(given.source.streaming for given in self.inputs)
+
+    @property
+    def late_column(self) -> bool:  # type: ignore[override]
+        return self.inputs[0].source.late_column
+
+    def describe(self) -> str:
+        return f"a union of {len(self.inputs)} flows"
+
+    def held(self, field: pa.Field) -> pa.Field:
+        return self.inputs[0].source.held(field)
+
+    def df(self, flow: Flow) -> Any:
+        return self.inputs[0].source.df(flow)
+
+    def explain(self, flow: Flow) -> str:
+        return self.inputs[0].source.explain(flow)
+
+
+def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
+    """Put the rows of several flows one under the other.
+
+    The flows may have different sources, columns and watermark strategies. A column that a flow lacks is null in its
+    rows. The watermark is the least of all flows that are not idle, and a flow that has not reported yet holds it. The
+    event time is the column that all flows have for it, or `event_time` if they have different ones; `diff` has the
+    weights if one of the flows has retractions or weights.
+
+    Parameters
+    ----------
+    flows
+        Two flows or more.
+    side
+        A column to add, with the name of the flow that a row came from.
+    named
+        Flows with names. In a script of a local run the name is the `input=` of a source without a name of its own.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, uncombine as uc
+    >>> clicks = uc.local.source(pa.table({"ts": ["2016-01-20T12:00:26Z"], "ad": ["a"]}))
+    >>> bills = uc.local.source(pa.table({"ts": ["2016-01-20T12:00:40Z"], "ad": ["a"], "cents": [12]}))
+    >>> both = uc.union(clicks=clicks, bills=bills, side="kind")
+    >>> clicked = uc.Count().where(uc.col("kind") == "clicks")
+    >>> totals = both.window(uc.Fixed("1 minute")).combine(by="ad", clicks=clicked, cents=uc.Sum("cents"))
+    >>> uc.local.run(flow=totals).select(["ad", "clicks", "cents"]).to_pylist()
+    [{'ad': 'a', 'clicks': 1, 'cents': 12}]
+    """
+    given = _given(flows, named)
+    sides = [name or flow.settings.name for name, flow in zip([*(None for _ in flows), *named], given, strict=True)]
+    if side is not None:
+        _check_side(side, sides, given)
+    names = [name or f"input {i + 1}" for i, name in enumerate(sides)]
+    ready = [_with_name(_ready(flow, name), name) for flow, name in zip(given, names, strict=True)]
+    befores = [_before(flow) for flow in ready]
+    before = _of_all(befores, names, ready)
+    columns = [_columns(flow, own, before) for flow, own in zip(ready, befores, strict=True)]
+    schema = _widened(ready, columns)
+    values: dict[str, Any] = {}
+    if before.diff is not None or before.panes:  # rows without weights stand for one each
+        values[DIFF] = 1
+        if DIFF not in schema.names:
+            schema = schema.append(pa.field(DIFF, pa.int64()))
+    if side is not None:
+        schema = schema.append(pa.field(side, pa.string()))
+    inputs = []
+    for flow, own, name in zip(ready, columns, names, strict=True):
+        fit = Fit(schema, own, values if side is None else {**values, side: name})
+        inputs.append(replace(flow, transforms=(*flow.transforms, fit)))
+    return Flow(United(schema, tuple(inputs), before), _settings(ready, before), schema)
+
+
+def _given(flows: Sequence[Any], named: Mapping[str, Any]) -> list[Flow]:
+    given = [*flows, *named.values()]
+    for flow in given:
+        if isinstance(flow, Windowed):
+            raise InvalidArgument("union() takes flows, and one of them ends with window(...): add .combine(...)")
+        if not isinstance(flow, Flow):
+            raise InvalidArgument(f"union() takes flows, as uc.flow(df) gives them, not {flow!r}")
+    if len(given) < 2:
+        raise InvalidArgument(f"union() takes two flows or more, not {len(given)}")
+    leaves = [leaf for flow in given for leaf in graph_of(flow).leaves]
+    if len({type(leaf.source) for leaf in leaves}) > 1:
+        raise InvalidArgument("union() takes flows of one engine, and these are local and on Spark: build all on one")
+    if leaves[0].source.late_column and len({leaf.source.streaming for leaf in leaves}) > 1:
+        raise InvalidArgument(
+            "union() takes only streams or only bounded flows: read both with readStream, or both whole"
+        )
+    strategies: dict[int, Any] = {}
+    for leaf in leaves:
+        if strategies.setdefault(id(leaf.source), leaf.settings.strategy) != leaf.settings.strategy:
+            raise InvalidArgument(
+                f"union() takes a source with one watermark, and here it has {strategies[id(leaf.source)]!r} and "
+                f"{leaf.settings.strategy!r}: give both flows the same"
+            )
+    return given
+
+
+def _check_side(side: object, sides: Sequence[str | None], flows: Sequence[Flow]) -> None:
+    if not isinstance(side, str) or not side:
+        raise InvalidArgument(f"side= takes the name of a new column, not {side!r}")
+    if any(side in flow.schema.names for flow in flows):
+        raise InvalidArgument(f"side={side!r} is a column of one of the flows: name the new column otherwise")
+    if None in sides:
+        raise InvalidArgument("side= needs a name for each flow: write union(left=..., right=..., side=...)")
+
+
+def _ready(flow: Flow, name: str) -> Flow:
+    """The flow with its last grouping settled for what follows the union."""
+    if not flow.stages:
+        return flow
+    *before, last = flow.stages
+    if last.grouping.late == "emit" and flow.source.late_column:
+        raise InvalidArgument(
+            f"late='emit' of flow {name!r} of the union gives late rows to whoever reads the result, and the union "
+            "reads it: use late='drop' there"
+        )
+    grouping = followed(last.grouping, last.asked, len(flow.stages), flow.settings.each_batch)
+    return replace(flow, stages=(*before, replace(last, grouping=grouping)))
+
+
+def _with_name(flow: Flow, name: str) -> Flow:
+    """The flow with a name for its source, if it is a source without one."""
+    if flow.settings.name is not None or flow.source.inputs:
+        return flow
+    return replace(flow, settings=replace(flow.settings, name=name))
+
+
+def _before(flow: Flow) -> Before:
+    if flow.stages:
+        return Before.of(flow.stages[-1].grouping)
+    return flow.source.before or Before(flow.settings.time, flow.settings.diff)
+
+
+def _of_all(befores: Sequence[Before], names: Sequence[str], flows: Sequence[Flow]) -> Before:
+    """What all flows of a union are for the grouping after it."""
+    for before, name, flow in zip(befores, names, flows, strict=True):
+        for column, what in ((before.time, "event time"), (before.diff, "weight")):
+            if column is not None and column not in flow.schema.names:
+                raise InvalidArgument(
+                    f"the {what} column {column!r} of flow {name!r} of the union was left out: keep it in select()"
+                )
+    times = {before.time for before in befores}
+    lateness = [before.allowed_lateness for before in befores if before.allowed_lateness is not None]
+    return Before(
+        befores[0].time if len(times) == 1 else EVENT_TIME,
+        DIFF if any(before.diff is not None for before in befores) else None,
+        any(before.panes for before in befores),
+        any(before.retracts for before in befores),
+        max(lateness, default=None),
+    )
+
+
+def _columns(flow: Flow, own: Before, all_: Before) -> dict[str, str]:
+    """The column of the flow for each column of the union."""
+    out = {name: name for name in flow.schema.names}
+    for column, wanted, what in ((own.time, all_.time, "event time"), (own.diff, all_.diff, "weights")):
+        if column is None or wanted is None or column == wanted:
+            continue
+        if wanted in out:
+            raise InvalidArgument(
+                f"the union has its {what} in {wanted!r}, and a flow has another column of that name beside "
+                f"{column!r}: name it otherwise, or leave it out with select()"
+            )
+        out[wanted] = column
+    if own.diff is None and all_.diff is not None and not own.panes and all_.diff in out:
+        raise InvalidArgument(
+            f"the union has its weights in {all_.diff!r}, and a flow without weights has a column of that name: name "
+            "it in diff=, or name it otherwise"
+        )
+    return out
+
+
+def _widened(flows: Sequence[Flow], columns: Sequence[Mapping[str, str]]) -> pa.Schema:
+    """The columns of all flows, in types that hold the values of each."""
+    kinds: dict[str, pa.DataType] = {}
+    for flow, own in zip(flows, columns, strict=True):
+        for name, column in own.items():
+            kind = flow.schema.field(column).type
+            kinds[name] = kind if name not in kinds else _wider(name, kinds[name], kind)
+    return pa.schema(list(kinds.items()))
+
+
+def _wider(name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if one == other:
+        return one
+    try:
+        both = [pa.schema([(name, kind)]) for kind in (one, other)]
+        wide = pa.unify_schemas(both, promote_options="permissive").field(name).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        wide = None
+    if wide is None or not all(_holds(wide, kind) for kind in (one, other)):
+        raise TypeMismatch(
+            f"column {name!r} is {one} in one flow of the union and {other} in another, and no type holds both: cast "
+            "one of them"
+        )
+    return wide
+
+
+def _holds(wide: pa.DataType, kind: pa.DataType) -> bool:
+    """True if the wide type has every value of the other type, and texts and times look the same in it."""
+    if wide == kind:
+        return True
+    if pa.types.is_floating(wide) and pa.types.is_integer(kind):
+        return bool(kind.bit_width <= (24 if wide.bit_width == 32 else 32))
+    if pa.types.is_integer(wide) and pa.types.is_integer(kind):
+        signed = pa.types.is_signed_integer
+        return bool(signed(kind) == signed(wide) or (signed(wide) and wide.bit_width > kind.bit_width))
+    strange = (pa.types.is_temporal, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_nested)
+    return not any(is_kind(kind) for is_kind in strange) and not (
+        pa.types.is_floating(wide) and pa.types.is_decimal(kind)
+    )
+
+
+def _settings(flows: Sequence[Flow], before: Before) -> Settings:
+    """The options of the union: how its flows run, which all of them must say alike."""
+    one = flows[0].settings
+    for name in ("replay", "close_at_end", "each_batch"):
+        if len({getattr(flow.settings, name) for flow in flows}) > 1:
+            raise InvalidArgument(f"{name}= differs between the flows of the union: give it to all of them, or to none")
+    given = [flow.settings.processing_time for flow in flows]
+    if any(given) and not all(given):
+        raise InvalidArgument(
+            "processing_time= is given in one flow of the union and not in another: give it to all of them, or to none"
+        )
+    shards = {flow.settings.shards for flow in flows} - {None}
+    if len(shards) > 1:
+        raise InvalidArgument(f"shards= is {sorted(filter(None, shards))} in the flows of the union: give one number")
+    return Settings(
+        before.time,
+        diff=before.diff,
+        processing_time=one.processing_time,
+        replay=one.replay,
+        close_at_end=one.close_at_end,
+        wake=all(flow.settings.wake for flow in flows),
+        shards=max(filter(None, shards), default=None),
+        each_batch=one.each_batch,
+    )
+
+
+__all__ = ["United", "union"]

@@ -1,0 +1,103 @@
+"""What replays and streams share: the graph of a flow, in which each step sends packed rows to the next one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...panes import Operator, Watermarks
+from ...panes.graph import Feed, Graph, Leaf, Step, graph_of
+from ..inputs import Input
+from ..sql_types import spark_schema
+from ..wire import WIRE_DDL
+from .base import Route, leaf_columns
+from .tasks import LiftLive, Through, source_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Live(Route):
+    """Runs the steps of a flow as shards that take bundles in order of processing time."""
+
+    def df(self) -> DataFrame:
+        return united([self._rows(feed) for feed in self.graph.ends])
+
+    @abstractmethod
+    def stepped(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
+        """Run a step over packed rows; the result is packed rows again, for `then` or to be shown."""
+
+    @abstractmethod
+    def shown(self, feed: Feed, packed: DataFrame) -> DataFrame:
+        """The rows of the result, from the packed rows of the last step."""
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The steps of the flow, and their feeds."""
+        return graph_of(self.flow)
+
+    def lift(self, step: Step, place: int) -> LiftLive:
+        """The task that sends the rows of a feed to the shards of its step."""
+        feed = step.feeds[place]
+        grouping, leaf = step.stage.grouping, feed.leaf
+        if leaf is None:
+            return LiftLive(grouping, feed.schema, feed.transforms, self.ids, timed=step.timed, input=place)
+        wanted = leaf_columns(step, feed, leaf)
+        schema = pa.schema([field for field in feed.schema if field.name in wanted])
+        time, strategy = leaf.settings.time, leaf.settings.strategy
+        guard = step.max_future
+        return LiftLive(grouping, schema, feed.transforms, self.ids, time, strategy, step.timed, guard, place)
+
+    def then(self, step: Step) -> LiftLive | None:
+        """The task that sends the panes of a step to the next one; None for the last step."""
+        reader = self.graph.reader(step)
+        return None if reader is None else self.lift(*reader)
+
+    def operator(self, step: Step) -> partial[Operator]:
+        """The maker of the operator of a step, over the columns that its rows have on Spark."""
+        return partial(Operator, step.stage.grouping, self.lifted(step))
+
+    def lifted(self, step: Step) -> pa.Schema:
+        """The columns of the rows that reach the shards of a step."""
+        return self.lift(step, 0).lifted
+
+    def inputs(self, step: Step) -> tuple[Watermarks, ...]:
+        """The watermarks of each input of a step before any report."""
+        expected = Watermarks.expecting(source_names(self.ids))
+        return tuple(expected if feed.leaf is None else Watermarks(idle_after=feed.leaf.idle) for feed in step.feeds)
+
+    def _packed(self, step: Step) -> DataFrame:
+        """The rows of all feeds of a step, on their way to its shards."""
+        return united([self._sent(feed, self.lift(step, i)) for i, feed in enumerate(step.feeds)])
+
+    def _sent(self, feed: Feed, lift: LiftLive) -> DataFrame:
+        if isinstance(feed.origin, Step):
+            return self.stepped(feed.origin, self._packed(feed.origin), lift)
+        at = feed.origin.settings.processing_time or ""
+        return self._input(feed.origin).mapped(lift, list(lift.schema.names), at, WIRE_DDL, self.metric)
+
+    def _rows(self, feed: Feed) -> DataFrame:
+        """The rows of a part of the result."""
+        if isinstance(feed.origin, Step):
+            return self.shown(feed, self.stepped(feed.origin, self._packed(feed.origin), None))
+        columns = list(feed.schema.names)
+        through = Through(feed.transforms)
+        return self._input(feed.origin).mapped(through, columns, None, spark_schema(self.flow.schema), self.metric)
+
+    def _input(self, leaf: Leaf) -> Input:
+        given: Input = leaf.source.input  # type: ignore[attr-defined]
+        return given
+
+
+def united(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all DataFrames."""
+    return reduce(lambda one, other: one.union(other), frames)
+
+
+__all__ = ["Live", "united"]
