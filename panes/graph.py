@@ -99,6 +99,13 @@ class Graph:
         feeds = [feed for step in self.steps for feed in step.feeds]
         return [feed.origin for feed in (*feeds, *self.ends) if isinstance(feed.origin, Leaf)]
 
+    def leaves_of(self, step: Step) -> set[Leaf]:
+        """The sources whose rows come to a step, through other steps too."""
+        out: set[Leaf] = set()
+        for feed in step.feeds:
+            out |= {feed.origin} if isinstance(feed.origin, Leaf) else self.leaves_of(feed.origin)
+        return out
+
     def reader(self, step: Step) -> tuple[Step, int] | None:
         """The step that reads the rows of this one, and the place of these rows among its feeds; None at the end."""
         for reader in self.steps:

@@ -9,16 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument
-from ..windows import timestamp
 from ..windows.times import MIN_TIME
 from .flow import Flow
 from .graph import Feed, Leaf, Step, graph_of
 from .late_rows import with_late_rows
 from .local_inputs import InputNames, LocalInput, Part
 from .local_result import Result
-from .script import Clock, Elements, Entry, Watermark, instant, tables_of
+from .script import Clock, Entry, Watermark, instant, tables_of
 from .shard.arrivals import Arrival
-from .shard.shard import Played, Shard, by_bundle
+from .shard.shard import END, Played, Shard, by_bundle
 from .transforms import Transform, applied
 from .watermarks import Watermarks
 
@@ -57,27 +56,14 @@ class LocalRun:
         goes = [names.goes_to(place, entry) for place, entry in enumerate(entries)]
         tables = [_tables(leaf, entries, [to[i] for to in goes]) for i, leaf in enumerate(self.leaves)]
         for place, entry in enumerate(entries):
-            self.now = max(self.now, self._clock_of(entry))
             rows = {leaf: some[place] for leaf, some, to in zip(self.leaves, tables, goes[place], strict=True) if to}
             self._entry(place, entry, rows)
         return self._result()
 
-    def _clock_of(self, entry: Entry) -> int:
-        match entry:
-            case Clock(t):
-                return timestamp(t)
-            case Elements(at=at) | Watermark(at=at):
-                return instant(at, self.now)
-
     def _entry(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> None:
         """Take one entry through all steps, in their order; `rows` has the rows of each source that it goes to."""
-        parts = {
-            feed: LocalInput(feed.leaf, feed, step).parts(place, entry, rows[feed.leaf], self.now, known)
-            for step in self.graph.steps
-            for feed, known in zip(step.feeds, self.shards[step].watermarks.inputs, strict=True)
-            if feed.leaf is not None and feed.leaf in rows
-        }
-        self.now = max([self.now, *(at for some in parts.values() for at in some)])
+        self.now = max(self.now, _time_of(entry))
+        parts = self._parts(place, entry, rows)
         played: dict[Step, list[Played]] = {}
         for step in self.graph.steps:
             given = [_arrivals(feed, parts, played) for feed in step.feeds]
@@ -94,6 +80,21 @@ class LocalRun:
         ends = [self.shards[feed.origin] for feed in self.graph.ends if isinstance(feed.origin, Step)]
         if ends:
             self.output_watermarks.append(min(shard.operator.hold(shard.state) for shard in ends))
+
+    def _parts(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> dict[Feed, dict[int, Part]]:
+        """The bundles of an entry for each feed from a source, by their processing time."""
+        out: dict[Feed, dict[int, Part]] = {}
+        for step in self.graph.steps:
+            for feed, known in zip(step.feeds, self.shards[step].watermarks.inputs, strict=True):
+                if feed.leaf is None or feed.leaf not in rows:
+                    continue
+                if isinstance(entry, Watermark) and entry == Watermark(None):
+                    out[feed] = {END: Part(Arrival(), np.zeros(0, np.int64))}
+                    continue
+                own = LocalInput(feed.leaf, feed, step)
+                out[feed] = own.parts(place, entry, rows[feed.leaf], self.now, known)
+        self.now = max([self.now, *(at for some in out.values() for at in some if at < END)])
+        return out
 
     def _count_dropped(
         self, place: int, step: Step, played: Sequence[Played], parts: Mapping[Feed, Mapping[int, Part]]
@@ -127,6 +128,11 @@ class LocalRun:
         late = [pa.concat_tables([step.schema.empty_table(), *tables]) for step, tables in self.late.items()]
         fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
         return Result(panes, counts, late, self.dropped, self.output_watermarks, all(one.keeps_rows for one in fed))
+
+
+def _time_of(entry: Entry) -> int:
+    """The processing time that an entry names, or the beginning of time."""
+    return instant(entry.t if isinstance(entry, Clock) else entry.at, MIN_TIME)
 
 
 def _tables(leaf: Leaf, entries: Sequence[Entry], goes: Sequence[bool]) -> list[pa.Table]:

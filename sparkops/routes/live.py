@@ -72,25 +72,26 @@ class Live(Route):
         expected = Watermarks.expecting(source_names(self.ids))
         return tuple(expected if feed.leaf is None else Watermarks(idle_after=feed.leaf.idle) for feed in step.feeds)
 
-    def _packed(self, step: Step) -> DataFrame:
+    def packed(self, step: Step) -> DataFrame:
         """The rows of all feeds of a step, on their way to its shards."""
         return united([self._sent(feed, self.lift(step, i)) for i, feed in enumerate(step.feeds)])
 
     def _sent(self, feed: Feed, lift: LiftLive) -> DataFrame:
         if isinstance(feed.origin, Step):
-            return self.stepped(feed.origin, self._packed(feed.origin), lift)
+            return self.stepped(feed.origin, self.packed(feed.origin), lift)
         at = feed.origin.settings.processing_time or ""
-        return self._input(feed.origin).mapped(lift, list(lift.schema.names), at, WIRE_DDL, self.metric)
+        return self.read(feed.origin).mapped(lift, list(lift.schema.names), at, WIRE_DDL, self.metric)
 
     def _rows(self, feed: Feed) -> DataFrame:
         """The rows of a part of the result."""
         if isinstance(feed.origin, Step):
-            return self.shown(feed, self.stepped(feed.origin, self._packed(feed.origin), None))
+            return self.shown(feed, self.stepped(feed.origin, self.packed(feed.origin), None))
         columns = list(feed.schema.names)
         through = Through(feed.transforms)
-        return self._input(feed.origin).mapped(through, columns, None, spark_schema(self.flow.schema), self.metric)
+        return self.read(feed.origin).mapped(through, columns, None, spark_schema(self.flow.schema), self.metric)
 
-    def _input(self, leaf: Leaf) -> Input:
+    def read(self, leaf: Leaf) -> Input:
+        """The rows of a source on Spark."""
         given: Input = leaf.source.input  # type: ignore[attr-defined]
         return given
 

@@ -56,6 +56,10 @@ class Frame:
                 assert [f.type for f in batch.schema] == [f.type for f in kind]
         return Frame(parts, kind, self.random)
 
+    def union(self, other: Frame) -> Frame:
+        assert [f.type for f in self.schema] == [f.type for f in other.schema]
+        return Frame([*self.partitions, *other.partitions], self.schema, self.random)
+
     def toArrow(self) -> pa.Table:
         return self._rows()
 

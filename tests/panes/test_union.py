@@ -1,0 +1,203 @@
+"""Unions of flows: columns, watermarks of several inputs, weights; the result against pandas from raw rows."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument, TypeMismatch
+
+TIME = pa.timestamp("us", "UTC")
+LEFT = pa.schema({"ts": TIME, "k": pa.string(), "x": pa.int32()})
+RIGHT = pa.schema({"at": TIME, "k": pa.string(), "x": pa.int64(), "y": pa.float64()})
+MINUTE = 60_000_000
+
+
+def two(**options: Any) -> tuple[uc.Flow, uc.Flow]:
+    left = uc.local.source(LEFT, name="left", **options)
+    return left, uc.local.source(RIGHT, name="right", time="at", **options)
+
+
+def elements(input: str, *rows: dict[str, Any], at: int | None = None) -> uc.Elements:
+    return uc.Elements(list(rows), at=at, input=input)
+
+
+def test_columns_that_a_flow_lacks_are_null_and_types_are_widened() -> None:
+    left, right = two()
+    both = uc.union(left=left, right=right, side="side")
+    assert both.schema.field("x").type == pa.int64()
+    assert both.schema.names == ["ts", "k", "x", "event_time", "at", "y", "side"]
+    script = [elements("left", {"ts": 5, "k": "a", "x": 1}), elements("right", {"at": 7, "k": "b", "x": 2, "y": 0.5})]
+    rows = uc.local.run(script, both.select("event_time", "k", "x", "y", "side")).panes.to_pylist()
+    assert [(row["event_time"].microsecond, row["k"], row["x"], row["y"], row["side"]) for row in rows] == [
+        (5, "a", 1, None, "left"),
+        (7, "b", 2, 0.5, "right"),
+    ]
+
+
+def test_the_watermark_is_the_least_and_an_input_that_never_reported_holds_it() -> None:
+    left, right = two()
+    sums = uc.union(left, right).window(uc.Fixed("1 minute")).combine(x=uc.Sum("x"))
+    script = [
+        elements("left", {"ts": 0, "k": "a", "x": 1}),
+        uc.Watermark(10 * MINUTE, input="left"),
+        elements("right", {"at": 1, "k": "a", "x": 2}),
+        uc.Watermark(MINUTE, input="right"),
+        uc.Watermark(None),
+    ]
+    result = uc.local.run(script, sums)
+    assert [(row["x"], row["step"]) for row in result.to_pylist()] == [(3, 3)]
+    assert result.counts()["dropped"] == 0
+
+
+def test_an_idle_input_does_not_hold_the_watermark() -> None:
+    left, right = two(watermark=uc.PerSource("k", idle_after="1 minute"))
+    sums = uc.union(left, right).window(uc.Fixed("1 minute")).combine(x=uc.Sum("x"))
+    script = [
+        elements("right", {"at": 1, "k": "b", "x": 2}, at=0),
+        elements("left", {"ts": 0, "k": "a", "x": 1}, at=0),
+        elements("left", {"ts": 2 * MINUTE, "k": "a", "x": 5}, at=MINUTE - 1),
+        uc.Clock(MINUTE),
+    ]
+    assert [(row["x"], row["step"]) for row in uc.local.run(script, sums).to_pylist()] == [(3, 3)]
+
+
+def test_rows_without_weights_count_one_beside_a_changelog() -> None:
+    left = uc.local.source(LEFT.append(pa.field("w", pa.int64())), name="left", diff="w")
+    both = uc.union(left, two()[1])
+    script = [
+        elements("left", {"ts": 5, "k": "a", "x": 1, "w": 3}, {"ts": 5, "k": "a", "x": 1, "w": -1}),
+        elements("right", {"at": 7, "k": "a", "x": 10}),
+        uc.Watermark(None),
+    ]
+    sums = both.window(uc.Fixed("1 minute")).combine(by="k", x=uc.Sum("x"), n=uc.Count())
+    assert uc.local.run(script, sums).select(["x", "n"]).to_pylist() == [{"x": 12, "n": 3}]
+
+
+def test_a_source_that_is_read_twice_gives_its_rows_to_both() -> None:
+    left = two()[0]
+    high, low = left.where(uc.col("x") > 5), left.where(uc.col("x") <= 5)
+    counts = uc.union(high=high, low=low, side="side").window(uc.Fixed("1 minute")).combine(by="side", n=uc.Count())
+    script = [uc.Elements([{"ts": i, "k": "a", "x": i} for i in range(9)]), uc.Watermark(None)]
+    result = uc.local.run(script, counts)
+    assert sorted((row["side"], row["n"]) for row in result.to_pylist()) == [("high", 3), ("low", 6)]
+
+
+def test_names_of_inputs() -> None:
+    left, right = two()
+    both = uc.union(left, right).window(uc.Global()).combine(n=uc.Count())
+    with pytest.raises(InvalidArgument, match=r"the sources are \['left', 'right'\]: name one of them in input="):
+        uc.local.run([uc.Elements([{"ts": 0}])], both)
+    with pytest.raises(InvalidArgument, match="entry 0 of the script is for input='middle'"):
+        uc.local.run([elements("middle", {"ts": 0})], both)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda a, b: uc.union(a), "takes two flows or more, not 1"),
+        (lambda a, b: uc.union(a, 7), "takes flows, as uc.flow"),
+        (lambda a, b: uc.union(a, b.window(uc.Global())), "add .combine"),
+        (lambda a, b: uc.union(a, b, side="x"), "side='x' is a column"),
+        (lambda a, b: uc.union(a, uc.local.source(RIGHT, time="at"), side="s"), "side= needs a name for each flow"),
+        (lambda a, b: uc.union(a, b.select("k")), "event time column 'at' of flow 'right'"),
+        (lambda a, b: uc.union(a, uc.local.source(LEFT, processing_time="ts")), "processing_time= is given in one"),
+    ],
+)
+def test_wrong_use_is_refused(make: Any, says: str) -> None:
+    with pytest.raises(InvalidArgument, match=says) as told:
+        make(*two())
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.int64(), pa.float64()),
+        (pa.string(), pa.int64()),
+        (TIME, pa.timestamp("ms", "UTC")),
+        (pa.uint64(), pa.int64()),
+    ],
+)
+def test_types_without_a_common_type_are_refused(one: pa.DataType, other: pa.DataType) -> None:
+    flows = [uc.local.source(pa.schema({"ts": TIME, "x": kind})) for kind in (one, other)]
+    with pytest.raises(TypeMismatch, match="no type holds both: cast one of them"):
+        uc.union(*flows)
+
+
+def test_a_grouping_in_front_of_a_union_retracts() -> None:
+    """What it shows again would count twice behind the union."""
+    left, right = two()
+    early = uc.Repeatedly(uc.AfterCount(1))
+    per_key = left.window(uc.Fixed("1 minute"), early).combine(by="k", x=uc.Sum("x"))
+    assert uc.union(per_key, right).source.inputs[0].stages[0].grouping.mode == "retracting"
+    with pytest.raises(InvalidArgument, match="use mode='retracting'"):
+        uc.union(left.window(uc.Fixed("1 minute"), early, mode="accumulating").combine(x=uc.Sum("x")), right)
+    total = uc.union(per_key, right).window(uc.Global(), early).combine(x=uc.Sum("x"), n=uc.Count())
+    script = [
+        elements("left", {"ts": 1, "k": "a", "x": 1}),
+        elements("right", {"at": 2, "k": "a", "x": 10}),
+        elements("left", {"ts": 3, "k": "a", "x": 2}),
+        uc.Watermark(None),
+    ]
+    left_over = uc.local.run(script, total).table()
+    assert [(row["x"], row["n"]) for row in left_over.to_pylist()] == [(13, 2)]
+
+
+@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(i, marks=pytest.mark.soak) for i in range(40, 2_040))])
+def test_random_unions_against_pandas(seed: int) -> None:
+    """Rows of two or three sources, late and retracted, through one or two groupings, each source at its own pace."""
+    r = random.Random(seed)
+    names = ["a", "b", "c"][: r.choice([2, 3])]
+    schema = pa.schema({"ts": TIME, "k": pa.string(), "x": pa.int64(), "w": pa.int64()})
+    weighted = {name: r.random() < 0.5 for name in names}
+    flows = {}
+    for name in names:
+        flow = uc.local.source(schema, name=name, diff="w" if weighted[name] else None)
+        if r.random() < 0.4:
+            early = r.choice([None, uc.Repeatedly(uc.AfterCount(2)), uc.AfterWatermark(early=uc.AfterCount(1))])
+            flow = flow.window(uc.Fixed("1 minute"), early).combine(by="k", x=uc.Sum("x"))
+        flows[name] = flow
+    early = r.choice([None, uc.Repeatedly(uc.AfterCount(1)), uc.AfterWatermark(early=uc.AfterCount(3))])
+    both = uc.union(**flows, side="side")
+    sums = both.window(uc.Fixed("2 minutes"), early, mode="retracting").combine(by=["k", "side"], x=uc.Sum("x"))
+    script: list[Any] = []
+    rows: list[dict[str, Any]] = []
+    reached = dict.fromkeys(names, 0)
+    for _ in range(r.randrange(3, 25)):
+        name = r.choice(names)
+        if r.random() < 0.3:
+            reached[name] += r.randrange(3 * MINUTE)
+            script.append(uc.Watermark(reached[name], input=name))
+            continue
+        new = []
+        for _ in range(r.randrange(1, 4)):
+            row = {"ts": reached[name] + r.randrange(4 * MINUTE), "k": r.choice("pq"), "x": r.randrange(100)}
+            new.append({**row, "w": r.choice([1, 1, 2]) if weighted[name] else 1})
+        old = [row for row in rows if row["side"] == name and row["ts"] >= reached[name] and row["w"] > 0]
+        if weighted[name] and old and r.random() < 0.4:
+            new.append({**{key: r.choice(old)[key] for key in ("ts", "k", "x")}, "w": 0})
+            chosen = r.choice(old)
+            new[-1] = {**{key: chosen[key] for key in ("ts", "k", "x")}, "w": -chosen["w"]}
+            chosen["w"], gone = 0, True
+        else:
+            gone = False
+        rows += [{**row, "side": name} for row in (new[:-1] if gone else new)]
+        script.append(elements(name, *new))
+    script.append(uc.Watermark(None))
+    result = uc.local.run(script, sums)
+    assert result.counts()["dropped"] == 0
+    got = {
+        (row["k"], row["side"], uc.timestamp(row["window"]["start"])): row["x"] * row["diff"]
+        for row in result.table().to_pylist()
+    }
+    frame = pd.DataFrame([row for row in rows if row["w"]], columns=["ts", "k", "x", "w", "side"])
+    frame["start"] = frame.ts // (2 * MINUTE) * (2 * MINUTE)
+    frame["x"] = frame.x * frame.w
+    expected = frame.groupby(["k", "side", "start"]).x.sum().to_dict()
+    assert got == expected
