@@ -1,4 +1,7 @@
-"""Rows in the columns of a union: each column is one of theirs, a value for all of them, or null."""
+"""Rows in the columns of a union: each column is one of theirs, a value for all of them, or null.
+
+Guarded by tests/panes/test_union.py.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Source(ABC):
     inputs: tuple[Flow, ...] = ()
     """The flows whose rows these are, if the source is made of flows."""
     before: Before | None = None
-    """What the steps of these flows ask of the first grouping over them."""
+    """The demands of the steps of these flows on the first grouping after them."""
     late_column = True
     """True if late rows stand among the panes of the last grouping, in the column `late`."""
 

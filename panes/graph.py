@@ -1,6 +1,8 @@
 """The graph of a flow: which rows feed which step, as a plan that every engine follows.
 
 A flow is a chain of steps over a source. The source may be made of other flows, so that the chains form a tree.
+
+Guarded by tests/panes/test_union.py.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ RESERVED = ("window", "event_time", "diff", "pane", "step")
 """Names of columns that every pane has. No key and no result may have one of them."""
 
 MAX_FUTURE = span("1 day")
-"""How far the event time of a row may be after the processing time, unless a grouping says otherwise."""
+"""The longest time by which a row may be after the processing time, unless a grouping says otherwise."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""The inputs of a local run: what each source of a flow makes of the entries of a script."""
+"""The inputs of a local run: what each source of a flow makes of the entries of a script.
+
+Guarded by tests/panes/test_local.py and tests/panes/test_union.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A flow in the middle of a local run: a shard for each of its steps, and the output so far."""
+"""A flow in the middle of a local run: a shard for each of its steps, and the output so far.
+
+Guarded by tests/panes/test_local.py and tests/panes/test_union.py.
+"""
 
 from __future__ import annotations
 

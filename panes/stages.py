@@ -46,7 +46,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Before:
-    """What comes before a grouping: the columns of event time and weights, and what steps before it ask of it."""
+    """The input of a grouping: its columns of event time and weights, and the demands of the steps before it."""
 
     time: str = "ts"
     diff: str | None = None
@@ -59,7 +59,7 @@ class Before:
 
     @classmethod
     def of(cls, grouping: Grouping) -> Before:
-        """What a grouping is for the one after it."""
+        """The input that a grouping is for the one after it."""
         diff = DIFF if carries_retractions(grouping) else None
         return cls(EVENT_TIME, diff, True, grouping.retracting, span(grouping.allowed_lateness))
 

@@ -1,4 +1,7 @@
-"""The union of flows: their rows one under the other, each flow with its own source, columns and watermark."""
+"""The union of flows: their rows one under the other, each flow with its own source, columns and watermark.
+
+Guarded by tests/panes/test_union.py and tests/sparkops/test_union.py.
+"""
 
 from __future__ import annotations
 
@@ -138,8 +141,8 @@ def _ready(flow: Flow, name: str) -> Flow:
     *before, last = flow.stages
     if last.grouping.late == "emit" and flow.source.late_column:
         raise InvalidArgument(
-            f"late='emit' of flow {name!r} of the union gives late rows to whoever reads the result, and the union "
-            "reads it: use late='drop' there"
+            f"late='emit' of flow {name!r} of the union adds late rows to its result, which the union reads: use "
+            "late='drop' there"
         )
     grouping = followed(last.grouping, last.asked, len(flow.stages), flow.settings.each_batch)
     return replace(flow, stages=(*before, replace(last, grouping=grouping)))
@@ -159,7 +162,7 @@ def _before(flow: Flow) -> Before:
 
 
 def _of_all(befores: Sequence[Before], names: Sequence[str], flows: Sequence[Flow]) -> Before:
-    """What all flows of a union are for the grouping after it."""
+    """The input that all flows of a union are for the grouping after it."""
     for before, name, flow in zip(befores, names, flows, strict=True):
         for column, what in ((before.time, "event time"), (before.diff, "weight")):
             if column is not None and column not in flow.schema.names:

@@ -1,4 +1,7 @@
-"""What replays and streams share: the graph of a flow, in which each step sends packed rows to the next one."""
+"""The graph of a flow on Spark, for replays and streams: each step sends packed rows to the next one.
+
+Guarded by tests/sparkops/test_union.py and tests/sparkops/test_replay.py.
+"""
 
 from __future__ import annotations
 

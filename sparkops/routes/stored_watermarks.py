@@ -1,4 +1,7 @@
-"""Watermarks of a shard as values for JSON, in which they are stored with its state."""
+"""Watermarks of a shard as values for JSON, in which they are stored with its state.
+
+Guarded by tests/sparkops/test_stored_formats.py and tests/sparkops/test_union.py.
+"""
 
 from __future__ import annotations
 

@@ -130,8 +130,8 @@ def test_types_without_a_common_type_are_refused(one: pa.DataType, other: pa.Dat
         uc.union(*flows)
 
 
-def test_a_grouping_in_front_of_a_union_retracts() -> None:
-    """What it shows again would count twice behind the union."""
+def test_a_grouping_before_a_union_retracts() -> None:
+    """A window that is shown again would count twice after the union."""
     left, right = two()
     early = uc.Repeatedly(uc.AfterCount(1))
     per_key = left.window(uc.Fixed("1 minute"), early).combine(by="k", x=uc.Sum("x"))
