@@ -31,11 +31,13 @@ class Watermarks:
     idle_after: int | None = None
     least: int = MIN_TIME
     now: int = MIN_TIME
+    shards: bool = False
+    """True if the sources are the shards of one step, which is one source, however many shards it has."""
 
     @classmethod
-    def expecting(cls, sources: Iterable[str], idle_after: int | None = None) -> Watermarks:
-        """All of the `sources` must report before the watermark moves."""
-        return cls(dict.fromkeys(sources, (MIN_TIME, MIN_TIME)), idle_after)
+    def of_step(cls, shards: Iterable[str]) -> Watermarks:
+        """The watermarks of a step, of which all shards must report before the watermark moves."""
+        return cls(dict.fromkeys(shards, (MIN_TIME, MIN_TIME)), shards=True)
 
     def advanced(self, source: str | None, time: int, now: int) -> Watermarks:
         """A source reports `time`; a lower time than before is ignored."""
@@ -73,6 +75,11 @@ class Watermarks:
     def percentile(self, percent: float) -> int:
         """The greatest T that at least `percent` of the sources that are not idle have reached."""
         return percentile(self.active, percent, self.least)
+
+    @property
+    def reached(self) -> list[int]:
+        """The times that count for percentiles: of all sources that are not idle, or of the one step."""
+        return self.active if self.sources and not self.shards else [self.least]
 
     @property
     def active(self) -> list[int]:
@@ -122,7 +129,7 @@ class InputWatermarks:
 
     def percentiles(self, percents: Iterable[float]) -> dict[float, int]:
         """Several percentiles of the times of all sources at once. An input that has never reported is a source."""
-        every = [time for marks in self.inputs for time in (marks.active if marks.sources else [marks.least])]
+        every = [time for marks in self.inputs for time in marks.reached]
         return {percent: percentile(every, percent, self.least) for percent in percents}
 
     def _settled(self, inputs: tuple[Watermarks, ...], now: int) -> InputWatermarks:

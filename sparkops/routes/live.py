@@ -72,7 +72,7 @@ class Live(Route):
 
     def inputs(self, step: Step) -> tuple[Watermarks, ...]:
         """The watermarks of each input of a step before any report."""
-        expected = Watermarks.expecting(source_names(self.ids))
+        expected = Watermarks.of_step(source_names(self.ids))
         return tuple(expected if feed.leaf is None else Watermarks(idle_after=feed.leaf.idle) for feed in step.feeds)
 
     def packed(self, step: Step) -> DataFrame:

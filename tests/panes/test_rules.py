@@ -16,6 +16,7 @@ import uncombine as uc
 from uncombine.errors import InvalidArgument, NotRetractable
 from uncombine.panes import Grouping, Operator
 from uncombine.panes.grouping import MODES
+from uncombine.panes.watermarks import InputWatermarks
 from uncombine.windows import MAX_TIME, MIN_TIME
 
 NOON = 1_714_564_800_000_000
@@ -190,6 +191,14 @@ def test_rule_10_percentiles_over_sources() -> None:
     for source, time in (("a", 10), ("b", 20), ("c", 30), ("d", 40)):
         marks = marks.advanced(source, time, now=0)
     assert [marks.percentile(p) for p in (100, 75, 50, 25, 1)] == [10, 20, 30, 40, 40]
+
+
+def test_rule_10_a_grouping_is_one_source_however_many_shards_it_has() -> None:
+    shards = InputWatermarks((uc.Watermarks.of_step(["shard 0", "shard 1"]),))
+    shards = shards.told([[("shard 0", 10), ("shard 1", 50)]], now=0)
+    assert shards.percentiles([1, 50, 100]) == {1: 10, 50: 10, 100: 10}
+    both = InputWatermarks((shards.inputs[0], uc.Watermarks())).told([[], [(None, 20)]], now=0)
+    assert both.percentiles([50, 100]) == {50: 20, 100: 10}
 
 
 def test_rule_11_rows_without_a_time_or_far_in_the_future_are_bad() -> None:
