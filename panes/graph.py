@@ -70,6 +70,12 @@ class Step:
         return self.feeds[0].output_schema
 
     @property
+    def inputs(self) -> list[str]:
+        """The names of the inputs, in their order."""
+        leaves = (feed.leaf for feed in self.feeds)
+        return ["a stage" if leaf is None else str(leaf.settings.name) for leaf in leaves]
+
+    @property
     def max_future(self) -> Span | None:
         """The longest time by which a row of a source may be after the processing time; None means no limit."""
         given = self.stage.grouping.max_future

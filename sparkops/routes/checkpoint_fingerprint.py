@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -17,13 +17,20 @@ _KEPT = ("window", "trigger", "mode", "only_updated", "diff", "granularity", "ti
 
 
 def fingerprint(
-    grouping: Grouping, schema: pa.Schema, stage: int, stages: int, shards: int, whole_keys: bool
+    grouping: Grouping,
+    schema: pa.Schema,
+    stage: int,
+    stages: int,
+    shards: int,
+    whole_keys: bool,
+    inputs: Sequence[str] = (),
 ) -> Fingerprint:
     """The parts of a pipeline on which its state depends, as values for JSON.
 
-    Keys and combiners are lists, since the state names their columns by place.
+    Keys, combiners and inputs are lists, since the state has them by place. A stage with one input does not name it.
     """
     return {
+        **({"inputs": list(inputs)} if len(inputs) > 1 else {}),
         "stage": f"{stage} of {stages}",
         "shards": shards,
         "whole_keys": whole_keys,
@@ -40,7 +47,10 @@ def _stable(value: object) -> str:
 
 def differences(stored: Fingerprint, now: Fingerprint) -> str | None:
     """A sentence that names the differences; None if the pipeline can continue from the state."""
-    changed = [_difference(name, stored.get(name), now[name]) for name in now if stored.get(name) != now[name]]
+    names = [*now, *(name for name in stored if name not in now)]
+    changed = [
+        _difference(name, stored.get(name), now.get(name)) for name in names if stored.get(name) != now.get(name)
+    ]
     if not changed:
         return None
     where = f"stage {now['stage']}"
@@ -59,6 +69,8 @@ def _difference(name: str, stored: Any, now: Any) -> str:
         case "whole_keys":
             held = {True: "all windows of a key in one shard", False: "each window of a key in a shard of its own"}
             return f"it kept {held[stored]} and keeps {held[now]} (late='emit' or processing_time=)"
+        case "inputs":
+            return f"it read {_inputs(stored)} and reads {_inputs(now)}"
         case "by":
             return f"it was by {_keys(stored)} and is by {_keys(now)}"
         case _:
@@ -75,6 +87,10 @@ def _combiners(stored: Mapping[str, str], now: Mapping[str, str]) -> str:
         changes.append(f"{', '.join(removed)} was removed")
     changes += [f"{key}={stored[key]} is now {now[key]}" for key in now if stored.get(key, now[key]) != now[key]]
     return "; ".join(changes) or f"the combiners were in the order {list(stored)} and are in {list(now)}"
+
+
+def _inputs(names: Sequence[str] | None) -> str:
+    return f"a union of {names}" if names else "one flow"
 
 
 def _keys(by: Any) -> str:

@@ -64,7 +64,7 @@ class Streaming(Live):
         return ShardTask(
             self.operator(step),
             self.inputs(step),
-            fingerprint(grouping, schema, step.number, steps, len(self.ids), lift.lift.whole_keys),
+            fingerprint(grouping, schema, step.number, steps, len(self.ids), lift.lift.whole_keys, step.inputs),
             tuple(strategies),
             then=then,
             late=schema if grouping.late == "emit" else None,

@@ -69,7 +69,12 @@ def _rest(who: str, got: Found, want: Outcome, counts: list[dict[str, int]]) -> 
 
 
 def _texts(late: Sequence[Row]) -> list[str]:
-    return sorted(_text({name: value for name, value in row.items() if name not in OF_A_REPORT}) for row in late)
+    """Late rows to compare: those of a later grouping are panes, and the models have no information on them."""
+    names = {"event_time": "ts", "diff": "d"}
+    rows = ({names.get(name, name): value for name, value in row.items()} for row in late)
+    return sorted(
+        _text({name: value for name, value in row.items() if name not in (*OF_A_REPORT, "pane")}) for row in rows
+    )
 
 
 def _rows(who: str, got: Sequence[Row], want: Sequence[Row], ordered: bool = True) -> Iterator[str]:

@@ -48,7 +48,7 @@ def locally(case: Case, flow: Any) -> Found:
         places.append(len(case.bundles))
     result = uc.local.run(script, flow)
     counts = [result.counts(stage=i + 1) for i in range(len(case.stages))]
-    late = result.late_rows()
+    late = result.late_rows(len(case.stages))
     emits = case.stages[-1].options["late"] == "emit"
     return Found(
         rows_of(result.drop_columns(["step"])),
