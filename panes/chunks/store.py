@@ -141,6 +141,27 @@ class Store:
         table = pa.concat_tables(out) if out else self.schema.empty_table()
         return table.combine_chunks(), replace(self, chunks=tuple(chunks))
 
+    def find(self, touched: np.ndarray) -> tuple[pa.Table, dict[str, np.ndarray]]:
+        """The rows whose hash may be in `touched` (see `lookup`), and their clocks; they stay in the store."""
+        tables, wakes = [self.schema.empty_table()], list[dict[str, np.ndarray]]()
+        for chunk in self.chunks:
+            places = chunk.places(touched, {})
+            if len(places):
+                tables.append(chunk.table.take(pa.array(places)))
+                wakes.append({name: values[places] for name, values in chunk.wake.items()})
+        wake = {name: np.concatenate([some[name] for some in wakes]) for name in (wakes[0] if wakes else ())}
+        return pa.concat_tables(tables).combine_chunks(), wake
+
+    def without_due(self, clocks: dict[str, int]) -> Store:
+        """The store without the rows that are due."""
+        chunks, nothing = list[Chunk](), np.empty(0, np.uint32)
+        for chunk in self.chunks:
+            places = chunk.places(nothing, clocks)
+            left = chunk.without(places) if len(places) else chunk
+            if left.count:
+                chunks.append(left)
+        return replace(self, chunks=tuple(chunks))
+
     def put(self, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Store:
         """The store with more rows. Chunks are joined so that they stay few and each row is copied few times."""
         if table.num_rows == 0:
