@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,8 @@ class Map(Transform):
     function: Callable[[pa.Table], Any]
     kinds: pa.Schema | None = None
     """The columns of the result, since pandas gives other types for nulls and for no rows."""
+    step: str = "map()"
+    """The name of the step in messages."""
 
     def apply(self, table: pa.Table) -> pa.Table:
         result = self.function(table)
@@ -55,12 +57,12 @@ class Map(Transform):
             given = as_table(result)
         except TypeMismatch:
             raise TypeMismatch(
-                f"map() takes a function that returns an Arrow table or a pandas DataFrame, "
+                f"{self.step} takes a function that returns an Arrow table or a pandas DataFrame, "
                 f"but {_name(self.function)} gave {type(result).__name__}"
             ) from None
         if self.kinds is None or given.schema.equals(self.kinds):
             return given
-        who = f"map() with {_name(self.function)}"
+        who = f"{self.step} with {_name(self.function)}"
         if given.column_names != self.kinds.names:
             raise TypeMismatch(
                 f"{who} must give the same columns for any rows, but gave {given.column_names}, and {self.kinds.names} "
@@ -71,8 +73,8 @@ class Map(Transform):
 
     def settled(self, schema: pa.Schema, held: Held) -> Map:
         given = self.apply(schema.empty_table()).schema
-        fields = [_known(field, schema, held, f"map() with {_name(self.function)}") for field in given]
-        return Map(self.function, pa.schema(fields))
+        fields = [_known(field, schema, held, f"{self.step} with {_name(self.function)}") for field in given]
+        return replace(self, kinds=pa.schema(fields))
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
         return None

@@ -86,7 +86,7 @@ class RowOptions:
                 )
         hidden = {EVENT_TIME, self.diff}
         kept = [f for f in schema if f.name not in hidden and not (f.name == "pane" and f.type == PANE)]
-        user = pa.schema([pa.field(f.name, _held(f.type), f.nullable) for f in kept])
+        user = pa.schema([pa.field(f.name, held_type(f.type), f.nullable) for f in kept])
         if self.diff is not None:
             for f in user:
                 require_hash(f.type, f"{who} over a changelog (diff=)", f.name)
@@ -210,7 +210,12 @@ def key_arrays(rows: pa.Table, by: Sequence[str]) -> list[pa.Array]:
     return [normal_keys(flat(rows[name])) for name in by]
 
 
-def _held(kind: pa.DataType) -> pa.DataType:
+def held_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which values are kept: a plain one, and no dictionary.
+
+    >>> held_type(pa.dictionary(pa.int8(), pa.large_string()))
+    DataType(string)
+    """
     plain = plain_type(kind)
     return plain.value_type if pa.types.is_dictionary(plain) else plain
 

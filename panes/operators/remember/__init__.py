@@ -1,0 +1,1 @@
+"""Functions whose results are remembered, so that a retraction retracts what was given."""
