@@ -23,7 +23,7 @@ from ..state import Counts, OperatorState, Stepped
 from .in_order import InOrder
 
 OWN = [("weight", pa.int64()), ("order", pa.int64())]
-"""How many equal rows there are, and the place of the row in the order of arrival."""
+"""The number of equal rows, and the place of the row in the order of arrival."""
 
 
 class InOrderOperator:

@@ -1,0 +1,1 @@
+"""Computations of the user with state and timers for each key."""

@@ -1,0 +1,143 @@
+"""The operator of `process`: Python calls for each row and each timer, with typed state and timers in a store.
+
+A step takes out the keys that its rows touch or whose timers are due, and puts them back with their new state.
+
+Guarded by tests/panes/test_process.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ....windows.times import MAX_TIME, MIN_TIME, NEVER
+from ...chunks.hashes import key_hashes, lookup
+from ...chunks.store import Store
+from ...shard.parcels import Parcel
+from ..rows.clocks import Clocks
+from ..rows.equal_rows import netted
+from ..rows.options import Taken, key_arrays, output_schema
+from ..state import Counts, OperatorState, Stepped
+from .calls import Calls, emitted_table
+from .context import Scene
+from .keys import Keys, stored_keys
+from .process import Process
+
+
+class ProcessOperator:
+    """`Process` for the schema of its input.
+
+    A row of output is at most `output_lateness` before the output watermark; a stage after it allows as much lateness.
+
+    >>> import pyarrow as pa
+    >>> from uncombine.panes.operators.process.process import Process
+    >>> class Silence:
+    ...     '''Tells of each key that had no row for 10 microseconds.'''
+    ...     output = pa.schema({"rows": pa.int64()})
+    ...     state = pa.schema({"rows": pa.int64()})
+    ...     def on_row(self, row, state, ctx):
+    ...         state["rows"] = (state["rows"] or 0) + 1
+    ...         ctx.set_timer("silent", ctx.time + 10, "event")
+    ...     def on_timer(self, tag, ctx):
+    ...         ctx.emit({"rows": ctx.state["rows"]})
+    ...         ctx.clear()
+    >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string()})
+    >>> op = ProcessOperator(Process(Silence, by="user"), schema)
+    >>> rows = pa.table({"ts": [1, 5, 9], "user": ["a", "a", "b"]}).cast(schema)
+    >>> stepped = op.step(op.initial(), rows, watermark=16)
+    >>> stepped.panes["user"].to_pylist(), stepped.panes["rows"].to_pylist(), op.held(stepped.state)
+    (['a'], [2], 1)
+    """
+
+    percents: Sequence[float] = ()
+
+    def __init__(self, process: Process, schema: pa.Schema) -> None:
+        self.process, self.schema, self.schemas = process, schema, (schema,)
+        self.columns = process.checked(schema)
+        self.keys = process.keys(schema)
+        self.stored_schema = stored_keys(self.keys, process.function.state)
+        self.output_schema = output_schema(pa.schema([*self.keys, *process.function.output]))
+        self.output_lateness = process.wait
+
+    def initial(self) -> OperatorState:
+        """The state before any row."""
+        return OperatorState({"keys": Store(self.stored_schema)})
+
+    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table:
+        """The rows of one processing time."""
+        return rows[0]
+
+    def step(
+        self,
+        state: OperatorState,
+        bundle: pa.Table,
+        watermark: int,
+        processing_time: int = MIN_TIME,
+        percentiles: Mapping[float, int] | None = None,
+        each_batch: bool = False,
+    ) -> Stepped:
+        """Take one bundle."""
+        clocks = Clocks.of(state, watermark, processing_time, each_batch)
+        taken = self._ordered(self.columns.take(bundle, clocks))
+        store = state.stores["keys"]
+        assert store is not None
+        end = MAX_TIME - 1 if each_batch else clocks.after
+        arrays = key_arrays(taken.rows, self.process.by)
+        touched = lookup(key_hashes(arrays, len(taken)))
+        found, store = store.take(touched, {"event": end, "processing": clocks.now})
+        floor = state.output_watermark
+        least = max(floor - self.process.wait, MIN_TIME)
+        scene = Scene(frozenset(self.process.function.output.names), least, floor, clocks.before, clocks.now)
+        keys = Keys.of(self.keys, self.process.function.state, found, arrays, len(taken), scene)
+        calls = Calls(self.process, scene, keys.contexts)
+        calls.processing_timers(clocks.now)
+        calls.rows(keys.row_codes, taken)
+        calls.event_timers(end)
+        panes = emitted_table(scene.emitted, self.process, keys.columns, self.output_schema)
+        if end < MAX_TIME:
+            table, wake = keys.table(self.process.name)
+            store = store.put(self.hashes("keys", table), table, wake)
+        hold = min(clocks.after, store.least("hold"))
+        counts = Counts(dropped=len(taken.dropped), bad=taken.bad)
+        return Stepped(panes, clocks.state(state, {"keys": store}, counts, hold), taken.late_rows, taken.dropped)
+
+    def next_timer(self, state: OperatorState) -> int | None:
+        """The time of the next timer of processing time; None if there is none."""
+        due = self._keys(state).least("processing")
+        return None if due == NEVER else due
+
+    def hold(self, state: OperatorState) -> int:
+        """The output watermark: the input watermark, or the least time that a timer holds."""
+        return state.output_watermark
+
+    def held(self, state: OperatorState) -> int:
+        """The number of keys with state or timers."""
+        return len(self._keys(state))
+
+    def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
+        """The hashes by which the keys are found again."""
+        return key_hashes(key_arrays(rows, [f"key.{i}" for i in range(len(self.keys))]), rows.num_rows)
+
+    def _keys(self, state: OperatorState) -> Store:
+        keys = state.stores["keys"]
+        assert keys is not None
+        return keys
+
+    def _ordered(self, taken: Taken) -> Taken:
+        """The rows by event time, retractions first, and in order of arrival; those of a changelog netted."""
+        times, weights = taken.times, taken.weights
+        if weights is None:
+            places = np.argsort(times, kind="stable")
+        else:
+            _, first, sums = netted(*self.columns.row_hashes(taken.rows), weights)
+            kept = np.flatnonzero(sums)
+            first, sums = first[kept], sums[kept]
+            order = np.lexsort((first, sums > 0, times[first]))
+            places, weights = first[order], sums[order]
+        rows = taken.rows.take(pa.array(places))
+        return Taken(rows, times[places], weights, taken.late_rows, taken.dropped, taken.bad)
+
+
+__all__ = ["ProcessOperator"]

@@ -1,0 +1,99 @@
+"""The options of `process`, and the functions that it takes, checked when they are built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ....errors import InvalidArgument, TypeMismatch
+from ..rows.options import DIFF, EVENT_TIME, Columns, RowOptions, held_type, key_columns, require_keys
+from .context import KeyContext
+
+
+class KeyFunction(Protocol):
+    """A computation with state and timers for each key. One object serves all keys, so it keeps nothing itself."""
+
+    output: pa.Schema
+    """The columns of the rows that it emits, less those of the key."""
+    state: pa.Schema
+    """The fields of the state of a key. All are null at first."""
+
+    def on_row(self, row: dict[str, Any], state: dict[str, Any], ctx: KeyContext) -> None:
+        """Handle a row of the key; `ctx.diff` is its weight and `ctx.time` its event time."""
+
+    def on_timer(self, tag: str, ctx: KeyContext) -> None:
+        """Handle a timer whose time has come, and which is no longer set; the state is `ctx.state`."""
+
+
+@dataclass(frozen=True)
+class Process(RowOptions):
+    """A computation of the user with state and timers for each key.
+
+    Parameters
+    ----------
+    by
+        The key columns. Without any, all rows are of one key.
+    function
+        An object as `KeyFunction` describes it, or a class of such objects.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from uncombine.panes.operators.process.process import Process
+    >>> class Doubled:
+    ...     '''Emits 1, 2, 4, 8, ... rows of a key.'''
+    ...     output = pa.schema({"rows": pa.int64()})
+    ...     state = pa.schema({"n": pa.int64()})
+    ...     def on_row(self, row, state, ctx):
+    ...         state["n"] = (state["n"] or 0) + ctx.diff
+    ...         if state["n"] & (state["n"] - 1) == 0:
+    ...             ctx.emit({"rows": state["n"]})
+    ...     def on_timer(self, tag, ctx):
+    ...         pass
+    >>> Process(Doubled, by="user").by
+    ('user',)
+    """
+
+    function: KeyFunction | type[KeyFunction] | Any
+    by: Sequence[str] | str = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "by", key_columns(self.by, "process(by=)"))
+        if isinstance(self.function, type):
+            object.__setattr__(self, "function", self.function())
+        for name in ("on_row", "on_timer"):
+            if not callable(getattr(self.function, name, None)):
+                raise InvalidArgument(f"process(function=): {self.name} has no method {name}(): write one")
+        for name in ("output", "state"):
+            if not isinstance(getattr(self.function, name, None), pa.Schema):
+                raise TypeMismatch(
+                    f"process(function=): {self.name}.{name} must be an Arrow schema, such as "
+                    "pa.schema({'n': pa.int64()})"
+                )
+        taken = {*self.by, EVENT_TIME, DIFF}
+        if both := [name for name in self.function.output.names if name in taken]:
+            raise InvalidArgument(
+                f"process(function=): {both[0]!r} is a column of every result: leave it out of {self.name}.output"
+            )
+
+    @property
+    def name(self) -> str:
+        """The name of the function in messages."""
+        return type(self.function).__name__
+
+    def checked(self, schema: pa.Schema) -> Columns:
+        """The columns of an input of this schema; raises if they do not fit."""
+        columns = self.columns(schema, "process()")
+        require_keys(self.by, schema, "process(by=)")
+        return columns
+
+    def keys(self, schema: pa.Schema) -> pa.Schema:
+        """The key columns."""
+        return pa.schema([(name, held_type(schema.field(name).type)) for name in self.by])
+
+
+__all__ = ["KeyFunction", "Process"]
