@@ -57,7 +57,7 @@ class Process(RowOptions):
     ('user',)
     """
 
-    function: KeyFunction | type[KeyFunction] | Any
+    function: Any
     by: Sequence[str] | str = ()
 
     def __post_init__(self) -> None:
