@@ -41,6 +41,12 @@ def test_rows_come_out_by_hash_or_by_clock_and_no_others(seed: int, most: int, m
         else:
             wanted = rng.integers(0, 30, int(rng.integers(0, 6))).astype(np.uint64) << np.uint64(32)
             clock = int(rng.integers(0, 200))
+            seen, wake = store.find(lookup(wanted))
+            there = set(wanted.tolist())
+            assert sorted(seen["id"].to_pylist()) == sorted(i for i, (h, _) in held.items() if h in there)
+            assert list(wake.get("event", ())) == [held[i][1] for i in seen["id"].to_pylist()]
+            left = store.without_due({"event": clock}).rows()
+            assert set(left["id"].to_pylist()) == {i for i, (_, e) in held.items() if e > clock}
             weight = store.weight(lookup(wanted), {"event": clock}, below=-1)
             if rng.random() < 0.5:
                 taken, store = store.take(lookup(wanted), {"event": clock})

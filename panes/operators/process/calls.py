@@ -40,7 +40,7 @@ class Calls:
     def processing_timers(self, now: int) -> None:
         """Timers of processing time that are due, each at its own time."""
         for ctx in self.contexts:
-            for tag, timer in ctx.fire("processing", now):
+            for tag, timer in ctx.advance("processing", now):
                 self.scene.processing_time = timer.time
                 self._timer(ctx, tag)
         self.scene.processing_time = now
@@ -65,7 +65,7 @@ class Calls:
         """The watermark advances, and timers of event time that it passes fire."""
         self.scene.watermark = watermark
         for ctx in self.contexts:
-            for fired, (tag, _) in enumerate(ctx.fire("event", watermark)):
+            for fired, (tag, _) in enumerate(ctx.advance("event", watermark)):
                 self._timer(ctx, tag)
                 if watermark > LAST and fired > MOST_AT_THE_END:
                     raise InvalidArgument(

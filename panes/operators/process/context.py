@@ -125,7 +125,7 @@ class KeyContext:
         self.state.update(dict.fromkeys(self.state))
         self.timers.clear()
 
-    def fire(self, domain: str, clock: int) -> Iterator[tuple[str, Timer]]:
+    def advance(self, domain: str, clock: int) -> Iterator[tuple[str, Timer]]:
         """The timers of a domain that are due, by time and tag, each as it begins to fire; also those set meanwhile."""
         self._due = [(t.time, tag) for tag, t in self.timers.items() if t.domain == domain and t.time <= clock]
         self._domain, self._clock = domain, clock
