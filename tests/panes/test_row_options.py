@@ -22,7 +22,7 @@ def clocks(before: int = MIN_TIME, now: int = MIN_TIME) -> Clocks:
     return Clocks(before, before, now)
 
 
-def test_a_row_has_the_columns_of_the_user_and_its_event_time() -> None:
+def test_rule_50_a_row_has_the_columns_of_the_user_and_its_event_time() -> None:
     names = {"event_time": UTC, "window": WINDOW, "k": pa.dictionary(pa.int8(), pa.large_string()), "pane": PANE}
     columns = RowOptions(time="event_time", diff="diff").columns(pa.schema({**names, "diff": pa.int8()}), "it")
     assert columns.rows.names == ["window", "k", "event_time"]
@@ -32,7 +32,7 @@ def test_a_row_has_the_columns_of_the_user_and_its_event_time() -> None:
     assert kept.rows.names == ["ts", "pane", "event_time"]
 
 
-def test_bad_late_and_weightless_rows_are_not_taken() -> None:
+def test_rule_50_bad_late_and_weightless_rows_are_not_taken() -> None:
     options = RowOptions(diff="w", allowed_lateness="5 us", late="emit", max_future="10 us")
     columns = options.columns(pa.schema({"ts": UTC, "w": pa.int64()}), "it")
     times = [100, 94, 95, None, 131, 130, 110, -(2**62)]
@@ -46,7 +46,7 @@ def test_bad_late_and_weightless_rows_are_not_taken() -> None:
     assert columns.take(bundle, clocks()).bad == 2  # a clock that has not started bounds no row
 
 
-def test_rows_that_are_equal_have_equal_hashes() -> None:
+def test_rule_50_rows_that_are_equal_have_equal_hashes() -> None:
     columns = RowOptions(diff="w").columns(pa.schema({"ts": UTC, "x": pa.float64(), "w": pa.int64()}), "it")
     given = pa.table({"ts": pa.array([1] * 6, UTC), "x": [0.0, -0.0, np.nan, -np.nan, None, 1.0], "w": [1] * 6})
     low, high = columns.row_hashes(columns.take(given, clocks()).rows)
