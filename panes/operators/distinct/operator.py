@@ -9,7 +9,7 @@ Guarded by tests/panes/test_distinct.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,9 @@ from ....combiners.rows.hashing import hash_rows_128
 from ....windows.times import MIN_TIME, NEVER
 from ...chunks.hashes import lookup
 from ...chunks.store import Store
-from ...shard.parcels import Parcel
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import groups_of
+from ..rows.operator import RowOperator, store_of
 from ..rows.options import Taken, key_arrays, output
 from ..state import Counts, OperatorState, Stepped
 from .chain import chain, near
@@ -32,10 +32,8 @@ KNOWN = pa.schema([("low", pa.uint64()), ("high", pa.uint64())])
 """The hash of an id. The clock of an entry has its time."""
 
 
-class DistinctOperator:
+class DistinctOperator(RowOperator):
     """`Distinct` for the schema of its input.
-
-    A row of output is at most `output_lateness` before the output watermark; a stage after it allows as much lateness.
 
     >>> import pyarrow as pa
     >>> from uncombine.panes.operators.distinct.distinct import Distinct
@@ -47,23 +45,16 @@ class DistinctOperator:
     (['a', 'b'], [3, 3])
     """
 
-    percents: Sequence[float] = ()
-
     def __init__(self, distinct: Distinct, schema: pa.Schema) -> None:
-        self.distinct, self.schema, self.schemas = distinct, schema, (schema,)
-        self.columns = columns = distinct.checked(schema)
-        self.output_schema = columns.output
-        self.output_lateness = distinct.wait
+        columns = distinct.checked(schema)
+        super().__init__(columns, columns.output, distinct.wait)
+        self.distinct = distinct
         self.waiting = None if distinct.diff is None else Waiting(distinct, columns)
 
     def initial(self) -> OperatorState:
         """The state before any row."""
         waiting = None if self.waiting is None else Store(self.waiting.schema)
         return OperatorState({"known": Store(KNOWN), "rows": waiting})
-
-    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table:
-        """The rows of one processing time."""
-        return rows[0]
 
     def step(
         self,
@@ -78,30 +69,16 @@ class DistinctOperator:
         clocks = Clocks.of(state, watermark, processing_time, each_batch)
         taken = self.columns.take(bundle, clocks)
         low, high = hash_rows_128([Column(key) for key in key_arrays(taken.rows, self.distinct.by)])
-        known, rows = state.stores["known"], state.stores["rows"]
-        assert known is not None
-        if self.waiting is None:
+        known, rows = store_of(state, "known"), state.stores["rows"]
+        if rows is None or self.waiting is None:
             panes, low, high, times = self._first(known, taken, low, high)
         else:
-            assert rows is not None
             before = self._known(known, low)
             panes, rows, (low, high, times) = self.waiting.step(rows, before, taken, low, high, clocks)
         known = self._remembered(known.without_due(clocks.leaves), low, high, times, clocks)
         counts = Counts(dropped=len(taken.dropped), bad=taken.bad)
         after = clocks.state(state, {"known": known, "rows": rows}, counts, clocks.after)
         return Stepped(panes, after, taken.late_rows, taken.dropped)
-
-    def next_timer(self, state: OperatorState) -> int | None:
-        """None: nothing waits for processing time."""
-        return None
-
-    def hold(self, state: OperatorState) -> int:
-        """The output watermark."""
-        return state.output_watermark
-
-    def held(self, state: OperatorState) -> int:
-        """The number of entries in the state."""
-        return sum(len(store) for store in state.stores.values() if store is not None)
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows of a store are found again."""

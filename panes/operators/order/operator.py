@@ -7,7 +7,7 @@ Guarded by tests/panes/test_in_order.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,9 @@ import pyarrow as pa
 from ....windows.times import MAX_TIME, MIN_TIME, NEVER
 from ...chunks.hashes import lookup
 from ...chunks.store import Store
-from ...shard.parcels import Parcel
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
+from ..rows.operator import RowOperator, store_of
 from ..rows.options import Taken, output, restored, stored, stored_schema
 from ..state import Counts, OperatorState, Stepped
 from .in_order import InOrder
@@ -26,10 +26,8 @@ OWN = [("weight", pa.int64()), ("order", pa.int64())]
 """The number of equal rows, and the place of the row in the order of arrival."""
 
 
-class InOrderOperator:
+class InOrderOperator(RowOperator):
     """`InOrder` for the schema of its input.
-
-    A row of output is at most `output_lateness` before the output watermark: never, because no row is late after it.
 
     >>> import pyarrow as pa
     >>> from uncombine.panes.operators.order.in_order import InOrder
@@ -41,22 +39,15 @@ class InOrderOperator:
     ([2, 3], 1)
     """
 
-    percents: Sequence[float] = ()
-    output_lateness = 0
-
     def __init__(self, in_order: InOrder, schema: pa.Schema) -> None:
-        self.in_order, self.schema, self.schemas = in_order, schema, (schema,)
-        self.columns = columns = in_order.checked(schema)
-        self.output_schema = columns.output
+        columns = in_order.checked(schema)
+        super().__init__(columns, columns.output, output_lateness=0)
+        self.in_order = in_order
         self.stored_schema = stored_schema(columns.rows, OWN)
 
     def initial(self) -> OperatorState:
         """The state before any row."""
         return OperatorState({"rows": Store(self.stored_schema)})
-
-    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table:
-        """The rows of one processing time."""
-        return rows[0]
 
     def step(
         self,
@@ -70,9 +61,7 @@ class InOrderOperator:
         """Take one bundle."""
         clocks = Clocks.of(state, watermark, processing_time, each_batch)
         taken = self.columns.take(bundle, clocks)
-        store = state.stores["rows"]
-        assert store is not None
-        rows, store = self._in_hand(store, taken)
+        rows, store = self._in_hand(store_of(state, "rows"), taken)
         due, store = store.take(np.empty(0, np.uint32), {"event": clocks.after})
         ready = times_of(rows) + self.in_order.wait < clocks.after
         store = self._put(store, rows.filter(pa.array(~ready)))
@@ -80,20 +69,6 @@ class InOrderOperator:
         hold = clocks.after if clocks.after == MAX_TIME else max(clocks.after - self.in_order.wait, MIN_TIME)
         counts = Counts(dropped=len(taken.dropped), bad=taken.bad)
         return Stepped(panes, clocks.state(state, {"rows": store}, counts, hold), taken.late_rows, taken.dropped)
-
-    def next_timer(self, state: OperatorState) -> int | None:
-        """None: nothing waits for processing time."""
-        return None
-
-    def hold(self, state: OperatorState) -> int:
-        """The output watermark: the input watermark less the allowed lateness."""
-        return state.output_watermark
-
-    def held(self, state: OperatorState) -> int:
-        """The number of rows that wait."""
-        rows = state.stores["rows"]
-        assert rows is not None
-        return len(rows)
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows are found again; rows that are only added are never looked up."""

@@ -7,7 +7,7 @@ Guarded by tests/panes/test_process.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,9 @@ import pyarrow as pa
 from ....windows.times import MAX_TIME, MIN_TIME, NEVER
 from ...chunks.hashes import key_hashes, lookup
 from ...chunks.store import Store
-from ...shard.parcels import Parcel
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
+from ..rows.operator import RowOperator, store_of
 from ..rows.options import Taken, key_arrays, output_schema
 from ..state import Counts, OperatorState, Stepped
 from .calls import Calls, emitted_table
@@ -26,10 +26,8 @@ from .keys import Keys, stored_keys
 from .process import Process
 
 
-class ProcessOperator:
+class ProcessOperator(RowOperator):
     """`Process` for the schema of its input.
-
-    A row of output is at most `output_lateness` before the output watermark; a stage after it allows as much lateness.
 
     >>> import pyarrow as pa
     >>> from uncombine.panes.operators.process.process import Process
@@ -51,23 +49,15 @@ class ProcessOperator:
     (['a'], [2], 1)
     """
 
-    percents: Sequence[float] = ()
-
     def __init__(self, process: Process, schema: pa.Schema) -> None:
-        self.process, self.schema, self.schemas = process, schema, (schema,)
-        self.columns = process.checked(schema)
-        self.keys = process.keys(schema)
+        columns = process.checked(schema)
+        self.process, self.keys = process, process.keys(schema)
         self.stored_schema = stored_keys(self.keys, process.function.state)
-        self.output_schema = output_schema(pa.schema([*self.keys, *process.function.output]))
-        self.output_lateness = process.wait
+        super().__init__(columns, output_schema(pa.schema([*self.keys, *process.function.output])), process.wait)
 
     def initial(self) -> OperatorState:
         """The state before any row."""
         return OperatorState({"keys": Store(self.stored_schema)})
-
-    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table:
-        """The rows of one processing time."""
-        return rows[0]
 
     def step(
         self,
@@ -81,12 +71,10 @@ class ProcessOperator:
         """Take one bundle."""
         clocks = Clocks.of(state, watermark, processing_time, each_batch)
         taken = self._ordered(self.columns.take(bundle, clocks))
-        store = state.stores["keys"]
-        assert store is not None
         end = MAX_TIME - 1 if each_batch else clocks.after
         arrays = key_arrays(taken.rows, self.process.by)
         touched = lookup(key_hashes(arrays, len(taken)))
-        found, store = store.take(touched, {"event": end, "processing": clocks.now})
+        found, store = store_of(state, "keys").take(touched, {"event": end, "processing": clocks.now})
         floor = state.output_watermark
         least = max(floor - self.process.wait, MIN_TIME)
         scene = Scene(frozenset(self.process.function.output.names), least, floor, clocks.before, clocks.now)
@@ -105,25 +93,12 @@ class ProcessOperator:
 
     def next_timer(self, state: OperatorState) -> int | None:
         """The time of the next timer of processing time; None if there is none."""
-        due = self._keys(state).least("processing")
+        due = store_of(state, "keys").least("processing")
         return None if due == NEVER else due
-
-    def hold(self, state: OperatorState) -> int:
-        """The output watermark: the input watermark, or the least time that a timer holds."""
-        return state.output_watermark
-
-    def held(self, state: OperatorState) -> int:
-        """The number of keys with state or timers."""
-        return len(self._keys(state))
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the keys are found again."""
         return key_hashes(key_arrays(rows, [f"key.{i}" for i in range(len(self.keys))]), rows.num_rows)
-
-    def _keys(self, state: OperatorState) -> Store:
-        keys = state.stores["keys"]
-        assert keys is not None
-        return keys
 
     def _ordered(self, taken: Taken) -> Taken:
         """The rows by event time, retractions first, and in order of arrival; those of a changelog netted."""

@@ -8,7 +8,7 @@ Guarded by tests/panes/test_remember.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -19,19 +19,17 @@ from ....windows import timestamps
 from ....windows.times import MIN_TIME
 from ...chunks.hashes import lookup
 from ...chunks.store import Store
-from ...shard.parcels import Parcel
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
+from ..rows.operator import RowOperator
 from ..rows.options import Taken, output, output_schema
 from ..state import Counts, OperatorState, Stepped
 from .remember import Remember
 from .results import Function
 
 
-class RememberOperator:
+class RememberOperator(RowOperator):
     """`Remember` for the schema of its input.
-
-    A row of output is at most `output_lateness` before the output watermark; a stage after it allows as much lateness.
 
     >>> import random
     >>> import pyarrow as pa
@@ -47,24 +45,16 @@ class RememberOperator:
     (True, [-1])
     """
 
-    percents: Sequence[float] = ()
-
     def __init__(self, remember: Remember, schema: pa.Schema) -> None:
-        self.remember, self.schema, self.schemas = remember, schema, (schema,)
-        self.columns = remember.columns(schema, remember.step)
-        self.function = Function.of(remember, self.columns)
-        self.output_schema = output_schema(self.function.user)
-        self.output_lateness = remember.wait
+        columns = remember.columns(schema, remember.step)
+        self.remember, self.function = remember, Function.of(remember, columns)
+        super().__init__(columns, output_schema(self.function.user), remember.wait)
         own = [("low", pa.uint64()), ("high", pa.uint64()), ("weight", pa.int64()), ("time", pa.int64())]
         self.stored_schema = pa.schema([*own, ("results", self.function.kind)])
 
     def initial(self) -> OperatorState:
         """The state before any row."""
         return OperatorState({"rows": None if self.remember.diff is None else Store(self.stored_schema)})
-
-    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table:
-        """The rows of one processing time."""
-        return rows[0]
 
     def step(
         self,
@@ -89,19 +79,6 @@ class RememberOperator:
         counts = Counts(dropped=len(taken.dropped), bad=taken.bad)
         after = clocks.state(state, {"rows": store}, counts, clocks.after)
         return Stepped(panes, after, taken.late_rows, taken.dropped)
-
-    def next_timer(self, state: OperatorState) -> int | None:
-        """None: nothing waits for processing time."""
-        return None
-
-    def hold(self, state: OperatorState) -> int:
-        """The output watermark."""
-        return state.output_watermark
-
-    def held(self, state: OperatorState) -> int:
-        """The number of rows whose results are remembered."""
-        rows = state.stores["rows"]
-        return 0 if rows is None else len(rows)
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows of a store are found again."""

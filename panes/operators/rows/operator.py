@@ -1,0 +1,51 @@
+"""The parts of the protocol of operators that are the same for all operators over single rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ...chunks.store import Store
+from ...shard.parcels import Parcel
+from ..state import OperatorState
+from .options import Columns
+
+
+class RowOperator:
+    """An operator with one input of rows. A subclass has `initial`, `step` and `hashes`.
+
+    A row of output is at most `output_lateness` before the output watermark; a stage after it allows as much lateness.
+    """
+
+    percents: Sequence[float] = ()
+
+    def __init__(self, columns: Columns, output_schema: pa.Schema, output_lateness: int) -> None:
+        self.columns, self.schema, self.schemas = columns, columns.schema, (columns.schema,)
+        self.output_schema, self.output_lateness = output_schema, output_lateness
+
+    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table:
+        """The rows of one processing time."""
+        return rows[0]
+
+    def next_timer(self, state: OperatorState) -> int | None:
+        """The next processing time at which a timer is due; None where nothing waits for processing time."""
+        return None
+
+    def hold(self, state: OperatorState) -> int:
+        """The output watermark."""
+        return state.output_watermark
+
+    def held(self, state: OperatorState) -> int:
+        """The number of entries in the state."""
+        return sum(len(store) for store in state.stores.values() if store is not None)
+
+
+def store_of(state: OperatorState, name: str) -> Store:
+    """A store that the operator has for certain."""
+    store = state.stores[name]
+    assert store is not None
+    return store
+
+
+__all__ = ["RowOperator", "store_of"]
