@@ -9,21 +9,19 @@ Guarded by tests/panes/test_distinct.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 
 from ....combiners.rows.columns import Column
 from ....combiners.rows.hashing import hash_rows_128
-from ....windows.times import MIN_TIME, NEVER
+from ....windows.times import NEVER
 from ...chunks.hashes import lookup
 from ...chunks.store import Store
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import groups_of
-from ..rows.operator import RowOperator, store_of
+from ..rows.operator import RowOperator, Stores, store_of
 from ..rows.options import Taken, key_arrays, output
-from ..state import Counts, OperatorState, Stepped
+from ..state import OperatorState
 from .chain import chain, near
 from .distinct import Distinct
 from .waiting import Waiting
@@ -56,18 +54,8 @@ class DistinctOperator(RowOperator):
         waiting = None if self.waiting is None else Store(self.waiting.schema)
         return OperatorState({"known": Store(KNOWN), "rows": waiting})
 
-    def step(
-        self,
-        state: OperatorState,
-        bundle: pa.Table,
-        watermark: int,
-        processing_time: int = MIN_TIME,
-        percentiles: Mapping[float, int] | None = None,
-        each_batch: bool = False,
-    ) -> Stepped:
-        """Take one bundle."""
-        clocks = Clocks.of(state, watermark, processing_time, each_batch)
-        taken = self.columns.take(bundle, clocks)
+    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+        """The rows of output, the stores after the bundle, and the output watermark that they allow."""
         low, high = hash_rows_128([Column(key) for key in key_arrays(taken.rows, self.distinct.by)])
         known, rows = store_of(state, "known"), state.stores["rows"]
         if rows is None or self.waiting is None:
@@ -76,9 +64,7 @@ class DistinctOperator(RowOperator):
             before = self._known(known, low)
             panes, rows, (low, high, times) = self.waiting.step(rows, before, taken, low, high, clocks)
         known = self._remembered(known.without_due(clocks.leaves), low, high, times, clocks)
-        counts = Counts(dropped=len(taken.dropped), bad=taken.bad)
-        after = clocks.state(state, {"known": known, "rows": rows}, counts, clocks.after)
-        return Stepped(panes, after, taken.late_rows, taken.dropped)
+        return panes, {"known": known, "rows": rows}, clocks.after
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows of a store are found again."""

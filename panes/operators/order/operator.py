@@ -7,8 +7,6 @@ Guarded by tests/panes/test_in_order.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 
@@ -17,9 +15,9 @@ from ...chunks.hashes import lookup
 from ...chunks.store import Store
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
-from ..rows.operator import RowOperator, store_of
+from ..rows.operator import RowOperator, Stores, store_of
 from ..rows.options import Taken, output, restored, stored, stored_schema
-from ..state import Counts, OperatorState, Stepped
+from ..state import OperatorState
 from .in_order import InOrder
 
 OWN = [("weight", pa.int64()), ("order", pa.int64())]
@@ -49,26 +47,15 @@ class InOrderOperator(RowOperator):
         """The state before any row."""
         return OperatorState({"rows": Store(self.stored_schema)})
 
-    def step(
-        self,
-        state: OperatorState,
-        bundle: pa.Table,
-        watermark: int,
-        processing_time: int = MIN_TIME,
-        percentiles: Mapping[float, int] | None = None,
-        each_batch: bool = False,
-    ) -> Stepped:
-        """Take one bundle."""
-        clocks = Clocks.of(state, watermark, processing_time, each_batch)
-        taken = self.columns.take(bundle, clocks)
+    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+        """The rows of output, the stores after the bundle, and the output watermark that they allow."""
         rows, store = self._in_hand(store_of(state, "rows"), taken)
         due, store = store.take(np.empty(0, np.uint32), {"event": clocks.after})
         ready = times_of(rows) + self.in_order.wait < clocks.after
         store = self._put(store, rows.filter(pa.array(~ready)))
         panes = self._output(pa.concat_tables([due, rows.filter(pa.array(ready))]).combine_chunks())
         hold = clocks.after if clocks.after == MAX_TIME else max(clocks.after - self.in_order.wait, MIN_TIME)
-        counts = Counts(dropped=len(taken.dropped), bad=taken.bad)
-        return Stepped(panes, clocks.state(state, {"rows": store}, counts, hold), taken.late_rows, taken.dropped)
+        return panes, {"rows": store}, hold
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows are found again; rows that are only added are never looked up."""

@@ -7,8 +7,6 @@ Guarded by tests/panes/test_process.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 
@@ -17,9 +15,9 @@ from ...chunks.hashes import key_hashes, lookup
 from ...chunks.store import Store
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
-from ..rows.operator import RowOperator, store_of
+from ..rows.operator import RowOperator, Stores, store_of
 from ..rows.options import Taken, key_arrays, output_schema
-from ..state import Counts, OperatorState, Stepped
+from ..state import OperatorState
 from .calls import Calls, emitted_table
 from .context import Scene
 from .keys import Keys, stored_keys
@@ -59,19 +57,10 @@ class ProcessOperator(RowOperator):
         """The state before any row."""
         return OperatorState({"keys": Store(self.stored_schema)})
 
-    def step(
-        self,
-        state: OperatorState,
-        bundle: pa.Table,
-        watermark: int,
-        processing_time: int = MIN_TIME,
-        percentiles: Mapping[float, int] | None = None,
-        each_batch: bool = False,
-    ) -> Stepped:
-        """Take one bundle."""
-        clocks = Clocks.of(state, watermark, processing_time, each_batch)
-        taken = self._ordered(self.columns.take(bundle, clocks))
-        end = MAX_TIME - 1 if each_batch else clocks.after
+    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+        """The rows of output, the stores after the bundle, and the output watermark that they allow."""
+        taken = self._ordered(taken)
+        end = MAX_TIME - 1 if clocks.each_batch else clocks.after
         arrays = key_arrays(taken.rows, self.process.by)
         touched = lookup(key_hashes(arrays, len(taken)))
         found, store = store_of(state, "keys").take(touched, {"event": end, "processing": clocks.now})
@@ -87,9 +76,7 @@ class ProcessOperator(RowOperator):
         if end < MAX_TIME:
             table, wake = keys.table(self.process.name)
             store = store.put(self.hashes("keys", table), table, wake)
-        hold = min(clocks.after, store.least("hold"))
-        counts = Counts(dropped=len(taken.dropped), bad=taken.bad)
-        return Stepped(panes, clocks.state(state, {"keys": store}, counts, hold), taken.late_rows, taken.dropped)
+        return panes, {"keys": store}, min(clocks.after, store.least("hold"))
 
     def next_timer(self, state: OperatorState) -> int | None:
         """The time of the next timer of processing time; None if there is none."""

@@ -8,22 +8,19 @@ Guarded by tests/panes/test_remember.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 
 from ....combiners.rows.columns import Column, flat
 from ....combiners.rows.hashing import hash_rows_128
 from ....windows import timestamps
-from ....windows.times import MIN_TIME
 from ...chunks.hashes import lookup
 from ...chunks.store import Store
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
-from ..rows.operator import RowOperator
+from ..rows.operator import RowOperator, Stores
 from ..rows.options import Taken, output, output_schema
-from ..state import Counts, OperatorState, Stepped
+from ..state import OperatorState
 from .remember import Remember
 from .results import Function
 
@@ -56,18 +53,8 @@ class RememberOperator(RowOperator):
         """The state before any row."""
         return OperatorState({"rows": None if self.remember.diff is None else Store(self.stored_schema)})
 
-    def step(
-        self,
-        state: OperatorState,
-        bundle: pa.Table,
-        watermark: int,
-        processing_time: int = MIN_TIME,
-        percentiles: Mapping[float, int] | None = None,
-        each_batch: bool = False,
-    ) -> Stepped:
-        """Take one bundle."""
-        clocks = Clocks.of(state, watermark, processing_time, each_batch)
-        taken = self.columns.take(bundle, clocks)
+    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+        """The rows of output, the stores after the bundle, and the output watermark that they allow."""
         store = state.stores["rows"]
         if store is None:
             panes = self.output_schema.empty_table()
@@ -76,9 +63,7 @@ class RememberOperator(RowOperator):
                 panes = self._output(results, taken.times, np.ones(len(taken), np.int64))
         else:
             panes, store = self._changes(store, taken, clocks)
-        counts = Counts(dropped=len(taken.dropped), bad=taken.bad)
-        after = clocks.state(state, {"rows": store}, counts, clocks.after)
-        return Stepped(panes, after, taken.late_rows, taken.dropped)
+        return panes, {"rows": store}, clocks.after
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows of a store are found again."""

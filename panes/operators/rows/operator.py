@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 
+from ....windows.times import MIN_TIME
 from ...chunks.store import Store
 from ...shard.parcels import Parcel
-from ..state import OperatorState
-from .options import Columns
+from ..state import Counts, OperatorState, Stepped
+from .clocks import Clocks
+from .options import Columns, Taken
+
+Stores: TypeAlias = dict[str, Store | None]
 
 
-class RowOperator:
-    """An operator with one input of rows. A subclass has `initial`, `step` and `hashes`.
+class RowOperator(ABC):
+    """An operator with one input of rows. A subclass has `initial`, `take_in` and `hashes`.
 
     A row of output is at most `output_lateness` before the output watermark; a stage after it allows as much lateness.
     """
@@ -27,6 +33,26 @@ class RowOperator:
     def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table:
         """The rows of one processing time."""
         return rows[0]
+
+    @abstractmethod
+    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+        """The rows of output, the stores after the bundle, and the output watermark that they allow."""
+
+    def step(
+        self,
+        state: OperatorState,
+        bundle: pa.Table,
+        watermark: int,
+        processing_time: int = MIN_TIME,
+        percentiles: Mapping[float, int] | None = None,
+        each_batch: bool = False,
+    ) -> Stepped:
+        """Take one bundle."""
+        clocks = Clocks.of(state, watermark, processing_time, each_batch)
+        taken = self.columns.take(bundle, clocks)
+        panes, stores, hold = self.take_in(state, taken, clocks)
+        counts = Counts(dropped=len(taken.dropped), bad=taken.bad)
+        return Stepped(panes, clocks.state(state, stores, counts, hold), taken.late_rows, taken.dropped)
 
     def next_timer(self, state: OperatorState) -> int | None:
         """The next processing time at which a timer is due; None where nothing waits for processing time."""
@@ -48,4 +74,4 @@ def store_of(state: OperatorState, name: str) -> Store:
     return store
 
 
-__all__ = ["RowOperator", "store_of"]
+__all__ = ["RowOperator", "Stores", "store_of"]
