@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.stepping import SCHEMA, Driven, scripts, table_of
+from stepping import SCHEMA, Driven, scripts, table_of
 
 from uncombine.combiners.rows.columns import Column
 from uncombine.combiners.rows.hashing import hash_rows_128

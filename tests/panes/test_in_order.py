@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.stepping import SCHEMA, Driven, scripts, table_of
+from stepping import SCHEMA, Driven, scripts, table_of
 
 from uncombine.errors import TypeMismatch, UnknownColumn
 from uncombine.panes.operators.order.in_order import InOrder

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.stepping import SCHEMA, Driven, scripts, table_of, tuples
+from stepping import SCHEMA, Driven, scripts, table_of, tuples
 
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
 from uncombine.panes.operators.process import calls

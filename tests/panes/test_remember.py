@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.stepping import SCHEMA, Driven, scripts, table_of, tuples
+from stepping import SCHEMA, Driven, scripts, table_of, tuples
 
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
 from uncombine.panes.operators.remember.operator import RememberOperator
@@ -130,7 +130,7 @@ def later(table: pa.Table) -> pa.Table:
     ("function", "flat", "error", "words"),
     [
         (3, False, InvalidArgument, "takes a function of an Arrow table"),
-        (lambda table: 3, False, TypeMismatch, r"map\(remember=True\) takes a function from Arrow table to"),
+        (lambda table: 3, False, TypeMismatch, r"map\(remember=True\) takes a function that returns an Arrow table"),
         (lambda table: pa.table({"n": [None]}), False, TypeMismatch, "without a type"),
         (lambda table: table.append_column("diff", table["x"]), False, InvalidArgument, "column 'diff'"),
         (lambda table: table.select([]), False, InvalidArgument, "no column of its own"),

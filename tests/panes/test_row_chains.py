@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from support.stepping import SCHEMA, scripts, table_of, tuples
+from stepping import SCHEMA, scripts, table_of, tuples
 
 from uncombine.panes.operators.distinct.distinct import Distinct
 from uncombine.panes.operators.distinct.operator import DistinctOperator

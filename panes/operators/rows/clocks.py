@@ -39,7 +39,7 @@ class Clocks:
 
     @property
     def leaves(self) -> dict[str, int]:
-        """The clocks by which rows leave the state; none where the watermark runs anew in every bundle."""
+        """The clocks by which rows leave the state; none where the watermark runs again in every bundle."""
         return {} if self.each_batch else {"event": self.after}
 
     def state(

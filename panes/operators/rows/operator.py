@@ -1,4 +1,7 @@
-"""The parts of the protocol of operators that are the same for all operators over single rows."""
+"""The parts of the protocol of operators that are the same for all operators over single rows.
+
+Guarded by tests/panes/test_distinct.py, tests/panes/test_in_order.py and tests/panes/test_remember.py.
+"""
 
 from __future__ import annotations
 
