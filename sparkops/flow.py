@@ -55,7 +55,7 @@ def flow(
         The number of parts into which keys are divided; the number of Spark's shuffle partitions if not given.
     name
         The name of the flow in `progress` and `watch`, for a query with several flows. It may change between two runs
-        from a checkpoint.
+        from a checkpoint, but not if the flow is an input of a union, whose inputs the checkpoint knows by their names.
 
     Examples
     --------

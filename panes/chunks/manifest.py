@@ -13,7 +13,7 @@ from ..operators.state import Counts, OperatorState
 
 VERSION = 1
 """The format of everything that is stored for a shard: the manifest, its chunks and deaths, and its extra. A change to
-any of them increases the number."""
+any of them increases the number, except new keys in the JSON of the extra, which a state without them does not need."""
 
 _BEGINNING = re.compile(rb'\{"version": ?(\d+)[,}]')
 """The beginning of a manifest of any format."""

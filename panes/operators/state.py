@@ -1,4 +1,4 @@
-"""The state of a grouping operator between two steps, and the result of a step."""
+"""The state of an operator between two steps, and the result of a step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class OperatorState:
-    """The state of a grouping operator between two steps: a value that a step replaces and never changes.
+    """The state of an operator between two steps: a value that a step replaces and never changes.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
@@ -75,7 +75,7 @@ class OperatorState:
 
 @dataclass(frozen=True)
 class Stepped:
-    """The result of a step: the panes in their order, the new state, and the rows that came too late.
+    """The result of a step: the rows that it gives in their order, the new state, and the rows that came too late.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})

@@ -1,4 +1,4 @@
-"""Arrivals: everything that reaches a shard at one processing time, from scripts or from parcels."""
+"""Arrivals: everything that reaches a shard from one input at one processing time, from scripts or from parcels."""
 
 from __future__ import annotations
 

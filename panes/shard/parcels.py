@@ -29,8 +29,9 @@ _PACKING = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz
 class Parcel:
     """A part of a bundle, for one shard.
 
-    `kind` is "cells", "rows", "marks" (watermark reports), "spent" (only the times in `spent`), or "nothing" (asks for
-    the result of no rows). All cells of a parcel came at one processing time, `at`.
+    `kind` is "cells", "rows", "marks" (watermark reports), "spent" (only the times in `spent`), "panes" (from the shard
+    to the result), or "nothing" (asks for the result of no rows). All cells of a parcel came at one processing time,
+    `at`. Rows and reports belong to one `input` of the shard.
     """
 
     kind: str

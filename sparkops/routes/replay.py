@@ -55,6 +55,5 @@ class Replay(Live):
     def explain(self) -> str:
         return self.explanation(
             "A replay: all rows in order of their processing time, with the panes that a stream would have given.",
-            f"watermark: {self.flow.settings.strategy!r}",
             f"shards: {len(self.ids)}, each with its whole history in one task",
         )

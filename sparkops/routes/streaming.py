@@ -89,7 +89,6 @@ class Streaming(Live):
         timers = "batches without data run when a timer is due" if self.wakes else "what is due waits for the next data"
         return self.explanation(
             "A stream: rows are combined where they are read, and windows kept in Spark's state store.",
-            f"watermark: {self.flow.settings.strategy!r}",
             f"processing time: {clock}; {timers}",
             f"shards: {len(self.ids)}, one to a shuffle partition",
         )

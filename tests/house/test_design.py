@@ -40,13 +40,17 @@ def missing_names(text: str) -> list[str]:
 
 
 def names_of(source: str) -> set[str]:
-    """The names of a module: classes, functions, methods, and names that are assigned to."""
+    """The names of a module and of its classes: classes, functions, methods, and values; no variables of functions."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+    level: list[ast.AST] = [ast.parse(source)]
+    while level:
+        node = level.pop()
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             found.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.comprehension):
+            level += ast.iter_child_nodes(node)
     return found
 
 
@@ -88,6 +92,9 @@ def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
     ]
     there = "`Flow` in `panes/flow.py`, `Flow.explain` and `Windowed` in `panes/flow.py`"
     assert missing_names(f"{there}, `Flaw` (`panes/flow.py`)") == ["Flaw in panes/flow.py"]
+    assert missing_names("`arrivals` in `panes/shard/shard.py`, `Shard.start` in `panes/shard/shard.py`") == [
+        "arrivals in panes/shard/shard.py"  # a variable of its functions
+    ]
     page = tmp_path / "page.md"
     page.write_text("# A page\n[it](page.md#a-page) [no](page.md#another) [none](none.md) [far](https://example.org/x)")
     assert broken_links(page) == ["page.md#another", "none.md"]

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from bounded import bounded_flow, cut
 from pyspark.sql import SparkSession
-from streams import START, read_stream, started, written
+from streams import START, read_stream, rows_flow, started, written
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
@@ -143,6 +143,21 @@ def test_a_stream_of_two_sources(spark: SparkSession, tmp_path: Path) -> None:
     assert sorted((k, side, x) for (k, side, x), diff in net.items() if diff) == sorted(
         (k, side, x) for (k, side, _), x in want.items()
     )
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_explain_names_each_watermark_once(replay: bool) -> None:
+    schema = pa.schema({"ts": TIME, "seen": TIME, "x": pa.int64()})
+    settings: dict[str, Any] = {"replay": True, "processing_time": "seen"} if replay else {}
+    rows = schema.empty_table()
+    one, other = (
+        bounded_flow([rows], "ts", lag, 0, shards=2, **settings) if replay else rows_flow(schema, watermark=lag)
+        for lag in ("1 minute", "2 minutes")
+    )
+    for flow, lags in ((one, ["1 minute"]), (uc.union(one=one, other=other), ["1 minute", "2 minutes"])):
+        lines = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count()).explain().splitlines()
+        said = [line.strip() for line in lines if "watermark:" in line]
+        assert said == [f"watermark: BoundedLag(lag={lag!r})" for lag in lags]
 
 
 def test_streams_and_bounded_flows_do_not_mix(spark: SparkSession, tmp_path: Path) -> None:
