@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import every
 import pyarrow as pa
 import pytest
 import stored
@@ -109,6 +110,14 @@ def test_accumulators_of_every_combiner_are_stored_as_they_were() -> None:
     written = json.loads(stored.COLUMNS.read_text())
     combiners = {name: read_repr.read_combiner(name) for name in written}
     assert {name: combiner and stored.column_of(combiner) for name, combiner in combiners.items()} == written
+    missing = [repr(combiner) for combiner in stored.unstored()]
+    assert missing == [], "run tests/support/write_stored.py columns"
+
+
+def test_a_form_without_a_stored_column_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = uc.TopK("x_long", 9)
+    monkeypatch.setattr(every, "ONE_OF_EACH", {"old": uc.TopK("x_text", 2), "new": new})
+    assert stored.unstored() == [new]
 
 
 @pytest.mark.parametrize("number", [1, 3, 99])

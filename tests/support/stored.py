@@ -8,8 +8,10 @@ name. `write_stored.py` wrote them.
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -170,6 +172,17 @@ def column_of(combiner: uc.Combiner) -> list[Any]:
     """The mark of the stored accumulators of a combiner, and the type of their column."""
     made_by = Maker(combiner.bind(every.rows(1, 0).schema))
     return [made_by.mark, str(made_by.type)]
+
+
+def unstored() -> list[uc.Combiner]:
+    """The forms of combiners of which no column is stored, whatever the types of its inputs."""
+    known = {_form(name) for name in json.loads(COLUMNS.read_text())}
+    return [combiner for combiner in every.ONE_OF_EACH.values() if _form(repr(combiner)) not in known]
+
+
+def _form(name: str) -> str:
+    """The repr of a combiner without the types in the names of its columns."""
+    return re.sub(rf"'([xyk])_(?:{'|'.join(every.KINDS)})'", r"'\1'", name)
 
 
 COMBINERS: dict[str, uc.Combiner] = {

@@ -1,20 +1,36 @@
-"""Writes the stored state of this folder, with the library as it is in the environment:
+"""Writes the files of `tests/data/stored/`, with the library as it is in the environment:
 
-    python tests/support/write_stored.py
+    python tests/support/write_stored.py           # all of them
+    python tests/support/write_stored.py columns   # only the lines of forms of combiners that have none yet
 
-Run it only when a new version of a format begins, with the lowest version of Spark that is allowed, and keep what was
-written before: files of older versions stay here for as long as they are to be read.
+Run the first only when a new version of a format begins, with the lowest version of Spark that is allowed, and keep
+what was written before: files of older versions stay there for as long as they are to be read. Run the second for a new
+combiner.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import every
-from stored import ACCUMULATORS, BEFORE, CHECKPOINT, COLUMNS, COMBINERS, batches, column_of, day, panes, write_batches
+from stored import (
+    ACCUMULATORS,
+    BEFORE,
+    CHECKPOINT,
+    COLUMNS,
+    COMBINERS,
+    batches,
+    column_of,
+    day,
+    panes,
+    unstored,
+    write_batches,
+)
 
 import uncombine as uc
 from uncombine.sparkops import accumulate
@@ -28,7 +44,16 @@ def pack(folder: Path, target: Path) -> None:
                 archive.write(path, path.relative_to(folder))
 
 
+def write_columns(forms: Iterable[uc.Combiner], lines: Iterable[str] = ()) -> None:
+    """Write the mark and the type of the stored column of each form, after lines that are there."""
+    new = (f" {json.dumps(repr(form))}: {json.dumps(column_of(form))}" for form in forms)
+    COLUMNS.write_text("{\n" + ",\n".join([*lines, *new]) + "\n}\n")
+
+
 def main() -> None:
+    if sys.argv[1:] == ["columns"]:
+        write_columns(unstored(), [line.rstrip(",") for line in COLUMNS.read_text().splitlines()[1:-1]])
+        return
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         spark = uc.session("stored state", cores=2)
@@ -44,8 +69,7 @@ def main() -> None:
             stored = accumulate(spark.createDataFrame(day(number)), by="user", **COMBINERS)
             stored.coalesce(1).write.parquet(str(work / "accumulators" / str(number)))
         pack(work / "accumulators", ACCUMULATORS)
-        lines = [f" {json.dumps(repr(form))}: {json.dumps(column_of(form))}" for form in every.ONE_OF_EACH.values()]
-        COLUMNS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        write_columns(every.ONE_OF_EACH.values())
         spark.stop()
 
 
