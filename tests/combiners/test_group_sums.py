@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners.rows import group_sums as segments
+from uncombine.combiners.rows import group_sums
 from uncombine.combiners.rows.group_sums import negate_lanes, sum_int64, sum_lanes, sum_weights
 from uncombine.combiners.rows.groups import Groups
 
@@ -49,14 +49,14 @@ def test_negation_goes_across_lanes(numbers: list[int]) -> None:
     assert [whole(negate_lanes(lanes), i) for i in range(len(numbers))] == [-n for n in numbers]
 
 
-@pytest.mark.parametrize("near", [0.0, segments._NEAR])
+@pytest.mark.parametrize("near", [0.0, group_sums._NEAR])
 @given(rows=st.lists(st.tuples(st.integers(0, 2), st.integers(-(2**127), 2**127 - 1), WEIGHTS), max_size=20))
 def test_numbers_of_two_lanes_go_either_way(near: float, rows: list[tuple[int, int, int]]) -> None:
     groups = Groups(np.array([g for g, *_ in rows], np.int64), 3)
     lanes = [np.array([(x >> shift) & (2**64 - 1) for _, x, _ in rows], np.uint64).view(np.int64) for shift in (0, 64)]
     for weights in ([1] * len(rows), [w for *_, w in rows]):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(segments, "_NEAR", near)
+            patch.setattr(group_sums, "_NEAR", near)
             sums = sum_lanes(groups, lanes, 4, np.array(weights, np.int64))
         for group in range(3):
             assert whole(sums, group) == sum(x * w for (g, x, _), w in zip(rows, weights, strict=True) if g == group)
@@ -66,7 +66,7 @@ def test_sums_that_float_sums_cannot_tell_are_summed_by_digits(monkeypatch: pyte
     values, groups = np.full(100, 2**62), Groups(np.arange(100) % 3, 3)
     expected = [34 * 2**62, 33 * 2**62, 33 * 2**62]
     assert [whole(sum_lanes(groups, [values], 2), g) for g in range(3)] == expected
-    monkeypatch.setattr(segments, "_NEAR", 0.0)
+    monkeypatch.setattr(group_sums, "_NEAR", 0.0)
     assert [whole(sum_lanes(groups, [values], 2), g) for g in range(3)] == expected
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncombine.combiners.floats import digit_sums as narrow
+from uncombine.combiners.floats import digit_sums
 from uncombine.combiners.rows.groups import Groups
 
 VALUES = st.one_of(
@@ -21,12 +21,12 @@ ROWS = st.lists(st.tuples(st.integers(0, 2), VALUES, VALUES, st.sampled_from([1,
 
 def sums(groups: Groups, factors: list[np.ndarray], signs: np.ndarray | None) -> list[Fraction] | None:
     """The sums as fractions."""
-    blocks = narrow.sum_narrow(groups, factors, signs)
+    blocks = digit_sums.sum_narrow(groups, factors, signs)
     if blocks is None:
         return None
     out: list[Fraction] = []
     for matrix, low in blocks:
-        scales = [Fraction(2) ** (narrow.BITS * (low + k)) for k in range(len(matrix))]
+        scales = [Fraction(2) ** (digit_sums.BITS * (low + k)) for k in range(len(matrix))]
         out += [sum((int(d) * s for d, s in zip(column, scales, strict=True)), Fraction(0)) for column in matrix.T]
     return out
 
@@ -52,9 +52,9 @@ def test_sums_of_products_are_exact(
 
 
 def test_many_rows_are_joined_before_sums_lose_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(narrow, "CHUNK", 64)
-    monkeypatch.setattr(narrow, "_ROWS", 16)
-    monkeypatch.setattr(narrow, "_BLOCK", 2)
+    monkeypatch.setattr(digit_sums, "CHUNK", 64)
+    monkeypatch.setattr(digit_sums, "_ROWS", 16)
+    monkeypatch.setattr(digit_sums, "_BLOCK", 2)
     rng = np.random.default_rng(0)
     codes, x = rng.integers(0, 5, 2000), rng.random(2000) / 2 + 0.5
     expected = [sum((Fraction(v) for v in x[codes == k]), Fraction(0)) for k in range(5)]
@@ -72,7 +72,7 @@ def test_many_rows_are_joined_before_sums_lose_digits(monkeypatch: pytest.Monkey
     ids=["far apart", "underflow", "overflow", "subnormal"],
 )
 def test_what_does_not_fit_is_left_to_the_wide_way(factors: list[np.ndarray]) -> None:
-    assert narrow.sum_narrow(Groups(np.zeros(len(factors[0]), np.int64), 1), factors, None) is None
+    assert digit_sums.sum_narrow(Groups(np.zeros(len(factors[0]), np.int64), 1), factors, None) is None
 
 
 def test_no_rows_and_only_zeros_sum_to_zero() -> None:

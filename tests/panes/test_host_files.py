@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from uncombine.panes.chunks import host_files as filecache
+from uncombine.panes.chunks import host_files
 from uncombine.panes.chunks.host_files import Body, FileCache
 
 BYTES = b"some bytes" * 100
@@ -20,8 +20,8 @@ BYTES = b"some bytes" * 100
 @pytest.fixture(params=[1 << 20, 500], ids=["heap", "file"])
 def large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """True if chunks that are read go to a file without a name; also reads a block at a time."""
-    monkeypatch.setattr(filecache, "LARGE", request.param)
-    monkeypatch.setattr(filecache, "_BLOCK", 300)
+    monkeypatch.setattr(host_files, "LARGE", request.param)
+    monkeypatch.setattr(host_files, "_BLOCK", 300)
     return bool(request.param < len(BYTES))
 
 
@@ -59,7 +59,7 @@ def test_a_file_that_is_not_whole_is_no_file(damage: str, large: bool, tmp_path:
             "a bit": bytes(broken),
             "the end": bytes(broken),
         }
-        damaged["of another format"] = whole.replace(filecache._MAGIC, b"uncombine chunk1")
+        damaged["of another format"] = whole.replace(host_files._MAGIC, b"uncombine chunk1")
         path.write_bytes(damaged[damage])
     assert read(files, "name") is None
     assert found.buffer.to_pybytes() == BYTES, "what was read before is as it was"
@@ -78,7 +78,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_no_file(
         os.truncate(tmp_path / "cache" / "name", to)
         return zlib.crc32(data, value)
 
-    monkeypatch.setattr(filecache, "zlib", type("Zlib", (), {"crc32": staticmethod(crc32)}))
+    monkeypatch.setattr(host_files, "zlib", type("Zlib", (), {"crc32": staticmethod(crc32)}))
     assert files.get("name") is None
 
 

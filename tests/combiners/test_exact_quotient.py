@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from uncombine.combiners.rows.columns import Column
 from uncombine.combiners.rows.groups import Groups
-from uncombine.combiners.states import exact_quotient as rational
+from uncombine.combiners.states import exact_quotient
 from uncombine.combiners.states.exact_quotient import ExactSums
 from uncombine.combiners.states.exact_sum import ExactSumFn
 from uncombine.combiners.summing import WideSumFn
@@ -65,14 +65,14 @@ def test_quotients_are_the_exact_ones_rounded_once(values: list[list[float]]) ->
 
 @pytest.mark.parametrize("blocks", [1, 4])
 def test_well_behaved_groups_never_come_to_python(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rational, "_BLOCK", 50 // blocks)
+    monkeypatch.setattr(exact_quotient, "_BLOCK", 50 // blocks)
     rng = np.random.default_rng(0)
     values = [list(rng.normal(5, 2, 20)) for _ in range(50)]
     sums = exact_sums(values, [20] * 50, 2)
     expected = [
         rounded((20 * sum(Fraction(x) ** 2 for x in group) - sum(map(Fraction, group)) ** 2) / 400) for group in values
     ]
-    monkeypatch.setattr(rational, "_whole", None)
+    monkeypatch.setattr(exact_quotient, "_whole", None)
     assert sums.quotient(variance, np.ones(50, np.bool_)).tolist() == expected
 
 

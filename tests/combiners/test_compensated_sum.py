@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from uncombine.combiners.algebra import Accumulators
 from uncombine.combiners.rows.columns import Column
 from uncombine.combiners.rows.groups import Groups
-from uncombine.combiners.states import compensated_sum as compensated
+from uncombine.combiners.states import compensated_sum
 from uncombine.combiners.states.compensated_sum import LARGEST, PowerSumFn, SquareSumsFn, error_bound, pairs_of
 
 KEYS = 3
@@ -46,7 +46,7 @@ def check(accumulators: Accumulators, rows: Rows, powers: list[int], count: int 
     ("fn", "powers"), [(SquareSumsFn(), [1, 2]), *((PowerSumFn((power,)), [power]) for power in (1, 2, 3, 4))]
 )
 @given(rows=ROWS)
-def test_sums_are_within_their_bound(fn: compensated.PairSumsFn, powers: list[int], rows: Rows) -> None:
+def test_sums_are_within_their_bound(fn: compensated_sum.PairSumsFn, powers: list[int], rows: Rows) -> None:
     groups, x, weights = columns(rows)
     check(fn.add(groups, x, weights=weights), rows, powers)
     check(fn.add(groups, x), [(key, value, 1) for key, value, _ in rows], powers)
@@ -70,8 +70,8 @@ def test_sums_of_sums_are_within_the_bound(rows: Rows, size: int) -> None:
 def test_groups_of_other_sizes_do_not_cost_precision(
     spread: int, signed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compensated, "_ROWS", 64)
-    monkeypatch.setattr(compensated, "CHUNK", 512)
+    monkeypatch.setattr(compensated_sum, "_ROWS", 64)
+    monkeypatch.setattr(compensated_sum, "CHUNK", 512)
     rng = np.random.default_rng(0)
     keys = rng.integers(0, KEYS, 1000)
     values = rng.normal(size=1000) * 10.0 ** (keys * spread)
@@ -118,7 +118,7 @@ def test_integers_are_summed_as_floats() -> None:
 
 
 @pytest.mark.parametrize("fn", [SquareSumsFn(), PowerSumFn((2,)), PowerSumFn((4,))])
-def test_many_values_lose_little_more_than_few(fn: compensated.PairSumsFn) -> None:
+def test_many_values_lose_little_more_than_few(fn: compensated_sum.PairSumsFn) -> None:
     values = np.random.default_rng(0).random(5000) + 0.9
     powers = [1, 2] if isinstance(fn, SquareSumsFn) else list(fn.powers)
     for pair, power in zip(pairs_of(fn.add(Groups.single(5000), Column(pa.array(values)))), powers, strict=True):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import StateMismatch
-from uncombine.panes.chunks import host_files as filecache
+from uncombine.panes.chunks import host_files
 from uncombine.panes.chunks.cache import ChunkCache
 from uncombine.panes.chunks.codec import pack_places, unpack_places
 from uncombine.panes.chunks.log import Loaded, load, save
@@ -375,7 +375,7 @@ def test_the_least_used_chunks_are_forgotten_first() -> None:
 
 
 def test_a_large_chunk_takes_no_heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filecache, "LARGE", 1_000_000)
+    monkeypatch.setattr(host_files, "LARGE", 1_000_000)
     run = Run(OPERATORS["fixed"], tmp_path)
     run.step(many(np.arange(50_000), np.zeros(50_000, np.int64)), "on", numbered("a"), watermark=0)
     assert run.cache.mapped_bytes > 5_000_000
@@ -405,7 +405,7 @@ def test_files_changed_in_place_change_nothing(
     how: str, large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two batches, during one, and before another worker of the host reads them."""
-    monkeypatch.setattr(filecache, "LARGE", 1_000 if large else 1 << 40)
+    monkeypatch.setattr(host_files, "LARGE", 1_000 if large else 1 << 40)
     operator, count = OPERATORS["early, retracting"], 20_000
     run, calm = Run(operator, tmp_path), Run(operator, Path("unused"))
     calm.cache = ChunkCache(0)

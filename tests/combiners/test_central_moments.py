@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from uncombine.combiners.rows.columns import Column
 from uncombine.combiners.rows.groups import Groups
-from uncombine.combiners.states import central_moments as central
+from uncombine.combiners.states import central_moments
 from uncombine.combiners.states.central_moments import CentralMomentsFn
 
 KEYS = 3
@@ -70,7 +70,7 @@ def test_cuts_do_not_cost_precision_far_from_zero() -> None:
 
 @pytest.mark.parametrize("rows", [8, 500, 1 << 16], ids=["any value", "the first rows", "all rows"])
 def test_groups_that_the_first_rows_do_not_show(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(central, "_ROWS", rows)
+    monkeypatch.setattr(central_moments, "_ROWS", rows)
     rng = np.random.default_rng(0)
     codes = np.concatenate([np.zeros(500, np.int64), rng.integers(0, 60, 1000)])
     values = rng.normal(size=1500) + codes * 1e6
