@@ -5,9 +5,8 @@ A source knows how to run a flow. `uc.local.run` runs any flow without Spark.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,17 +15,18 @@ import pyarrow as pa
 
 from ..combiners import Combiner
 from ..combiners.expressions.expr import Expr
-from ..errors import InvalidArgument, TypeMismatch, require_column, require_options
-from ..triggers import Trigger, uses_processing_time
+from ..errors import InvalidArgument, require_options
+from ..triggers import Trigger
 from ..windows import Window
+from .column_names import column_name, column_names
 from .grouping import Grouping
 from .hints import no_such_step, no_such_step_before_combine
 from .late_rows import LATE, late_type
-from .operators.grouping.operator import Operator
-from .shard.parcels import AT
-from .stages import Asked, Before, check_followed, settled
+from .settings import Settings, check_free, check_settings
+from .stage import GroupingStage, Stage
+from .stages import Asked, Before, check_followed, followed, settled
 from .transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
-from .watermark_strategies import IngressTime, Strategy, strategy_of
+from .watermark_strategies import IngressTime
 
 OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
 
@@ -60,96 +60,13 @@ class Source(ABC):
         """A text that says how the engine runs a flow over this source, and why."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The options with which a flow reads its source."""
-
-    time: str
-    watermark: Strategy | str | None = None
-    diff: str | None = None
-    processing_time: str | None = None
-    replay: bool = False
-    close_at_end: bool = False
-    wake: bool = True
-    shards: int | None = None
-    name: str | None = None
-    each_batch: bool = False
-    """True if the watermark runs from the beginning to the end of time in each bundle."""
-
-    @cached_property
-    def strategy(self) -> Strategy | None:
-        """The strategy that `watermark` names."""
-        return None if self.watermark is None else strategy_of(self.watermark)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A grouping and the transforms before it."""
-
-    transforms: tuple[Transform, ...]
-    grouping: Grouping
-    asked: Asked
-    """The options that the user gave. Options left open are settled again when another grouping follows."""
-
-
 def flow_of(source: Source, settings: Settings) -> Flow:
     """Build a flow over any source and check its settings against the schema."""
     schema = source.schema
-    strategy, time, replay = settings.strategy, settings.time, settings.replay
-    processing_time, shards = settings.processing_time, settings.shards
-    ingress = isinstance(strategy, IngressTime)
-    check_name(settings.name)
-    if not ingress:
-        require_column(time, schema.names, "time=")
-    for name, what in ((settings.diff, "diff="), (processing_time, "processing_time=")):
-        if name is not None:
-            require_column(name, schema.names, what)
-    if processing_time is not None:
-        _check_processing_time(processing_time, schema)
-    _check_free(schema)
-    if strategy is not None:
-        strategy.check(schema)
-    if source.streaming and strategy is None:
-        raise InvalidArgument("a streaming flow needs watermark=, such as uc.BoundedLag('10 minutes')")
-    if source.streaming and replay:
-        raise InvalidArgument("replay=True plays a bounded DataFrame, but this source is a stream: leave replay= out")
-    if replay and (strategy is None or processing_time is None):
-        missing = "watermark=" if strategy is None else "processing_time="
-        raise InvalidArgument(f"replay=True needs {missing}, because the panes of a stream depend on it")
-    if ingress and not (source.streaming or replay):
-        raise InvalidArgument(
-            "watermark=IngressTime() needs a stream or a replay: give replay=True and processing_time=, or use time="
-        )
-    if settings.close_at_end and not replay:
-        raise InvalidArgument(
-            "close_at_end=True needs replay=True: leave it out, because any other bounded flow closes at its end"
-        )
-    if shards is not None and (not isinstance(shards, int) or isinstance(shards, bool) or shards < 1):
-        raise InvalidArgument(f"shards= must be a whole number of at least 1, but is {shards!r}")
-    if ingress and time not in schema.names:
-        schema = schema.append(pa.field(time, pa.timestamp("us", "UTC")))
+    check_settings(settings, schema, source.streaming)
+    if isinstance(settings.strategy, IngressTime) and settings.time not in schema.names:
+        schema = schema.append(pa.field(settings.time, pa.timestamp("us", "UTC")))
     return Flow(source, settings, schema)
-
-
-def _check_free(schema: pa.Schema) -> None:
-    """Raise if a column has the name of that which carries processing times."""
-    if AT in schema.names:
-        raise InvalidArgument(f"the library keeps processing times in column {AT!r}: give your column another name")
-
-
-def check_name(name: object) -> None:
-    """Raise unless the value is a valid name of a flow."""
-    if name is None:
-        return
-    if not isinstance(name, str) or not name.strip() or not name.isprintable() or "#" in name:
-        raise InvalidArgument(f"name= must be a text without '#' and line breaks, such as 'clicks', but is {name!r}")
-
-
-def _check_processing_time(name: str, schema: pa.Schema) -> None:
-    """Raise unless the column has a type that a processing time can have."""
-    kind = schema.field(name).type
-    if not pa.types.is_timestamp(kind):
-        raise TypeMismatch(f"processing_time= takes a timestamp column, but {name!r} is {kind}: cast it first")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,16 +96,10 @@ class Flow:
         schema = self.source_schema
         for stage in self.stages:
             schema = self._after(stage.transforms, schema)
-            before, schema = schema, Operator(stage.grouping, schema).output_schema
-            if stage.grouping.late == "emit" and self.source.late_column:
+            before, schema = schema, stage.operator(schema).output_schema
+            if stage.late == "emit" and self.source.late_column:
                 schema = schema.append(pa.field(LATE, late_type(before)))
         return self._after(self.transforms, schema)
-
-    @property
-    def _input(self) -> pa.Schema:
-        """The columns that the last grouping reads."""
-        last = self.stages[-1]
-        return replace(self, stages=self.stages[:-1], transforms=last.transforms).schema
 
     def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
         return applied(transforms, schema.empty_table()).schema
@@ -216,7 +127,7 @@ class Flow:
 
     def _then(self, transform: Transform) -> Flow:
         changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema, self.source.held)))
-        _check_free(changed.schema)
+        check_free(changed.schema)
         if not changed.schema.names:
             raise InvalidArgument(f"{transform!r} leaves no column: keep at least one")
         return changed
@@ -257,6 +168,41 @@ class Flow:
         raise no_such_step(name)
 
 
+def groupings_of(flow: Flow) -> list[Grouping]:
+    """The groupings of a flow, without its other stages."""
+    return [stage.grouping for stage in flow.stages if isinstance(stage, GroupingStage)]
+
+
+def is_bounded(flow: Flow) -> bool:
+    """True if the input of a flow ends."""
+    return not flow.source.streaming and not (flow.settings.replay and not flow.settings.close_at_end)
+
+
+def before(flow: Flow) -> Before:
+    """The input that a flow is for its next stage."""
+    if flow.stages:
+        return flow.stages[-1].before()
+    return flow.source.before or Before(flow.settings.time, flow.settings.diff)
+
+
+def followed_flow(flow: Flow) -> Flow:
+    """The flow with its last stage settled for another one after it; raises if none can follow."""
+    if not flow.stages:
+        return flow
+    *first, last = flow.stages
+    if last.late == "emit" and flow.source.late_column:
+        raise InvalidArgument(
+            "late='emit' puts late rows among the panes, which only the last stage of a flow may do: use late='drop' "
+            "in the stages before it"
+        )
+    if not isinstance(last, GroupingStage):
+        return flow
+    each_batch = flow.settings.each_batch
+    grouping = followed(last.grouping, last.asked, len(flow.stages), each_batch)
+    check_followed(grouping, replace(flow, stages=tuple(first), transforms=last.transforms).schema, each_batch)
+    return replace(flow, stages=(*first, replace(last, grouping=grouping)))
+
+
 @dataclass(frozen=True, eq=False)
 class Windowed:
     """Rows in windows, which `combine` turns into panes.
@@ -276,62 +222,20 @@ class Windowed:
 
     def combine(self, by: str | Sequence[str] = (), **combiners: Combiner) -> Flow:
         """Combine the rows of each key and window; the result is a flow of panes."""
-        flow = self.flow
-        settings = flow.settings
-        streamed = flow.source.streaming or settings.replay
-        if flow.stages and flow.stages[-1].grouping.late == "emit" and flow.source.late_column:
-            raise InvalidArgument(
-                "late='emit' puts late rows among the panes, which only the last grouping of a flow may do: "
-                "use late='drop' in the groupings before it"
-            )
-        bounded = not flow.source.streaming and not (settings.replay and not settings.close_at_end)
-        keys = column_names(by, "by=")
-        asked = [*(stage.asked for stage in flow.stages), Asked(combiners, self.window, {"by": keys, **self.options})]
-        source = flow.source.before or Before(settings.time, settings.diff)
-        *before, grouping = settled(asked, source, bounded, settings.each_batch)
+        flow, settings = followed_flow(self.flow), self.flow.settings
+        asked = Asked(combiners, self.window, {"by": column_names(by, "by="), **self.options})
+        number = len(flow.stages) + 1
+        [grouping] = settled([asked], before(flow), is_bounded(flow), settings.each_batch, number)
         if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
             raise InvalidArgument(
                 f"late='emit' gives late rows in column {LATE!r}: give the key or result of that name another one"
             )
         grouping.check_trigger(settings.each_batch)
-        Operator(grouping, flow.schema)
-        if before:
-            check_followed(before[-1], flow._input, settings.each_batch)
-        if streamed and settings.processing_time is None and uses_processing_time(grouping.asked) and settings.replay:
+        stage = GroupingStage(flow.transforms, grouping, asked)
+        stage.operator(flow.schema)
+        if stage.wakes and settings.replay and settings.processing_time is None:
             raise InvalidArgument("a replay with a trigger of processing time needs processing_time=: name the column")
-        stages = [replace(stage, grouping=settled) for stage, settled in zip(flow.stages, before, strict=True)]
-        return replace(flow, stages=(*stages, Stage(flow.transforms, grouping, asked[-1])), transforms=())
+        return replace(flow, stages=(*flow.stages, stage), transforms=())
 
 
-def column_names(by: Any, what: str) -> Any:
-    """The names of columns. A bare column of `uc.col` or of Spark's `F.col` stands for its name."""
-    if isinstance(by, Iterable) and not isinstance(by, str | Expr) and not _is_of_spark(by):
-        return tuple(column_name(name, what) for name in by)
-    return column_name(by, what)
-
-
-def column_name(value: Any, what: str) -> Any:
-    """The name of a bare column; other values unchanged."""
-    if isinstance(value, Expr):
-        if value.op == "col":
-            return value.args[0]
-        raise InvalidArgument(
-            f"{what} takes names of columns, but was given {value!r}: make it a column with with_columns()"
-        )
-    if _is_of_spark(value):
-        found = re.fullmatch(r"Column<'`?(\w+)`?'>", str(value))
-        if found is None:
-            raise InvalidArgument(
-                f"{what} takes names of columns, but was given {value}: make it a column of df before uc.flow(df)"
-            )
-        return found[1]
-    return value
-
-
-def _is_of_spark(value: object) -> bool:
-    """True for a column of Spark's `F.col`, which this module knows without importing pyspark."""
-    kind = type(value)
-    return kind.__name__ == "Column" and kind.__module__.startswith("pyspark.")
-
-
-__all__ = ["LATE", "Flow", "Settings", "Source", "Stage", "Windowed", "flow_of"]
+__all__ = ["LATE", "OPTIONS", "Flow", "Source", "Windowed", "before", "flow_of", "followed_flow", "groupings_of"]

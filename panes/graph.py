@@ -13,10 +13,12 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ..windows import Span, span
-from .flow import Flow, Settings, Source, Stage
+from ..windows import Span
+from .flow import Flow, Source
 from .grouping import MAX_FUTURE
-from .operators.grouping.operator import Operator
+from .operators.stateful import StatefulOperator
+from .settings import Settings
+from .stage import Stage
 from .transforms import Transform, applied
 
 
@@ -78,19 +80,19 @@ class Step:
     @property
     def max_future(self) -> Span | None:
         """The longest time by which a row of a source may be after the processing time; None means no limit."""
-        given = self.stage.grouping.max_future
+        given = self.stage.max_future
         if given is None and any(feed.leaf is None for feed in self.feeds):
             return MAX_FUTURE  # rows of steps may lie in the future, and rows of sources beside them may not
-        return None if given is None else span(given)
+        return given
 
     @property
     def timed(self) -> bool:
         """True if rows of a source have processing times of their own, so that they travel with their keys."""
         return any(feed.leaf is not None and feed.leaf.settings.processing_time is not None for feed in self.feeds)
 
-    def operator(self) -> Operator:
+    def operator(self) -> StatefulOperator:
         """The operator of the step."""
-        return Operator(self.stage.grouping, self.schema)
+        return self.stage.operator(self.schema)
 
 
 @dataclass(frozen=True, eq=False)

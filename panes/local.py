@@ -11,12 +11,13 @@ from ..combiners import Combiner
 from ..combiners.rows.plain_types import plain_schema
 from ..errors import InvalidArgument, UnknownColumn, require_options
 from ..windows import Span, Window, span
-from .flow import OPTIONS, Flow, Settings, flow_of
+from .flow import OPTIONS, Flow, flow_of
 from .graph import graph_of
 from .local_result import Result
 from .local_run import LocalRun
 from .local_source import LocalSource, source
 from .script import Elements, Entry, Watermark, check_script, tables_of
+from .settings import Settings
 
 
 def run(

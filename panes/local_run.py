@@ -116,7 +116,7 @@ class LocalRun:
         assert isinstance(step, Step)
         if not feed.transforms:
             return panes
-        if self.flow.source.late_column and step.stage.grouping.late == "emit":
+        if self.flow.source.late_column and step.stage.late == "emit":
             panes = with_late_rows(panes, done.stepped.late_rows, step.schema)
         return applied(feed.transforms, panes)
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 from ..combiners.aggregate import as_table
 from ..combiners.rows.plain_types import plain_schema, plain_table, plain_type
 from ..errors import InvalidArgument, TypeMismatch
-from .flow import Flow, Settings, Source, flow_of
+from .flow import Flow, Source, flow_of
 from .script import with_times
+from .settings import Settings
 from .watermark_strategies import Strategy
 
 
@@ -92,10 +93,8 @@ def description(flow: Flow) -> list[str]:
     for given in flow.source.inputs:
         out += [f"  {line}" for line in description(given)]
     for i, stage in enumerate(flow.stages):
-        grouping = stage.grouping
-        names = ", ".join(f"{name}={combiner!r}" for name, combiner in grouping.combiners.items())
-        out.append(f"  stage {i + 1}: {grouping.window!r} by {list(grouping.by)}: {names}; {grouping.mode} panes at")
-        out.append(f"    {grouping.asked!r}")
+        first, *more = stage.describe()
+        out += [f"  stage {i + 1}: {first}", *(f"  {line}" for line in more)]
     if flow.settings.strategy is not None:
         out.append(f"  watermark: {flow.settings.strategy!r}")
     return out

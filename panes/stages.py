@@ -65,16 +65,20 @@ class Before:
 
 
 def settled(
-    asked: Sequence[Asked], before: Before = Before(), bounded: bool = True, each_batch: bool = False
+    asked: Sequence[Asked],
+    before: Before = Before(),
+    bounded: bool = True,
+    each_batch: bool = False,
+    number: int = 1,
 ) -> list[Grouping]:
-    """Settle the open options of a whole chain of groupings."""
+    """Settle the open options of a whole chain of groupings; `number` is that of the first stage."""
     out: list[Grouping] = []
     for i, stage in enumerate(asked):
         options = {"bounded": bounded, **stage.options}
-        _after(before if i == 0 else Before.of(out[-1]), options, i + 1)
+        _after(before if i == 0 else Before.of(out[-1]), options, number + i)
         alone = Grouping(stage.combiners, stage.window, **{**options, "mode": options.get("mode") or _alone(options)})
         if i + 1 < len(asked):
-            alone = followed(alone, stage, i + 1, each_batch)
+            alone = followed(alone, stage, number + i, each_batch)
         out.append(alone)
     return out
 

@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from .fit import Fit
-from .flow import Flow, Settings, Source, Windowed
+from .flow import Flow, Source, Windowed, followed_flow
+from .flow import before as before_of
 from .graph import graph_of
-from .stages import DIFF, EVENT_TIME, Before, followed
+from .settings import Settings
+from .stages import DIFF, EVENT_TIME, Before
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +82,8 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
     if side is not None:
         _check_side(side, sides, given)
     names = [name or f"input {i + 1}" for i, name in enumerate(sides)]
-    ready = [_with_name(_ready(flow, name), name) for flow, name in zip(given, names, strict=True)]
-    befores = [_before(flow) for flow in ready]
+    ready = [_with_name(followed_flow(flow), name) for flow, name in zip(given, names, strict=True)]
+    befores = [before_of(flow) for flow in ready]
     before = _of_all(befores, names, ready)
     columns = [_columns(flow, own, before) for flow, own in zip(ready, befores, strict=True)]
     schema = _widened(ready, columns)
@@ -134,31 +136,11 @@ def _check_side(side: object, sides: Sequence[str | None], flows: Sequence[Flow]
         raise InvalidArgument("side= needs a name for each flow: write union(left=..., right=..., side=...)")
 
 
-def _ready(flow: Flow, name: str) -> Flow:
-    """The flow with its last grouping settled for what follows the union."""
-    if not flow.stages:
-        return flow
-    *before, last = flow.stages
-    if last.grouping.late == "emit" and flow.source.late_column:
-        raise InvalidArgument(
-            f"late='emit' of flow {name!r} of the union adds late rows to its result, which the union reads: use "
-            "late='drop' there"
-        )
-    grouping = followed(last.grouping, last.asked, len(flow.stages), flow.settings.each_batch)
-    return replace(flow, stages=(*before, replace(last, grouping=grouping)))
-
-
 def _with_name(flow: Flow, name: str) -> Flow:
     """The flow with a name for its source, if it is a source without one."""
     if flow.settings.name is not None or flow.source.inputs:
         return flow
     return replace(flow, settings=replace(flow.settings, name=name))
-
-
-def _before(flow: Flow) -> Before:
-    if flow.stages:
-        return Before.of(flow.stages[-1].grouping)
-    return flow.source.before or Before(flow.settings.time, flow.settings.diff)
 
 
 def _of_all(befores: Sequence[Before], names: Sequence[str], flows: Sequence[Flow]) -> Before:

@@ -9,7 +9,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners import Combiner
 from ..errors import InvalidArgument
-from ..panes.flow import Flow, Settings, flow_of
+from ..panes.flow import Flow, flow_of
+from ..panes.settings import Settings
 from ..windows import Global
 from .inputs import DataFrameInput, column
 from .source import SparkSource

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from ..combiners.expressions.expr import Expr
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
-from ..panes.flow import Flow, Settings, flow_of
+from ..panes.flow import Flow, flow_of
+from ..panes.settings import Settings
 from ..panes.shard.malloc import keep_memory
 from ..panes.shard.parcels import AT
 from ..panes.watermark_strategies import Strategy

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import TypeMismatch
-from ..panes.flow import Flow, Settings, flow_of
+from ..panes.flow import Flow, flow_of
+from ..panes.settings import Settings
 from ..panes.watermark_strategies import Strategy
 from .inputs import DataFrameInput
 from .source import SparkSource

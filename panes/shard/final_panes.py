@@ -21,6 +21,7 @@ from ..operators.grouping.lift import Lift, cells_back, cells_of_rows, cells_tab
 from ..operators.grouping.operator import Operator
 from ..operators.grouping.pane_columns import PANE
 from .parcels import Parcel
+from .row_lift import shard_of, split
 
 FINAL_PANE = {
     "index": 0,
@@ -185,16 +186,16 @@ class FinalLift(Lift):
         if self.as_rows:
             keys = [normal_keys(flat(rows[name])) for name in self.final.grouping.by]
             shards = self.shard_of(keys, None, rows.num_rows)
-            return [(shard, Parcel("rows", part)) for shard, part in self._split(rows, shards, self.shards)]
+            return [(shard, Parcel("rows", part)) for shard, part in split(rows, shards, self.shards)]
         cells = cells_of_rows(self.compiled, rows, MIN_TIME)
         table = cells_table(cells, self.final.numbers)
         hashes = self.hashes(cells.keys, cells.start)
         bits = max(-(-len(cells) // (self.shards * PARCEL_CELLS)) - 1, 0).bit_length()
         if bits == 0:
-            return [(s, Parcel("cells", part)) for s, part in self._split(table, self._shard(hashes), self.shards)]
-        codes = (self._shard(hashes) << bits) | (places(hashes) >> (PLACE_BITS - bits))
+            return [(s, Parcel("cells", part)) for s, part in split(table, shard_of(hashes, self.shards), self.shards)]
+        codes = (shard_of(hashes, self.shards) << bits) | (places(hashes) >> (PLACE_BITS - bits))
         out = []
-        for code, part in self._split(table, codes, self.shards << bits):
+        for code, part in split(table, codes, self.shards << bits):
             lo = (code & ((1 << bits) - 1)) << (PLACE_BITS - bits)
             out.append((code >> bits, Parcel("cells", part, lo=lo)))
         return out

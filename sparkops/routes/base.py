@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...combiners import Plan
-from ...panes import Grouping
 from ...panes.flow import Flow
 from ...panes.graph import Feed, Leaf, Step, graph_of
 from ...panes.local_source import description
-from ...triggers import AfterBytes, OnPunctuation, UserTrigger, walk
-from ...windows import Inherit
 from ..inputs import Input
 from ..naming import Label, new_label
 from ..wire import shard_ids
@@ -81,7 +77,7 @@ def source_columns(flow: Flow) -> frozenset[str]:
 def leaf_columns(step: Step, feed: Feed, leaf: Leaf) -> frozenset[str]:
     """The columns of a source that a step needs."""
     every = frozenset(leaf.schema.names)
-    wanted = stage_columns(step.stage.grouping, feed.output_schema)
+    wanted = step.stage.columns(feed.output_schema)
     for transform in reversed(feed.transforms):
         wanted = transform.before(wanted)
     if wanted is None:
@@ -89,17 +85,3 @@ def leaf_columns(step: Step, feed: Feed, leaf: Leaf) -> frozenset[str]:
     strategy = leaf.settings.strategy
     reporting = strategy.columns if strategy is not None else ()
     return frozenset({*wanted, leaf.settings.time, *reporting}) & every
-
-
-def stage_columns(grouping: Grouping, schema: pa.Schema) -> frozenset[str] | None:
-    """The columns that a grouping reads; None means all."""
-    sees_rows = any(isinstance(t, UserTrigger | OnPunctuation | AfterBytes) for t in walk(grouping.asked))
-    if sees_rows or grouping.late == "emit":
-        return None
-    plan = Plan(grouping.combiners, schema, append_only=not grouping.changelog)
-    names = {*grouping.by, grouping.time, *plan.columns}
-    if grouping.diff is not None:
-        names.add(grouping.diff)
-    if isinstance(grouping.window, Inherit):
-        names.add("window")
-    return frozenset(names)

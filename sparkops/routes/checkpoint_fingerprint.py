@@ -8,18 +8,15 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ...panes import Grouping
+from ...panes.stage import Stage
 
 Fingerprint: TypeAlias = Mapping[str, Any]
 
-_KEPT = ("window", "trigger", "mode", "only_updated", "diff", "granularity", "timestamp")
-"""Options that decide the layout or the meaning of the state. All others may change between two runs."""
-
 
 def fingerprint(
-    grouping: Grouping,
+    stage: Stage,
     schema: pa.Schema,
-    stage: int,
+    number: int,
     stages: int,
     shards: int,
     whole_keys: bool,
@@ -31,18 +28,16 @@ def fingerprint(
     """
     return {
         **({"inputs": list(inputs)} if len(inputs) > 1 else {}),
-        "stage": f"{stage} of {stages}",
+        "stage": f"{number} of {stages}",
         "shards": shards,
         "whole_keys": whole_keys,
-        "by": [[name, str(schema.field(name).type)] for name in grouping.by],
-        "combiners": [[name, _stable(combiner)] for name, combiner in grouping.combiners.items()],
-        **{name: _stable(getattr(grouping, name)) for name in _KEPT},
+        **{name: _stable(value) for name, value in stage.kept(schema).items()},
     }
 
 
-def _stable(value: object) -> str:
-    """A repr without the addresses of objects, which differ from run to run."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+def _stable(value: Any) -> Any:
+    """Texts without the addresses of objects, which differ from run to run."""
+    return [_stable(part) for part in value] if isinstance(value, list) else re.sub(r" at 0x[0-9a-f]+", "", value)
 
 
 def differences(stored: Fingerprint, now: Fingerprint) -> str | None:

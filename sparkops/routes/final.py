@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...panes import Grouping
+from ...panes.flow import groupings_of
 from ...panes.late_rows import LATE
 from ...panes.shard.final_panes import nothing
 from ...panes.transforms import applied
@@ -47,7 +48,7 @@ class FinalPanes(Route):
     def df(self) -> DataFrame:
         flow, ids = self.flow, self.ids
         stages = flow.stages
-        groupings = [stages[0].grouping, *(_closed(stage.grouping) for stage in stages[1:])]
+        groupings = [groupings_of(flow)[0], *map(_closed, groupings_of(flow)[1:])]
         lifts = [
             LiftFinal(grouping, schema, stage.transforms, ids)
             for grouping, schema, stage in zip(groupings, self.schemas, stages, strict=False)

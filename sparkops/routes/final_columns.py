@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def no_late_rows(flow: Flow) -> list[Column]:
     """The empty column of late rows, if the flow asks for it; no row of bounded input is late."""
-    if flow.stages[-1].grouping.late != "emit":
+    if flow.stages[-1].late != "emit":
         return []
     return [F.lit(None).cast(spark_type(flow.schema.field(LATE).type, LATE)).alias(LATE)]
 

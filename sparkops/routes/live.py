@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...panes import Operator, Watermarks
+from ...panes import Watermarks
 from ...panes.graph import Feed, Graph, Leaf, Step, graph_of
+from ...panes.operators.stateful import StatefulOperator
 from ..inputs import Input
 from ..sql_types import spark_schema
 from ..wire import WIRE_DDL
@@ -48,23 +49,23 @@ class Live(Route):
     def lift(self, step: Step, place: int) -> LiftLive:
         """The task that sends the rows of a feed to the shards of its step."""
         feed = step.feeds[place]
-        grouping, leaf = step.stage.grouping, feed.leaf
+        stage, leaf = step.stage, feed.leaf
         if leaf is None:
-            return LiftLive(grouping, feed.schema, feed.transforms, self.ids, timed=step.timed, input=place)
+            return LiftLive(stage, feed.schema, feed.transforms, self.ids, timed=step.timed, input=place)
         wanted = leaf_columns(step, feed, leaf)
         schema = pa.schema([field for field in feed.schema if field.name in wanted])
         time, strategy = leaf.settings.time, leaf.settings.strategy
         guard = step.max_future
-        return LiftLive(grouping, schema, feed.transforms, self.ids, time, strategy, step.timed, guard, place)
+        return LiftLive(stage, schema, feed.transforms, self.ids, time, strategy, step.timed, guard, place)
 
     def then(self, step: Step) -> LiftLive | None:
         """The task that sends the panes of a step to the next one; None for the last step."""
         reader = self.graph.reader(step)
         return None if reader is None else self.lift(*reader)
 
-    def operator(self, step: Step) -> partial[Operator]:
+    def operator(self, step: Step) -> partial[StatefulOperator]:
         """The maker of the operator of a step, over the columns that its rows have on Spark."""
-        return partial(Operator, step.stage.grouping, self.lifted(step))
+        return partial(step.stage.operator, self.lifted(step))
 
     def lifted(self, step: Step) -> pa.Schema:
         """The columns of the rows that reach the shards of a step."""

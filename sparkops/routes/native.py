@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ...combiners import BoolAnd, BoolOr, Combiner, Count, Max, Min, Sum
 from ...combiners.expressions.expr import Expr
-from ...panes.flow import Flow
+from ...panes.flow import Flow, groupings_of
 from ...windows import Fixed, Global, Sliding
 from ...windows.times import FIRST, LAST
 from ..inputs import DataFrameInput, Input, column
@@ -49,7 +49,7 @@ class Native(Route):
 
     def df(self) -> DataFrame:
         flow, columns = self.flow, self.plan.columns
-        grouping = flow.stages[0].grouping
+        grouping = groupings_of(flow)[0]
         keys = [column(name).alias(name) for name in grouping.by]
         # BETWEEN drops null times and times outside the years 1 to 9999, which the tasks count as bad rows.
         rows = self.plan.rows.where(column(grouping.time).between(_instant(FIRST), _instant(LAST)))
@@ -93,7 +93,7 @@ def native_plan(flow: Flow, input: Input) -> NativePlan | str:
     stage = flow.stages[0]
     if stage.transforms or flow.transforms:
         return "map(), where() and the like are functions of Arrow tables"
-    grouping = stage.grouping
+    grouping = groupings_of(flow)[0]
     if grouping.changelog:
         return "the input is a changelog (diff=)"
     if reason := _no_window(flow):
@@ -113,7 +113,7 @@ def native_plan(flow: Flow, input: Input) -> NativePlan | str:
 
 
 def _no_window(flow: Flow) -> str | None:
-    grouping = flow.stages[0].grouping
+    grouping = groupings_of(flow)[0]
     window = grouping.window
     if not isinstance(window, Fixed | Sliding | Global) or getattr(window, "per_key_phase", False):
         return f"{window!r} has no exact equivalent"

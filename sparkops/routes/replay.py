@@ -29,7 +29,7 @@ class Replay(Live):
             self.flow.settings.close_at_end,
             then=then,
             after=self._after(step) if last else (),
-            late=self.lifted(step) if step.stage.grouping.late == "emit" else None,
+            late=self.lifted(step) if step.stage.late == "emit" else None,
         )
         shuffled = packed.repartition(len(self.ids), "shard")
         return wire_map(shuffled, play, spark_schema(self.flow.schema) if last else WIRE_DDL)

@@ -13,7 +13,6 @@ from ...errors import InvalidArgument
 from ...panes.graph import Feed, Step
 from ...panes.shard.parcels import Parcel
 from ...panes.transforms import Transform, applied
-from ...triggers import uses_processing_time
 from ..inputs import wire_map
 from ..session import PROVIDER, ROCKSDB
 from ..sql_types import spark_schema
@@ -57,17 +56,16 @@ class Streaming(Live):
 
     def task(self, step: Step, then: LiftLive | None) -> ShardTask:
         """The work of the shards of a step."""
-        grouping, lift, schema = step.stage.grouping, self.lift(step, 0), self.lifted(step)
-        steps = len(self.graph.steps)
+        lift, schema, steps = self.lift(step, 0), self.lifted(step), len(self.graph.steps)
         leaves = (feed.leaf for feed in step.feeds)
         strategies = ("the stage before" if leaf is None else repr(leaf.settings.strategy) for leaf in leaves)
         return ShardTask(
             self.operator(step),
             self.inputs(step),
-            fingerprint(grouping, schema, step.number, steps, len(self.ids), lift.lift.whole_keys, step.inputs),
+            fingerprint(step.stage, schema, step.number, steps, len(self.ids), lift.lift.whole_keys, step.inputs),
             tuple(strategies),
             then=then,
-            late=schema if grouping.late == "emit" else None,
+            late=schema if step.stage.late == "emit" else None,
         )
 
     @property
@@ -81,7 +79,7 @@ class Streaming(Live):
         if settings.processing_time is not None or not settings.wake:
             return False
         idle = any(leaf.idle is not None for leaf in self.graph.leaves)
-        return idle or any(uses_processing_time(step.stage.grouping.asked) for step in self.graph.steps)
+        return idle or any(step.stage.wakes for step in self.graph.steps)
 
     def explain(self) -> str:
         at = self.flow.settings.processing_time

@@ -12,13 +12,12 @@ from ...combiners.rows.decoded_sizes import cut, fixed_bytes
 from ...panes import Grouping
 from ...panes.intake import Intake, Taken, int64s, transformed
 from ...panes.late_rows import with_late_rows
-from ...panes.operators.grouping.compiled import Compiled
-from ...panes.operators.grouping.lift import Lift
 from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.arrivals import Arrival, arrivals
 from ...panes.shard.final_panes import Final
 from ...panes.shard.parcels import AT, MARKS, Parcel
 from ...panes.shard.shard import END, Played, Shard, by_bundle
+from ...panes.stage import Lifting, Stage
 from ...panes.transforms import Transform, applied
 from ...panes.watermark_strategies import Strategy
 from ...panes.watermarks import Watermarks
@@ -170,9 +169,9 @@ class MergeFinal:
 
 @dataclass(frozen=True)
 class LiftLive:
-    """Combines rows for a grouping that keeps windows, and sends them to its shards with their watermark reports."""
+    """Prepares rows for a stage that keeps state, and sends them to its shards with their watermark reports."""
 
-    grouping: Grouping
+    stage: Stage
     schema: pa.Schema
     """The schema of the input rows, before the transforms."""
     transforms: Sequence[Transform]
@@ -196,23 +195,23 @@ class LiftLive:
             spent = Parcel("spent", MARKS.empty_table(), spent=(read, clock.lap())).pack()
             yield wire_batch([*sent, (self.ids[0], 0, spent)])
 
-    def _lifted(self, lift: Lift, piece: pa.Table) -> list[tuple[int, int, bytes]]:
+    def _lifted(self, lift: Lifting, piece: pa.Table) -> list[tuple[int, int, bytes]]:
         """The parcels of a piece, and the watermark reports of its rows."""
         at = int64s(piece[AT])
         intake = Intake(self.max_future, self.time, self.strategy, self.transforms)
         return list(self.sent(lift, intake(piece.drop_columns([AT]), at)))
 
     @property
-    def lift(self) -> Lift:
+    def lift(self) -> Lifting:
         """The lift that makes the parcels."""
-        return Lift(Compiled.of(self.grouping, self.lifted), len(self.ids), self.timed)
+        return self.stage.lift(self.lifted, len(self.ids), self.timed)
 
     @property
     def lifted(self) -> pa.Schema:
         """The columns of the rows after the transforms."""
         return applied(self.transforms, self.schema.empty_table()).schema
 
-    def sent(self, lift: Lift, taken: Taken) -> Iterator[tuple[int, int, bytes]]:
+    def sent(self, lift: Lifting, taken: Taken) -> Iterator[tuple[int, int, bytes]]:
         """The parcels of rows, and their watermark reports for every shard."""
         reports = Parcel("marks", taken.reports, input=self.input).pack()
         for number in self.ids:

@@ -175,7 +175,7 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
         ),
         (
             lambda: grouped(grouped(rows_flow().window(FIXED, late="emit")).window(FIXED)),
-            "use late='drop' in the groupings before it",
+            "use late='drop' in the stages before it",
         ),
         (
             lambda: grouped(grouped(each("accumulating")).window(FIXED)),

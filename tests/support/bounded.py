@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from uncombine.panes.flow import Flow, Settings, flow_of
+from uncombine.panes.flow import Flow, flow_of
+from uncombine.panes.settings import Settings
 from uncombine.panes.shard.parcels import AT
 from uncombine.sparkops.inputs import Input
 from uncombine.sparkops.source import SparkSource

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 import uncombine as uc
 from uncombine.combiners.rows.plain_types import plain_schema
-from uncombine.panes.flow import Flow, Settings, flow_of
+from uncombine.panes.flow import Flow, flow_of
 from uncombine.panes.local import LocalSource, Result
 from uncombine.panes.local_run import LocalRun
 from uncombine.panes.script import check_script, tables_of
+from uncombine.panes.settings import Settings
 
 
 class Stage:

@@ -21,8 +21,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 import uncombine as uc
-from uncombine.panes.flow import Flow, Settings, flow_of
+from uncombine.panes.flow import Flow, flow_of
 from uncombine.panes.script import reports
+from uncombine.panes.settings import Settings
 from uncombine.panes.shard.parcels import AT
 from uncombine.sparkops.inputs import Input
 from uncombine.sparkops.routes import shard_processor as processor

@@ -5,14 +5,14 @@ Rows travel as rows only if a trigger needs them one by one, or if late rows are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from ....combiners.rows.columns import flat
-from ....combiners.rows.groups import keyed_groups, stable_order
+from ....combiners.rows.groups import keyed_groups
 from ....combiners.rows.key_codes import normal_keys
 from ....triggers import UserTrigger, walk
 from ....windows import Assigned, Sliding
@@ -20,6 +20,7 @@ from ....windows.times import MAX_TIME, MIN_TIME
 from ...chunks.hashes import key_hashes
 from ...grouping import Grouping
 from ...shard.parcels import AT, Parcel
+from ...shard.row_lift import shard_of, split
 from .cells import Cells
 from .compiled import Compiled
 from .rows import good_rows
@@ -72,7 +73,7 @@ class Lift:
         counts = (cells.bad, cells.unassigned)
         out = []
         whole = cells_table(cells, live_numbers(self.compiled))
-        for shard, table in self._split(whole, self.shard_of(cells.keys, cells.start), self.shards):
+        for shard, table in split(whole, self.shard_of(cells.keys, cells.start), self.shards):
             out.append((shard, Parcel("cells", table, at, *counts)))
             counts = (0, 0)
         if any(counts):  # rows that gave no cell and are only counted
@@ -84,11 +85,11 @@ class Lift:
         shards = self.shard_of(keys, None, rows.num_rows)
         times = np.full(rows.num_rows, at) if isinstance(at, int) else at
         table = rows.append_column(AT, pa.array(times, pa.int64()))
-        return [(shard, Parcel("rows", part)) for shard, part in self._split(table, shards, self.shards)]
+        return [(shard, Parcel("rows", part)) for shard, part in split(table, shards, self.shards)]
 
     def shard_of(self, keys: Sequence[pa.Array], start: np.ndarray | None, count: int | None = None) -> np.ndarray:
         """The shard of each key, or of each window if the windows of a key are independent of each other."""
-        return self._shard(self.hashes(keys, start, count))
+        return shard_of(self.hashes(keys, start, count), self.shards)
 
     def hashes(self, keys: Sequence[pa.Array], start: np.ndarray | None, count: int | None = None) -> np.ndarray:
         """A hash of the key or window; rows of one hash stay together."""
@@ -100,22 +101,6 @@ class Lift:
         """True if all windows of a key are in one shard."""
         window = self.compiled.grouping.window
         return window.merging or isinstance(window, Sliding) or self.as_rows or self.timed
-
-    def _shard(self, hashes: np.ndarray) -> np.ndarray:
-        mixed = (hashes * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
-        return (mixed % np.uint64(self.shards)).astype(np.int64)
-
-    def _split(self, table: pa.Table, codes: np.ndarray, count: int) -> Iterable[tuple[int, pa.Table]]:
-        if table.num_rows == 0:
-            return
-        if count == 1:
-            yield 0, table
-            return
-        ordered = table.take(pa.array(stable_order(codes, count)))
-        sizes = np.bincount(codes, minlength=count)
-        ends = np.cumsum(sizes)
-        for code in np.flatnonzero(sizes).tolist():
-            yield code, ordered.slice(int(ends[code] - sizes[code]), int(sizes[code]))
 
 
 def cells_of_rows(op: Compiled, rows: pa.Table, at: int) -> Cells:

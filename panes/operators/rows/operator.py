@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from ....windows.times import MIN_TIME
@@ -36,6 +37,14 @@ class RowOperator(ABC):
     def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table:
         """The rows of one processing time."""
         return rows[0]
+
+    @abstractmethod
+    def initial(self) -> OperatorState:
+        """The state before any row."""
+
+    @abstractmethod
+    def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
+        """The hashes by which rows of a store of the state are looked up."""
 
     @abstractmethod
     def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:

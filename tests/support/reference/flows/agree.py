@@ -52,7 +52,8 @@ def _differences(case: Case) -> Iterator[str]:
         stream = ways.streamed(case, streaming)
         before = local.rows[: len(whole) - len(want.rows[-1][-1])] if case.ends else local.rows
         yield from _rows("stream, local", stream.rows, before, case.shards == 1)
-        yield from _rest("stream, local", stream, want, want.counts_before_the_end)
+        late = [*want.late[:-1], want.late[-1][: want.late_before_the_end]]
+        yield from _rest("stream, local", stream, replace(want, late=late), want.counts_before_the_end)
 
 
 def _rest(who: str, got: Found, want: Outcome, counts: list[dict[str, int]]) -> Iterator[str]:

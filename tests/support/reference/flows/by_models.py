@@ -170,6 +170,8 @@ class Outcome:
     counts: list[dict[str, int]] = field(default_factory=list)
     counts_before_the_end: list[dict[str, int]] = field(default_factory=list)
     late: list[list[Row]] = field(default_factory=list)
+    late_before_the_end: int = 0
+    """The number of late rows of the last grouping before the end."""
     output_watermarks: list[int] = field(default_factory=list)
 
 
@@ -192,6 +194,8 @@ def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any
             out.rows[i].append(_rows(played))
         out.output_watermarks.append(chain[-1].inner.output_watermark)
     out.counts_before_the_end = [grouped.inner.numbers() for grouped in chain]
+    if kind is ByRule:
+        out.late_before_the_end = len(chain[-1].inner.late_rows())
     if case.ends:
         played = []
         for i, grouped in enumerate(chain):

@@ -11,8 +11,9 @@ import pyarrow as pa
 import uncombine as uc
 from reference.byrule.transcripts import draw_trigger, draw_window, is_merging
 from uncombine.errors import UncombineError
-from uncombine.panes.flow import Settings, flow_of
+from uncombine.panes.flow import flow_of
 from uncombine.panes.local_source import LocalSource
+from uncombine.panes.settings import Settings
 from uncombine.windows import Span
 
 from .case import MARK, NOON, NOW, ORIGIN, SCHEMA, SECOND, Bundle, Case, Row, Stage, grouped

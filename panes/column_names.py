@@ -1,0 +1,47 @@
+"""Names of columns as users give them: texts, and bare columns of `uc.col` or of Spark.
+
+Guarded by tests/panes/test_local_flows.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from ..combiners.expressions.expr import Expr
+from ..errors import InvalidArgument
+
+
+def column_names(by: Any, what: str) -> Any:
+    """The names of columns. A bare column of `uc.col` or of Spark's `F.col` stands for its name."""
+    if isinstance(by, Iterable) and not isinstance(by, str | Expr) and not _is_of_spark(by):
+        return tuple(column_name(name, what) for name in by)
+    return column_name(by, what)
+
+
+def column_name(value: Any, what: str) -> Any:
+    """The name of a bare column; other values unchanged."""
+    if isinstance(value, Expr):
+        if value.op == "col":
+            return value.args[0]
+        raise InvalidArgument(
+            f"{what} takes names of columns, but was given {value!r}: make it a column with with_columns()"
+        )
+    if _is_of_spark(value):
+        found = re.fullmatch(r"Column<'`?(\w+)`?'>", str(value))
+        if found is None:
+            raise InvalidArgument(
+                f"{what} takes names of columns, but was given {value}: make it a column of df before uc.flow(df)"
+            )
+        return found[1]
+    return value
+
+
+def _is_of_spark(value: object) -> bool:
+    """True for a column of Spark's `F.col`, which this module knows without importing pyspark."""
+    kind = type(value)
+    return kind.__name__ == "Column" and kind.__module__.startswith("pyspark.")
+
+
+__all__ = ["column_name", "column_names"]

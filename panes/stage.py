@@ -1,0 +1,212 @@
+"""A stage of a flow: a step that keeps state, and the transforms before it. A grouping is one, and so is `distinct`.
+
+Guarded by tests/panes/test_steps.py and tests/panes/test_local_flows.py.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners import Plan
+from ..triggers import AfterBytes, OnPunctuation, UserTrigger, uses_processing_time, walk
+from ..windows import Inherit, Span, span
+from .grouping import Grouping
+from .operators.distinct.distinct import Distinct
+from .operators.distinct.operator import DistinctOperator
+from .operators.grouping.compiled import Compiled
+from .operators.grouping.lift import Lift
+from .operators.grouping.operator import Operator
+from .operators.order.in_order import InOrder
+from .operators.order.operator import InOrderOperator
+from .operators.process.operator import ProcessOperator
+from .operators.process.process import Process
+from .operators.remember.operator import RememberOperator
+from .operators.remember.remember import Remember
+from .operators.rows.operator import RowOperator
+from .operators.rows.options import RowOptions
+from .operators.stateful import StatefulOperator
+from .shard.parcels import Parcel
+from .shard.row_lift import RowLift
+from .stages import DIFF, EVENT_TIME, Asked, Before
+from .transforms import Transform
+
+
+class Lifting(Protocol):
+    """The part of a stage that runs where rows are read: it makes parcels for the shards."""
+
+    @property
+    def whole_keys(self) -> bool:
+        """True if all rows of a key are in one shard."""
+
+    def __call__(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
+        """The parcels of rows that arrived `at`, each with the place of its shard."""
+
+
+@dataclass(frozen=True)
+class Stage(ABC):
+    """A step that keeps state, and the transforms before it."""
+
+    transforms: tuple[Transform, ...]
+
+    @abstractmethod
+    def operator(self, schema: pa.Schema) -> StatefulOperator:
+        """The operator over rows of this schema; raises if it does not fit."""
+
+    @abstractmethod
+    def lift(self, schema: pa.Schema, shards: int, timed: bool) -> Lifting:
+        """The lift of rows of this schema; `timed` if each row may have its own processing time."""
+
+    @abstractmethod
+    def before(self) -> Before:
+        """The input that the stage is for the one after it."""
+
+    @abstractmethod
+    def columns(self, schema: pa.Schema) -> frozenset[str] | None:
+        """The columns that the stage reads; None means all."""
+
+    @abstractmethod
+    def kept(self, schema: pa.Schema) -> Mapping[str, Any]:
+        """The options that decide the layout or the meaning of the state."""
+
+    @abstractmethod
+    def describe(self) -> list[str]:
+        """The stage in one or two lines."""
+
+    @property
+    @abstractmethod
+    def late(self) -> str:
+        """The treatment of late rows."""
+
+    @property
+    @abstractmethod
+    def max_future(self) -> Span | None:
+        """The longest time by which a row may be after the processing time; None means no limit."""
+
+    @property
+    @abstractmethod
+    def wakes(self) -> bool:
+        """True if timers of processing time can be due without new rows."""
+
+
+@dataclass(frozen=True)
+class GroupingStage(Stage):
+    """A grouping and the transforms before it."""
+
+    grouping: Grouping
+    asked: Asked
+    """The options that the user gave. Options left open are settled again when another grouping follows."""
+
+    def operator(self, schema: pa.Schema) -> Operator:
+        return Operator(self.grouping, schema)
+
+    def lift(self, schema: pa.Schema, shards: int, timed: bool) -> Lift:
+        return Lift(Compiled.of(self.grouping, schema), shards, timed)
+
+    def before(self) -> Before:
+        return Before.of(self.grouping)
+
+    def columns(self, schema: pa.Schema) -> frozenset[str] | None:
+        grouping = self.grouping
+        sees_rows = any(isinstance(t, UserTrigger | OnPunctuation | AfterBytes) for t in walk(grouping.asked))
+        if sees_rows or grouping.late == "emit":
+            return None
+        plan = Plan(grouping.combiners, schema, append_only=not grouping.changelog)
+        names = {*grouping.by, grouping.time, *plan.columns}
+        if grouping.diff is not None:
+            names.add(grouping.diff)
+        if isinstance(grouping.window, Inherit):
+            names.add("window")
+        return frozenset(names)
+
+    def kept(self, schema: pa.Schema) -> Mapping[str, Any]:
+        options = ("window", "trigger", "mode", "only_updated", "diff", "granularity", "timestamp")
+        return {
+            "by": [[name, str(schema.field(name).type)] for name in self.grouping.by],
+            "combiners": [[name, repr(combiner)] for name, combiner in self.grouping.combiners.items()],
+            **{name: repr(getattr(self.grouping, name)) for name in options},
+        }
+
+    def describe(self) -> list[str]:
+        grouping = self.grouping
+        names = ", ".join(f"{name}={combiner!r}" for name, combiner in grouping.combiners.items())
+        first = f"{grouping.window!r} by {list(grouping.by)}: {names}; {grouping.mode} panes at"
+        return [first, f"  {grouping.asked!r}"]
+
+    @property
+    def late(self) -> str:
+        return self.grouping.late
+
+    @property
+    def max_future(self) -> Span | None:
+        return None if self.grouping.max_future is None else span(self.grouping.max_future)
+
+    @property
+    def wakes(self) -> bool:
+        return uses_processing_time(self.grouping.asked)
+
+
+_OPERATORS: Mapping[type[RowOptions], Callable[[Any, pa.Schema], RowOperator]] = {
+    Distinct: DistinctOperator,
+    InOrder: InOrderOperator,
+    Process: ProcessOperator,
+    Remember: RememberOperator,
+}
+
+
+@dataclass(frozen=True)
+class RowStage(Stage):
+    """A step over single rows, and the transforms before it."""
+
+    options: RowOptions
+
+    def operator(self, schema: pa.Schema) -> RowOperator:
+        return _OPERATORS[type(self.options)](self.options, schema)
+
+    def lift(self, schema: pa.Schema, shards: int, timed: bool) -> RowLift:
+        return RowLift(self.keys(schema), shards)
+
+    def keys(self, schema: pa.Schema) -> Sequence[str]:
+        """The columns of which equal values must meet in one shard."""
+        match self.options:
+            case Distinct(by=by) | InOrder(by=by) | Process(by=by):
+                return tuple(by)
+            case _:  # a row and its retraction are equal
+                user = self.options.columns(schema, "map()").user
+                return tuple(dict.fromkeys([*user.names, self.options.time]))
+
+    def before(self) -> Before:
+        options = self.options
+        changes = isinstance(options, Process) or (options.diff is not None and not isinstance(options, InOrder))
+        lateness = span("0 seconds") if isinstance(options, InOrder) else span(options.allowed_lateness)
+        return Before(EVENT_TIME, DIFF if changes else None, True, changes, lateness)
+
+    def columns(self, schema: pa.Schema) -> frozenset[str] | None:
+        return None
+
+    def kept(self, schema: pa.Schema) -> Mapping[str, Any]:
+        columns = [[f.name, str(f.type)] for f in schema]
+        return {"step": repr(self.options), "columns": columns}
+
+    def describe(self) -> list[str]:
+        return [repr(self.options)]
+
+    @property
+    def late(self) -> str:
+        return self.options.late
+
+    @property
+    def max_future(self) -> Span | None:
+        return None if self.options.max_future is None else span(self.options.max_future)
+
+    @property
+    def wakes(self) -> bool:
+        return isinstance(self.options, Process)
+
+
+__all__ = ["GroupingStage", "Lifting", "RowStage", "Stage"]
