@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -17,14 +17,19 @@ from ..combiners import Combiner
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, require_options
 from ..triggers import Trigger
-from ..windows import Window
+from ..windows import Span, Window, span
 from .column_names import column_name, column_names
 from .grouping import Grouping
 from .hints import no_such_step, no_such_step_before_combine
 from .late_rows import LATE, late_type
+from .operators.distinct.distinct import Distinct
+from .operators.order.in_order import InOrder
+from .operators.process.process import Process
+from .operators.remember.remember import Remember
+from .operators.rows.options import RowOptions
 from .settings import Settings, check_free, check_settings
-from .stage import GroupingStage, Stage
-from .stages import Asked, Before, check_followed, followed, settled
+from .stage import GroupingStage, RowStage, Stage
+from .stages import DIFF, Asked, Before, check_followed, check_lateness, followed, settled
 from .transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
 from .watermark_strategies import IngressTime
 
@@ -104,14 +109,112 @@ class Flow:
     def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
         return applied(transforms, schema.empty_table()).schema
 
-    def map(self, function: Callable[[pa.Table], Any]) -> Flow:
+    def map(self, function: Callable[[pa.Table], Any], *, remember: bool = False, deterministic: bool = True) -> Flow:
         """Apply a function of an Arrow table that returns an Arrow table or a pandas DataFrame.
 
         The function is called with tables of any size, and once without rows to learn the columns of its result.
+
+        With `remember=True` the result of each row is kept as long as the row can be retracted, so that a retraction
+        retracts exactly what was given before: for models, lookups, clocks and random numbers. The function then gives
+        one row for each row, and the result has its columns, `event_time` and `diff`. Without `remember`, a retraction
+        is computed by the function again. Say `deterministic=False` of a function that may then give another result:
+        over a changelog it is refused without `remember`.
         """
         if not callable(function):
             raise InvalidArgument(f"map() takes a function of an Arrow table, but was given {function!r}")
+        if remember:
+            return self._stepped(partial(Remember, function))
+        self._check_deterministic("map", deterministic)
         return self._then(Map(function))
+
+    def flat_map(
+        self, function: Callable[[pa.Table], Any], *, remember: bool = False, deterministic: bool = True
+    ) -> Flow:
+        """Apply a function of an Arrow table that gives any number of rows for each row.
+
+        With `remember=True`, as for `map`, the result of the function has a column `row` beside its own: the place of
+        the row that each of its rows is made from.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> words = uc.local.source(pa.table({"ts": [0, 1], "text": ["a b", "c"]}))
+        >>> def split(table):
+        ...     pairs = [(i, word) for i, text in enumerate(table["text"].to_pylist()) for word in text.split()]
+        ...     places, found = zip(*pairs) if pairs else ((), ())
+        ...     return pa.table({"row": pa.array(places, pa.int64()), "word": pa.array(found, pa.string())})
+        >>> uc.local.run(flow=words.flat_map(split, remember=True))["word"].to_pylist()
+        ['a', 'b', 'c']
+        """
+        if not callable(function):
+            raise InvalidArgument(f"flat_map() takes a function of an Arrow table, but was given {function!r}")
+        if remember:
+            return self._stepped(partial(Remember, function, flat=True))
+        self._check_deterministic("flat_map", deterministic)
+        return self._then(Map(function, step="flat_map()"))
+
+    def distinct(self, *by: str, within: Span | str | None = None, **options: Any) -> Flow:
+        """Keep the first row of each id: of the rows that are less than `within` apart, one.
+
+        Over a changelog the first row is that with the earliest event time. When it is retracted, the next one takes
+        its place. Without weights the first row that arrives is shown at once and never corrected. Options are
+        allowed_lateness= and late=, as for `window`. The result has `event_time` and `diff`.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> orders = uc.local.source(pa.table({"ts": [0, 1, 2], "id": ["a", "b", "a"]}))
+        >>> uc.local.run(flow=orders.distinct("id", within="1 hour"))["id"].to_pylist()
+        ['a', 'b']
+        """
+        names = column_names(by[0] if len(by) == 1 else by, "distinct()")
+        return self._stepped(partial(Distinct, names, within=within, bounded=is_bounded(self)), options, "distinct()")
+
+    def in_order(self, by: str | Sequence[str] = (), **options: Any) -> Flow:
+        """Hold rows until the watermark passes them, and give them in order of event time for each key.
+
+        Options are allowed_lateness= and late=, as for `window`. The result has `event_time` and `diff`, and no
+        retractions: a row that is retracted while it waits is not given.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> log = uc.local.source(pa.table({"ts": [3, 1, 2], "user": ["a", "a", "a"]}))
+        >>> [row.microsecond for row in uc.local.run(flow=log.in_order(by="user"))["ts"].to_pylist()]
+        [1, 2, 3]
+        """
+        return self._stepped(partial(InOrder, column_names(by, "by=")), options, "in_order()")
+
+    def process(self, by: str | Sequence[str] = (), *, function: Any, **options: Any) -> Flow:
+        """Run a computation with state and timers for each key, which emits rows.
+
+        `function` is an object, or a class of objects, as `KeyFunction` describes it. One Python call is made for each
+        row. Options are allowed_lateness= and late=, as for `window`. The result has the key, the columns that the
+        function names, `event_time` and `diff`.
+        """
+        return self._stepped(partial(Process, function, column_names(by, "by=")), options, "process()")
+
+    def _check_deterministic(self, step: str, deterministic: bool) -> None:
+        if not deterministic and before(followed_flow(self)).diff is not None:
+            raise InvalidArgument(
+                f"{step}(deterministic=False) over rows that can be retracted would not retract what it gave before: "
+                "give remember=True"
+            )
+
+    def _stepped(self, make: Callable[..., RowOptions], given: Mapping[str, Any] | None = None, who: str = "") -> Flow:
+        """The flow with a step over single rows after it."""
+        require_options(given or {}, ("allowed_lateness", "late"), who)
+        flow = followed_flow(self)
+        known = before(flow)
+        options: dict[str, Any] = {"time": known.time, "diff": known.diff}
+        transforms = flow.transforms
+        if known.panes:
+            options["max_future"] = None
+            if known.diff is None and DIFF in flow.schema.names:  # every pane counts as one row
+                transforms = (*transforms, Select(tuple(name for name in flow.schema.names if name != DIFF)))
+        if known.allowed_lateness is not None:
+            options["allowed_lateness"] = known.allowed_lateness
+        step = make(**{**options, **(given or {})})
+        if known.allowed_lateness is not None and known.diff is not None:
+            check_lateness(span(step.allowed_lateness), known.allowed_lateness, len(flow.stages) + 1)
+        stage = RowStage(transforms, step)
+        changed = replace(flow, stages=(*flow.stages, stage), transforms=())
+        check_free(changed.schema)
+        return changed
 
     def where(self, predicate: Expr | Callable[[pa.Table], Any]) -> Flow:
         """Keep the rows for which an expression, or a function of an Arrow table, is true."""

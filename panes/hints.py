@@ -39,7 +39,10 @@ _RESULTS = {
 }
 """Advice about rows and panes, which a flow has and `flow.window(...)` does not have before `combine`."""
 
-_OF_A_FLOW = ("df", "explain", "map", "schema", "select", "where", "window", "with_columns")
+_OF_A_FLOW = (
+    *("df", "distinct", "explain", "flat_map", "in_order", "map", "process"),
+    *("schema", "select", "where", "window", "with_columns"),
+)
 
 
 def no_such_step(name: str) -> AttributeError:

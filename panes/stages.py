@@ -144,11 +144,16 @@ def _after(before: Before, options: dict[str, Any], number: int) -> None:
     if before.allowed_lateness is None:
         return
     options.setdefault("allowed_lateness", before.allowed_lateness)
-    own = span(options["allowed_lateness"])
-    if own < before.allowed_lateness and before.diff is not None:
+    if before.diff is not None:
+        check_lateness(span(options["allowed_lateness"]), before.allowed_lateness, number)
+
+
+def check_lateness(own: Span, before: Span, number: int) -> None:
+    """Raise if the stage before a stage can retract rows later than the stage takes them."""
+    if own < before:
         raise InvalidArgument(
-            f"allowed_lateness={own!r} of stage {number} is less than the {before.allowed_lateness!r} of the stage "
-            "before it, whose retractions would then come too late: leave it out, or give at least as much"
+            f"allowed_lateness={own!r} of stage {number} is less than the {before!r} of the stage before it, whose "
+            "retractions would then come too late: leave it out, or give at least as much"
         )
 
 
@@ -187,6 +192,7 @@ __all__ = [
     "Before",
     "carries_retractions",
     "check_followed",
+    "check_lateness",
     "followed",
     "settled",
     "shows_again",

@@ -83,8 +83,12 @@ class Live(Route):
     def _sent(self, feed: Feed, lift: LiftLive) -> DataFrame:
         if isinstance(feed.origin, Step):
             return self.stepped(feed.origin, self.packed(feed.origin), lift)
-        at = feed.origin.settings.processing_time or ""
-        return self.read(feed.origin).mapped(lift, list(lift.schema.names), at, WIRE_DDL, self.metric)
+        columns = list(lift.schema.names)
+        return self.read(feed.origin).mapped(lift, columns, self.clock(feed.origin), WIRE_DDL, self.metric)
+
+    def clock(self, leaf: Leaf) -> str | None:
+        """The column with the processing times of a source; "" for the time of each batch, None for no times."""
+        return leaf.settings.processing_time or ""
 
     def _rows(self, feed: Feed) -> DataFrame:
         """The rows of a part of the result."""

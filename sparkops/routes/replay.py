@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...panes.graph import Feed, Step
+from ...panes.graph import Feed, Leaf, Step
 from ...panes.transforms import Transform
 from ..inputs import wire_map
 from ..sql_types import spark_schema
@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 class Replay(Live):
     """Runs a flow over bounded input in order of processing time, as a stream would."""
 
+    @property
+    def ends(self) -> bool:
+        """True if the watermark goes to the end of time after the last row."""
+        return self.flow.settings.close_at_end
+
     def stepped(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         last = then is None
         play = Play(
             self.operator(step),
             self.inputs(step),
-            self.flow.settings.close_at_end,
+            self.ends,
             then=then,
             after=self._after(step) if last else (),
             late=self.lifted(step) if step.stage.late == "emit" else None,
@@ -41,8 +46,8 @@ class Replay(Live):
         """
         frames = [super().packed(step)]
         for leaf in self.graph.leaves:
-            at = leaf.settings.processing_time
-            if at is not None and leaf not in self.graph.leaves_of(step):
+            at = self.clock(leaf)
+            if at and leaf not in self.graph.leaves_of(step):
                 frames.append(self.read(leaf).mapped(Clocks(self.ids), [at], at, WIRE_DDL, self.metric))
         return united(frames)
 
@@ -56,4 +61,22 @@ class Replay(Live):
         return self.explanation(
             "A replay: all rows in order of their processing time, with the panes that a stream would have given.",
             f"shards: {len(self.ids)}, each with its whole history in one task",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AtOnce(Replay):
+    """Runs a flow over bounded input, all rows as one bundle at the end of time: for steps that are no groupings."""
+
+    @property
+    def ends(self) -> bool:
+        return True
+
+    def clock(self, leaf: Leaf) -> str | None:
+        return None
+
+    def explain(self) -> str:
+        return self.explanation(
+            "Final results, in Python: the shards of each step take all rows as one bundle.",
+            f"shards: {len(self.ids)}, each with all its rows in one task",
         )

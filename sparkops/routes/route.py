@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...panes.flow import Flow
+from ...panes.flow import Flow, groupings_of
 from ..inputs import Input
 from .base import Route
 from .final import FinalPanes, NoStages
 from .native import Native, native_plan
-from .replay import Replay
+from .replay import AtOnce, Replay
 from .streaming import Streaming
 
 
@@ -18,5 +18,7 @@ def route(flow: Flow, input: Input) -> Route:
         return NoStages(flow, input)
     if live:
         return Streaming(flow, input) if flow.source.streaming else Replay(flow, input)
+    if len(groupings_of(flow)) < len(flow.stages):
+        return AtOnce(flow, input)
     plan = native_plan(flow, input)
     return FinalPanes(flow, input, plan) if isinstance(plan, str) else Native(flow, input, plan)

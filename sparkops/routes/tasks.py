@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter_ns
 
+import numpy as np
 import pyarrow as pa
 
 from ...combiners.rows.decoded_sizes import cut, fixed_bytes
@@ -22,6 +23,7 @@ from ...panes.transforms import Transform, applied
 from ...panes.watermark_strategies import Strategy
 from ...panes.watermarks import Watermarks
 from ...windows import Span
+from ...windows.times import MIN_TIME
 from ..wire import payloads, wire_batch
 
 PIECE_ROWS = 2_000_000
@@ -197,6 +199,8 @@ class LiftLive:
 
     def _lifted(self, lift: Lifting, piece: pa.Table) -> list[tuple[int, int, bytes]]:
         """The parcels of a piece, and the watermark reports of its rows."""
+        if AT not in piece.column_names:  # the rows have no processing times
+            piece = piece.append_column(AT, pa.array(np.full(piece.num_rows, MIN_TIME)))
         at = int64s(piece[AT])
         intake = Intake(self.max_future, self.time, self.strategy, self.transforms)
         return list(self.sent(lift, intake(piece.drop_columns([AT]), at)))
