@@ -1,6 +1,6 @@
 """A stage of a flow: a step that keeps state, and the transforms before it. A grouping is one, and so is `distinct`.
 
-Guarded by tests/panes/test_steps.py and tests/panes/test_local_flows.py.
+Guarded by tests/sparkops/test_steps.py and tests/panes/test_local_flows.py.
 """
 
 from __future__ import annotations

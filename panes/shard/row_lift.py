@@ -1,6 +1,6 @@
 """The lift of a step over single rows: rows travel as they are, each to the shard of its key.
 
-Guarded by tests/panes/test_steps.py.
+Guarded by tests/sparkops/test_steps.py.
 """
 
 from __future__ import annotations
