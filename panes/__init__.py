@@ -1,4 +1,8 @@
-"""Panes: accumulation modes, pane info, watermarks, the grouping operator without an engine, and the local runner."""
+"""Panes: flows and unions, watermarks, modes and pane info, and the local runner.
+
+The operators that keep state, the shards that drive them and the form in which state is stored are here too, all
+without an engine.
+"""
 
 from .flow import Flow
 from .grouping import Grouping

@@ -1,4 +1,7 @@
-"""The event time of a result."""
+"""The event time of a result, which the option `timestamp=` of a grouping chooses.
+
+`tests/windows/test_policies.py` guards it.
+"""
 
 from __future__ import annotations
 
