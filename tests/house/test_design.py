@@ -73,7 +73,7 @@ def broken_links(page: Path) -> list[str]:
     return out
 
 
-@pytest.mark.parametrize("page", DESIGN, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*DESIGN, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
 def test_a_page_names_what_is_there(page: Path) -> None:
     text = page.read_text()
     assert missing_files(text) == []
