@@ -18,6 +18,8 @@ from streams import START, read_stream, rows_flow, started, written
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
+from uncombine.sparkops.routes.checkpoint_fingerprint import Fingerprint, differences
+from uncombine.sparkops.routes.streaming import Streaming
 
 SECOND = 1_000_000
 TIME = pa.timestamp("us", "UTC")
@@ -158,6 +160,26 @@ def test_explain_names_each_watermark_once(replay: bool) -> None:
         lines = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count()).explain().splitlines()
         said = [line.strip() for line in lines if "watermark:" in line]
         assert said == [f"watermark: BoundedLag(lag={lag!r})" for lag in lags]
+
+
+def test_the_checkpoint_knows_the_inputs_by_their_names() -> None:
+    schema = pa.schema({"ts": TIME, "x": pa.int64()})
+
+    def print_of(*flows: uc.Flow, **named: uc.Flow) -> Fingerprint:
+        flow = uc.union(*flows, **named).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+        streaming = Streaming(flow, flow.source.inputs[0].source.input)  # type: ignore[attr-defined]
+        return streaming.task(streaming.graph.steps[-1], None).fingerprint
+
+    one, other = (rows_flow(schema, watermark="1 minute") for _ in range(2))
+    named = print_of(p=one, q=other)
+    assert differences(named, print_of(p=other, q=one)) is None
+    renamed = differences(named, print_of(p=one, r=other))
+    assert renamed is not None
+    assert "it read a union of ['p', 'q'] and reads a union of ['p', 'r']" in renamed
+    assert differences(named, print_of(q=one, p=other)) is not None
+    assert print_of(one, other)["inputs"] == ["input 1", "input 2"]
+    minutes = one.window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    assert print_of(p=minutes, q=other)["inputs"] == ["a stage", "q"]
 
 
 def test_streams_and_bounded_flows_do_not_mix(spark: SparkSession, tmp_path: Path) -> None:
