@@ -13,6 +13,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from ..errors import InvalidArgument
 from ..windows import Span
 from .flow import Flow, Source
 from .grouping import MAX_FUTURE
@@ -20,6 +21,7 @@ from .operators.stateful import StatefulOperator
 from .settings import Settings
 from .stage import Stage
 from .transforms import Transform, applied
+from .watermark_strategies import IngressTime
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +75,23 @@ class Step:
 
     @property
     def inputs(self) -> list[str]:
-        """The names of the inputs, in their order."""
-        leaves = (feed.leaf for feed in self.feeds)
-        return ["a stage" if leaf is None else str(leaf.settings.name) for leaf in leaves]
+        """The inputs in their order: the name and the columns of a source, or the number of a stage."""
+        return [
+            f"stage {feed.origin.number}"
+            if isinstance(feed.origin, Step)
+            else f"{feed.origin.settings.name or 'source'}({', '.join(feed.origin.schema.names)})"
+            for feed in self.feeds
+        ]
 
     @property
     def max_future(self) -> Span | None:
         """The longest time by which a row of a source may be after the processing time; None means no limit."""
-        given = self.stage.max_future
-        if given is None and any(feed.leaf is None for feed in self.feeds):
-            return MAX_FUTURE  # rows of steps may lie in the future, and rows of sources beside them may not
-        return given
+        return MAX_FUTURE if self.guards else self.stage.max_future
+
+    @property
+    def guards(self) -> bool:
+        """True if far rows of sources are bad rows, although the step takes rows of any time from other steps."""
+        return self.stage.max_future is None and any(feed.leaf is None for feed in self.feeds)
 
     @property
     def timed(self) -> bool:
@@ -123,6 +131,16 @@ class Graph:
                 if feed.origin is step:
                     return reader, place
         return None
+
+
+def check_ends(graph: Graph) -> None:
+    """Raise if rows of a result have no event times, because no step has given them their processing times."""
+    for feed in graph.ends:
+        if feed.leaf is not None and isinstance(feed.leaf.settings.strategy, IngressTime):
+            raise InvalidArgument(
+                "watermark=IngressTime() gives rows their event times on the way to a grouping or another step: add "
+                "one, such as window(...).combine(...)"
+            )
 
 
 def graph_of(flow: Flow) -> Graph:

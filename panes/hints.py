@@ -34,8 +34,8 @@ _RESULTS = {
     "columns": "write flow.schema.names",
     "dtypes": "write flow.schema",
     "join": "join the DataFrames before uc.flow(df), or join flow.df with another DataFrame",
-    "union": "unite the DataFrames before uc.flow(df), or unite flow.df with another DataFrame",
-    "unionByName": "unite the DataFrames before uc.flow(df), or unite flow.df with another DataFrame",
+    "union": "write uc.union(flow, other)",
+    "unionByName": "write uc.union(flow, other)",
 }
 """Advice about rows and panes, which a flow has and `flow.window(...)` does not have before `combine`."""
 

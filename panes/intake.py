@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..combiners.rows.columns import flat
 from ..windows import Span, time_column, timestamps
@@ -43,21 +44,29 @@ class Intake:
     """The event time column of the source, from which `strategy` makes watermark reports."""
     strategy: Strategy | None
     transforms: Sequence[Transform]
+    guards: bool = False
+    """True if a row beyond `max_future` loses its time, so that the step counts it as a bad row."""
 
     def __call__(self, rows: pa.Table, at: np.ndarray) -> Taken:
         """Prepare rows; `at` has the processing time of each."""
         strategy = self.strategy
-        if strategy is None:
+        if strategy is None and not self.guards:
             return transformed(self.transforms, rows, at, MARKS.empty_table())
         if isinstance(strategy, IngressTime):
             rows = _with_time(rows, self.time, at)
         times, valid = time_column(flat(rows[self.time]))
+        given_null = np.asarray(rows[self.time].is_null())
+        far = np.zeros(len(times), np.bool_)
         if (ahead := self.max_future) is not None:
             latest = at + np.minimum(int(ahead), MAX_TIME - np.maximum(at, 0))
-            valid &= (times <= latest) | (at == MIN_TIME)  # a clock that has not started bounds no row
-        reports = strategy.marks(rows, np.where(valid, times, MIN_TIME), at)
+            far = (times > latest) & (at != MIN_TIME)  # a clock that has not started bounds no row
+        reports = MARKS.empty_table()
+        if strategy is not None:
+            reports = strategy.marks(rows, np.where(valid & ~far, times, MIN_TIME), at)
+        if self.guards and far.any():
+            rows = _without_times(rows, self.time, valid & far)
         if isinstance(strategy, Punctuated):  # a row that only carries a report is no row of the grouping
-            only_report = np.asarray(rows[strategy.column].is_valid()) & np.asarray(rows[self.time].is_null())
+            only_report = np.asarray(rows[strategy.column].is_valid()) & given_null
             rows, at = rows.filter(pa.array(~only_report)), at[~only_report]
         return transformed(self.transforms, rows, at, reports)
 
@@ -70,6 +79,13 @@ def transformed(transforms: Sequence[Transform], rows: pa.Table, at: int | np.nd
             carrying = transform.carrying(carrying, AT)
         return Taken(carrying.drop_columns([AT]), int64s(carrying[AT]), reports)
     return Taken(applied(transforms, rows), at, reports)
+
+
+def _without_times(rows: pa.Table, name: str, far: np.ndarray) -> pa.Table:
+    """The rows, of which some lose their event time."""
+    times = flat(rows[name])
+    column = pc.if_else(pa.array(far), pa.scalar(None, times.type), times)
+    return rows.set_column(rows.column_names.index(name), name, column)
 
 
 def _with_time(rows: pa.Table, name: str, at: np.ndarray) -> pa.Table:

@@ -12,11 +12,10 @@ from ..combiners.rows.plain_types import plain_schema
 from ..errors import InvalidArgument, UnknownColumn, require_options
 from ..windows import Span, Window, span
 from .flow import OPTIONS, Flow, flow_of
-from .graph import graph_of
 from .local_result import Result
 from .local_run import LocalRun
 from .local_source import LocalSource, source
-from .script import Elements, Entry, Watermark, check_script, tables_of
+from .script import Entry, check_script, tables_of
 from .settings import Settings
 
 
@@ -86,7 +85,7 @@ def run(
     short = {"window": window, "watermark": watermark, "idle_after": idle_after, "schema": schema, **options}
     if given := [name for name, value in short.items() if value is not None] + ["time"] * (time != "ts"):
         raise InvalidArgument(f"local.run(script, flow) takes no {given[0]}=: give it where the flow is built")
-    return LocalRun(flow).all(_entries(script, flow))
+    return LocalRun(flow).of_tables() if script is None else LocalRun(flow).all(check_script(script))
 
 
 def _short_form(
@@ -112,16 +111,6 @@ def _short_form(
     rows = LocalSource(plain_schema(schema), streaming=False)
     settings = Settings(time, diff=diff, each_batch=watermark == "each_batch")
     return flow_of(rows, settings).window(window, **given).combine(by=by, **combiners)
-
-
-def _entries(script: Sequence[Entry] | None, flow: Flow) -> list[Entry]:
-    """The entries of the script. Without a script, the rows of the table of each source as one entry."""
-    if script is not None:
-        return check_script(script)
-    tables = {id(leaf.source): (leaf, getattr(leaf.source, "rows", None)) for leaf in graph_of(flow).leaves}
-    if any(rows is None for _, rows in tables.values()):
-        raise InvalidArgument("local.run() needs a script, since a source of the flow has columns and no rows")
-    return [*(Elements(rows, input=leaf.settings.name) for leaf, rows in tables.values()), Watermark(None)]
 
 
 __all__ = ["Result", "run", "source"]

@@ -65,7 +65,7 @@ class LocalInput:
         settings, transforms = self.leaf.settings, self.feed.transforms
         if not isinstance(entry, Elements):
             return Taken(self.feed.output_schema.empty_table(), now, MARKS.empty_table())
-        if settings.strategy is None and settings.processing_time is None:
+        if settings.strategy is None and settings.processing_time is None and not self.step.guards:
             return Taken(applied(transforms, rows), now, MARKS.empty_table())
         times = self._times(rows, now)
         if isinstance(settings.strategy, IngressTime) and (times == MIN_TIME).any():
@@ -73,7 +73,7 @@ class LocalInput:
                 f"entry {place} of the script brings rows before the clock has started, and watermark=IngressTime() "
                 "takes their times from it: give at=, or a Clock before them"
             )
-        return Intake(self.step.max_future, settings.time, settings.strategy, transforms)(rows, times)
+        return Intake(self.step.max_future, settings.time, settings.strategy, transforms, self.step.guards)(rows, times)
 
     def _times(self, rows: pa.Table, now: int) -> np.ndarray:
         """The processing time of each row: from its column, or from its entry if the column is null or not named."""
@@ -105,6 +105,11 @@ class InputNames:
                 raise InvalidArgument(f"entry {place} of the script does not say for which source it is: {self._known}")
             return [True for _ in self.names]
         named = {source for name, source in zip(self.names, self.sources, strict=True) if name == asked}
+        if len(named) > 1:
+            raise InvalidArgument(
+                f"entry {place} of the script is for input={asked!r}, and {len(named)} sources have this name: give "
+                "each source its own name="
+            )
         if not named:
             raise InvalidArgument(f"entry {place} of the script is for input={asked!r}, and {self._known}")
         return [source in named for source in self.sources]
@@ -118,7 +123,9 @@ class InputNames:
         if self._one:
             name = self.names[0]
             return f"the one source {'has no name' if name is None else f'is {name!r}'}"
-        names = list(dict.fromkeys(str(name) for name in self.names))
+        if None in self.names:
+            return "a source of the flow has no name: give name= to uc.local.source(), or names to uc.union()"
+        names = list(dict.fromkeys(self.names))
         return f"the sources are {names}: name one of them in input="
 
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 from ..errors import InvalidArgument
 from ..windows.times import MIN_TIME
 from .flow import Flow
-from .graph import Feed, Leaf, Step, graph_of
+from .graph import Feed, Leaf, Step, check_ends, graph_of
 from .late_rows import with_late_rows
 from .local_inputs import InputNames, LocalInput, Part
 from .local_result import Result
-from .script import Clock, Entry, Watermark, instant, tables_of
+from .script import Clock, Elements, Entry, Watermark, instant, tables_of
 from .shard.arrivals import Arrival
 from .shard.shard import END, Played, Shard, by_bundle
 from .transforms import Transform, applied
@@ -31,6 +31,7 @@ class LocalRun:
     def __init__(self, flow: Flow, idle_after: int | None = None) -> None:
         self.flow, self.graph = flow, graph_of(flow)
         self.leaves = self.graph.leaves
+        check_ends(self.graph)
         self.shards = {step: self._start(step, idle_after) for step in self.graph.steps}
         self.now = MIN_TIME
         self.out: list[pa.Table] = []
@@ -40,6 +41,11 @@ class LocalRun:
         self.schema = flow.schema
         if len(self.graph.ends) == 1 and not flow.transforms and isinstance(self.graph.ends[0].origin, Step):
             self.schema = self.graph.ends[0].schema
+        if "step" in self.schema.names:
+            raise InvalidArgument(
+                "the result of a local run has the entry of the script in 'step', and the flow gives a column of that "
+                "name too: name it otherwise, or leave it out with select()"
+            )
 
     def _start(self, step: Step, idle_after: int | None) -> Shard:
         # The only source of what comes from another step is that step, which reports in every step.
@@ -50,17 +56,21 @@ class LocalRun:
 
     def all(self, entries: Sequence[Entry]) -> Result:
         """The result of a whole script."""
-        if "step" in self.schema.names:
-            raise InvalidArgument(
-                "the result of a local run has the entry of the script in 'step', and the flow gives a column of that "
-                "name too: name it otherwise, or leave it out with select()"
-            )
         names = InputNames(self.leaves)
         goes = [names.goes_to(place, entry) for place, entry in enumerate(entries)]
         tables = [_tables(leaf, entries, [to[i] for to in goes]) for i, leaf in enumerate(self.leaves)]
         for place, entry in enumerate(entries):
             rows = {leaf: some[place] for leaf, some, to in zip(self.leaves, tables, goes[place], strict=True) if to}
             self._entry(place, entry, rows)
+        return self._result()
+
+    def of_tables(self) -> Result:
+        """The result of the rows of the tables of all sources, as one entry, and then the end."""
+        rows: dict[Leaf, pa.Table] = {leaf: getattr(leaf.source, "rows", None) for leaf in self.leaves}
+        if any(table is None for table in rows.values()):
+            raise InvalidArgument("local.run() needs a script, since a source of the flow has columns and no rows")
+        self._entry(0, Elements(()), rows)
+        self._entry(1, Watermark(None), {leaf: table.slice(0, 0) for leaf, table in rows.items()})
         return self._result()
 
     def _entry(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> None:
@@ -106,8 +116,9 @@ class LocalRun:
         if any(feed.leaf is None for feed in step.feeds):
             return
         for done in played:
-            if len(done.stepped.dropped_places):
-                here = [parts[feed][done.at].places for feed in step.feeds if done.at in parts.get(feed, {})]
+            at = done.arrived
+            if at is not None and len(done.stepped.dropped_places):
+                here = [parts[feed][at].places for feed in step.feeds if at in parts.get(feed, {})]
                 places = np.concatenate(here)[done.stepped.dropped_places]
                 self.dropped += [(place, int(row)) for row in places]
 

@@ -79,9 +79,9 @@ def check_script(script: Sequence[Entry]) -> list[Entry]:
             if not _readable(entry.watermarks):
                 raise InvalidArgument(f"watermarks= of entry {i} of the script must be a list of Watermark")
             for report in entry.watermarks:
-                if not isinstance(report, Watermark) or report.at is not None:
+                if not isinstance(report, Watermark) or (report.at, report.input) != (None, None):
                     raise InvalidArgument(
-                        f"watermarks= of entry {i} of the script takes Watermark(t, source) without at=, "
+                        f"watermarks= of entry {i} of the script takes Watermark(t, source) without at= and input=, "
                         f"but has {report!r}"
                     )
     return entries

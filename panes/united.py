@@ -16,7 +16,7 @@ from .fit import Fit
 from .flow import Flow, Source, Windowed, followed_flow
 from .flow import before as before_of
 from .graph import graph_of
-from .settings import Settings
+from .settings import Settings, check_name
 from .stages import DIFF, EVENT_TIME, Before
 
 
@@ -80,19 +80,22 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
     given = _given(flows, named)
     sides = [name or flow.settings.name for name, flow in zip([*(None for _ in flows), *named], given, strict=True)]
     if side is not None:
-        _check_side(side, sides, given)
-    names = [name or f"input {i + 1}" for i, name in enumerate(sides)]
-    ready = [_with_name(followed_flow(flow), name) for flow, name in zip(given, names, strict=True)]
+        _check_side(side, sides)
+    names = [name or f"flow {i + 1}" for i, name in enumerate(sides)]
+    ready = [_with_name(followed_flow(flow), name) for flow, name in zip(given, sides, strict=True)]
     befores = [before_of(flow) for flow in ready]
     before = _of_all(befores, names, ready)
     columns = [_columns(flow, own, before) for flow, own in zip(ready, befores, strict=True)]
     schema = _widened(ready, columns)
+    _check_case(schema)
     values: dict[str, Any] = {}
     if before.diff is not None or before.panes:  # rows without weights stand for one each
         values[DIFF] = 1
         if DIFF not in schema.names:
             schema = schema.append(pa.field(DIFF, pa.int64()))
     if side is not None:
+        if side.casefold() in map(str.casefold, schema.names):
+            raise InvalidArgument(f"side={side!r} is a column of the union: name the new column otherwise")
         schema = schema.append(pa.field(side, pa.string()))
     inputs = []
     for flow, own, name in zip(ready, columns, names, strict=True):
@@ -107,7 +110,9 @@ def _given(flows: Sequence[Any], named: Mapping[str, Any]) -> list[Flow]:
         if isinstance(flow, Windowed):
             raise InvalidArgument("union() takes flows, and one of them ends with window(...): add .combine(...)")
         if not isinstance(flow, Flow):
-            raise InvalidArgument(f"union() takes flows, as uc.flow(df) gives them, not {flow!r}")
+            raise InvalidArgument(
+                f"union() takes flows, such as uc.flow(df), but was given a {type(flow).__name__}: write union(a, b)"
+            )
     if len(given) < 2:
         raise InvalidArgument(f"union() takes two flows or more, not {len(given)}")
     leaves = [leaf for flow in given for leaf in graph_of(flow).leaves]
@@ -127,17 +132,16 @@ def _given(flows: Sequence[Any], named: Mapping[str, Any]) -> list[Flow]:
     return given
 
 
-def _check_side(side: object, sides: Sequence[str | None], flows: Sequence[Flow]) -> None:
+def _check_side(side: object, sides: Sequence[str | None]) -> None:
     if not isinstance(side, str) or not side:
         raise InvalidArgument(f"side= takes the name of a new column, not {side!r}")
-    if any(side in flow.schema.names for flow in flows):
-        raise InvalidArgument(f"side={side!r} is a column of one of the flows: name the new column otherwise")
-    if None in sides:
-        raise InvalidArgument("side= needs a name for each flow: write union(left=..., right=..., side=...)")
+    if None in sides or len(set(sides)) < len(sides):
+        raise InvalidArgument("side= needs a name of its own for each flow: write union(left=..., right=..., side=...)")
 
 
-def _with_name(flow: Flow, name: str) -> Flow:
+def _with_name(flow: Flow, name: str | None) -> Flow:
     """The flow with a name for its source, if it is a source without one."""
+    check_name(name)
     if flow.settings.name is not None or flow.source.inputs:
         return flow
     return replace(flow, settings=replace(flow.settings, name=name))
@@ -192,9 +196,22 @@ def _widened(flows: Sequence[Flow], columns: Sequence[Mapping[str, str]]) -> pa.
     return pa.schema(list(kinds.items()))
 
 
+def _check_case(schema: pa.Schema) -> None:
+    """Raise if two columns of the union differ by case only, which Spark takes for one column."""
+    seen: dict[str, str] = {}
+    for name in schema.names:
+        if seen.setdefault(name.casefold(), name) != name:
+            raise InvalidArgument(
+                f"columns {seen[name.casefold()]!r} and {name!r} of the union differ by case only, and Spark takes "
+                "them for one column: rename one of them"
+            )
+
+
 def _wider(name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if one == other:
         return one
+    if (wide := _decimal(one, other)) is not None:
+        return wide
     try:
         both = [pa.schema([(name, kind)]) for kind in (one, other)]
         wide = pa.unify_schemas(both, promote_options="permissive").field(name).type
@@ -208,6 +225,25 @@ def _wider(name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return wide
 
 
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+"""The decimal digits of integers, by their bits."""
+
+
+def _decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The decimal type that holds the values of a decimal type and of another one; None if there is none."""
+    if not (pa.types.is_decimal(one) or pa.types.is_decimal(other)):
+        return None
+    scale = digits = 0
+    for kind in (one, other):
+        if pa.types.is_decimal(kind):
+            scale, digits = max(scale, kind.scale), max(digits, kind.precision - kind.scale)
+        elif pa.types.is_integer(kind):
+            digits = max(digits, _DIGITS[kind.bit_width])
+        else:
+            return None
+    return pa.decimal128(digits + scale, scale) if digits + scale <= 38 else None
+
+
 def _holds(wide: pa.DataType, kind: pa.DataType) -> bool:
     """True if the wide type has every value of the other type, and texts and times look the same in it."""
     if wide == kind:
@@ -217,10 +253,16 @@ def _holds(wide: pa.DataType, kind: pa.DataType) -> bool:
     if pa.types.is_integer(wide) and pa.types.is_integer(kind):
         signed = pa.types.is_signed_integer
         return bool(signed(kind) == signed(wide) or (signed(wide) and wide.bit_width > kind.bit_width))
+    if pa.types.is_decimal(wide) or _is_text(wide) != _is_text(kind):
+        return False
     strange = (pa.types.is_temporal, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_nested)
     return not any(is_kind(kind) for is_kind in strange) and not (
         pa.types.is_floating(wide) and pa.types.is_decimal(kind)
     )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _settings(flows: Sequence[Flow], before: Before) -> Settings:

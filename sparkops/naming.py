@@ -16,7 +16,7 @@ UNNAMED = "flow"
 FILES = "files"
 """The part of a flow's metrics that counts skipped files."""
 
-_METRIC = re.compile(r"uncombine (?P<name>[^#]+?)(?: #(?P<number>\d+))? (?P<part>\d+|files)")
+_METRIC = re.compile(r"uncombine (?P<name>[^#]+?)(?: #(?P<number>\d+))? (?P<part>\d+|files\d*)")
 
 _numbers: dict[str, count[int]] = {}
 

@@ -182,8 +182,8 @@ def progress_of(last: Any) -> Progress:
 
 
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
-    numbers = sorted(int(part) for part in parts if part != FILES)
-    skipped = int(parts.get(FILES, {}).get("files_skipped") or 0)
+    numbers = sorted(int(part) for part in parts if not part.startswith(FILES))
+    skipped = sum(int(found.get("files_skipped") or 0) for part, found in parts.items() if part.startswith(FILES))
     return FlowProgress(tuple(_stage(parts[str(number)]) for number in numbers), skipped)
 
 

@@ -11,7 +11,9 @@ import pyarrow as pa
 
 from ..errors import TypeMismatch
 from ..panes.flow import Flow, Source
-from .inputs import DataFrameInput, Input
+from ..panes.stage import GroupingStage
+from ..panes.stages import EVENT_TIME
+from .inputs import DataFrameInput, Input, column
 from .routes import route
 from .routes.live import united
 from .sql_types import arrow_type, spark_type
@@ -58,5 +60,14 @@ def whole(flow: Flow) -> Flow:
     """The flow over one DataFrame, if final panes are made of a union of flows; other flows unchanged."""
     if not flow.source.inputs or flow.source.streaming or flow.settings.replay:
         return flow
-    source = SparkSource(DataFrameInput(united([given.df for given in flow.source.inputs])))
+    source = SparkSource(DataFrameInput(united([_rows(given) for given in flow.source.inputs])))
     return replace(flow, source=source, source_schema=source.schema)
+
+
+def _rows(flow: Flow) -> DataFrame:
+    """The rows of a flow of a union: a grouping of all rows gives none for no rows, as in other ways to run it."""
+    if not flow.stages or not isinstance(flow.stages[-1], GroupingStage):
+        return flow.df
+    panes = replace(flow, transforms=()).df
+    source = SparkSource(DataFrameInput(panes.where(column(EVENT_TIME).isNotNull())))
+    return Flow(source, replace(flow.settings, time=EVENT_TIME), source.schema, (), flow.transforms).df

@@ -33,6 +33,8 @@ class Played:
     """True if the watermark ran from the beginning to the end of time."""
     closes: bool = False
     """True if the step ended the input."""
+    arrived: int | None = None
+    """The processing time of the arrivals that the step took, which can be before `at`; None for a timer."""
 
     @property
     def panes(self) -> pa.Table:
@@ -86,7 +88,7 @@ class Shard:
         shard, out = self.wait(at)
         shard = replace(shard, watermarks=shard.watermarks.told([arrival.reports for arrival in inputs], at))
         shard, played = shard._step(shard._bundle(inputs), any(arrival.whole for arrival in inputs))
-        return shard, [*out, played]
+        return shard, [*out, replace(played, arrived=at)]
 
     def wait(self, now: int) -> tuple[Shard, list[Played]]:
         """Move processing time on to `now`, and fire every timer that is due by then at its own time."""

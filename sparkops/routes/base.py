@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +15,7 @@ from ...panes.flow import Flow
 from ...panes.graph import Feed, Leaf, Step, graph_of
 from ...panes.local_source import description
 from ..inputs import Input
-from ..naming import Label, new_label
+from ..naming import FILES, Label, new_label
 from ..wire import shard_ids
 
 if TYPE_CHECKING:
@@ -50,8 +52,15 @@ class Route(ABC):
         return new_label(self.flow.settings.name)
 
     def metric(self, part: str) -> str:
-        """The name of the metric of a part of the flow: a stage, or its files."""
-        return self.label.metric(part)
+        """The name of the metric of a part of the flow: a stage, or its files, which can be read several times."""
+        if part != FILES:
+            return self.label.metric(part)
+        number = next(self._reads)
+        return self.label.metric(part if number == 1 else f"{part}{number}")
+
+    @cached_property
+    def _reads(self) -> Iterator[int]:
+        return count(1)
 
     @cached_property
     def ids(self) -> tuple[int, ...]:

@@ -24,10 +24,10 @@ def fingerprint(
 ) -> Fingerprint:
     """The parts of a pipeline on which its state depends, as values for JSON.
 
-    Keys, combiners and inputs are lists, since the state has them by place. A stage with one input does not name it.
+    Keys, combiners and inputs are lists, since the state has them by place. A flow of one source does not name it.
     """
     return {
-        **({"inputs": list(inputs)} if len(inputs) > 1 else {}),
+        **({"inputs": list(inputs)} if inputs else {}),
         "stage": f"{number} of {stages}",
         "shards": shards,
         "whole_keys": whole_keys,
@@ -85,7 +85,7 @@ def _combiners(stored: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def _inputs(names: Sequence[str] | None) -> str:
-    return f"a union of {names}" if names else "one flow"
+    return " and ".join(names) if names else "one source alone"
 
 
 def _keys(by: Any) -> str:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...panes import Watermarks
-from ...panes.graph import Feed, Graph, Leaf, Step, graph_of
+from ...panes.graph import Feed, Graph, Leaf, Step, check_ends, graph_of
 from ...panes.operators.stateful import StatefulOperator
 from ..inputs import Input
 from ..sql_types import spark_schema
 from ..wire import WIRE_DDL
 from .base import Route, leaf_columns
-from .tasks import LiftLive, Through, source_names
+from .tasks import Clocks, LiftLive, Through, source_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,6 +31,7 @@ class Live(Route):
     """Runs the steps of a flow as shards that take bundles in order of processing time."""
 
     def df(self) -> DataFrame:
+        check_ends(self.graph)
         return united([self._rows(feed) for feed in self.graph.ends])
 
     @abstractmethod
@@ -55,8 +56,10 @@ class Live(Route):
         wanted = leaf_columns(step, feed, leaf)
         schema = pa.schema([field for field in feed.schema if field.name in wanted])
         time, strategy = leaf.settings.time, leaf.settings.strategy
-        guard = step.max_future
-        return LiftLive(stage, schema, feed.transforms, self.ids, time, strategy, step.timed, guard, place)
+        future, guards = step.max_future, step.guards
+        return LiftLive(
+            stage, schema, feed.transforms, self.ids, time, strategy, step.timed, future, guards, input=place
+        )
 
     def then(self, step: Step) -> LiftLive | None:
         """The task that sends the panes of a step to the next one; None for the last step."""
@@ -77,8 +80,17 @@ class Live(Route):
         return tuple(expected if feed.leaf is None else Watermarks(idle_after=feed.leaf.idle) for feed in step.feeds)
 
     def packed(self, step: Step) -> DataFrame:
-        """The rows of all feeds of a step, on their way to its shards."""
-        return united([self._sent(feed, self.lift(step, i)) for i, feed in enumerate(step.feeds)])
+        """The rows of all feeds of a step, on their way to its shards, and the clocks of all other sources.
+
+        Time passes for all steps, so timers of the step are due by the processing times of other sources too.
+        """
+        frames = [self._sent(feed, self.lift(step, i)) for i, feed in enumerate(step.feeds)]
+        own = self.graph.leaves_of(step)
+        for leaf in self.graph.leaves:
+            at = self.clock(leaf)
+            if at and leaf not in own:
+                frames.append(self.read(leaf).mapped(Clocks(self.ids), [at], at, WIRE_DDL, self.metric))
+        return united(frames)
 
     def _sent(self, feed: Feed, lift: LiftLive) -> DataFrame:
         if isinstance(feed.origin, Step):

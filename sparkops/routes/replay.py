@@ -10,8 +10,8 @@ from ...panes.transforms import Transform
 from ..inputs import wire_map
 from ..sql_types import spark_schema
 from ..wire import WIRE_DDL
-from .live import Live, united
-from .tasks import Clocks, LiftLive, Play
+from .live import Live
+from .tasks import LiftLive, Play
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,18 +38,6 @@ class Replay(Live):
         )
         shuffled = packed.repartition(len(self.ids), "shard")
         return wire_map(shuffled, play, spark_schema(self.flow.schema) if last else WIRE_DDL)
-
-    def packed(self, step: Step) -> DataFrame:
-        """The rows of all feeds, and the last processing times of all other sources.
-
-        Timers of the step are due by these times too: in a stream, time passes for all steps.
-        """
-        frames = [super().packed(step)]
-        for leaf in self.graph.leaves:
-            at = self.clock(leaf)
-            if at and leaf not in self.graph.leaves_of(step):
-                frames.append(self.read(leaf).mapped(Clocks(self.ids), [at], at, WIRE_DDL, self.metric))
-        return united(frames)
 
     def shown(self, feed: Feed, packed: DataFrame) -> DataFrame:
         return packed

@@ -184,6 +184,8 @@ class LiftLive:
     timed: bool = False
     """True if each row has its own processing time."""
     max_future: Span | None = None
+    guards: bool = False
+    """True if rows beyond `max_future` lose their times here, because the stage takes rows of any time."""
     input: int = 0
     """The input of the shards to which the parcels go."""
 
@@ -202,7 +204,7 @@ class LiftLive:
         if AT not in piece.column_names:  # the rows have no processing times
             piece = piece.append_column(AT, pa.array(np.full(piece.num_rows, MIN_TIME)))
         at = int64s(piece[AT])
-        intake = Intake(self.max_future, self.time, self.strategy, self.transforms)
+        intake = Intake(self.max_future, self.time, self.strategy, self.transforms, self.guards)
         return list(self.sent(lift, intake(piece.drop_columns([AT]), at)))
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -101,16 +102,29 @@ def test_names_of_inputs() -> None:
     ("make", "says"),
     [
         (lambda a, b: uc.union(a), "takes two flows or more, not 1"),
-        (lambda a, b: uc.union(a, 7), "takes flows, as uc.flow"),
+        (lambda a, b: uc.union(a, 7), "takes flows, such as uc.flow"),
         (lambda a, b: uc.union(a, b.window(uc.Global())), "add .combine"),
         (lambda a, b: uc.union(a, b, side="x"), "side='x' is a column"),
-        (lambda a, b: uc.union(a, uc.local.source(RIGHT, time="at"), side="s"), "side= needs a name for each flow"),
+        (
+            lambda a, b: uc.union(a, uc.local.source(RIGHT, time="at"), side="s"),
+            "side= needs a name of its own for each flow",
+        ),
+        (lambda a, b: uc.union(l=a, r=b, side="event_time"), "side='event_time' is a column of the union"),
+        (lambda a, b: uc.union(a, b.with_columns(K=uc.col("k"))), "differ by case only"),
+        (
+            lambda a, b: uc.union(a.window(uc.Fixed("1 minute"), uc.Always(), "discarding").combine(x=uc.Max("x")), b),
+            "cannot show its changes as differences",
+        ),
+        (
+            lambda a, b: uc.local.run([], uc.union(a, uc.local.source(LEFT, watermark=uc.IngressTime()))),
+            "add one, such as window",
+        ),
         (lambda a, b: uc.union(a, b.select("k")), "event time column 'at' of flow 'right'"),
         (lambda a, b: uc.union(a, uc.local.source(LEFT, processing_time="ts")), "processing_time= is given in one"),
     ],
 )
 def test_wrong_use_is_refused(make: Any, says: str) -> None:
-    with pytest.raises(InvalidArgument, match=says) as told:
+    with pytest.raises(uc.UncombineError, match=says) as told:
         make(*two())
     assert "\n" not in str(told.value)
 
@@ -122,6 +136,8 @@ def test_wrong_use_is_refused(make: Any, says: str) -> None:
         (pa.string(), pa.int64()),
         (TIME, pa.timestamp("ms", "UTC")),
         (pa.uint64(), pa.int64()),
+        (pa.string(), pa.binary()),
+        (pa.decimal128(38, 0), pa.decimal128(10, 2)),
     ],
 )
 def test_types_without_a_common_type_are_refused(one: pa.DataType, other: pa.DataType) -> None:
@@ -147,6 +163,71 @@ def test_a_grouping_before_a_union_retracts() -> None:
     ]
     left_over = uc.local.run(script, total).table()
     assert [(row["x"], row["n"]) for row in left_over.to_pylist()] == [(13, 2)]
+
+
+def test_sources_without_names_or_of_one_name_keep_their_rows() -> None:
+    tables = [uc.local.source(pa.table({"ts": [i], "x": [10**i]})) for i in range(4)]
+    nested = uc.union(uc.union(*tables[:2]), uc.union(*tables[2:])).window(uc.Global()).combine(x=uc.Sum("x"))
+    assert uc.local.run(flow=nested)["x"].to_pylist() == [1111]
+    same = uc.union(*(uc.local.source(pa.table({"ts": [0], "x": [x]}), name="a") for x in (1, 2)))
+    assert uc.local.run(flow=same.select("x"))["x"].to_pylist() == [1, 2]
+    with pytest.raises(InvalidArgument, match="2 sources have this name"):
+        uc.local.run([elements("a", {"ts": 0, "x": 1})], same)
+
+
+def test_tables_come_in_the_order_of_their_processing_times() -> None:
+    """A row of the first table that comes after one of the second is not late."""
+    schema = pa.schema({"ts": TIME, "seen": TIME, "x": pa.int64()})
+    flows = []
+    for rows in ([(0, 10, 1), (90, 100, 2)], [(5, 20, 10), (95, 110, 20)]):
+        table = pa.Table.from_pylist([{"ts": ts * 10**6, "seen": seen * 10**6, "x": x} for ts, seen, x in rows], schema)
+        flows.append(uc.local.source(table, watermark=uc.Monotonic(), processing_time="seen"))
+    result = uc.local.run(flow=uc.union(*flows).window(uc.Fixed("1 minute")).combine(x=uc.Sum("x")))
+    assert result["x"].to_pylist() == [11, 22]
+    assert result.dropped == 0
+
+
+def test_a_watermark_among_elements_has_no_input_of_its_own() -> None:
+    rows = uc.Elements([{"ts": 0}], input="left", watermarks=[uc.Watermark(MINUTE, input="right")])
+    with pytest.raises(InvalidArgument, match="without at= and input="):
+        uc.local.run([rows], uc.union(*two()))
+
+
+def test_far_rows_of_a_source_beside_panes_are_bad_rows() -> None:
+    left, right = two(watermark="1 minute")
+    sums = uc.union(left.window(uc.Fixed("1 minute")).combine(x=uc.Sum("x")), right)
+    script = [
+        elements("left", {"ts": 1, "k": "a", "x": 1}, at=0),
+        elements("right", {"at": 2, "k": "a", "x": 10}, {"at": 9 * 86_400 * 10**6, "k": "a", "x": 100}, at=0),
+        uc.Watermark(None),
+    ]
+    result = uc.local.run(script, sums.window(uc.Fixed("1 hour")).combine(x=uc.Sum("x")))
+    assert (result["x"].to_pylist(), result.counts()["bad"]) == ([11], 1)
+
+
+def test_places_of_late_rows_whose_processing_time_is_behind_the_clock() -> None:
+    schema = pa.schema({"ts": TIME, "seen": TIME})
+    rows = uc.local.source(schema, watermark=uc.Monotonic(), processing_time="seen")
+    counts = rows.window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    script = [
+        uc.Elements([{"ts": 0, "seen": 0}, {"ts": 600 * 10**6, "seen": 600 * 10**6}]),
+        uc.Elements([{"ts": 601 * 10**6, "seen": 300 * 10**6}, {"ts": 5, "seen": 300 * 10**6}]),
+    ]
+    assert uc.local.run(script, counts).dropped_rows == [(1, 1)]
+
+
+def test_decimals_hold_the_integers_beside_them() -> None:
+    for kind, other, wide in [
+        (pa.int64(), pa.decimal128(10, 2), pa.decimal128(22, 2)),
+        (pa.decimal128(10, 2), pa.decimal128(12, 5), pa.decimal128(13, 5)),
+    ]:
+        flows = [
+            uc.local.source(pa.table({"ts": [0], "x": pa.array([Decimal(7)], pa.decimal128(38, 9)).cast(t)}))
+            for t in (kind, other)
+        ]
+        both = uc.union(*flows).select("x")
+        assert both.schema.field("x").type == wide
+        assert [int(x) for x in uc.local.run(flow=both)["x"].to_pylist()] == [7, 7]
 
 
 @pytest.mark.parametrize("seed", [*range(40), *(pytest.param(i, marks=pytest.mark.soak) for i in range(40, 2_040))])
