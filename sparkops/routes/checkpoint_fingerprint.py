@@ -65,7 +65,7 @@ def _difference(name: str, stored: Any, now: Any) -> str:
             held = {True: "all windows of a key in one shard", False: "each window of a key in a shard of its own"}
             return f"it kept {held[stored]} and keeps {held[now]} (late='emit' or processing_time=)"
         case "inputs":
-            return f"it read {_inputs(stored)} and reads {_inputs(now)}"
+            return f"its inputs were {_inputs(stored)}, and are {_inputs(now)}"
         case "by":
             return f"it was by {_keys(stored)} and is by {_keys(now)}"
         case _:
@@ -85,7 +85,7 @@ def _combiners(stored: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def _inputs(names: Sequence[str] | None) -> str:
-    return " and ".join(names) if names else "one source alone"
+    return ", ".join(names) if names else "one source alone"
 
 
 def _keys(by: Any) -> str:

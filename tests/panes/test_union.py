@@ -205,7 +205,7 @@ def test_far_rows_of_a_source_beside_panes_are_bad_rows() -> None:
     assert (result["x"].to_pylist(), result.counts()["bad"]) == ([11], 1)
 
 
-def test_places_of_late_rows_whose_processing_time_is_behind_the_clock() -> None:
+def test_places_of_late_rows_that_come_before_the_clock() -> None:
     schema = pa.schema({"ts": TIME, "seen": TIME})
     rows = uc.local.source(schema, watermark=uc.Monotonic(), processing_time="seen")
     counts = rows.window(uc.Fixed("1 minute")).combine(n=uc.Count())
@@ -217,14 +217,12 @@ def test_places_of_late_rows_whose_processing_time_is_behind_the_clock() -> None
 
 
 def test_decimals_hold_the_integers_beside_them() -> None:
+    seven = pa.array([Decimal(7)], pa.decimal128(38, 9))
     for kind, other, wide in [
         (pa.int64(), pa.decimal128(10, 2), pa.decimal128(22, 2)),
         (pa.decimal128(10, 2), pa.decimal128(12, 5), pa.decimal128(13, 5)),
     ]:
-        flows = [
-            uc.local.source(pa.table({"ts": [0], "x": pa.array([Decimal(7)], pa.decimal128(38, 9)).cast(t)}))
-            for t in (kind, other)
-        ]
+        flows = [uc.local.source(pa.table({"ts": [0], "x": seven.cast(kept)})) for kept in (kind, other)]
         both = uc.union(*flows).select("x")
         assert both.schema.field("x").type == wide
         assert [int(x) for x in uc.local.run(flow=both)["x"].to_pylist()] == [7, 7]

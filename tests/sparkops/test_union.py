@@ -175,7 +175,7 @@ def test_the_checkpoint_knows_the_inputs_by_their_names() -> None:
     assert differences(named, print_of(p=other, q=one)) is None
     renamed = differences(named, print_of(p=one, r=other))
     assert renamed is not None
-    assert "it read a union of ['p', 'q'] and reads a union of ['p', 'r']" in renamed
+    assert "its inputs were p(ts, x), q(ts, x), and are p(ts, x), r(ts, x)" in renamed
     assert differences(named, print_of(q=one, p=other)) is not None
     assert print_of(one, other)["inputs"] == ["input 1", "input 2"]
     minutes = one.window(uc.Fixed("1 minute")).combine(n=uc.Count())
