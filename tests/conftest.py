@@ -67,16 +67,28 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of several processes only one runs what needs Spark, so that one session is started."""
+    """Of several processes only one runs what needs the shared session, so that one is started.
+
+    It begins with these items, because they take longest. Programs with sessions of their own come last, file by file,
+    in the process that is free.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class OneSpark(LoadScopeScheduling):
         @cached_property
-        def _on_spark(self) -> frozenset[str]:
-            return frozenset(chain(*(json.loads(f.read_text()) for f in Path(config.stash[_FOLDER]).iterdir())))
+        def _scopes(self) -> dict[str, str]:
+            files = (json.loads(file.read_text()) for file in Path(config.stash[_FOLDER]).iterdir())
+            return dict(chain.from_iterable(found.items() for found in files))
 
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid in self._on_spark else str(super()._split_scope(nodeid))
+            return self._scopes.get(nodeid) or str(super()._split_scope(nodeid))
+
+        def _assign_work_unit(self, node: Any) -> None:
+            if _SHARED in self.workqueue:
+                self.workqueue.move_to_end(_SHARED, last=False)
+            for scope in [scope for scope in self.workqueue if scope.startswith(_PROGRAM)]:
+                self.workqueue.move_to_end(scope)
+            super()._assign_work_unit(node)
 
     return OneSpark(config, log)
 
@@ -88,8 +100,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
     if (worker := getattr(config, "workerinput", None)) is not None:
-        on_spark = [item.nodeid for item in items if item.get_closest_marker("spark")]
-        Path(worker["items"], worker["workerid"]).write_text(json.dumps(on_spark))
+        scopes = {item.nodeid: _scope_of(item) for item in items if item.get_closest_marker("spark")}
+        Path(worker["items"], worker["workerid"]).write_text(json.dumps(scopes))
+
+
+_SHARED, _PROGRAM = "the shared session", "programs of "
+"""The scopes of items that need Spark."""
+
+
+def _scope_of(item: pytest.Item) -> str:
+    """The scope of an item that needs Spark: examples and items with the fixture `spark` share a session."""
+    shared = "spark" in getattr(item, "fixturenames", ()) or "test_doctests.py" in item.nodeid
+    return _SHARED if shared else _PROGRAM + item.nodeid.partition("::")[0]
 
 
 @pytest.fixture(scope="session")
