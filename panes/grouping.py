@@ -24,6 +24,20 @@ MAX_FUTURE = span("1 day")
 """The longest time by which a row may be after the processing time, unless a grouping says otherwise."""
 
 
+EVENT_TIME, DIFF = "event_time", "diff"
+"""The columns of results that the next stage reads."""
+
+
+def check_time_and_weights(schema: pa.Schema, time: str, diff: str | None) -> None:
+    """Raise unless the columns of event time and of weights are there, in types that fit."""
+    require_column(time, schema.names, "time=")
+    if diff is not None:
+        weights_of(schema.empty_table(), diff)
+    kind = schema.field(time).type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        raise TypeMismatch(f"time= takes a timestamp column, but {time!r} is {kind}: cast it to timestamp first")
+
+
 @dataclass(frozen=True)
 class Grouping:
     """The options of a grouping operator, as a value.
@@ -208,14 +222,7 @@ class Grouping:
         """Compile the combiners on this schema; raise if the input does not fit or cannot be retracted."""
         for name in (*self.by, *([] if self.diff is None else [self.diff])):
             require_column(name, schema.names, "the grouping")
-        require_column(self.time, schema.names, "time=")
-        if self.diff is not None:
-            weights_of(schema.empty_table(), self.diff)
-        kind = schema.field(self.time).type
-        if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-            raise TypeMismatch(
-                f"time= takes a timestamp column, but {self.time!r} is {kind}: cast it to timestamp first"
-            )
+        check_time_and_weights(schema, self.time, self.diff)
         if isinstance(self.window, Inherit):
             require_column("window", schema.names, "window=Inherit()")
         for name in self.by:

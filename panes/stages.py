@@ -16,10 +16,7 @@ from ..combiners import Combiner
 from ..errors import InvalidArgument
 from ..triggers import UserTrigger, fires_ever, fires_once, fires_only_at_the_end, walk
 from ..windows import Global, Span, Window, span
-from .grouping import Grouping
-
-EVENT_TIME, DIFF = "event_time", "diff"
-"""The columns of a stage's panes that the next stage reads."""
+from .grouping import DIFF, EVENT_TIME, Grouping
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from bounded import bounded_flow, cut
 from pyspark.sql import SparkSession
+from row_steps import draw_trigger, script_of
 from streams import START, read_stream, rows_flow, started, written
 
 import uncombine as uc
@@ -42,11 +42,6 @@ def draw_strategy(r: random.Random) -> Any:
     )
 
 
-def draw_trigger(r: random.Random) -> Any:
-    early = uc.AfterWatermark(early=r.choice([uc.AfterCount(2), uc.AfterDelay("1 minute")]), late=uc.AfterCount(1))
-    return r.choice([None, early, uc.Repeatedly(uc.AfterCount(2))])
-
-
 def draw_union(r: random.Random, sources: dict[str, uc.Flow]) -> uc.Flow:
     """Sources, some with a grouping of their own, and one or two groupings over their union."""
     flows = {}
@@ -65,15 +60,6 @@ def draw_union(r: random.Random, sources: dict[str, uc.Flow]) -> uc.Flow:
     if r.random() < 0.3:
         flow = flow.window(uc.Fixed("10 minutes"), draw_trigger(r)).combine(most=uc.Max("x"), n=uc.Sum("n"))
     return flow
-
-
-def script_of(tables: dict[str, pa.Table]) -> list[Any]:
-    """The rows of all sources in order of the time at which they come, and then the end."""
-    rows = [(row["seen"], name, row) for name, table in tables.items() for row in table.to_pylist()]
-    rows.sort(key=lambda row: row[:2])
-    given = groupby(rows, key=lambda row: row[:2])
-    entries = [uc.Elements([row for *_, row in some], at=at, input=name) for (at, name), some in given]
-    return [*entries, uc.Watermark(None)]
 
 
 @pytest.mark.parametrize("seed", [*range(60), *(pytest.param(i, marks=pytest.mark.soak) for i in range(60, 2_060))])

@@ -20,11 +20,9 @@ from ....combiners.rows.plain_types import plain_type
 from ....errors import InvalidArgument, TypeMismatch, nearest, require_column
 from ....windows import Span, span, time_column
 from ....windows.times import FIRST, LAST, MAX_TIME, MIN_TIME, UTC_MICROS
+from ...grouping import DIFF, EVENT_TIME, check_time_and_weights
 from ..grouping.pane_columns import PANE
 from .clocks import Clocks
-
-EVENT_TIME, DIFF = "event_time", "diff"
-"""The columns that every row of output has."""
 
 LONGEST = LAST - FIRST + 1
 """Two rows are never further apart."""
@@ -70,14 +68,7 @@ class RowOptions:
 
     def columns(self, schema: pa.Schema, who: str) -> Columns:
         """Check an input of this schema for the operator `who`."""
-        require_column(self.time, schema.names, "time=")
-        if self.diff is not None:
-            weights_of(schema.empty_table(), self.diff)
-        kind = schema.field(self.time).type
-        if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-            raise TypeMismatch(
-                f"time= takes a timestamp column, and {self.time!r} is {kind}: cast it to timestamp first"
-            )
+        check_time_and_weights(schema, self.time, self.diff)
         for name, option in ((EVENT_TIME, self.time), (DIFF, self.diff)):
             if name in schema.names and option != name:
                 raise InvalidArgument(
@@ -220,4 +211,4 @@ def held_type(kind: pa.DataType) -> pa.DataType:
     return plain.value_type if pa.types.is_dictionary(plain) else plain
 
 
-__all__ = ["Columns", "RowOptions", "Taken"]
+__all__ = ["DIFF", "EVENT_TIME", "Columns", "RowOptions", "Taken"]
