@@ -12,8 +12,8 @@ from typing import Any
 from .state_model import Key, Live, Options, Row, Span
 from .windows_model import united
 
-Datum = tuple[Row, int, bool]
-"""A row, its weight, and whether it was not before the output watermark when it came."""
+Datum = tuple[Row, int]
+"""A row and its weight."""
 
 
 @dataclass
@@ -22,24 +22,28 @@ class Splitting:
 
     o: Options
     data: dict[Key, list[Datum]] = field(default_factory=dict)
+    counting: dict[Key, set[int]] = field(default_factory=dict)
+    """The times of which a row was not before the output watermark when it came, while a row of the time is left."""
 
     def span(self, row: Row) -> Span:
         t = row[self.o.time]
         return t, t + int(self.o.window.gap)
 
     def add(self, key: Key, rows: Iterable[Row], output_watermark: int) -> None:
-        """Rows that are taken in; a row and what takes it back are both forgotten."""
-        held = self.data.setdefault(key, [])
+        """Rows that are taken in; a row and its retraction are both forgotten."""
+        held, counting = self.data.setdefault(key, []), self.counting.setdefault(key, set())
         for row in rows:
             bare = {name: value for name, value in row.items() if name != self.o.diff}
-            at = next((i for i, (known, _, _) in enumerate(held) if known == bare), None)
+            at = next((i for i, (known, _) in enumerate(held) if known == bare), None)
             weight = row[self.o.diff]
             if at is None:
-                held.append((bare, weight, row[self.o.time] >= output_watermark))
+                held.append((bare, weight))
             else:
-                known, before, in_time = held[at]
-                held[at] = known, before + weight, in_time
+                held[at] = bare, held[at][1] + weight
+            if row[self.o.time] >= output_watermark:
+                counting.add(row[self.o.time])
         held[:] = [datum for datum in held if datum[1]]
+        counting &= {start for start, _ in self.there(key)}
 
     def sessions(self, key: Key) -> list[Span]:
         """The spans of a key, united."""
@@ -48,7 +52,7 @@ class Splitting:
     def there(self, key: Key) -> list[Span]:
         """The spans of times of which something is left: rows, or values, whose weights do not add up to zero."""
         totals: dict[tuple[Span, str, Any], int] = {}
-        for row, weight, _ in self.data.get(key, []):
+        for row, weight in self.data.get(key, []):
             parts = [("rows", None)] if row["x"] is None else [("rows", None), ("value", row["x"])]
             for part in parts:
                 totals[self.span(row), *part] = totals.get((self.span(row), *part), 0) + weight
@@ -57,8 +61,9 @@ class Splitting:
     def fill(self, w: Live) -> None:
         """The rows of a window, and the bounds of those that were in time."""
         mine = [datum for datum in self.data.get(w.key, []) if w.start <= datum[0][self.o.time] < w.end]
-        w.rows = [(row, weight) for row, weight, _ in mine]
-        times = [row[self.o.time] for row, _, in_time in mine if in_time]
+        w.rows = mine
+        counting = self.counting.get(w.key, set())
+        times = [row[self.o.time] for row, _ in mine if row[self.o.time] in counting]
         w.earliest, w.latest = min(times, default=None), max(times, default=None)
 
     def forget(self, live: Iterable[Live]) -> None:
@@ -76,6 +81,7 @@ class Splitting:
                 self.data[key] = left
             else:
                 del self.data[key]
+            self.counting[key] = {row[self.o.time] for row, _ in left} & self.counting.get(key, set())
 
     def changed(self, key: Key, held: list[Live], model: Any) -> Change:
         """The windows of a key as its rows have them now; `model` makes a window of those that it goes on from."""

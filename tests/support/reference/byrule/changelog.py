@@ -10,8 +10,8 @@ def applies(options: Options) -> bool:
     return options.diff is not None and merges(options.window)
 
 
-def consolidated(data: list[Datum]) -> list[Datum]:
-    """The data without the rows that were retracted."""
+def consolidated(options: Options, data: list[Datum]) -> list[Datum]:
+    """The data without the rows that were retracted; a time counts while one of its rows is there (rule 36)."""
     left: list[Datum] = []
     for datum in data:
         same = next((d for d in left if d.t == datum.t and _bare(d) == _bare(datum)), None)
@@ -19,7 +19,12 @@ def consolidated(data: list[Datum]) -> list[Datum]:
             left.append(Datum(datum.row, datum.t, datum.weight, datum.in_time))
         else:
             same.weight += datum.weight
-    return [datum for datum in left if datum.weight]
+    left = [datum for datum in left if datum.weight]
+    counting = {datum.t for datum in data if datum.in_time}
+    spans = there(options, left)
+    for datum in left:
+        datum.in_time = datum.t in counting and opened(options, datum) in spans
+    return left
 
 
 def _bare(datum: Datum) -> list[tuple[str, object]]:

@@ -271,7 +271,7 @@ class Operator:
     def reshuffle(self, key: Key, came: list[Datum], taken_back: list[Row]) -> list[tuple[Live, list[Datum]]]:
         """rule 40: the sessions of a key over a changelog, computed again."""
         old = self.windows[key]
-        data = self.changelog[key] = changelog.consolidated([*self.changelog.get(key, []), *came])
+        data = self.changelog[key] = changelog.consolidated(self.options, [*self.changelog.get(key, []), *came])
         change = changelog.Reshuffle(self.options, key, old, data)
         lives: dict[Window, Live] = {}
         for window in [*change.new, *change.empty]:
