@@ -32,6 +32,7 @@ from .stage import GroupingStage, RowStage, Stage
 from .stages import DIFF, Asked, Before, check_followed, check_lateness, followed, settled
 from .transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
 from .watermark_strategies import IngressTime
+from .with_time import with_time
 
 OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
 
@@ -227,6 +228,22 @@ class Flow:
     def with_columns(self, **columns: Expr | Callable[[pa.Table], Any]) -> Flow:
         """Add or replace columns; the value of each is an expression or a function of an Arrow table."""
         return self._then(WithColumns({n: function_of(value, f"with_columns({n}=)") for n, value in columns.items()}))
+
+    def with_time(self, value: Expr | Callable[[pa.Table], Any], at_most_back: Span | str = "0 seconds") -> Flow:
+        """Give each row another event time: a timestamp or date from an expression or a function of an Arrow table.
+
+        The new time replaces the old one in the column of the event time, which is `event_time` after a grouping. It
+        may lie up to `at_most_back` before the old one, and the watermark is held back by as much. A row that goes
+        further back, or whose new time is null, has no event time and is counted as bad by the next step.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> day = pa.array([1_453_248_000, 1_453_334_400], pa.timestamp("s", "UTC"))
+        >>> sent = uc.local.source(pa.table({"ts": day, "begun": day.slice(1).take(pa.array([0, 0]))}))
+        >>> later = sent.with_time(uc.col("begun")).window(uc.Fixed("1 day")).combine(n=uc.Count())
+        >>> uc.local.run(flow=later)["n"].to_pylist()
+        [2]
+        """
+        return self._then(with_time(before(self).time, value, at_most_back))
 
     def _then(self, transform: Transform) -> Flow:
         changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema, self.source.held)))

@@ -53,6 +53,11 @@ class Feed:
         """The source, if the rows come from one."""
         return self.origin if isinstance(self.origin, Leaf) else None
 
+    @property
+    def back(self) -> int:
+        """The length of time by which the transforms may move event times back, so that the watermark waits for it."""
+        return sum(transform.back for transform in self.transforms)
+
     @cached_property
     def output_schema(self) -> pa.Schema:
         """The columns after the transforms."""

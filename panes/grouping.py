@@ -12,7 +12,7 @@ from ..combiners import Capability, Combiner, Plan
 from ..combiners.aggregate import weights_of
 from ..errors import InvalidArgument, NotRetractable, TypeMismatch, nearest, require_column
 from ..triggers import AfterWatermark, Repeatedly, Trigger, UserTrigger, check_inputs, check_trigger, walk
-from ..windows import Global, Inherit, Span, Window, policy, span
+from ..windows import Global, Span, Window, policy, span
 
 MODES = ("discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting")
 """The accumulation modes, from "always clear" to "always accumulate", and then with retractions."""
@@ -223,8 +223,7 @@ class Grouping:
         for name in (*self.by, *([] if self.diff is None else [self.diff])):
             require_column(name, schema.names, "the grouping")
         check_time_and_weights(schema, self.time, self.diff)
-        if isinstance(self.window, Inherit):
-            require_column("window", schema.names, "window=Inherit()")
+        self.window.check(schema)
         for name in self.by:
             if not _is_key(schema.field(name).type):
                 raise TypeMismatch(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..combiners import Plan
 from ..triggers import AfterBytes, OnPunctuation, UserTrigger, uses_processing_time, walk
-from ..windows import Inherit, Span, span
+from ..windows import Span, span
 from .grouping import Grouping
 from .operators.distinct.distinct import Distinct
 from .operators.distinct.operator import DistinctOperator
@@ -117,11 +117,9 @@ class GroupingStage(Stage):
         if sees_rows or grouping.late == "emit":
             return None
         plan = Plan(grouping.combiners, schema, append_only=not grouping.changelog)
-        names = {*grouping.by, grouping.time, *plan.columns}
+        names = {*grouping.by, grouping.time, *grouping.window.columns, *plan.columns}
         if grouping.diff is not None:
             names.add(grouping.diff)
-        if isinstance(grouping.window, Inherit):
-            names.add("window")
         return frozenset(names)
 
     def kept(self, schema: pa.Schema) -> Mapping[str, Any]:

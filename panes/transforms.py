@@ -24,6 +24,11 @@ Held = Callable[[pa.Field], pa.Field]
 class Transform(ABC):
     """One step from table to table."""
 
+    @property
+    def back(self) -> int:
+        """The length of time by which the event time of a row may go back, in microseconds."""
+        return 0
+
     @abstractmethod
     def apply(self, table: pa.Table) -> pa.Table:
         """The table after the step."""

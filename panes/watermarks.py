@@ -33,18 +33,17 @@ class Watermarks:
     now: int = MIN_TIME
     shards: bool = False
     """True if the sources are the shards of one step, which is one source, however many shards it has."""
+    back: int = 0
+    """The length of time by which rows go back on their way here, so that every report counts for less."""
 
     @classmethod
-    def of_step(cls, shards: Iterable[str]) -> Watermarks:
+    def of_step(cls, shards: Iterable[str], back: int = 0) -> Watermarks:
         """The watermarks of a step, of which all shards must report before the watermark moves."""
-        return cls(dict.fromkeys(shards, (MIN_TIME, MIN_TIME)), shards=True)
+        return cls(dict.fromkeys(shards, (MIN_TIME, MIN_TIME)), shards=True, back=back)
 
     def advanced(self, source: str | None, time: int, now: int) -> Watermarks:
         """A source reports `time`; a lower time than before is ignored."""
-        now = max(now, self.now)
-        known = self.sources.get(source, (MIN_TIME, now))[0]
-        sources = {**self.sources, source: (max(known, time), now)}
-        return replace(self, sources=sources, now=now)._settled()
+        return self.told([(source, time)], now)
 
     def told(self, reports: Iterable[Report], now: int) -> Watermarks:
         """Take all watermark reports of one processing time at once: (source, time), or (source, None) for no time."""
@@ -52,7 +51,7 @@ class Watermarks:
         sources = dict(self.sources)
         for source, time in reports:
             known = sources.get(source, (MIN_TIME, now))[0]
-            sources[source] = (known if time is None else max(known, time), now)
+            sources[source] = (known if time is None else max(known, self._less_back(time)), now)
         return replace(self, sources=sources, now=now)._settled()
 
     def at(self, now: int) -> Watermarks:
@@ -87,6 +86,9 @@ class Watermarks:
         if self.idle_after is None:
             return [time for time, _ in self.sources.values()]
         return [time for time, last in self.sources.values() if self.now - last < self.idle_after]
+
+    def _less_back(self, time: int) -> int:
+        return time if time == MAX_TIME else max(time - self.back, MIN_TIME)
 
     def _settled(self) -> Watermarks:
         active = self.active

@@ -8,6 +8,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch, nearest
 from .times import FIRST, LAST, MAX_TIME, MIN_TIME
@@ -61,7 +62,7 @@ class Calendar(Window):
         """The start of the unit that contains the instant."""
         return int(self.assign(np.array([after])).start[0]) if FIRST <= after <= LAST else after
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
         """One window for each row."""
         if len(times) == 0:
             return Assigned(None, times, times)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from .merging import Merged, union_intervals
 from .window import Assigned, Window, settle
 
-Assign = Callable[[np.ndarray], tuple[Any, Any, Any]]
+Assign = Callable[..., tuple[Any, Any, Any]]
 Merge = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
 
 
@@ -25,10 +26,13 @@ class Custom(Window):
     assign
         A function `assign(times)` that gives three arrays (row, start, end). Element i puts row `row[i]` into the
         window `[start[i], end[i])`. A row may have several windows or none. `row` may be None if each row has one.
+        With `columns` it is called as `assign(times, rows)`: `rows` is an Arrow table of these columns.
     merge
         None if windows do not merge. "overlap" if windows of a key merge that share an instant. Or a function
         `merge(code, start, end)` that gives each window a number; windows with the same number become one. `code`
         is a number for the key: windows of two keys cannot merge. A merged window is the hull of its parts.
+    columns
+        The columns of the rows that `assign` sees. A retraction must have the same values in them as its row.
 
     Examples
     --------
@@ -39,23 +43,37 @@ class Custom(Window):
     ...     return None, start, start + 1_000_000
     >>> Custom(second).assign(np.array([1_700_000])).start.tolist()
     [1000000]
+    >>> def auction(times, rows):
+    ...     return None, times, times + rows["minutes"].to_numpy() * 60_000_000
+    >>> Custom(auction, columns=["minutes"])
+    Custom(auction, columns=['minutes'])
     """
 
     assign_rows: Assign
     merge_windows: Merge | str | None = None
+    names: tuple[str, ...] = ()
 
-    def __init__(self, assign: Assign, merge: Merge | str | None = None) -> None:
+    def __init__(self, assign: Assign, merge: Merge | str | None = None, columns: Iterable[str] = ()) -> None:
         if not callable(assign):
             raise TypeMismatch(
                 f"Custom(assign): assign must be a function of times that gives (row, start, end), but is {assign!r}"
             )
         if not (merge is None or merge == "overlap" or callable(merge)):
             raise InvalidArgument(f"Custom(merge): merge must be 'overlap', a function or None, but is {merge!r}")
-        settle(self, assign_rows=assign, merge_windows=merge)
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        if wrong := [name for name in names if not isinstance(name, str)]:
+            raise TypeMismatch(f"Custom(columns): columns must be names of columns, but one is {wrong[0]!r}")
+        settle(self, assign_rows=assign, merge_windows=merge, names=names)
 
     def __repr__(self) -> str:
         merge = "" if self.merge_windows is None else f", merge={_name(self.merge_windows)}"
-        return f"Custom({_name(self.assign_rows)}{merge})"
+        columns = f", columns={list(self.names)}" if self.names else ""
+        return f"Custom({_name(self.assign_rows)}{merge}{columns})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the user's function sees."""
+        return self.names
 
     @property
     def merging(self) -> bool:
@@ -77,10 +95,13 @@ class Custom(Window):
         """False: the user's function may give two windows one start and different ends."""
         return False
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
         """The windows that the user's function gives, checked."""
         who = f"the assign function of {self!r}"
-        given = self.assign_rows(_read_only(times))
+        if self.names and rows is None:
+            raise InvalidArgument(f"{self!r} cannot assign windows without the columns of the rows")
+        seen = [_read_only(times)] if rows is None or not self.names else [_read_only(times), rows.select(self.names)]
+        given = self.assign_rows(*seen)
         if not isinstance(given, tuple | list) or len(given) != 3:
             raise TypeMismatch(f"{who} must give three arrays (row, start, end), but gave {type(given).__name__}")
         start, end = (_integers(part, who, what) for part, what in zip(given[1:], ("start", "end"), strict=True))

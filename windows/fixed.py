@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
 from .grid import earlier, grid_bounds, grid_numbers, later, since_grid
 from .spans import ZERO, Length, Span, positive, span
@@ -58,7 +59,7 @@ class Fixed(Window):
         size = int(self.size)
         return after + 1 - size if self.per_key_phase else after - (after - int(self.offset)) % size
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
         """One window for each row; without hashes (for rows without a key) windows have no phase."""
         size = int(self.size)
         origin = int(self.offset) % size

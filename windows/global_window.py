@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from .times import MAX_TIME, MIN_TIME
 from .window import Assigned, Bounds, Window
@@ -24,7 +25,7 @@ class Global(Window):
         """True: the window has no end."""
         return True
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
         """The one window for each row."""
 
         def bounds(number: np.ndarray) -> Bounds:

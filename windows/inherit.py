@@ -22,9 +22,9 @@ class Inherit(Window):
     """
 
     @property
-    def inherits(self) -> bool:
-        """True: rows bring their windows."""
-        return True
+    def columns(self) -> tuple[str, ...]:
+        """The column that has the windows."""
+        return ("window",)
 
     @property
     def may_be_endless(self) -> bool:
@@ -36,9 +36,13 @@ class Inherit(Window):
         """False: windows of several kinds may come together."""
         return False
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
-        """Raise: a time alone does not tell the window that an earlier stage gave the row."""
-        raise InvalidArgument("Inherit() keeps the windows of the column 'window' and cannot assign windows by time")
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
+        """The windows that rows bring."""
+        if rows is None:
+            raise InvalidArgument(
+                "Inherit() keeps the windows of the column 'window' and cannot assign windows by time"
+            )
+        return self.assign_column(rows["window"])
 
     def assign_from(self, start: np.ndarray, end: np.ndarray) -> Assigned:
         """The given windows, unchanged.

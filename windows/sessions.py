@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
+from ..errors import InvalidArgument
+from .from_rows import OfRows, check_length, lengths
 from .grid import later
 from .spans import Length, Span, positive
 from .window import Assigned, Window, settle
@@ -25,7 +28,9 @@ class Sessions(Window):
     Parameters
     ----------
     gap
-        The time without rows after which a session ends, such as "10 minutes".
+        The time without rows after which a session ends, such as "10 minutes". Or an expression such as
+        `uc.col("gap")`, a duration that each row brings. A row whose gap is null, zero or less has no window and
+        is counted as unassigned.
 
     Examples
     --------
@@ -37,10 +42,21 @@ class Sessions(Window):
     [119000000, 179000000]
     """
 
-    gap: Span
+    gap: Span | OfRows
 
-    def __init__(self, gap: Length) -> None:
-        settle(self, gap=positive(gap, "Sessions", "gap"))
+    def __init__(self, gap: Length | OfRows) -> None:
+        settle(self, gap=gap if isinstance(gap, OfRows) else positive(gap, "Sessions", "gap"))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the gap is computed from."""
+        return self.gap.columns if isinstance(self.gap, OfRows) else ()
+
+    def check(self, schema: pa.Schema) -> None:
+        """Raise if rows of this schema have no gap."""
+        super().check(schema)
+        if isinstance(self.gap, OfRows):
+            check_length(self.gap, schema, "Sessions(gap)")
 
     @property
     def merging(self) -> bool:
@@ -52,15 +68,23 @@ class Sessions(Window):
         """False: a session may grow at its end."""
         return False
 
-    def first_start(self, after: int) -> int:
-        """The start of the window of a row whose gap ends just after the instant."""
-        return after + 1 - int(self.gap)
+    def first_start(self, after: int) -> int | None:
+        """The start of the window of a row whose gap ends just after the instant; None if rows bring their gaps."""
+        return None if isinstance(self.gap, OfRows) else after + 1 - int(self.gap)
 
     def first_end(self, start: np.ndarray) -> np.ndarray:
-        """The end of the window of the first row."""
-        return later(start, int(self.gap))
+        """The end of the window of the first row; the least that there can be if rows bring their gaps."""
+        return later(start, 1 if isinstance(self.gap, OfRows) else int(self.gap))
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
         """The window that each row opens, before any merge."""
+        if isinstance(self.gap, OfRows):
+            if rows is None:
+                raise InvalidArgument(f"{self!r} cannot assign windows without the columns of the rows")
+            gaps = lengths(self.gap, rows)
+            if bool((gaps > 0).all()):
+                return Assigned(None, times, later(times, gaps))
+            row = np.flatnonzero(gaps > 0)
+            return Assigned(row, times[row], later(times[row], gaps[row]))
         gap = int(self.gap)
         return Assigned.numbered(times, lambda number: (number, later(number, gap)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
+import pyarrow as pa
 
 from .fixed import Fixed
 from .grid import earlier, later, since_grid
@@ -81,7 +82,7 @@ class Sliding(Window):
         # No bound lies inside a slice, so its windows are those of its first instant.
         return self.assign(slice_start)
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
         """The windows of each row, by increasing start; `row` is None where each row has exactly one window."""
         size, period = int(self.size), int(self.period)
         since = since_grid(times, period, int(self.offset))

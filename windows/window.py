@@ -11,7 +11,9 @@ from dataclasses import MISSING, dataclass, fields
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
+from ..errors import require_column
 from .merging import Merged, union_intervals
 
 Bounds: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -70,9 +72,9 @@ class Window(ABC):
         return False
 
     @property
-    def inherits(self) -> bool:
-        """True if rows bring their windows, so that `assign` is not called."""
-        return False
+    def columns(self) -> tuple[str, ...]:
+        """The columns of rows that `assign` sees, beside their times."""
+        return ()
 
     @property
     def needs_key_hash(self) -> bool:
@@ -102,9 +104,17 @@ class Window(ABC):
         """The least end of the window of the first row, for merged windows with these starts."""
         return start + 1
 
+    def check(self, schema: pa.Schema) -> None:
+        """Raise if rows of this schema do not have what `assign` needs."""
+        for name in self.columns:
+            require_column(name, schema.names, f"window={self!r}")
+
     @abstractmethod
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None) -> Assigned:
-        """The windows of rows with these times, cut off at the ends of time."""
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
+        """The windows of rows with these times, cut off at the ends of time.
+
+        `rows` is a table that has the `columns` of the rows; it may be None if there are none.
+        """
 
     def merge(self, codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Merged:
         """The windows of each key, merged where they overlap; `codes` numbers the keys from 0."""

@@ -76,8 +76,13 @@ class Live(Route):
 
     def inputs(self, step: Step) -> tuple[Watermarks, ...]:
         """The watermarks of each input of a step before any report."""
-        expected = Watermarks.of_step(source_names(self.ids))
-        return tuple(expected if feed.leaf is None else Watermarks(idle_after=feed.leaf.idle) for feed in step.feeds)
+        shards = source_names(self.ids)
+        return tuple(
+            Watermarks.of_step(shards, feed.back)
+            if feed.leaf is None
+            else Watermarks(idle_after=feed.leaf.idle, back=feed.back)
+            for feed in step.feeds
+        )
 
     def packed(self, step: Step) -> DataFrame:
         """The rows of all feeds of a step, on their way to its shards, and the clocks of all other sources.

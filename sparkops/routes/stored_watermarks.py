@@ -40,7 +40,7 @@ def _input(marks: Watermarks) -> dict[str, Any]:
 
 def _restored(fresh: Watermarks, marks: Mapping[str, Any], same: bool) -> Watermarks:
     sources = {name: (time, last) for name, time, last in marks["sources"]} if same else fresh.sources
-    return Watermarks(sources, fresh.idle_after, marks["least"], marks["now"], fresh.shards)
+    return replace(fresh, sources=sources, least=marks["least"], now=marks["now"])
 
 
 __all__ = ["restored", "stored"]

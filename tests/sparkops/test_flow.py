@@ -37,6 +37,29 @@ def test_final_panes_by_the_tasks(window: uc.Window, changelog: bool) -> None:
         assert found(panes, by) == oracle(table, window, by, policy, flow=True)
 
 
+def test_sessions_whose_rows_bring_the_gap_are_those_of_spark(spark: SparkSession) -> None:
+    """As an interval column of Spark: rows without a gap, or with none above zero, are in no session in both.
+
+    No two windows only touch here: Spark merges those too.
+    """
+    rows = (
+        spark.range(400)
+        .select(
+            F.timestamp_seconds(F.expr("1453291200 + (id * 7919) % 3000")).alias("ts"),
+            F.expr("id % 5").alias("k"),
+            F.expr("CASE WHEN id % 17 = 0 THEN NULL ELSE (id * 31) % 60 - 3.5 END").alias("seconds"),
+        )
+        .withColumn("gap", F.expr("make_dt_interval(0, 0, 0, seconds)"))
+    )
+    text = F.concat("seconds", F.lit(" seconds"))  # Spark's own sessions take a gap as text alone
+    own = rows.groupBy("k", F.session_window("ts", text).alias("window")).agg(F.count("*").alias("n"))
+    want = {tuple(row) for row in own.select("k", "window.start", "window.end", "n").collect()}
+    window = uc.Sessions(uc.col("gap"))
+    frame = uc.flow(rows, time="ts").window(window).combine(by="k", n=uc.Count()).df
+    found = frame.select("k", "window.start", "window.end", "n").collect()
+    assert (len(found), {tuple(row) for row in found}) == (len(want), want)
+
+
 SOME = (
     uc.Global(),
     uc.Sliding("50 seconds", "20 seconds", "7 seconds"),

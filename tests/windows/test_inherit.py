@@ -31,8 +31,8 @@ def test_windows_of_a_column() -> None:
 
 
 def test_times_alone_say_nothing() -> None:
-    assert uc.Inherit().inherits
-    assert not uc.Fixed("1 minute").inherits
+    assert uc.Inherit().columns == ("window",)
+    assert uc.Fixed("1 minute").columns == ()
     with pytest.raises(InvalidArgument, match="keeps the windows of the column 'window'"):
         uc.Inherit().assign(np.array([1]))
 

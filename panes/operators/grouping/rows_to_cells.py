@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ....combiners.rows.columns import Column, flat
+from ....combiners.rows.columns import Column
 from ....combiners.rows.group_sums import extreme, sum_int64, sum_weights
 from ....combiners.rows.groups import Groups, keyed_groups
 from ....combiners.rows.hashing import hash_rows
 from ....combiners.rows.key_codes import key_codes
 from ....combiners.rows.sorting import argsort_in_groups
-from ....windows import Assigned, Inherit, Sliding, Window, union_runs
+from ....windows import Assigned, Sliding, Window, union_runs
 from ....windows.times import MAX_TIME, MIN_TIME
 from .cells import Cells
 from .compiled import Compiled
@@ -92,12 +92,10 @@ def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned)
 
 
 def _assign(window: Window, rows: Rows) -> Assigned:
-    if isinstance(window, Inherit):
-        return window.assign_column(flat(rows.table["window"]))
     if isinstance(window, Sliding):
-        return window.slices.assign(rows.times, None)
+        return window.slices.assign(rows.times)
     hashed = hash_rows([Column(k) for k in rows.keys]) if window.needs_key_hash and rows.keys else None
-    return window.assign(rows.times, hashed)
+    return window.assign(rows.times, hashed, rows.table)
 
 
 def _combine(

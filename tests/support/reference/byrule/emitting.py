@@ -155,7 +155,7 @@ def hold(options: Options, live: Live, floor: int) -> int:
     on_time = to_come if shows and live.not_early == 0 and live.born < live.end else MAX_TIME
     later = [to_come if shows or merges(options.window) else MAX_TIME]
     if changelog.applies(options):
-        gap = getattr(options.window, "gap", None)
+        gap = None if options.window.columns else getattr(options.window, "gap", None)
         later.append(live.start if gap is None else live.start + int(gap) - 1)
     if options.mode == "retracting":
         later += [min(row["event_time"], (row["window"] or live.window)[1] - 1) for row in live.debts]
@@ -193,7 +193,7 @@ def first_start(window: Any, after: int) -> int:
             while start - int(window.period) + int(window.size) > after:
                 start -= int(window.period)
             return start
-        case "Sessions":
+        case "Sessions" if not window.columns:
             return after + 1 - int(window.gap)
         case "Calendar":
             return assign(window, after, {})[0][0]

@@ -188,7 +188,7 @@ class Operator:
                 groups = components(self.options.window, [*lives, *opened])
             kept: list[Arrival] = []
             if changelog.applies(self.options):
-                groups, kept = [], self.in_time(key, mine)
+                groups, kept = [], self.in_time(key, [arrival for arrival in mine if arrival.windows])
             for group in groups:
                 came = [arrival for arrival in mine if any(window in group for window in arrival.windows)]
                 if not came:

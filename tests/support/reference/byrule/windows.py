@@ -8,6 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pyarrow as pa
 
 from .times import EPOCH, MAX_TIME, MIN_TIME, micros, plus
 
@@ -29,6 +30,8 @@ def assign(window: Any, t: int, row: dict[str, Any]) -> list[Window]:
             last = t - (t - offset) % period
             starts = range(last, t - size, -period)
             return sorted((start, plus(start, size)) for start in starts)
+        case "Sessions" if window.columns:  # rule 4, with the gap of these tests: five seconds for each x
+            return [] if row["x"] is None or row["x"] <= 0 else [(t, plus(t, row["x"] * 5_000_000))]
         case "Sessions":  # rule 4
             return [(t, plus(t, window.gap))]
         case "Calendar":
@@ -37,7 +40,12 @@ def assign(window: Any, t: int, row: dict[str, Any]) -> list[Window]:
             held = row["window"]
             return [(MIN_TIME, MAX_TIME) if held is None else (micros(held["start"]), micros(held["end"]))]
         case "Custom":
-            _, starts, ends = window.assign_rows(np.array([t]))
+            seen = (
+                [pa.table({name: pa.array([row[name]], pa.int64()) for name in window.columns})]
+                if window.columns
+                else []
+            )
+            _, starts, ends = window.assign_rows(np.array([t]), *seen)
             return [(int(s), int(e)) for s, e in zip(starts, ends, strict=True)]
         case name:
             raise TypeError(name)

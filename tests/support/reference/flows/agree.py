@@ -124,7 +124,8 @@ def listing(case: Case) -> str:
     lines = [f"seed {case.seed}: {case.strategy!r}, changelog {case.changelog}, ends {case.ends}, clocked"]
     lines[0] += f" {case.clocked}, shards {case.shards}"
     lines += [
-        f"{s.window!r} by {s.by} filtered {s.filtered} {dict(s.options)} {list(s.combiners)}" for s in case.stages
+        f"{s.window!r} by {s.by} filtered {s.filtered} moved {s.moved} {dict(s.options)} {list(s.combiners)}"
+        for s in case.stages
     ]
     for bundle in case.bundles:
         lines.append(f"at {seconds(bundle.at)}")

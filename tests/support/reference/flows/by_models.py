@@ -17,7 +17,7 @@ from reference.state_model import FIRST_YEAR, LAST_YEAR
 from uncombine.panes import Grouping
 from uncombine.triggers import UserTrigger, walk
 
-from .case import MARK, NOW, ORIGIN, Case, Row, prepared
+from .case import BACK, MARK, NOW, ORIGIN, Case, Row, prepared
 
 AGGREGATES = {"n": count, "x": total, "hi": highest}
 COUNTS = ("dropped", "finished", "unassigned", "bad")
@@ -109,7 +109,7 @@ def knows(grouping: Grouping) -> bool:
     own = any(isinstance(part, UserTrigger) for part in walk(grouping.asked))
     window = grouping.window
     plain = not isinstance(window, uc.Calendar) or (window.unit in ("day", "month") and window.tz == "UTC")
-    return isinstance(window, _WINDOWS) and plain and not own
+    return isinstance(window, _WINDOWS) and not window.columns and plain and not own
 
 
 def options_of(grouping: Grouping, first: bool) -> dict[str, Any]:
@@ -138,8 +138,8 @@ class Played:
 class Grouped:
     """One grouping of a chain, with the watermarks of its sources and the loop that waits for timers (rule 10, D3)."""
 
-    def __init__(self, inner: Model, idle_after: int | None) -> None:
-        self.inner, self.sources = inner, Sources(idle_after)
+    def __init__(self, inner: Model, idle_after: int | None, back: int) -> None:
+        self.inner, self.sources, self.back = inner, Sources(idle_after), back
         self.now = MIN_TIME
 
     def take(self, at: int, rows: list[Row], reports: Iterable[tuple[str | None, int | None]]) -> list[Played]:
@@ -149,7 +149,8 @@ class Grouped:
             out.append(self._step([]))
         self.now = at
         for source, time in reports:
-            self.sources.move(source, MIN_TIME if time is None else time, at)
+            known = MIN_TIME if time is None else time if time == MAX_TIME else max(time - self.back, MIN_TIME)
+            self.sources.move(source, known, at)
         return [*out, self._step(rows)]
 
     def close(self, rows: list[Row]) -> list[Played]:
@@ -178,7 +179,8 @@ class Outcome:
 def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any]], Model]) -> Outcome:
     """All groupings of a case by one model, each over what the one before it gives."""
     idle = None if case.strategy.idle is None else int(case.strategy.idle)
-    chain = [Grouped(kind(options_of(g, i == 0)), None if i else idle) for i, g in enumerate(groupings)]
+    backs = [BACK if stage.moved else 0 for stage in case.stages]
+    chain = [Grouped(kind(options_of(g, i == 0)), None if i else idle, backs[i]) for i, g in enumerate(groupings)]
     out = Outcome([[] for _ in chain])
     for bundle in case.bundles:
         rows = [dict(row) for row in bundle.rows]

@@ -9,10 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 import uncombine as uc
+from reference.state_model import FIRST_YEAR, LAST_YEAR
 from uncombine.panes.flow import Flow
 from uncombine.panes.watermark_strategies import Strategy
 
 SECOND = 1_000_000
+FIVE, BACK = 5 * SECOND, 20 * SECOND
 NOON = 1_453_291_200 * SECOND
 NOW, MARK, ORIGIN = "proc", "mark", "origin"
 _TIME = pa.timestamp("us", "UTC")
@@ -33,6 +35,8 @@ class Stage:
     most: bool
     """True if it has the maximum, which no difference can show."""
     filtered: bool = False
+    moved: bool = False
+    """True if rows get other event times, five seconds for each x before their own, which is bad beyond `BACK`."""
 
     @property
     def combiners(self) -> dict[str, Any]:
@@ -101,6 +105,9 @@ def grouped(source: Flow, stages: Sequence[Stage]) -> Flow:
             flow = flow.with_columns(g=uc.col("n"))
         if stage.filtered:
             flow = flow.where(uc.col("x") > 0)
+        if stage.moved:
+            time = uc.col("event_time" if i else "ts")
+            flow = flow.with_time(time - (uc.col("x").fill_null(0) * FIVE).cast(pa.duration("us")), "20 seconds")
         flow = flow.window(stage.window, **stage.options).combine(by=stage.by, **stage.combiners)
     return flow
 
@@ -108,4 +115,12 @@ def grouped(source: Flow, stages: Sequence[Stage]) -> Flow:
 def prepared(stage: Stage, rows: Sequence[Row], first: bool) -> list[Row]:
     """The rows after the steps before a grouping."""
     made = list(rows) if first else [{**row, "g": row["n"]} for row in rows]
-    return [row for row in made if not stage.filtered or (row["x"] is not None and row["x"] > 0)]
+    kept = [row for row in made if not stage.filtered or (row["x"] is not None and row["x"] > 0)]
+    return [{**row, "ts": _moved(row)} for row in kept] if stage.moved else kept
+
+
+def _moved(row: Row) -> int | None:
+    by = (row["x"] or 0) * FIVE
+    if row["ts"] is None or by > BACK or not FIRST_YEAR <= row["ts"] - by <= LAST_YEAR:
+        return None
+    return int(row["ts"] - by)

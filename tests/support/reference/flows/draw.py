@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import uncombine as uc
@@ -21,7 +22,15 @@ from .case import MARK, NOON, NOW, ORIGIN, SCHEMA, SECOND, Bundle, Case, Row, St
 POLICIES = ("start_of_window", "earliest", "latest", "watermark")
 LATENESS = (0, 0, 0, 10, 60, 300, 86_400)
 MODES = ("retracting", "retracting", "discarding", "accumulating", "accumulating_by_default", "discarding_by_default")
+GAP = (uc.col("x") * 5).cast(pa.duration("s"))
 NEAR = (0, 0, 1, 5, 10, 15, 20, 30, 59, 60, 61, -10, -30, -60, -120)
+
+
+def of_x(times: np.ndarray, rows: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A window that begins with the row and lasts x times ten seconds; none if x is null or not above 0."""
+    tens = np.asarray(rows["x"].fill_null(0))
+    row = np.flatnonzero(tens > 0)
+    return row, times[row], times[row] + tens[row] * 10 * SECOND
 
 
 def draw(seed: int) -> Case:
@@ -85,7 +94,9 @@ def _stage(r: random.Random, place: Place, before: list[Stage]) -> Stage:
     last, carries = place.last, place.carries
     window = uc.Inherit() if before and r.random() < 0.2 else draw_window(r)
     if r.random() < 0.25:
-        window = uc.Sessions(r.choice(["10 seconds", "20 seconds", "45 seconds"]))
+        window = uc.Sessions(r.choice(["10 seconds", "20 seconds", "45 seconds", GAP]))
+    elif r.random() < 0.05:
+        window = uc.Custom(of_x, r.choice([None, "overlap"]), columns=["x"])
     modes: tuple[Any, ...] = MODES if last else ("retracting", "discarding", None, None)
     if carries:
         modes = ("retracting", None) if is_merging(window) else ("retracting", None, "discarding")
@@ -113,7 +124,7 @@ def _stage(r: random.Random, place: Place, before: list[Stage]) -> Stage:
     splits = carries and is_merging(window)
     by = tuple(name for name in known if r.random() < (0.8 if splits else 0.5))
     most = mode not in ("discarding",) and r.random() < 0.8
-    return Stage(window, options, by, most, r.random() < 0.15)
+    return Stage(window, options, by, most, r.random() < 0.15, r.random() < 0.15)
 
 
 def _trigger(r: random.Random, by_row: bool) -> Any:

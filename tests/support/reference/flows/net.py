@@ -22,7 +22,7 @@ def wrong(case: Case, groupings: Sequence[Grouping], found: Outcome) -> str | No
     """The first grouping that gave otherwise than over all rows at once, or that lost rows; None if there is none."""
     for i, grouping in enumerate(groupings):
         lost = found.counts[i]
-        if i and _promised(groupings[: i + 1]) and (lost["dropped"] or lost["bad"]):
+        if i and _promised(groupings[: i + 1]) and (lost["dropped"] or (lost["bad"] and not case.stages[i].moved)):
             return f"grouping {i + 1} lost rows: {lost}"
         if not _adds_up(grouping) or lost["dropped"] or lost["finished"] or lost["bad"]:
             continue

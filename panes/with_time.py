@@ -1,0 +1,97 @@
+"""Event times that a flow computes: `with_time` replaces the time of each row, and the watermark waits for it.
+
+Guarded by tests/panes/test_with_time.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..combiners.expressions.expr import Expr
+from ..combiners.rows.columns import flat
+from ..errors import InvalidArgument, TypeMismatch, require_column
+from ..windows import Span, span, time_column, timestamps
+from .transforms import Held, Transform, function_of
+
+
+@dataclass(frozen=True)
+class WithTime(Transform):
+    """Gives each row another event time, at most `at_most_back` before the one it had.
+
+    A row that goes further back has no time, so that the next step counts it as a bad row.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> from uncombine.panes.with_time import with_time
+    >>> clock = pa.timestamp("us", "UTC")
+    >>> rows = pa.table({"ts": pa.array([90, 90], clock), "begun": pa.array([85, 10], clock)})
+    >>> with_time("ts", uc.col("begun"), "10 us").apply(rows)["ts"].is_null().to_pylist()
+    [False, True]
+    """
+
+    time: str
+    value: Expr | Callable[[pa.Table], Any]
+    at_most_back: Span
+
+    @property
+    def back(self) -> int:
+        return int(self.at_most_back)
+
+    def apply(self, table: pa.Table) -> pa.Table:
+        require_column(self.time, table.column_names, "with_time()")
+        times, valid = time_column(flat(table[self.time]))
+        given, known = time_column(self._computed(table))
+        # A difference of two times in the years 1 to 9999 does not wrap around.
+        valid &= known & (times - given <= self.back)
+        column = timestamps(given)
+        if not valid.all():
+            column = pc.if_else(pa.array(valid), column, pa.scalar(None, column.type))
+        return table.set_column(table.column_names.index(self.time), self.time, column)
+
+    def _computed(self, table: pa.Table) -> pa.Array | pa.ChunkedArray:
+        value = self.value.evaluate(table) if isinstance(self.value, Expr) else self.value(table)
+        if isinstance(value, pa.Scalar):
+            value = pa.repeat(value, table.num_rows)
+        elif not isinstance(value, pa.Array | pa.ChunkedArray):
+            value = pa.array(np.asarray(value) if table.num_rows else value)
+        if not (pa.types.is_timestamp(value.type) or pa.types.is_date(value.type)):
+            raise TypeMismatch(
+                f"with_time() takes a time for each row, but was given {value.type}: cast it to a timestamp"
+            )
+        if len(value) != table.num_rows:
+            raise TypeMismatch(
+                f"with_time() takes one time for each row, but was given {len(value)} for {table.num_rows} rows"
+            )
+        return value
+
+    def carrying(self, table: pa.Table, column: str) -> pa.Table:
+        return self.apply(table.drop_columns([column])).append_column(column, table[column])
+
+    def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
+        if columns is None or not isinstance(self.value, Expr):
+            return None
+        return columns | {self.time, *self.value.columns}
+
+    def settled(self, schema: pa.Schema, held: Held) -> WithTime:
+        self.apply(schema.empty_table())
+        return self
+
+    def __repr__(self) -> str:
+        value = self.value if isinstance(self.value, Expr) else getattr(self.value, "__name__", repr(self.value))
+        return f"with_time({value!r}, at_most_back={str(self.at_most_back)!r})"
+
+
+def with_time(time: str, value: object, at_most_back: Span | str) -> WithTime:
+    """Check the arguments of `Flow.with_time`, and make the transform."""
+    back = span(at_most_back)
+    if back < 0:
+        raise InvalidArgument(f"at_most_back= is a length of time that is not negative, not {back!r}")
+    return WithTime(time, function_of(value, "with_time()"), back)
+
+
+__all__ = ["WithTime", "with_time"]
