@@ -52,7 +52,7 @@ def test_times_move_between_groupings() -> None:
     flow = moved.window(uc.Fixed("10 minutes"), allowed_lateness="1 hour").combine(x=uc.Sum("x"))
     script = [
         uc.Elements([row(0, 0), row(60, 0, 5)], at=noon(60)),
-        uc.Watermark(noon(900), at=noon(901)),
+        uc.Watermark(noon(299), at=noon(901)),  # 15 minutes less is before the end of the window
         uc.Elements([row(1, 0, 100)], at=noon(902)),
         uc.Watermark(noon(1_800), at=noon(1_801)),
     ]
