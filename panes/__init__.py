@@ -7,6 +7,8 @@ without an engine.
 from .flow import Flow
 from .grouping import Grouping
 from .operators.grouping.operator import Operator
+from .operators.process.context import KeyContext
+from .operators.process.process import KeyFunction
 from .operators.state import Counts, OperatorState, Stepped
 from .script import Clock, Elements, Watermark
 from .united import union
@@ -21,6 +23,8 @@ __all__ = [
     "Flow",
     "Grouping",
     "IngressTime",
+    "KeyContext",
+    "KeyFunction",
     "Monotonic",
     "Operator",
     "OperatorState",

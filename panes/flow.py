@@ -211,7 +211,7 @@ class Flow:
             options["allowed_lateness"] = known.allowed_lateness
         step = make(**{**options, **(given or {})})
         if known.allowed_lateness is not None and known.diff is not None:
-            check_lateness(span(step.allowed_lateness), known.allowed_lateness, len(flow.stages) + 1)
+            check_lateness(span(step.allowed_lateness), known.allowed_lateness, stages_of(flow) + 1)
         stage = RowStage(transforms, step)
         changed = replace(flow, stages=(*flow.stages, stage), transforms=())
         check_free(changed.schema)
@@ -293,6 +293,11 @@ def groupings_of(flow: Flow) -> list[Grouping]:
     return [stage.grouping for stage in flow.stages if isinstance(stage, GroupingStage)]
 
 
+def stages_of(flow: Flow) -> int:
+    """The number of stages of a flow, with those of the flows that its source is made of."""
+    return len(flow.stages) + sum(map(stages_of, flow.source.inputs))
+
+
 def is_bounded(flow: Flow) -> bool:
     """True if the input of a flow ends."""
     return not flow.source.streaming and not (flow.settings.replay and not flow.settings.close_at_end)
@@ -318,7 +323,7 @@ def followed_flow(flow: Flow) -> Flow:
     if not isinstance(last, GroupingStage):
         return flow
     each_batch = flow.settings.each_batch
-    grouping = followed(last.grouping, last.asked, len(flow.stages), each_batch)
+    grouping = followed(last.grouping, last.asked, stages_of(flow), each_batch)
     check_followed(grouping, replace(flow, stages=tuple(first), transforms=last.transforms).schema, each_batch)
     return replace(flow, stages=(*first, replace(last, grouping=grouping)))
 
@@ -344,7 +349,7 @@ class Windowed:
         """Combine the rows of each key and window; the result is a flow of panes."""
         flow, settings = followed_flow(self.flow), self.flow.settings
         asked = Asked(combiners, self.window, {"by": column_names(by, "by="), **self.options})
-        number = len(flow.stages) + 1
+        number = stages_of(flow) + 1
         [grouping] = settled([asked], before(flow), is_bounded(flow), settings.each_batch, number)
         if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
             raise InvalidArgument(

@@ -41,7 +41,7 @@ _RESULTS = {
 
 _OF_A_FLOW = (
     *("df", "distinct", "explain", "flat_map", "in_order", "map", "process"),
-    *("schema", "select", "where", "window", "with_columns"),
+    *("schema", "select", "where", "window", "with_columns", "with_time"),
 )
 
 

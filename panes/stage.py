@@ -188,8 +188,11 @@ class RowStage(Stage):
         return None
 
     def kept(self, schema: pa.Schema) -> Mapping[str, Any]:
+        may_change = ("allowed_lateness", "late", "max_future", "bounded", "by")
+        options = {name: text for name, text in self.options.given().items() if name not in may_change}
+        by = [[name, str(schema.field(name).type)] for name in getattr(self.options, "by", ())]
         columns = [[f.name, str(f.type)] for f in schema]
-        return {"step": repr(self.options), "columns": columns}
+        return {"step": type(self.options).__name__, "by": by, **options, "columns": columns}
 
     def describe(self) -> list[str]:
         return [repr(self.options)]

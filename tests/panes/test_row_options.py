@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
 from uncombine.panes.operators.grouping.pane_columns import PANE, WINDOW
 from uncombine.panes.operators.rows.clocks import Clocks
@@ -81,3 +82,22 @@ def test_a_bundle_with_other_columns_is_refused() -> None:
     columns = RowOptions().columns(pa.schema({"ts": UTC, "x": pa.int64()}), "it")
     with pytest.raises(TypeMismatch, match="select these, in this order"):
         columns.take(pa.table({"x": [1], "ts": pa.array([1], UTC)}), clocks())
+
+
+def _same(table: pa.Table) -> pa.Table:
+    return table
+
+
+def test_a_step_shows_the_options_that_were_given() -> None:
+    rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.string()}))
+    assert "Distinct(by=('id',), within='1 hour')\n" in repr(rows.distinct("id", within="1 hour")) + "\n"
+    assert "InOrder(by=('id',), late='emit')\n" in repr(rows.in_order(by="id", late="emit")) + "\n"
+    assert "Remember(function=_same)\n" in repr(rows.map(_same, remember=True)) + "\n"
+
+
+def test_a_later_stage_counts_the_stages_of_a_union() -> None:
+    rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.string()}))
+    one = rows.window(uc.Fixed("1 minute"), mode="retracting", allowed_lateness="1 hour").combine(by="id", n=uc.Count())
+    both = uc.union(one, one)
+    with pytest.raises(InvalidArgument, match="of stage 3 is less than the '1 hour'"):
+        both.window(uc.Fixed("1 hour"), allowed_lateness="1 minute").combine(n=uc.Count())

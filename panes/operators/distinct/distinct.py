@@ -12,7 +12,7 @@ from ....windows import Span, span
 from ..rows.options import LONGEST, Columns, RowOptions, key_columns, require_keys
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Distinct(RowOptions):
     """One row of each id: the first, and then the first that is `within` or more after the one before.
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..rows.options import Columns, RowOptions, key_columns, require_keys
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InOrder(RowOptions):
     """Rows that are held until no earlier row can come, and are then given in the order of event time.
 

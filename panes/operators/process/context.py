@@ -53,6 +53,20 @@ class KeyContext:
     `state` is a dict with the declared fields, None at first. `key` is the value of the key column, or a tuple of
     several. `time` is the event time of the row or timer, and of results by default. `diff` is the weight of the row.
     All times are microseconds UTC.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> class Waits:
+    ...     output = pa.schema({"waited": pa.int64()})
+    ...     state = pa.schema({"since": pa.int64()})
+    ...     def on_row(self, row, state, ctx):
+    ...         state["since"] = ctx.time
+    ...         ctx.set_timer("over", ctx.time + 10, "event")
+    ...     def on_timer(self, tag, ctx):
+    ...         ctx.emit({"waited": ctx.time - ctx.state["since"]})
+    ...         ctx.clear()
+    >>> rows = uc.local.source(pa.table({"ts": [0, 5]}))
+    >>> uc.local.run(flow=rows.process(function=Waits))["waited"].to_pylist()
+    [10]
     """
 
     __slots__ = ("_clock", "_domain", "_due", "_number", "_scene", "diff", "firing", "key", "state", "time", "timers")

@@ -14,7 +14,22 @@ from .context import KeyContext
 
 
 class KeyFunction(Protocol):
-    """A computation with state and timers for each key. One object serves all keys, so it keeps nothing itself."""
+    """A computation with state and timers for each key. One object serves all keys, so it keeps nothing itself.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> class Rising:
+    ...     output = pa.schema({"x": pa.int64()})
+    ...     state = pa.schema({"most": pa.int64()})
+    ...     def on_row(self, row, state, ctx):
+    ...         if state["most"] is None or row["x"] > state["most"]:
+    ...             state["most"] = row["x"]
+    ...             ctx.emit({"x": row["x"]})
+    ...     def on_timer(self, tag, ctx):
+    ...         pass
+    >>> numbers = uc.local.source(pa.table({"ts": [0, 1, 2], "x": [5, 3, 8]}))
+    >>> uc.local.run(flow=numbers.process(function=Rising))["x"].to_pylist()
+    [5, 8]
+    """
 
     output: pa.Schema
     """The columns of the rows that it emits, less those of the key."""
@@ -28,7 +43,7 @@ class KeyFunction(Protocol):
         """Handle a timer whose time has come, and which is no longer set; the state is `ctx.state`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Process(RowOptions):
     """A computation of the user with state and timers for each key.
 

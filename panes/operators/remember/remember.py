@@ -12,7 +12,7 @@ from ....errors import InvalidArgument
 from ..rows.options import RowOptions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Remember(RowOptions):
     """A function of the user whose results are remembered as long as their rows may be retracted.
 

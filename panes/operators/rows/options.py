@@ -6,7 +6,7 @@ Guarded by tests/panes/test_row_options.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ LONGEST = LAST - FIRST + 1
 """Two rows are never further apart."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RowOptions:
     """The options of an operator over single rows.
 
@@ -61,6 +61,17 @@ class RowOptions:
         if self.late not in ("drop", "emit"):
             raise InvalidArgument(f"late= is {self.late!r}: {nearest(str(self.late), ('drop', 'emit'))}")
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self.given().items())})"
+
+    def given(self) -> dict[str, str]:
+        """The options that differ from their defaults, as texts. A function has its name, the same in every process."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(self)}
+        given = {name: shown(value) for name, value in values.items() if plain[name] is MISSING or value != plain[name]}
+        shared = RowOptions.__dataclass_fields__
+        return dict(sorted(given.items(), key=lambda item: item[0] in shared))
+
     @property
     def wait(self) -> int:
         """The allowed lateness in microseconds, but no more than the years of rows span."""
@@ -82,6 +93,13 @@ class RowOptions:
             for f in user:
                 require_hash(f.type, f"{who} over a changelog (diff=)", f.name)
         return Columns(self, schema, user)
+
+
+def shown(value: Any) -> str:
+    """A value as text. That of a function, or of an object without a repr of its own, is a name without an address."""
+    if type(value).__repr__ is object.__repr__ or callable(value):
+        return str(getattr(value, "__qualname__", None) or type(value).__qualname__)
+    return repr(value)
 
 
 @dataclass(frozen=True)
