@@ -14,6 +14,7 @@ Guarded by tests/panes/test_store.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,9 @@ from ...windows.times import NEVER
 from .hashes import Index, Part, upper_half
 
 _FANOUT = 4
+
+Places: TypeAlias = tuple[np.ndarray, ...]
+"""For each chunk of a store, the places of some of its rows."""
 
 CHUNK_BYTES = 256 << 20
 """Chunks are joined up to this many bytes. Sizes assume rows of average size, so a chunk can be up to twice as large. A
@@ -141,26 +145,29 @@ class Store:
         table = pa.concat_tables(out) if out else self.schema.empty_table()
         return table.combine_chunks(), replace(self, chunks=tuple(chunks))
 
+    def places(self, touched: np.ndarray, clocks: dict[str, int]) -> Places:
+        """The places, chunk by chunk, of the rows that `take` would return."""
+        return tuple(chunk.places(touched, clocks) for chunk in self.chunks)
+
     def find(self, touched: np.ndarray) -> tuple[pa.Table, dict[str, np.ndarray]]:
         """The rows whose hash may be in `touched` (see `lookup`), and their clocks; they stay in the store."""
         tables, wakes = [self.schema.empty_table()], list[dict[str, np.ndarray]]()
-        for chunk in self.chunks:
-            places = chunk.places(touched, {})
+        for chunk, places in zip(self.chunks, self.places(touched, {}), strict=True):
             if len(places):
                 tables.append(chunk.table.take(pa.array(places)))
                 wakes.append({name: values[places] for name, values in chunk.wake.items()})
         wake = {name: np.concatenate([some[name] for some in wakes]) for name in (wakes[0] if wakes else ())}
         return pa.concat_tables(tables).combine_chunks(), wake
 
+    def without(self, places: Places) -> Store:
+        """The store without the rows at these places."""
+        pairs = zip(self.chunks, places, strict=True)
+        left = [chunk.without(gone) if len(gone) else chunk for chunk, gone in pairs]
+        return replace(self, chunks=tuple(chunk for chunk in left if chunk.count))
+
     def without_due(self, clocks: dict[str, int]) -> Store:
         """The store without the rows that are due."""
-        chunks, nothing = list[Chunk](), np.empty(0, np.uint32)
-        for chunk in self.chunks:
-            places = chunk.places(nothing, clocks)
-            left = chunk.without(places) if len(places) else chunk
-            if left.count:
-                chunks.append(left)
-        return replace(self, chunks=tuple(chunks))
+        return self.without(self.places(np.empty(0, np.uint32), clocks))
 
     def put(self, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Store:
         """The store with more rows. Chunks are joined so that they stay few and each row is copied few times."""

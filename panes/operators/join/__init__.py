@@ -1,0 +1,1 @@
+"""The join operator: two changelogs by key and time."""

@@ -1,0 +1,105 @@
+"""The output of a step: rows consolidated, in order, and with their columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ....combiners.rows.columns import Column, flat
+from ....combiners.rows.group_sums import sum_counts
+from ....combiners.rows.groups import group_rows
+from ....combiners.rows.ordering import order_keys, packed_keys
+from ....windows import timestamps
+from .compiled import Compiled
+from .difference import Difference, Keys
+from .in_hand import InHand
+from .netting import identity
+
+PIECE = 1 << 22
+"""The number of rows of output whose columns are put together at once."""
+
+
+def output(compiled: Compiled, left: InHand, right: InHand, keys: Keys, found: Difference) -> pa.Table:
+    """The table of the rows found: retractions first, then by time, then by key."""
+    if len(found) == 0:
+        return compiled.output_schema.empty_table()
+    values, parts = [], []
+    for side, hand, rows in ((compiled.left, left, found.left), (compiled.right, right, found.right)):
+        names = [f"value.{i}" for i in range(len(side.values))] if side.name == "left" or compiled.join.pairs else []
+        table, places = _values(hand, rows, names)
+        values.append(table)
+        parts.append(places)
+    of_key = np.where(found.left >= 0, found.left, found.right + len(left))
+    times = np.maximum(_times(left, found.left), _times(right, found.right))
+    weights = found.weights
+    if weights.min() < 0 < weights.max():
+        kept, weights = _consolidated(keys.codes[of_key], times, parts, values, weights)
+        parts, of_key, times = [places[kept] for places in parts], of_key[kept], times[kept]
+    order = _order(compiled, keys, of_key, times, weights)
+    of_key, times, weights = of_key[order], times[order], weights[order]
+    parts = [places[order] for places in parts]
+    pieces = [compiled.output_schema.empty_table()] if len(order) == 0 else []
+    for first in range(0, len(order), PIECE):
+        piece = slice(first, first + PIECE)
+        at = pa.array(of_key[piece])
+        columns = [column.take(at) for column in keys.columns]
+        for table, places in zip(values, parts, strict=True):
+            if table.num_columns:
+                some = pa.array(places[piece])
+                columns += [flat(table.column(i)).take(some) for i in range(table.num_columns)]
+        columns += [timestamps(times[piece]), pa.array(weights[piece])]
+        pieces.append(pa.Table.from_arrays(columns, schema=compiled.output_schema))
+    return pa.concat_tables(pieces)
+
+
+def _values(hand: InHand, rows: np.ndarray, names: list[str]) -> tuple[pa.Table, np.ndarray]:
+    """Columns of the rows that occur, and last a row of nulls; and the place in them of each row of output."""
+    occurs = np.zeros(len(hand) + 1, np.bool_)
+    occurs[rows] = True
+    missing, occurs[-1] = bool(occurs[-1]), False
+    chosen = np.flatnonzero(occurs)
+    if not names:
+        return pa.table({}), np.where(rows < 0, 0, 0)
+    table = hand.values(chosen, names)
+    if missing:
+        nulls = [pa.nulls(1, kind) for kind in table.schema.types]
+        table = pa.concat_tables([table, pa.Table.from_arrays(nulls, schema=table.schema)])
+    table = table.combine_chunks()
+    if len(chosen) == len(hand):
+        return table, np.where(rows < 0, len(chosen), rows) if missing else rows
+    places = np.cumsum(occurs) - 1
+    places[-1] = len(chosen)
+    return table, places[rows]
+
+
+def _times(hand: InHand, rows: np.ndarray) -> np.ndarray:
+    if len(hand) == 0:
+        return np.full(len(rows), np.iinfo(np.int64).min)
+    times = hand.times.take(rows, mode="wrap")
+    return np.where(rows < 0, np.iinfo(np.int64).min, times) if rows.min() < 0 else times
+
+
+def _consolidated(
+    codes: np.ndarray, times: np.ndarray, parts: list[np.ndarray], values: list[pa.Table], weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that differ, with the sums of their weights that are not zero."""
+    columns = [pa.array(codes), pa.array(times)]
+    for table, places in zip(values, parts, strict=True):
+        if table.num_columns:
+            parts_of = [part for i in range(table.num_columns) for part in identity(flat(table.column(i)))]
+            columns.append(pa.array(group_rows(parts_of, table.num_rows)[0].codes[places]))
+    groups, first = group_rows(columns, len(weights))
+    sums = sum_counts(groups, weights)
+    kept = np.flatnonzero(sums)
+    return first[kept], sums[kept]
+
+
+def _order(compiled: Compiled, keys: Keys, of_key: np.ndarray, times: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Retractions first, then by time, then by key."""
+    count = len(compiled.join.on)
+    some = pa.array(keys.firsts)
+    ranks = order_keys([Column(column.take(some)) for column in keys.columns[:count]]).keys
+    packed = packed_keys([Column(pa.array(one)) for one in (weights > 0, times, ranks[keys.codes[of_key]])])
+    if len(packed) == 1:
+        return np.argsort(packed[0].keys, kind="stable")
+    return np.lexsort([part.keys for part in reversed(packed)])

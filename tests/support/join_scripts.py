@@ -1,0 +1,198 @@
+"""Random scripts of two changelogs for a join, and the join of their rows in plain pandas."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from uncombine.panes.join import Join
+from uncombine.windows.times import MAX_TIME, MIN_TIME
+
+STAMP = pa.timestamp("us", "UTC")
+WINDOW = pa.struct([("start", STAMP), ("end", STAMP)])
+SIZE = 10
+"""The size of a window."""
+
+KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "text": (pa.string(), ["a", "b", "c", None]),
+    "float": (pa.float64(), [float("nan"), 0.0, -0.0, 1.5, None]),
+    "integer": (pa.int32(), [1, 2, 3, None]),
+}
+
+Row = tuple[Any, Any, int, int]
+"""Key, value, time, and the end of the window."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A join, the type of its key, and whether each side is a stage, whose time and weight are consumed."""
+
+    join: Join
+    key: str
+    left_stage: bool
+    right_stage: bool
+
+    @property
+    def windowed(self) -> bool:
+        return self.join.within is None
+
+    def schema(self, side: str) -> pa.Schema:
+        """Key, value, time, and what the case adds."""
+        stage = self.left_stage if side == "left" else self.right_stage
+        fields = [("k", KEYS[self.key][0]), ("v", pa.int64()), ("event_time" if stage else "ts", STAMP)]
+        fields += [("window", WINDOW)] if self.windowed else []
+        fields += [("diff", pa.int64())] if getattr(self.join, f"{side}_diff") else []
+        return pa.schema([*fields, ("pane", pa.int64())] if stage else fields)
+
+    def table(self, side: str, rows: list[tuple[Row, int]]) -> pa.Table:
+        """Rows with weights as a bundle."""
+        schema = self.schema(side)
+        records = []
+        for place, ((key, value, time, end), weight) in enumerate(rows):
+            window = {"start": end - SIZE, "end": end}
+            record = {"k": key, "v": value, "ts": time, "event_time": time, "window": window, "diff": weight}
+            records.append({**record, "pane": place})
+        return pa.Table.from_pylist([{name: r[name] for name in schema.names} for r in records], schema)
+
+
+def random_case(random: Random, how: str, unmatched: str, windowed: bool, diff: bool) -> Case:
+    low, high = sorted(random.randint(-12, 12) for _ in range(2))
+    stages = random.random() < 0.5, random.random() < 0.5
+    join = Join(
+        "k",
+        how,
+        None if windowed else (timedelta(microseconds=low), timedelta(microseconds=high)),
+        unmatched,
+        allowed_lateness=timedelta(microseconds=random.choice([0, 0, 3, 9])),
+        left_time="event_time" if stages[0] else "ts",
+        right_time="event_time" if stages[1] else "ts",
+        left_diff="diff" if diff else None,
+        right_diff="diff" if diff else None,
+    )
+    return Case(join, random.choice(sorted(KEYS)), *stages)
+
+
+@dataclass
+class Script:
+    """Bundles near a watermark that moves: late rows, repeated rows, and retractions before and after their rows."""
+
+    case: Case
+    random: Random
+    watermark: int = 0
+    given: dict[str, list[Row]] = field(default_factory=lambda: {"left": [], "right": []})
+
+    def steps(self, count: int) -> Iterator[tuple[dict[str, list[tuple[Row, int]]], int]]:
+        for _ in range(count):
+            bundle = {side: self._rows(side) for side in ("left", "right")}
+            if self.random.random() < 0.6:
+                self.watermark += self.random.choice([1, 2, 5, 15])
+            yield bundle, self.watermark
+        yield {"left": [], "right": []}, MAX_TIME
+
+    def _rows(self, side: str) -> list[tuple[Row, int]]:
+        random, rows = self.random, []
+        for _ in range(random.choice([0, 1, 1, 3, 6])):
+            if self.given[side] and random.random() < 0.4:
+                row = random.choice(self.given[side])
+            else:
+                time = self.watermark + random.randint(-14, 14)
+                end = time - time % SIZE + SIZE
+                time = random.choice([time, end - 1]) if self.case.windowed else time
+                row = (random.choice(KEYS[self.case.key][1]), random.choice([1, 2, None]), time, end)
+                self.given[side].append(row)
+            weight = random.choice([1, 1, 2, -1, -1]) if getattr(self.case.join, f"{side}_diff") else 1
+            rows.append((row, weight))
+        return rows
+
+
+def normal(value: Any) -> Any:
+    """A value by which equal rows are equal: NaN and null by name, -0.0 as 0.0."""
+    if isinstance(value, float):
+        return "nan" if value != value else value + 0.0
+    return value
+
+
+@dataclass
+class Oracle:
+    """The rows that were in time, and the output of the join over them."""
+
+    case: Case
+    watermark: int = MIN_TIME
+    held: dict[str, Counter[Row]] = field(default_factory=lambda: {"left": Counter(), "right": Counter()})
+    late: int = 0
+
+    def take(self, bundle: dict[str, list[tuple[Row, int]]], watermark: int) -> None:
+        for side, rows in bundle.items():
+            for (key, value, time, end), weight in rows:
+                if time + int(self.case.join.allowed_lateness) < self.watermark:
+                    self.late += 1
+                else:
+                    self.held[side][normal(key), value, time, end] += weight
+        self.watermark = max(self.watermark, watermark)
+
+    def expected(self) -> Counter[tuple[Any, ...]]:
+        """The rows of output with their weights."""
+        join = self.case.join
+        left, right = (self._frame(side) for side in ("left", "right"))
+        pairs = left.dropna(subset="k").merge(right.dropna(subset="k"), on="k", suffixes=("_l", "_r"))
+        if join.within is None:
+            pairs = pairs[pairs.end_l == pairs.end_r]
+        else:
+            pairs = pairs[(pairs.t_r - pairs.t_l).between(*map(int, join.within))]
+        out: Counter[tuple[Any, ...]] = Counter()
+        if join.pairs:
+            for p in pairs.itertuples():
+                row = self._row(p.k, p.end_l, (p.v_l, p.t_l), (p.v_r, p.t_r))
+                out[row] += int(p.weight_l * p.weight_r)
+        alone = {"left": ("left", "full", "anti", "semi"), "right": ("right", "full")}
+        for side, frame, low in (("left", left, 0), ("right", right, 1)):
+            if join.how not in alone[side]:
+                continue
+            reach = 0 if join.within is None else max(-int(join.within[0]) if low else int(join.within[1]), 0)
+            matched = set(pairs[f"id_{side[0]}"])
+            for row in frame.itertuples():
+                last = row.end - 1 if join.within is None else row.t + reach
+                decided = self.watermark > last + int(join.allowed_lateness)
+                if (row.Index in matched) == (join.how == "semi") and (decided or not join.final):
+                    mine, none = (row.v, row.t), (None, None)
+                    out[self._row(row.k, row.end, *((mine, none) if side == "left" else (none, mine)))] += row.weight
+        return out
+
+    def _frame(self, side: str) -> pd.DataFrame:
+        rows = [(*row, weight) for row, weight in self.held[side].items() if weight > 0]
+        columns = dict(zip(["k", "v", "t", "end", "weight"], zip(*rows, strict=True), strict=False)) if rows else {}
+        kinds = {"k": object, "v": object, "t": np.int64, "end": np.int64, "weight": np.int64}
+        frame = pd.DataFrame({name: pd.Series(columns.get(name, ()), dtype=kinds[name]) for name in kinds})
+        return frame.assign(id=np.arange(len(frame)))
+
+    def _row(self, key: Any, end: int, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, ...]:
+        case, out = self.case, [key]
+        if case.windowed:
+            out.append(end)
+        out.append(left[0])
+        out += [] if case.left_stage else [left[1]]
+        if case.join.pairs:
+            out.append(right[0])
+            out += [] if case.right_stage else [right[1]]
+        return (*out, max(time for time in (left[1], right[1]) if time is not None))
+
+
+def shown(case: Case, panes: pa.Table) -> list[tuple[tuple[Any, ...], int]]:
+    """Rows of output as the oracle writes them, with their weights."""
+    columns = []
+    for name in panes.column_names[:-1]:
+        column = panes[name].combine_chunks()
+        if name == "window":
+            column = column.field("end")
+        if pa.types.is_timestamp(column.type):
+            column = column.view(pa.int64())
+        columns.append([normal(value) for value in column.to_pylist()])
+    return list(zip(zip(*columns, strict=True), panes["diff"].to_pylist(), strict=True))
