@@ -1,4 +1,4 @@
-"""Measures suites and prints their tables: `python benchmarks/run.py [combiners] [panes] [spark] [streams] [--write]`.
+"""Measures suites and prints their tables: `python benchmarks/run.py [combiners] [panes] [joins] [spark] [streams] [--write]`.
 
 A suite is a module beside this one whose function `rows` yields what it measured, each row a ratio of two things
 done in turn in the same run. With --write the tables go into README.md.
@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SUITES = {"combiners": True, "panes": True, "spark": False, "streams": False}
+SUITES = {"combiners": True, "panes": True, "joins": True, "spark": False, "streams": False}
 """True for a suite that runs on one pinned thread; Spark takes two cores."""
 sys.path.insert(0, str(HERE))
 

@@ -8,6 +8,7 @@ Such matches are then kept as witnesses, with key, time and weight alone, for `w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -51,19 +52,19 @@ class Side:
     witness: int | None
     """How long after its time a row is a witness, without lateness; None if it need not be one."""
 
-    @property
+    @cached_property
     def narrow(self) -> list[str]:
         """The columns of a witness."""
         return [*NARROW, *(f"key.{i}" for i in range(len(self.keys)))]
 
-    @property
+    @cached_property
     def stored(self) -> pa.Schema:
         """The columns of a row in the state."""
         keys = [(f"key.{i}", kept_type(self.schema.field(name).type)) for i, name in enumerate(self.keys)]
         values = [(f"value.{i}", kept_type(self.schema.field(name).type)) for i, name in enumerate(self.values)]
         return pa.schema([*((name, pa.int64()) for name in NARROW), *keys, *values])
 
-    @property
+    @cached_property
     def witnessed(self) -> pa.Schema:
         """The columns of a witness, with their types."""
         stored = self.stored
