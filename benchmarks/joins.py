@@ -1,4 +1,4 @@
-"""Steps of the join operator over a million rows of 100,000 keys on each side, against `pandas.merge` of the same rows."""
+"""Steps of the join operator over a million rows of 100,000 keys on each side, against `pandas.merge`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures suites and prints their tables: `python benchmarks/run.py [combiners] [panes] [joins] [spark] [streams] [--write]`.
+"""Measures suites and prints their tables: `python benchmarks/run.py [combiners] [panes] [joins] ... [--write]`.
 
 A suite is a module beside this one whose function `rows` yields what it measured, each row a ratio of two things
 done in turn in the same run. With --write the tables go into README.md.

@@ -1,4 +1,4 @@
-"""Random scripts of two changelogs for a join, and the join of their rows in plain pandas."""
+"""Random scripts of two changelogs for a join, and the join of their rows in plain Python."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from uncombine.panes.join import Join
@@ -140,38 +138,35 @@ class Oracle:
 
     def expected(self) -> Counter[tuple[Any, ...]]:
         """The rows of output with their weights."""
-        join = self.case.join
-        left, right = (self._frame(side) for side in ("left", "right"))
-        pairs = left.dropna(subset="k").merge(right.dropna(subset="k"), on="k", suffixes=("_l", "_r"))
-        if join.within is None:
-            pairs = pairs[pairs.end_l == pairs.end_r]
-        else:
-            pairs = pairs[(pairs.t_r - pairs.t_l).between(*map(int, join.within))]
+        join, lateness = self.case.join, int(self.case.join.allowed_lateness)
+        left, right = ([(row, n) for row, n in self.held[side].items() if n > 0] for side in ("left", "right"))
         out: Counter[tuple[Any, ...]] = Counter()
-        if join.pairs:
-            for p in pairs.itertuples():
-                row = self._row(p.k, p.end_l, (p.v_l, p.t_l), (p.v_r, p.t_r))
-                out[row] += int(p.weight_l * p.weight_r)
+        matched: dict[str, set[Row]] = {"left": set(), "right": set()}
+        for mine, count in left:
+            for other, times in right:
+                if self._match(mine, other):
+                    matched["left"].add(mine)
+                    matched["right"].add(other)
+                    if join.pairs:
+                        out[self._row(mine[0], mine[3], mine[1:3], other[1:3])] += count * times
         alone = {"left": ("left", "full", "anti", "semi"), "right": ("right", "full")}
-        for side, frame, low in (("left", left, 0), ("right", right, 1)):
-            if join.how not in alone[side]:
-                continue
-            reach = 0 if join.within is None else max(-int(join.within[0]) if low else int(join.within[1]), 0)
-            matched = set(pairs[f"id_{side[0]}"])
-            for row in frame.itertuples():
-                last = row.end - 1 if join.within is None else row.t + reach
-                decided = self.watermark > last + int(join.allowed_lateness)
-                if (row.Index in matched) == (join.how == "semi") and (decided or not join.final):
-                    mine, none = (row.v, row.t), (None, None)
-                    out[self._row(row.k, row.end, *((mine, none) if side == "left" else (none, mine)))] += row.weight
+        low, high = (0, 0) if join.within is None else map(int, join.within)
+        for side, rows, reach in (("left", left, high), ("right", right, -low)):
+            for row, count in rows if join.how in alone[side] else ():
+                last = row[3] - 1 if join.within is None else row[2] + max(reach, 0)
+                decided = self.watermark > last + lateness
+                if (row in matched[side]) == (join.how == "semi") and (decided or not join.final):
+                    mine, none = row[1:3], (None, None)
+                    out[self._row(row[0], row[3], *((mine, none) if side == "left" else (none, mine)))] += count
         return out
 
-    def _frame(self, side: str) -> pd.DataFrame:
-        rows = [(*row, weight) for row, weight in self.held[side].items() if weight > 0]
-        columns = dict(zip(["k", "v", "t", "end", "weight"], zip(*rows, strict=True), strict=False)) if rows else {}
-        kinds = {"k": object, "v": object, "t": np.int64, "end": np.int64, "weight": np.int64}
-        frame = pd.DataFrame({name: pd.Series(columns.get(name, ()), dtype=kinds[name]) for name in kinds})
-        return frame.assign(id=np.arange(len(frame)))
+    def _match(self, left: Row, right: Row) -> bool:
+        if left[0] is None or left[0] != right[0]:
+            return False
+        if self.case.join.within is None:
+            return left[3] == right[3]
+        low, high = map(int, self.case.join.within)
+        return low <= right[2] - left[2] <= high
 
     def _row(self, key: Any, end: int, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, ...]:
         case, out = self.case, [key]

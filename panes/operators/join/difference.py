@@ -34,13 +34,27 @@ class Keys:
     """False where the key has a null; None if no key has."""
 
     @classmethod
-    def of(cls, left: InHand, right: InHand) -> Keys:
-        """Number the keys of both sides together."""
+    def of(cls, left: InHand, right: InHand, windowed: bool) -> Keys:
+        """Number the keys of both sides together; if `windowed`, the last key is a window."""
         pairs = zip(left.keys, right.keys, strict=True)
         columns = [pa.concat_arrays([a, b]) for a, b in pairs]
-        groups, firsts = group_rows(columns, len(left) + len(right))
-        valid = [np.asarray(column.is_valid()) for column in columns if column.null_count]
+        parts = _told_apart(columns, windowed)
+        groups, firsts = group_rows(parts, len(left) + len(right))
+        valid = [np.asarray(column.is_valid()) for column in (*columns, *parts) if column.null_count]
         return cls(columns, groups.codes, groups.count, firsts, np.logical_and.reduce(valid) if valid else None)
+
+
+def _told_apart(columns: list[pa.Array], windowed: bool) -> list[pa.Array]:
+    """Columns that tell keys apart. Windows of one size are told apart by their starts."""
+    if not windowed:
+        return columns
+    *others, windows = columns
+    bounds = dict(zip([field.name for field in windows.type], windows.flatten(), strict=True))
+    start, end = bounds.pop("start"), bounds.pop("end")
+    if bounds or start.null_count or end.null_count or start.type != end.type:
+        return [*others, start, end, *bounds.values()]
+    sizes = np.asarray(end.view(pa.int64())) - np.asarray(start.view(pa.int64()))
+    return [*others, start] if len(sizes) == 0 or bool((sizes == sizes[0]).all()) else [*others, start, end]
 
 
 @dataclass(frozen=True)
@@ -96,10 +110,10 @@ class _Party:
         """The rows where the mask is true, in order, and the matches of each."""
         rows = self.ordered.order
         if not chosen.all():
-            rows = rows[chosen[rows]]
-        times = self.hand.times[rows]
+            rows = rows[chosen.take(rows, mode="clip")]
+        codes, times = (values.take(rows, mode="clip") for values in (self.codes, self.hand.times))
         able = None if self.known is None else self.known[rows]
-        return rows, other.matches(self.layout, self.codes[rows], times, self.side.low, self.side.high, able)
+        return rows, other.matches(self.layout, codes, times, self.side.low, self.side.high, able)
 
 
 def difference(compiled: Compiled, left: InHand, right: InHand, keys: Keys) -> Difference:
@@ -130,7 +144,7 @@ def _pairs(left: _Party, right: _Party) -> list[Difference]:
             continue
         rows, ranges = left.asks(others, chosen)
         asking, asked = ranges.pairs(rows, others.order)
-        weights = left.hand.after[asking] * right.hand.after[asked]
+        weights = left.hand.after.take(asking, mode="clip") * right.hand.after.take(asked, mode="clip")
         if left.hand.before.any() and right.hand.before.any():
             weights -= left.hand.before[asking] * right.hand.before[asked]
         parts.append(Difference(asking, asked, weights))

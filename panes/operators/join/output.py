@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from ....combiners.rows.columns import Column, flat
 from ....combiners.rows.group_sums import sum_counts
-from ....combiners.rows.groups import group_rows
+from ....combiners.rows.groups import group_rows, stable_order
 from ....combiners.rows.ordering import order_keys, packed_keys
 from ....windows import timestamps
 from .compiled import Compiled
@@ -29,15 +29,16 @@ def output(compiled: Compiled, left: InHand, right: InHand, keys: Keys, found: D
         table, places = _values(hand, rows, names)
         values.append(table)
         parts.append(places)
-    of_key = np.where(found.left >= 0, found.left, found.right + len(left))
+    of_key = found.left
+    if int(of_key.min()) < 0:
+        of_key = np.where(of_key < 0, found.right + len(left), of_key)
     times = np.maximum(_times(left, found.left), _times(right, found.right))
     weights = found.weights
     if weights.min() < 0 < weights.max():
         kept, weights = _consolidated(keys.codes[of_key], times, parts, values, weights)
         parts, of_key, times = [places[kept] for places in parts], of_key[kept], times[kept]
     order = _order(compiled, keys, of_key, times, weights)
-    of_key, times, weights = of_key[order], times[order], weights[order]
-    parts = [places[order] for places in parts]
+    of_key, times, weights, *parts = (part.take(order, mode="clip") for part in (of_key, times, weights, *parts))
     pieces = [compiled.output_schema.empty_table()] if len(order) == 0 else []
     for first in range(0, len(order), PIECE):
         piece = slice(first, first + PIECE)
@@ -59,7 +60,7 @@ def _values(hand: InHand, rows: np.ndarray, names: list[str]) -> tuple[pa.Table,
     missing, occurs[-1] = bool(occurs[-1]), False
     chosen = np.flatnonzero(occurs)
     if not names:
-        return pa.table({}), np.where(rows < 0, 0, 0)
+        return pa.table({}), np.zeros(len(rows), np.int64)
     table = hand.values(chosen, names)
     if missing:
         nulls = [pa.nulls(1, kind) for kind in table.schema.types]
@@ -99,7 +100,9 @@ def _order(compiled: Compiled, keys: Keys, of_key: np.ndarray, times: np.ndarray
     count = len(compiled.join.on)
     some = pa.array(keys.firsts)
     ranks = order_keys([Column(column.take(some)) for column in keys.columns[:count]]).keys
-    packed = packed_keys([Column(pa.array(one)) for one in (weights > 0, times, ranks[keys.codes[of_key]])])
+    packed = packed_keys(
+        [Column(pa.array(one)) for one in (weights > 0, times, ranks.take(keys.codes.take(of_key, mode="clip")))]
+    )
     if len(packed) == 1:
-        return np.argsort(packed[0].keys, kind="stable")
+        return stable_order(packed[0].keys - packed[0].low, packed[0].span)
     return np.lexsort([part.keys for part in reversed(packed)])

@@ -89,8 +89,9 @@ class Ordered:
 
     @classmethod
     def of(cls, layout: Layout, codes: np.ndarray, times: np.ndarray) -> Ordered:
+        """The order of rows with these codes and times."""
         numbers = layout.numbers(codes, times)
-        order = stable_order(numbers, layout.codes) if not layout.span else np.argsort(numbers, kind="stable")
+        order = stable_order(numbers, layout.codes * max(layout.span, 1))
         return cls(order, numbers.take(order, mode="clip"))
 
     def where(self, chosen: np.ndarray) -> Ordered:
@@ -102,6 +103,11 @@ class Ordered:
         self, layout: Layout, codes: np.ndarray, times: np.ndarray, low: int, high: int, able: np.ndarray | None
     ) -> Ranges:
         """The matches of rows of the other side, whose order should be near this one; none where not `able`."""
+        if not layout.span:
+            bounds = np.zeros(layout.codes + 1, np.int64)
+            np.cumsum(np.bincount(self.numbers, minlength=layout.codes), out=bounds[1:])
+            first, stop = bounds[codes], bounds[codes + 1]
+            return Ranges(first, stop if able is None else np.where(able, stop, first))
         first = np.searchsorted(self.numbers, layout.numbers(codes, times, low), side="left")
         stop = np.searchsorted(self.numbers, layout.numbers(codes, times, high, upper=True), side="right")
         if able is not None:

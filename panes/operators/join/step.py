@@ -53,7 +53,7 @@ class Step:
         panes = compiled.output_schema.empty_table()
         left, right = hands
         if (len(left) and len(right)) or compiled.join.alone("left") or compiled.join.alone("right"):
-            keys = Keys.of(left, right)
+            keys = Keys.of(left, right, compiled.join.within is None)
             panes = output(compiled, left, right, keys, difference(compiled, left, right, keys))
         for side, hand in zip(compiled.sides, hands, strict=True):
             self._leave(side, hand.changed, stores)
