@@ -60,14 +60,14 @@ def within(low: int, high: int) -> tuple[str, str]:
     return f"{low} us", f"{high} us"
 
 
-def test_both_bounds_are_included() -> None:
+def test_rule_44_both_bounds_are_included() -> None:
     play = Play(joined(within=within(-2, 3)))
     rows = play.step([("a", 10, 0)], [("a", time, time) for time in range(6, 16)], 0)
     assert [row[4] for row in rows] == [8, 9, 10, 11, 12, 13]
     assert [row[5] for row in rows] == [10, 10, 10, 11, 12, 13]
 
 
-def test_rows_leave_when_the_watermark_has_passed_their_matches() -> None:
+def test_rule_47_rows_leave_when_the_watermark_has_passed_their_matches() -> None:
     lateness = {"allowed_lateness": "4 us"}
     play = Play(joined(within=within(-2, 3), **lateness))
     play.step([("a", 10, 0)], [("b", 10, 0)], 16)
@@ -79,7 +79,7 @@ def test_rows_leave_when_the_watermark_has_passed_their_matches() -> None:
     assert play.state.stores["left"].rows().num_rows == 0
 
 
-def test_a_match_that_has_left_still_counts() -> None:
+def test_rule_47_a_match_that_has_left_still_counts() -> None:
     """The right row leaves first; the left row has had a match all the same, and another one shows no null row."""
     for unmatched in ("at_once", "final"):
         play = Play(joined("left", within(-9, 5), unmatched))
@@ -87,12 +87,13 @@ def test_a_match_that_has_left_still_counts() -> None:
         assert [row[-1] for row in play.step([], [], 21)] == []
         assert play.state.stores["right"].rows().num_rows == 0
         assert play.state.stores["right_seen"].rows().num_rows == 1
-        assert [row[5] for row in play.step([], [("a", 25, 2)], 21)] == [25]
+        assert play.step([], [], 25) == []
+        assert [row[5] for row in play.step([], [("a", 25, 2)], 25)] == [25]
         assert play.step([], [], MAX_TIME) == []
         assert play.operator.held(play.state) == 0
 
 
-def test_a_null_row_comes_goes_and_comes_again() -> None:
+def test_rule_46_a_null_row_comes_goes_and_comes_again() -> None:
     play = Play(joined("left", within(0, 5)))
     assert play.step([("a", 1, 7, 2)], [], 0) == [("a", 1, 7, None, None, 1, 2)]
     assert play.step([], [("a", 3, 8, 3)], 0) == [("a", 1, 7, None, None, 1, -2), ("a", 1, 7, 3, 8, 3, 6)]
@@ -100,7 +101,7 @@ def test_a_null_row_comes_goes_and_comes_again() -> None:
     assert play.step([], [("a", 3, 8, -2)], 0) == [("a", 1, 7, 3, 8, 3, -4), ("a", 1, 7, None, None, 1, 2)]
 
 
-def test_a_retraction_may_come_before_its_row() -> None:
+def test_rule_45_a_retraction_may_come_before_its_row() -> None:
     play = Play(joined("full", within(0, 5)))
     assert play.step([("a", 1, 7, -1)], [("a", 2, 8)], 0) == [("a", None, None, 2, 8, 2, 1)]
     assert play.step([("a", 1, 7, 1)], [], 0) == []
@@ -114,7 +115,7 @@ def test_a_retraction_may_come_before_its_row() -> None:
     ]
 
 
-def test_null_keys_match_nothing_and_nan_matches_nan() -> None:
+def test_rule_44_null_keys_match_nothing_and_nan_matches_nan() -> None:
     left, right = (schema.set(0, pa.field("k", pa.float64())) for schema in (LEFT, RIGHT))
     keys = [None, float("nan"), -0.0]
     for how, expected in (("inner", 2), ("full", 4), ("anti", 1), ("semi", 2)):
@@ -124,7 +125,7 @@ def test_null_keys_match_nothing_and_nan_matches_nan() -> None:
         assert len(rows) == expected, how
 
 
-def test_late_and_bad_rows_are_counted() -> None:
+def test_rule_47_late_and_bad_rows_are_counted() -> None:
     play = Play(joined(within=within(0, 5), allowed_lateness="3 us"))
     play.step([], [], 10)
     rows = play.step([("a", 6, 0), ("a", 7, 1), ("a", None, 2)], [("a", 6, 3), ("a", 7, 4)], 10)
@@ -135,7 +136,7 @@ def test_late_and_bad_rows_are_counted() -> None:
     assert [(row["right"] or {}).get("y") for row in late] == [None, 3]
 
 
-def test_the_hold() -> None:
+def test_rule_48_the_output_watermark() -> None:
     lateness = {"allowed_lateness": "4 us"}
     inner = Play(joined(within=within(-2, 30), **lateness))
     inner.step([("a", 90, 0)], [], 100)
@@ -148,6 +149,36 @@ def test_the_hold() -> None:
         assert outer.operator.hold(outer.state) == 99
         outer.step([], [], 134)
         assert outer.operator.hold(outer.state) == 130
+
+
+STAGE = pa.schema(
+    [("k", pa.string()), ("window", pa.struct([("start", STAMP), ("end", STAMP)])), ("event_time", STAMP)]
+)
+
+
+def test_rule_45_output_that_comes_to_nothing_is_not_emitted() -> None:
+    """A row moves to another time, and a match whose values are all null comes: both leave the output as it was."""
+    bare = pa.schema([("k", pa.string()), ("event_time", STAMP), ("x", pa.int64()), ("diff", pa.int64())])
+    stages = {"left_time": "event_time", "right_time": "event_time"}
+    play = Play(joined("inner", within(0, 9), **stages), bare, bare)
+    assert play.step([("a", 3, 7)], [("a", 9, 8)], 0) == [("a", 7, 8, 9, 1)]
+    assert play.step([("a", 3, 7, -1), ("a", 4, 7)], [], 0) == []
+    assert play.step([("a", 4, 7, -1), ("a", 4, 6)], [], 0) == [("a", 7, 8, 9, -1), ("a", 6, 8, 9, 1)]
+    play = Play(joined("left", within(-9, 0), **stages), bare, bare)
+    assert play.step([("a", 3, 7)], [], 0) == [("a", 7, None, 3, 1)]
+    assert play.step([], [("a", 2, None)], 0) == []
+
+
+def test_rule_47_a_window_expires_for_both_sides_at_once() -> None:
+    """A row whose time is after the end of its window is late once the window has expired."""
+    stages = {"left_time": "event_time", "right_time": "event_time", "allowed_lateness": "2 us"}
+    operator = JoinOperator(Join("k", "full", **stages), STAGE, STAGE)
+    row = pa.Table.from_pylist([{"k": "a", "window": {"start": 0, "end": 10}, "event_time": 15}], STAGE)
+    taken = operator.step(operator.initial(), (row, STAGE.empty_table()), 11).state
+    assert operator.held(taken) == 1
+    gone = operator.step(taken, (row.slice(0, 0), row.slice(0, 0)), 12).state
+    assert operator.held(gone) == 0
+    assert operator.step(gone, (row, row), 12).state.counts.dropped == 2
 
 
 def test_weights_multiply_until_they_are_too_large() -> None:
@@ -258,11 +289,6 @@ def test_nested_values_and_dictionaries() -> None:
         {"k": "k", "tags": ["a"], "y": 5, "diff": -1},
         {"k": "m", "tags": None, "y": None, "diff": 1},
     ]
-
-
-STAGE = pa.schema(
-    [("k", pa.string()), ("window", pa.struct([("start", STAMP), ("end", STAMP)])), ("event_time", STAMP)]
-)
 
 
 @pytest.mark.parametrize(

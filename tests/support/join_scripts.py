@@ -20,9 +20,9 @@ SIZE = 10
 """The size of a window."""
 
 KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
-    "text": (pa.string(), ["a", "b", "c", None]),
-    "float": (pa.float64(), [float("nan"), 0.0, -0.0, 1.5, None]),
-    "integer": (pa.int32(), [1, 2, 3, None]),
+    "text": (pa.string(), ["a", "a", "b", None]),
+    "float": (pa.float64(), [float("nan"), 0.0, -0.0, None]),
+    "integer": (pa.int32(), [1, 1, 2, None]),
 }
 
 Row = tuple[Any, Any, int, int]
@@ -106,7 +106,13 @@ class Script:
                 time = random.choice([time, end - 1]) if self.case.windowed else time
                 row = (random.choice(KEYS[self.case.key][1]), random.choice([1, 2, None]), time, end)
                 self.given[side].append(row)
-            weight = random.choice([1, 1, 2, -1, -1]) if getattr(self.case.join, f"{side}_diff") else 1
+            changes = bool(getattr(self.case.join, f"{side}_diff"))
+            if changes and random.random() < 0.15:  # the row moves to another time
+                moved = (row[0], row[1], row[2] - 1 if row[2] % SIZE else row[2], row[3])
+                self.given[side].append(moved)
+                rows += [(row, -1), (moved, 1)]
+                continue
+            weight = random.choice([1, 1, 2, -1, -1]) if changes else 1
             rows.append((row, weight))
         return rows
 

@@ -3,6 +3,8 @@
 The time of a row plus `reach` is the latest time of a match; the row leaves when the watermark has passed that by the
 allowed lateness. The number of matches of a row may matter for longer than the matches themselves can get new pairs.
 Such matches are then kept as witnesses, with key, time and weight alone, for `witness` after their time.
+
+Guarded by tests/panes/test_join_cases.py.
 """
 
 from __future__ import annotations

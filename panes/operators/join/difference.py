@@ -3,6 +3,8 @@
 The pairs of a changed left row with any right row, and of an unchanged left row with a changed right row, are all
 pairs whose weight changes: by the product of the weights after the bundle less that of the weights before it. Only
 pairs inside the bounds are ever made. The number of matches of a row is a difference of running sums, not of pairs.
+
+Guarded by tests/panes/test_join.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Rows that were found in a store: their hashes and clocks at once, their columns when they are needed."""
+"""Rows that were found in a store: their hashes and clocks at once, their columns when they are needed.
+
+Guarded by tests/panes/test_join_cases.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The rows of one side that a step looks at: found in the state, changed by the bundle, and witnesses."""
+"""The rows of one side that a step looks at: found in the state, changed by the bundle, and witnesses.
+
+Guarded by tests/panes/test_join.py.
+"""
 
 from __future__ import annotations
 

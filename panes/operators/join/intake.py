@@ -1,4 +1,7 @@
-"""The rows of a bundle for one side of a join: those in time, in the columns of the state, and the others counted."""
+"""The rows of a bundle for one side of a join: those in time, in the columns of the state, and the others counted.
+
+Guarded by tests/panes/test_join_cases.py.
+"""
 
 from __future__ import annotations
 

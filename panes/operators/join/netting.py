@@ -2,6 +2,8 @@
 
 A row is identified by all its columns but its weight (and `pane`, which the state does not have). A side shows a row
 as often as its weights sum to, and not at all if the sum is negative: such a row came after its retraction, or will.
+
+Guarded by tests/panes/test_join.py.
 """
 
 from __future__ import annotations

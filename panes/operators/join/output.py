@@ -1,4 +1,7 @@
-"""The output of a step: rows consolidated, in order, and with their columns."""
+"""The output of a step: rows consolidated, in order, and with their columns.
+
+Guarded by tests/panes/test_join_cases.py.
+"""
 
 from __future__ import annotations
 
