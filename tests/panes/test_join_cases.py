@@ -266,9 +266,17 @@ def test_output_in_pieces_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         return operator.step(operator.initial(), bundle, 0).panes
 
     whole = run()
-    monkeypatch.setattr(output, "PIECE", 7)
-    assert run().equals(whole)
-    assert run()["k"].num_chunks > 3
+    for limit, size in (("PIECE", 7), ("_TEXT", 5)):
+        with monkeypatch.context() as patched:
+            patched.setattr(output, limit, size)
+            assert run().equals(whole)
+            assert run()["k"].num_chunks > 3
+
+
+def test_values_that_no_one_needs_are_not_kept() -> None:
+    right = RIGHT.remove(3).append(pa.field("event_time", pa.string()))
+    operator = JoinOperator(Join("k", "semi", within(0, 1), left_diff="diff"), LEFT, right)
+    assert operator.initial().stores["right"].schema.names == ["time", "weight", "key.0"]  # type: ignore[union-attr]
 
 
 def test_nested_values_and_dictionaries() -> None:

@@ -100,3 +100,21 @@ def test_chunks_have_a_bound_in_bytes_and_stay_few(monkeypatch: pytest.MonkeyPat
         assert all(chunk.table.nbytes <= 48_000 for chunk in store.chunks)
     assert sorted(store.rows()["id"].to_pylist()) == list(range(10_000))
     assert most <= 2 * 240_000 // 24_000 + 6
+
+
+def test_rows_can_be_looked_at_before_they_go() -> None:
+    rng = np.random.default_rng(3)
+    store = Store(SCHEMA)
+    for start in range(0, 300, 100):
+        hashes = rng.integers(0, 30, 100).astype(np.uint64) << np.uint64(32)
+        store = put(store, np.arange(start, start + 100), hashes, rng.integers(0, 200, 100))
+    _, store = store.take(np.empty(0, np.uint32), {"event": 20})
+    wanted, clocks = lookup(np.array([3, 7], np.uint64) << np.uint64(32)), {"event": 40}
+    before = store.rows()
+    places = store.places(wanted, clocks)
+    seen = pa.concat_tables([c.table.take(pa.array(at)) for c, at in zip(store.chunks, places, strict=True)])
+    taken, left = store.take(wanted, clocks)
+    assert 0 < taken.num_rows < before.num_rows
+    assert seen["id"].to_pylist() == taken["id"].to_pylist()
+    assert store.without(places).rows().equals(left.rows())
+    assert store.rows().equals(before)

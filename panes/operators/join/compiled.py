@@ -20,6 +20,7 @@ from ....combiners.rows.hashing import require_hash
 from ....combiners.rows.ordering import require_order
 from ....combiners.rows.plain_types import plain_type
 from ....errors import InvalidArgument, TypeMismatch, require_column
+from ....windows import span
 from ....windows.grid import later
 from ....windows.times import UTC_MICROS
 from ...join import Join
@@ -131,7 +132,7 @@ def _side(join: Join, name: str, schema: pa.Schema) -> Side:
     keys = tuple(pair[at] for pair in join.on)
     for key in keys:
         _require_key(name, key, diff, schema)
-    low, high = (0, 0) if join.within is None else (max(min(int(b), _FAR), -_FAR) for b in join.within)
+    low, high = (0, 0) if join.within is None else (max(min(int(span(b)), _FAR), -_FAR) for b in join.within)
     if at:
         low, high = -high, -low
     windowed = join.within is None
@@ -140,6 +141,9 @@ def _side(join: Join, name: str, schema: pa.Schema) -> Side:
         keys = (*keys, "window")
     gone = {*keys, "pane", *([] if diff is None else [diff]), *(["event_time"] if time == "event_time" else [])}
     values = tuple(column for column in schema.names if column not in gone)
+    shown = join.pairs or name == "left"
+    if not shown and diff is None:
+        values = ()
     witness = None
     if not windowed and join.counted(("right", "left")[at]):
         witness = high + max(-low, 0)
@@ -149,7 +153,9 @@ def _side(join: Join, name: str, schema: pa.Schema) -> Side:
         join.alone(name), join.counted(name), witness,
     )  # fmt: skip
     for column in values:
-        _require_value(join, name, column, schema)
+        if shown:
+            _require_free_name(name, column)
+        _require_value(join, column, schema)
     return side
 
 
@@ -169,10 +175,13 @@ def _require_key(name: str, key: str, diff: str | None, schema: pa.Schema) -> No
     require_order(kept_type(schema.field(key).type), "on=", key)
 
 
-def _require_value(join: Join, name: str, column: str, schema: pa.Schema) -> None:
+def _require_free_name(name: str, column: str) -> None:
     if column.casefold() in ("event_time", "diff"):
         remedy = f"rename it, or name it as {name}_{'diff' if column.casefold() == 'diff' else 'time'}="
         raise InvalidArgument(f"the {name} input has a column {column!r}, which every result has too: {remedy}")
+
+
+def _require_value(join: Join, column: str, schema: pa.Schema) -> None:
     kind = kept_type(schema.field(column).type)
     if pa.types.is_map(kind):
         kind = pa.list_(pa.struct([kind.key_field, kind.item_field]))

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ....combiners.rows.columns import Column
+from ....combiners.rows.columns import Column, flat
 from ....combiners.rows.group_sums import sum_counts
 from ....combiners.rows.groups import group_rows
 from ....combiners.rows.hashing import hash_rows_128
 from .found import Found
-from .intake import Rows, flat, int64s
+from .intake import Rows, int64s
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ....combiners.rows.columns import Column, flat
 from ....combiners.rows.group_sums import sum_counts
@@ -19,7 +20,10 @@ from .in_hand import InHand
 from .netting import identity
 
 PIECE = 1 << 22
-"""The number of rows of output whose columns are put together at once."""
+"""The number of rows of output whose columns are put together at once; fewer if a text may be long."""
+
+_TEXT = 1 << 30
+"""The most bytes of text in a piece, of the 2 GiB to which the offsets of an array go."""
 
 
 def output(compiled: Compiled, left: InHand, right: InHand, keys: Keys, found: Difference) -> pa.Table:
@@ -43,8 +47,9 @@ def output(compiled: Compiled, left: InHand, right: InHand, keys: Keys, found: D
     order = _order(compiled, keys, of_key, times, weights)
     of_key, times, weights, *parts = (part.take(order, mode="clip") for part in (of_key, times, weights, *parts))
     pieces = [compiled.output_schema.empty_table()] if len(order) == 0 else []
-    for first in range(0, len(order), PIECE):
-        piece = slice(first, first + PIECE)
+    size = _piece([*keys.columns, *(flat(column) for table in values for column in table.columns)])
+    for first in range(0, len(order), size):
+        piece = slice(first, first + size)
         at = pa.array(of_key[piece])
         columns = [column.take(at) for column in keys.columns]
         for table, places in zip(values, parts, strict=True):
@@ -54,6 +59,13 @@ def output(compiled: Compiled, left: InHand, right: InHand, keys: Keys, found: D
         columns += [timestamps(times[piece]), pa.array(weights[piece])]
         pieces.append(pa.Table.from_arrays(columns, schema=compiled.output_schema))
     return pa.concat_tables(pieces)
+
+
+def _piece(columns: list[pa.Array]) -> int:
+    """The number of rows whose texts fit into one array, whatever row repeats."""
+    texts = [column for column in columns if pa.types.is_string(column.type) or pa.types.is_binary(column.type)]
+    longest = max((pc.max(pc.binary_length(column)).as_py() or 0 for column in texts), default=0)
+    return max(min(PIECE, _TEXT // max(longest, 1)), 1)
 
 
 def _values(hand: InHand, rows: np.ndarray, names: list[str]) -> tuple[pa.Table, np.ndarray]:
