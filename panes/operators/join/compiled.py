@@ -53,7 +53,7 @@ class Side:
     counted: bool
     """True if the output depends on the number of matches of a row."""
     witness: int | None
-    """How long after its time a row is a witness, without lateness; None if it need not be one."""
+    """The length of time after its own for which a row is a witness, without lateness; None if it need not be one."""
 
     @cached_property
     def narrow(self) -> list[str]:

@@ -44,7 +44,7 @@ class Ranges:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a key's code and a time make one number that sorts by both; without times, by the code alone."""
+    """The layout of one number that sorts by a key's code and a time; without times, by the code alone."""
 
     codes: int
     """The number of codes."""
