@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from support.join_scripts import Case, Oracle, Script, random_case, shown
+from join_scripts import Case, Oracle, Script, random_case, shown
 
 from uncombine.panes.chunks.log import load, save
 from uncombine.panes.operators.join.operator import JoinOperator

@@ -49,7 +49,7 @@ def table(schema: pa.Schema, rows: list[tuple[Any, ...]], end: int) -> pa.Table:
 
 
 def play(join: Join, bundles: list[tuple[pa.Table, pa.Table]]) -> Counter[tuple[Any, ...]]:
-    """What is left of the output of bundles and of the end of time: end of the window, then the columns."""
+    """The netted output of bundles and of the end of time: the end of the window, then the columns."""
     operator = JoinOperator(join, LEFT, RIGHT)
     state, net = operator.initial(), Counter[tuple[Any, ...]]()
     for bundle, watermark in [

@@ -32,6 +32,7 @@ class InHand:
     before: np.ndarray
     after: np.ndarray
     is_changed: np.ndarray
+    """True where the weight after the bundle is not that before it."""
     leaves: np.ndarray
     """True where the row leaves in this step."""
 
@@ -49,7 +50,8 @@ class InHand:
         if len(changed):
             place = slice(len(found), len(found) + len(changed))
             before, after = weights.copy(), weights.copy()
-            before[place], after[place], is_changed[place] = changed.before, changed.after, True
+            before[place], after[place] = changed.before, changed.after
+            is_changed[place] = changed.before != changed.after
         leaves = np.zeros(len(weights), np.bool_)
         leaves[: len(found)] = found.clock("event") <= watermark
         leaves[len(found) : len(found) + len(changed)] = changed.expiry <= watermark
