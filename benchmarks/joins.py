@@ -31,6 +31,9 @@ def rows() -> Iterator[Row]:
     yield pair("inner, windows, 1 match a row", _windows("inner"), _merge_windows("inner"), merge_of_windows, 3)
     yield pair("left, windows, 1 match a row", _windows("left"), _merge_windows("left"), merge_of_windows, 3)
     yield pair("full, windows, 1 match a row", _windows("full"), _merge_windows("outer"), merge_of_windows, 3)
+    yield pair(
+        "left, windows, the right rows in a second step", _second_step("left"), _windows("left"), "one step", None
+    )
     merge = "pandas.merge by key, rows within the bounds"
     yield pair("inner, within, 2.4 matches a row", _first_step(ROWS, "inner"), _merge(ROWS), merge, 3, runs=3)
     inner = "inner"
@@ -87,6 +90,14 @@ def _first_step(count: int, how: str, unmatched: str = "at_once") -> Callable[[]
 
 def _windows(how: str) -> Callable[[], Any]:
     return _step(_operator(how, within=None), _sides(ROWS), None)
+
+
+def _second_step(how: str) -> Callable[[], Any]:
+    """A step in which the right rows come to the left ones that are held, whose null rows are retracted."""
+    operator = _operator(how, within=None)
+    left, right = (_plain(side, None, None) for side in _sides(ROWS))
+    state = operator.step(operator.initial(), (left, right.slice(0, 0)), watermark=0).state
+    return lambda: operator.step(state, (left.slice(0, 0), right), watermark=0)
 
 
 def _frames(count: int) -> list[pd.DataFrame]:

@@ -79,11 +79,14 @@ def identity(column: pa.Array) -> Sequence[pa.Array]:
     >>> len(identity(pa.array([[1], [2]]))), len(identity(pa.array(["a"])))
     (2, 1)
     """
-    kind = column.type
-    if not pa.types.is_nested(kind):
+    if not pa.types.is_nested(column.type):
         return [column]
-    if pa.types.is_map(kind):
+    return [pa.array(half) for half in hash_rows_128([hashable(column)])]
+
+
+def hashable(column: pa.Array) -> Column:
+    """The column as one that can be hashed: a map as the list of its pairs."""
+    if pa.types.is_map(column.type):
         pairs = pa.StructArray.from_arrays([column.keys, column.items], names=["key", "value"])
-        missing = pa.array(np.asarray(column.is_null()))
-        column = pa.ListArray.from_arrays(column.offsets, pairs, mask=missing)
-    return [pa.array(half) for half in hash_rows_128([Column(column)])]
+        column = pa.ListArray.from_arrays(column.offsets, pairs, mask=pa.array(np.asarray(column.is_null())))
+    return Column(column)

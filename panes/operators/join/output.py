@@ -12,12 +12,19 @@ import pyarrow.compute as pc
 from ....combiners.rows.columns import Column, flat
 from ....combiners.rows.group_sums import sum_counts
 from ....combiners.rows.groups import group_rows, stable_order
+from ....combiners.rows.hashing import hash_rows
 from ....combiners.rows.ordering import order_keys, packed_keys
 from ....windows import timestamps
 from .compiled import Compiled
 from .difference import Difference, Keys
 from .in_hand import InHand
-from .netting import identity
+from .netting import hashable, identity
+
+_FACTORS = tuple(
+    np.uint64(factor)
+    for factor in (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0xBF58476D1CE4E5B9)
+)  # fmt: skip
+"""Odd numbers that spread what they are multiplied with over 64 bits."""
 
 PIECE = 1 << 22
 """The number of rows of output whose columns are put together at once; fewer if a text may be long."""
@@ -98,16 +105,40 @@ def _times(hand: InHand, rows: np.ndarray) -> np.ndarray:
 def _consolidated(
     codes: np.ndarray, times: np.ndarray, parts: list[np.ndarray], values: list[pa.Table], weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that differ, with the sums of their weights that are not zero."""
-    columns = [pa.array(codes), pa.array(times)]
+    """Rows none of which has the opposite sign of an equal row, with their weights."""
+    doubtful = _doubtful(codes, times, parts, values, weights)
+    if not doubtful.any():
+        return np.arange(len(weights)), weights
+    sure, rest = np.flatnonzero(~doubtful), np.flatnonzero(doubtful)
+    columns = [pa.array(codes[rest]), pa.array(times[rest])]
     for table, places in zip(values, parts, strict=True):
-        if table.num_columns:
-            parts_of = [part for i in range(table.num_columns) for part in identity(flat(table.column(i)))]
-            columns.append(pa.array(group_rows(parts_of, table.num_rows)[0].codes[places]))
-    groups, first = group_rows(columns, len(weights))
-    sums = sum_counts(groups, weights)
+        some = pa.array(places[rest])
+        columns += [part for column in table.columns for part in identity(flat(column).take(some))]
+    groups, first = group_rows(columns, len(rest))
+    sums = sum_counts(groups, weights[rest])
     kept = np.flatnonzero(sums)
-    return first[kept], sums[kept]
+    return np.concatenate([sure, rest[first[kept]]]), np.concatenate([weights[sure], sums[kept]])
+
+
+def _doubtful(
+    codes: np.ndarray, times: np.ndarray, parts: list[np.ndarray], values: list[pa.Table], weights: np.ndarray
+) -> np.ndarray:
+    """True where an equal row may have the opposite sign: where some row of that sign has a hash in the same slot."""
+    hashes = codes.view(np.uint64) * _FACTORS[0]
+    hashes += times.view(np.uint64) * _FACTORS[1]
+    for table, places, factor in zip(values, parts, _FACTORS[2:], strict=True):
+        if table.num_columns:
+            of_values = hash_rows([hashable(flat(column)) for column in table.columns]) * factor
+            hashes += of_values.take(places, mode="clip")
+    hashes *= _FACTORS[0]
+    bits = max((8 * len(weights)).bit_length(), 10)
+    slots = (hashes >> np.uint64(64 - bits)).view(np.int64)
+    negative = weights < 0
+    retracted, added = np.zeros((2, 1 << bits), np.bool_)
+    retracted[slots[negative]] = True
+    added[slots[~negative]] = True
+    retracted &= added
+    return retracted.take(slots, mode="clip")
 
 
 def _order(compiled: Compiled, keys: Keys, of_key: np.ndarray, times: np.ndarray, weights: np.ndarray) -> np.ndarray:
