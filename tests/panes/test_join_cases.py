@@ -181,6 +181,16 @@ def test_rule_47_a_window_expires_for_both_sides_at_once() -> None:
     assert operator.step(gone, (row, row), 12).state.counts.dropped == 2
 
 
+def test_lengths_of_any_size() -> None:
+    for bounds in (("-100000000 days", "100000000 days"), ("0 s", "100000000 days")):
+        play = Play(joined("full", bounds, allowed_lateness="100000000 days"))
+        rows = play.step([("a", 1, 7), ("b", 0, 1)], [("a", 2**57, 8)], 2**57)
+        assert [row[-1] for row in rows] == [1, 1]
+        assert play.operator.held(play.state) == 3
+        play.step([], [], MAX_TIME)
+        assert play.operator.held(play.state) == 0
+
+
 def test_weights_multiply_until_they_are_too_large() -> None:
     play = Play(joined(within=within(0, 0)))
     assert play.step([("a", 1, 0, 2**31)], [("a", 1, 0, 2**30)], 0)[0][-1] == 2**61

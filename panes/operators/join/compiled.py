@@ -28,8 +28,8 @@ from ...join import Join
 NARROW = ("time", "weight")
 """The columns of a stored row beside `key.i` and `value.i`."""
 
-_FAR = 2**62
-"""Bounds are cut off here, so that a time plus a bound is an int64."""
+_FAR = 2**60
+"""Lengths are cut off here: it is more than lies between any two times, and sums with times stay in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _side(join: Join, name: str, schema: pa.Schema) -> Side:
         witness = high + max(-low, 0)
         witness = witness if witness > max(high, 0) else None
     side = Side(
-        name, schema, keys, values, time, diff, low, high, windowed, int(join.allowed_lateness),
+        name, schema, keys, values, time, diff, low, high, windowed, min(int(join.allowed_lateness), _FAR),
         join.alone(name), join.counted(name), witness,
     )  # fmt: skip
     for column in values:

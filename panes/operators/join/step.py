@@ -159,7 +159,7 @@ def hold(compiled: Compiled, state: OperatorState) -> int:
     """
     if not MIN_TIME < state.watermark < MAX_TIME:
         return state.watermark
-    least = max(state.watermark - int(compiled.join.allowed_lateness), MIN_TIME)
+    least = max(state.watermark - compiled.left.lateness, MIN_TIME)
     for side in compiled.sides:
         store = state.stores[side.name]
         if side.counted and store is not None:
