@@ -365,3 +365,18 @@ def test_a_bundle_of_other_columns_is_refused() -> None:
         operator.step(operator.initial(), empty[:1], 0)
     with pytest.raises(InvalidArgument, match="each_batch"):
         operator.step(operator.initial(), empty, 0, each_batch=True)
+
+
+@pytest.mark.parametrize("unmatched", ["at_once", "final"])
+def test_the_state_stays_as_small_as_the_bounds(unmatched: str) -> None:
+    play = Play(joined("full", within(-20, 30), unmatched, allowed_lateness="10 us"))
+    held, kept = [], []
+    for now in range(0, 1500, 10):
+        rows = [(f"key {i % 7}", now + i % 10, i) for i in range(20)]
+        play.step([(*row, 1) for row in rows], [*rows[::2], (*rows[0], -2)], now)
+        held.append(play.operator.held(play.state))
+        chunks = [chunk for store in play.state.stores.values() for chunk in (store.chunks if store else ())]
+        kept.append(sum(len(chunk.alive) for chunk in chunks))
+    # A left row stays 40 us and is a witness for 20 more; a right row 30, and 30 more: at most 3 rows in 1 us.
+    assert max(held) == max(held[20:40]) <= 20 * 7 + 10 * 7
+    assert max(kept) <= 4 * max(held)
