@@ -380,3 +380,22 @@ def test_the_state_stays_as_small_as_the_bounds(unmatched: str) -> None:
     # A left row stays 40 us and is a witness for 20 more; a right row 30, and 30 more: at most 3 rows in 1 us.
     assert max(held) == max(held[20:40]) <= 20 * 7 + 10 * 7
     assert max(kept) <= 4 * max(held)
+
+
+def test_the_same_step_gives_the_same_bytes_and_leaves_its_state_alone() -> None:
+    rng = np.random.default_rng(2)
+
+    def rows() -> Bundle:
+        return [(f"key {rng.integers(9)}", int(rng.integers(30)), int(rng.integers(3))) for _ in range(60)]
+
+    play = Play(joined("full", within(-4, 4)))
+    held = rows()
+    play.step(held, rows(), 5)
+    before = {name: store.rows() for name, store in play.state.stores.items() if store}
+    bundle = (table(LEFT, [(*row, -1) for row in held[::2]] + rows()), table(RIGHT, rows()))
+    first, second = (play.operator.step(play.state, bundle, 12) for _ in range(2))
+    assert first.panes.num_rows > 50
+    assert first.panes.equals(second.panes)
+    assert {name: store.rows() for name, store in play.state.stores.items() if store} == before
+    for name, store in first.state.stores.items():
+        assert store is None or store.rows().equals(second.state.stores[name].rows())  # type: ignore[union-attr]
