@@ -6,9 +6,9 @@ A source knows how to run a flow. `uc.local.run` runs any flow without Spark.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -18,21 +18,20 @@ from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, require_options
 from ..triggers import Trigger
 from ..windows import Span, Window, span
-from .column_names import column_name, column_names
+from .column_names import column_names
 from .grouping import Grouping
 from .hints import no_such_step, no_such_step_before_combine
+from .join import SIDES
+from .join_stage import Joined, join_stage
 from .late_rows import LATE, late_type
-from .operators.distinct.distinct import Distinct
-from .operators.order.in_order import InOrder
-from .operators.process.process import Process
-from .operators.remember.remember import Remember
 from .operators.rows.options import RowOptions
-from .settings import Settings, check_free, check_settings
+from .row_steps import RowSteps
+from .settings import Settings, check_free, check_name, check_settings
 from .stage import GroupingStage, RowStage, Stage
 from .stages import DIFF, Asked, Before, check_followed, check_lateness, followed, settled
-from .transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
+from .together import check_sources
+from .transforms import Map, Select, Transform, Where, WithColumns, applied
 from .watermark_strategies import IngressTime
-from .with_time import with_time
 
 OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
 
@@ -44,6 +43,8 @@ class Source(ABC):
     streaming: bool
     inputs: tuple[Flow, ...] = ()
     """The flows whose rows these are, if the source is made of flows."""
+    stage: Stage | None = None
+    """The step over the rows of `inputs`, with a port for each; None if these rows are those of the source."""
     before: Before | None = None
     """The demands of the steps of these flows on the first grouping after them."""
     late_column = True
@@ -66,6 +67,36 @@ class Source(ABC):
         """A text that says how the engine runs a flow over this source, and why."""
 
 
+@dataclass(frozen=True, eq=False)
+class Combined(Source):
+    """The rows that a union or a join of several flows gives, in the columns of `schema`."""
+
+    schema: pa.Schema
+    inputs: tuple[Flow, ...]
+    before: Before
+    stage: Stage | None = None
+
+    @property
+    def streaming(self) -> bool:  # type: ignore[override]
+        return any(given.source.streaming for given in self.inputs)
+
+    @property
+    def late_column(self) -> bool:  # type: ignore[override]
+        return self.inputs[0].source.late_column
+
+    def describe(self) -> str:
+        return f"a union of {len(self.inputs)} flows" if self.stage is None else self.stage.describe()[0]
+
+    def held(self, field: pa.Field) -> pa.Field:
+        return self.inputs[0].source.held(field)
+
+    def df(self, flow: Flow) -> Any:
+        return self.inputs[0].source.df(flow)
+
+    def explain(self, flow: Flow) -> str:
+        return self.inputs[0].source.explain(flow)
+
+
 def flow_of(source: Source, settings: Settings) -> Flow:
     """Build a flow over any source and check its settings against the schema."""
     schema = source.schema
@@ -76,7 +107,7 @@ def flow_of(source: Source, settings: Settings) -> Flow:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Flow:
+class Flow(RowSteps):
     """The steps that rows go through, as a value: every method returns a new flow and leaves this one as it is.
 
     Between two groupings, and before the first, rows are Arrow tables. `map` takes a function of a table, and
@@ -110,140 +141,36 @@ class Flow:
     def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
         return applied(transforms, schema.empty_table()).schema
 
-    def map(self, function: Callable[[pa.Table], Any], *, remember: bool = False, deterministic: bool = True) -> Flow:
-        """Apply a function of an Arrow table that returns an Arrow table or a pandas DataFrame.
-
-        The function is called with tables of any size, and once without rows to learn the columns of its result.
-
-        With `remember=True` the result of each row is kept as long as the row can be retracted, so that a retraction
-        retracts exactly what was given before: for models, lookups, clocks and random numbers. The function then gives
-        one row for each row, and the result has its columns, `event_time` and `diff`. Without `remember`, a retraction
-        is computed by the function again. Say `deterministic=False` of a function that may then give another result:
-        over a changelog it is refused without `remember`.
-        """
-        if not callable(function):
-            raise InvalidArgument(f"map() takes a function of an Arrow table, but was given {function!r}")
-        if remember:
-            return self._stepped(partial(Remember, function))
-        self._check_deterministic("map", deterministic)
-        return self._then(Map(function))
-
-    def flat_map(
-        self, function: Callable[[pa.Table], Any], *, remember: bool = False, deterministic: bool = True
-    ) -> Flow:
-        """Apply a function of an Arrow table that gives any number of rows for each row.
-
-        With `remember=True`, as for `map`, the result of the function has a column `row` beside its own: the place of
-        the row that each of its rows is made from.
-
-        >>> import pyarrow as pa, uncombine as uc
-        >>> words = uc.local.source(pa.table({"ts": [0, 1], "text": ["a b", "c"]}))
-        >>> def split(table):
-        ...     pairs = [(i, word) for i, text in enumerate(table["text"].to_pylist()) for word in text.split()]
-        ...     places, found = zip(*pairs) if pairs else ((), ())
-        ...     return pa.table({"row": pa.array(places, pa.int64()), "word": pa.array(found, pa.string())})
-        >>> uc.local.run(flow=words.flat_map(split, remember=True))["word"].to_pylist()
-        ['a', 'b', 'c']
-        """
-        if not callable(function):
-            raise InvalidArgument(f"flat_map() takes a function of an Arrow table, but was given {function!r}")
-        if remember:
-            return self._stepped(partial(Remember, function, flat=True))
-        self._check_deterministic("flat_map", deterministic)
-        return self._then(Map(function, step="flat_map()"))
-
-    def distinct(self, *by: str, within: Span | str | None = None, **options: Any) -> Flow:
-        """Keep the first row of each id: of the rows that are less than `within` apart, one.
-
-        Over a changelog the first row is that with the earliest event time. When it is retracted, the next one takes
-        its place. Without weights the first row that arrives is shown at once and never corrected. Options are
-        allowed_lateness= and late=, as for `window`. The result has `event_time` and `diff`.
-
-        >>> import pyarrow as pa, uncombine as uc
-        >>> orders = uc.local.source(pa.table({"ts": [0, 1, 2], "id": ["a", "b", "a"]}))
-        >>> uc.local.run(flow=orders.distinct("id", within="1 hour"))["id"].to_pylist()
-        ['a', 'b']
-        """
-        names = column_names(by[0] if len(by) == 1 else by, "distinct()")
-        return self._stepped(partial(Distinct, names, within=within, bounded=is_bounded(self)), options, "distinct()")
-
-    def in_order(self, by: str | Sequence[str] = (), **options: Any) -> Flow:
-        """Hold rows until the watermark passes them, and give them in order of event time for each key.
-
-        Options are allowed_lateness= and late=, as for `window`. The result has `event_time` and `diff`, and no
-        retractions: a row that is retracted while it waits is not given.
-
-        >>> import pyarrow as pa, uncombine as uc
-        >>> log = uc.local.source(pa.table({"ts": [3, 1, 2], "user": ["a", "a", "a"]}))
-        >>> [row.microsecond for row in uc.local.run(flow=log.in_order(by="user"))["ts"].to_pylist()]
-        [1, 2, 3]
-        """
-        return self._stepped(partial(InOrder, column_names(by, "by=")), options, "in_order()")
-
-    def process(self, by: str | Sequence[str] = (), *, function: Any, **options: Any) -> Flow:
-        """Run a computation with state and timers for each key, which emits rows.
-
-        `function` is an object, or a class of objects, as `KeyFunction` describes it. One Python call is made for each
-        row. Options are allowed_lateness= and late=, as for `window`. The result has the key, the columns that the
-        function names, `event_time` and `diff`.
-        """
-        return self._stepped(partial(Process, function, column_names(by, "by=")), options, "process()")
-
-    def _check_deterministic(self, step: str, deterministic: bool) -> None:
-        if not deterministic and before(followed_flow(self)).diff is not None:
-            raise InvalidArgument(
-                f"{step}(deterministic=False) over rows that can be retracted would not retract what it gave before: "
-                "give remember=True"
-            )
-
     def _stepped(self, make: Callable[..., RowOptions], given: Mapping[str, Any] | None = None, who: str = "") -> Flow:
         """The flow with a step over single rows after it."""
         require_options(given or {}, ("allowed_lateness", "late"), who)
-        flow = followed_flow(self)
+        flow = without_counts(followed_flow(self))
         known = before(flow)
         options: dict[str, Any] = {"time": known.time, "diff": known.diff}
-        transforms = flow.transforms
         if known.panes:
             options["max_future"] = None
-            if known.diff is None and DIFF in flow.schema.names:  # every pane counts as one row
-                transforms = (*transforms, Select(tuple(name for name in flow.schema.names if name != DIFF)))
         if known.allowed_lateness is not None:
             options["allowed_lateness"] = known.allowed_lateness
         step = make(**{**options, **(given or {})})
         if known.allowed_lateness is not None and known.diff is not None:
-            check_lateness(span(step.allowed_lateness), known.allowed_lateness, stages_of(flow) + 1)
-        stage = RowStage(transforms, step)
+            check_lateness(span(step.allowed_lateness), known.allowed_lateness, f"stage {stages_of(flow) + 1}")
+        stage = RowStage(flow.transforms, step)
         changed = replace(flow, stages=(*flow.stages, stage), transforms=())
         check_free(changed.schema)
         return changed
 
-    def where(self, predicate: Expr | Callable[[pa.Table], Any]) -> Flow:
-        """Keep the rows for which an expression, or a function of an Arrow table, is true."""
-        return self._then(Where(predicate_of(predicate)))
+    @property
+    def _is_bounded(self) -> bool:
+        """True if the input of the flow ends."""
+        return not self.source.streaming and not (self.settings.replay and not self.settings.close_at_end)
 
-    def select(self, *names: str) -> Flow:
-        """Keep these columns, in this order."""
-        return self._then(Select(tuple(column_name(name, "select()") for name in names)))
+    @property
+    def _changes(self) -> bool:
+        return before(followed_flow(self)).diff is not None
 
-    def with_columns(self, **columns: Expr | Callable[[pa.Table], Any]) -> Flow:
-        """Add or replace columns; the value of each is an expression or a function of an Arrow table."""
-        return self._then(WithColumns({n: function_of(value, f"with_columns({n}=)") for n, value in columns.items()}))
-
-    def with_time(self, value: Expr | Callable[[pa.Table], Any], at_most_back: Span | str = "0 seconds") -> Flow:
-        """Give each row another event time: a timestamp or date from an expression or a function of an Arrow table.
-
-        The new time replaces the old one in the column of the event time, which is `event_time` after a grouping. It
-        may lie up to `at_most_back` before the old one, and the watermark is held back by as much. A row that goes
-        further back, or whose new time is null, has no event time and is counted as bad by the next step.
-
-        >>> import pyarrow as pa, uncombine as uc
-        >>> day = pa.array([1_453_248_000, 1_453_334_400], pa.timestamp("s", "UTC"))
-        >>> sent = uc.local.source(pa.table({"ts": day, "begun": day.slice(1).take(pa.array([0, 0]))}))
-        >>> later = sent.with_time(uc.col("begun")).window(uc.Fixed("1 day")).combine(n=uc.Count())
-        >>> uc.local.run(flow=later)["n"].to_pylist()
-        [2]
-        """
-        return self._then(with_time(before(self).time, value, at_most_back))
+    @property
+    def _time(self) -> str:
+        return before(self).time
 
     def _then(self, transform: Transform) -> Flow:
         changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema, self.source.held)))
@@ -268,6 +195,65 @@ class Flow:
         if not isinstance(window, Window):
             raise InvalidArgument(f"window() takes a window such as uc.Fixed('1 minute'), but was given {window!r}")
         return Windowed(self, window, {"trigger": trigger, "mode": mode, **options})
+
+    def join(
+        self,
+        other: Flow,
+        on: Any,
+        how: str = "inner",
+        within: tuple[Span | str, Span | str] | None = None,
+        unmatched: str = "at_once",
+        suffixes: tuple[str, str] = ("_left", "_right"),
+        allowed_lateness: Span | str | None = None,
+    ) -> Flow:
+        """Join this flow, which is the left one, with another by key and time.
+
+        Any row of a flow can be corrected, and the result is then corrected too. It has the key columns once, by their
+        left names, `window` in a join of windows, the other left and right columns, `event_time` (the later one of a
+        pair) and `diff`.
+
+        Parameters
+        ----------
+        other
+            The right flow.
+        on
+            The key: a column of both flows, several, or pairs of names where they differ (`{"user": "id"}`). Null
+            matches nothing.
+        how
+            "inner", "left", "right", "full", "semi" (left rows with a match) or "anti" (left rows without one).
+        within
+            The least and the greatest right time minus left time of a match; both are included. Without it both flows
+            are grouped by the same window, and panes of one window match.
+        unmatched
+            For rows without a match: "at_once" emits them when they come, and retracts them when a match comes. "final"
+            emits them when the watermark says that no match can come.
+        suffixes
+            What is added to names that the result would have twice.
+        allowed_lateness
+            The time by which a row may be before the watermark and is still taken; that of the steps before if not
+            given, or else none. Later rows are dropped and counted.
+
+        Examples
+        --------
+        >>> import pyarrow as pa, uncombine as uc
+        >>> views = uc.local.source(pa.table({"ts": [0, 9], "ad": ["a", "b"]}))
+        >>> clicks = uc.local.source(pa.table({"ts": [5], "ad": ["a"], "user": ["u"]}))
+        >>> both = views.join(clicks, on="ad", how="left", within=("0 s", "1 minute"))
+        >>> uc.local.run(flow=both).select(["ad", "user", "diff"]).to_pylist()
+        [{'ad': 'a', 'user': 'u', 'diff': 1}, {'ad': 'b', 'user': None, 'diff': 1}]
+        """
+        if not isinstance(other, Flow):
+            window = " that ends with window(...): add .combine(...)" if isinstance(other, Windowed) else ""
+            raise InvalidArgument(
+                f"join() takes a flow, not a {type(other).__name__}{window or ': write a.join(b, on)'}"
+            )
+        named = [with_name(flow, name) for flow, name in zip((self, other), SIDES, strict=True)]
+        inputs = tuple(without_counts(followed_flow(flow)) for flow in named)
+        check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], "join()")
+        sides = [Joined(flow.schema, before(flow), windows_of(flow), flow.settings) for flow in inputs]
+        options = {"on": on, "how": how, "within": within, "unmatched": unmatched, "suffixes": suffixes}
+        stage, schema, settings = join_stage(sides, {**options, "allowed_lateness": allowed_lateness})
+        return Flow(Combined(schema, inputs, stage.before(), stage), settings, schema)
 
     @property
     def df(self) -> Any:
@@ -295,12 +281,8 @@ def groupings_of(flow: Flow) -> list[Grouping]:
 
 def stages_of(flow: Flow) -> int:
     """The number of stages of a flow, with those of the flows that its source is made of."""
-    return len(flow.stages) + sum(map(stages_of, flow.source.inputs))
-
-
-def is_bounded(flow: Flow) -> bool:
-    """True if the input of a flow ends."""
-    return not flow.source.streaming and not (flow.settings.replay and not flow.settings.close_at_end)
+    own = len(flow.stages) + (flow.source.stage is not None)
+    return own + sum(map(stages_of, flow.source.inputs))
 
 
 def before(flow: Flow) -> Before:
@@ -310,8 +292,55 @@ def before(flow: Flow) -> Before:
     return flow.source.before or Before(flow.settings.time, flow.settings.diff)
 
 
+def leaves_of(flow: Flow) -> Iterator[tuple[Source, Settings]]:
+    """The sources of a flow that are not made of flows, each with the options with which it is read."""
+    if not flow.source.inputs:
+        yield flow.source, flow.settings
+    for given in flow.source.inputs:
+        yield from leaves_of(given)
+
+
+def windows_of(flow: Flow) -> list[Window]:
+    """The windows of the rows of a flow; none if they are not known."""
+    for step in flow.transforms:
+        if isinstance(step, Map) or (isinstance(step, WithColumns) and "window" in step.columns):
+            return []
+    if not flow.stages:
+        return [window for given in flow.source.inputs for window in windows_of(given)]
+    return [stage.grouping.window for stage in flow.stages[-1:] if isinstance(stage, GroupingStage)]
+
+
+def with_name(flow: Flow, name: str | None) -> Flow:
+    """The flow with a name for its source, if it is a source without one."""
+    check_name(name)
+    if flow.settings.name is not None or flow.source.inputs:
+        return flow
+    return replace(flow, settings=replace(flow.settings, name=name))
+
+
+def without_counts(flow: Flow) -> Flow:
+    """The flow without the column `diff` of panes that are never retracted, each of which counts as one row."""
+    known, schema = before(flow), flow.schema
+    if known.panes and known.diff is None and DIFF in schema.names:
+        left = Select(tuple(name for name in schema.names if name != DIFF))
+        return replace(flow, transforms=(*flow.transforms, left))
+    return flow
+
+
 def followed_flow(flow: Flow) -> Flow:
     """The flow with its last stage settled for another one after it; raises if none can follow."""
+    flow = _followed(flow)
+    weight = before(flow).diff
+    for step in flow.transforms:
+        if isinstance(step, Where) and isinstance(step.predicate, Expr) and weight in step.predicate.columns:
+            raise InvalidArgument(
+                f"where() on {weight!r}, the weights of rows that can be retracted, would keep rows and drop their "
+                "retractions: filter by another column, or after the last step"
+            )
+    return flow
+
+
+def _followed(flow: Flow) -> Flow:
     if not flow.stages:
         return flow
     *first, last = flow.stages
@@ -350,7 +379,7 @@ class Windowed:
         flow, settings = followed_flow(self.flow), self.flow.settings
         asked = Asked(combiners, self.window, {"by": column_names(by, "by="), **self.options})
         number = stages_of(flow) + 1
-        [grouping] = settled([asked], before(flow), is_bounded(flow), settings.each_batch, number)
+        [grouping] = settled([asked], before(flow), flow._is_bounded, settings.each_batch, number)
         if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
             raise InvalidArgument(
                 f"late='emit' gives late rows in column {LATE!r}: give the key or result of that name another one"
@@ -363,4 +392,16 @@ class Windowed:
         return replace(flow, stages=(*flow.stages, stage), transforms=())
 
 
-__all__ = ["LATE", "OPTIONS", "Flow", "Source", "Windowed", "before", "flow_of", "followed_flow", "groupings_of"]
+__all__ = [
+    "LATE",
+    "OPTIONS",
+    "Combined",
+    "Flow",
+    "Source",
+    "Windowed",
+    "before",
+    "flow_of",
+    "followed_flow",
+    "groupings_of",
+    "with_name",
+]

@@ -1,8 +1,9 @@
 """The graph of a flow: which rows feed which step, as a plan that every engine follows.
 
-A flow is a chain of steps over a source. The source may be made of other flows, so that the chains form a tree.
+A flow is a chain of steps over a source. The source may be a union or a join of other flows, so that the chains form a
+tree.
 
-Guarded by tests/panes/test_union.py.
+Guarded by tests/panes/test_union.py and tests/panes/test_join_flows.py.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..errors import InvalidArgument
 from ..windows import Span
 from .flow import Flow, Source
 from .grouping import MAX_FUTURE
+from .join import SIDES
 from .operators.stateful import StatefulOperator
 from .settings import Settings
 from .stage import Stage
@@ -72,20 +74,33 @@ class Step:
     feeds: tuple[Feed, ...]
     number: int
     """The place of the step in the graph, from 1 on. A step comes after all that feed it."""
+    ports: tuple[int, ...] = ()
+    """For each feed, the port of the operator to which its rows go; all go to one if none is named."""
 
     @property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows that the step reads."""
-        return self.feeds[0].output_schema
+    def firsts(self) -> list[int]:
+        """The places of feeds, one for each port. All feeds of a port have the same columns."""
+        ports = self.ports or (0,)
+        return [ports.index(port) for port in range(max(ports) + 1)]
+
+    @property
+    def late_schema(self) -> pa.Schema:
+        """The columns of late rows."""
+        return self.stage.late_schema(*self._schemas)
+
+    @property
+    def _schemas(self) -> list[pa.Schema]:
+        return [self.feeds[place].output_schema for place in self.firsts]
 
     @property
     def inputs(self) -> list[str]:
         """The inputs in their order: the name and the columns of a source, or the number of a stage."""
+        sides = [SIDES[port] + " " for port in self.ports] or [""] * len(self.feeds)
         return [
-            f"stage {feed.origin.number}"
+            f"{side}stage {feed.origin.number}"
             if isinstance(feed.origin, Step)
-            else f"{feed.origin.settings.name or 'source'}({', '.join(feed.origin.schema.names)})"
-            for feed in self.feeds
+            else f"{side}{feed.origin.settings.name or 'source'}({', '.join(feed.origin.schema.names)})"
+            for side, feed in zip(sides, self.feeds, strict=True)
         ]
 
     @property
@@ -96,7 +111,8 @@ class Step:
     @property
     def guards(self) -> bool:
         """True if far rows of sources are bad rows, although the step takes rows of any time from other steps."""
-        return self.stage.max_future is None and any(feed.leaf is None for feed in self.feeds)
+        any_time = self.stage.max_future is None and any(feed.leaf is None for feed in self.feeds)
+        return any_time or self.stage.always_guards
 
     @property
     def timed(self) -> bool:
@@ -105,7 +121,7 @@ class Step:
 
     def operator(self) -> StatefulOperator:
         """The operator of the step."""
-        return self.stage.operator(self.schema)
+        return self.stage.operator(*self._schemas)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +187,16 @@ def _read(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
     """The rows of the source of a flow."""
     if not flow.source.inputs:
         yield Feed(Leaf(flow.source, flow.settings, flow.source_schema), (), flow.source_schema)
-    for given in flow.source.inputs:
-        yield from _feeds(given, steps)
+        return
+    given = [list(_feeds(one, steps)) for one in flow.source.inputs]
+    feeds = tuple(feed for some in given for feed in some)
+    if flow.source.stage is None:
+        yield from feeds
+        return
+    ports = tuple(port for port, some in enumerate(given) for _ in some)
+    step = Step(flow.source.stage, feeds, len(steps) + 1, ports)
+    steps.append(step)
+    yield Feed(step, (), step.operator().output_schema)
 
 
 def _through(feed: Feed, transforms: tuple[Transform, ...]) -> Feed:

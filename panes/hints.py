@@ -33,14 +33,13 @@ _RESULTS = {
     "printSchema": "print flow.schema",
     "columns": "write flow.schema.names",
     "dtypes": "write flow.schema",
-    "join": "join the DataFrames before uc.flow(df), or join flow.df with another DataFrame",
     "union": "write uc.union(flow, other)",
     "unionByName": "write uc.union(flow, other)",
 }
 """Advice about rows and panes, which a flow has and `flow.window(...)` does not have before `combine`."""
 
 _OF_A_FLOW = (
-    *("df", "distinct", "explain", "flat_map", "in_order", "map", "process"),
+    *("df", "distinct", "explain", "flat_map", "in_order", "join", "map", "process"),
     *("schema", "select", "where", "window", "with_columns", "with_time"),
 )
 

@@ -13,6 +13,8 @@ from ..windows.spans import ZERO, Length
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
 """The kinds of join. "semi" and "anti" give rows of the left input only."""
 
+SIDES = ("left", "right")
+
 UNMATCHED = ("at_once", "final")
 
 
@@ -83,6 +85,18 @@ class Join:
             )
 
     @property
+    def words(self) -> str:
+        """The join in words.
+
+        >>> Join({"user": "id"}, "left", ("0 s", "1 hour")).words
+        "left join on user = id within ('0 seconds', '1 hour')"
+        """
+        on = ", ".join(left if left == right else f"{left} = {right}" for left, right in self.on)
+        bounds = "in the same window" if self.within is None else f"within {self.within!r}"
+        alone = f", rows without a match {self.unmatched}" if self.final else ""
+        return f"{self.how} join on {on} {bounds}{alone}"
+
+    @property
     def final(self) -> bool:
         """True if rows without a match wait for the watermark."""
         return self.unmatched == "final"
@@ -118,7 +132,7 @@ def _pairs(on: object) -> tuple[tuple[str, str], ...]:
         pairs.append((str(pair[0]), str(pair[1])))
     if not pairs:
         raise InvalidArgument("on= names no column: name at least one that both inputs have")
-    for side, names in zip(("left", "right"), zip(*pairs, strict=True), strict=True):
+    for side, names in zip(SIDES, zip(*pairs, strict=True), strict=True):
         for name in names:
             if names.count(name) > 1:
                 raise InvalidArgument(f"on= names the {side} column {name!r} twice: name it once")
@@ -146,4 +160,4 @@ def _suffixes(given: object) -> tuple[str, str]:
     return str(pair[0]), str(pair[1])
 
 
-__all__ = ["HOWS", "Join"]
+__all__ = ["HOWS", "SIDES", "Join"]

@@ -53,7 +53,7 @@ class LocalRun:
             Watermarks(idle_after=(idle_after or feed.leaf.idle) if feed.leaf else None, back=feed.back)
             for feed in step.feeds
         )
-        return Shard.start(step.operator(), *inputs)
+        return Shard.start(step.operator(), *inputs, ports=step.ports)
 
     def all(self, entries: Sequence[Entry]) -> Result:
         """The result of a whole script."""
@@ -129,7 +129,7 @@ class LocalRun:
         if not feed.transforms:
             return panes
         if self.flow.source.late_column and step.stage.late == "emit":
-            panes = with_late_rows(panes, done.stepped.late_rows, step.schema)
+            panes = with_late_rows(panes, done.stepped.late_rows, step.late_schema)
         return applied(feed.transforms, panes)
 
     def _show(self, place: int, rows: pa.Table) -> None:
@@ -140,7 +140,7 @@ class LocalRun:
         panes = pa.concat_tables([self.schema.append(pa.field("step", pa.int64())).empty_table(), *self.out])
         shards = self.shards.values()
         counts = [{**asdict(s.state.counts), "held": s.operator.held(s.state)} for s in shards]
-        late = [pa.concat_tables([step.schema.empty_table(), *tables]) for step, tables in self.late.items()]
+        late = [pa.concat_tables([step.late_schema.empty_table(), *tables]) for step, tables in self.late.items()]
         fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
         return Result(panes, counts, late, self.dropped, self.output_watermarks, all(one.keeps_rows for one in fed))
 

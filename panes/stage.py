@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -54,13 +54,20 @@ class Stage(ABC):
 
     transforms: tuple[Transform, ...]
 
-    @abstractmethod
-    def operator(self, schema: pa.Schema) -> StatefulOperator:
-        """The operator over rows of this schema; raises if it does not fit."""
+    always_guards: ClassVar[bool] = False
+    """True if the operator takes rows of any time, so that far rows of sources are found before it."""
 
     @abstractmethod
-    def lift(self, schema: pa.Schema, shards: int, timed: bool) -> Lifting:
-        """The lift of rows of this schema; `timed` if each row may have its own processing time."""
+    def operator(self, *schemas: pa.Schema) -> StatefulOperator:
+        """The operator over rows of these schemas, one for each port; raises if it does not fit."""
+
+    def late_schema(self, *schemas: pa.Schema) -> pa.Schema:
+        """The columns of late rows."""
+        return schemas[0]
+
+    @abstractmethod
+    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0) -> Lifting:
+        """The lift of rows of this schema for a port; `timed` if each row may have its own processing time."""
 
     @abstractmethod
     def before(self) -> Before:
@@ -71,7 +78,7 @@ class Stage(ABC):
         """The columns that the stage reads; None means all."""
 
     @abstractmethod
-    def kept(self, schema: pa.Schema) -> Mapping[str, Any]:
+    def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
         """The options that decide the layout or the meaning of the state."""
 
     @abstractmethod
@@ -102,10 +109,11 @@ class GroupingStage(Stage):
     asked: Asked
     """The options that the user gave. Options left open are settled again when another grouping follows."""
 
-    def operator(self, schema: pa.Schema) -> Operator:
+    def operator(self, *schemas: pa.Schema) -> Operator:
+        (schema,) = schemas
         return Operator(self.grouping, schema)
 
-    def lift(self, schema: pa.Schema, shards: int, timed: bool) -> Lift:
+    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0) -> Lift:
         return Lift(Compiled.of(self.grouping, schema), shards, timed)
 
     def before(self) -> Before:
@@ -122,7 +130,8 @@ class GroupingStage(Stage):
             names.add(grouping.diff)
         return frozenset(names)
 
-    def kept(self, schema: pa.Schema) -> Mapping[str, Any]:
+    def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
+        (schema,) = schemas
         options = ("window", "trigger", "mode", "only_updated", "diff", "granularity", "timestamp")
         return {
             "by": [[name, str(schema.field(name).type)] for name in self.grouping.by],
@@ -163,10 +172,11 @@ class RowStage(Stage):
 
     options: RowOptions
 
-    def operator(self, schema: pa.Schema) -> RowOperator:
+    def operator(self, *schemas: pa.Schema) -> RowOperator:
+        (schema,) = schemas
         return _OPERATORS[type(self.options)](self.options, schema)
 
-    def lift(self, schema: pa.Schema, shards: int, timed: bool) -> RowLift:
+    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0) -> RowLift:
         return RowLift(self.keys(schema), shards)
 
     def keys(self, schema: pa.Schema) -> Sequence[str]:
@@ -187,7 +197,8 @@ class RowStage(Stage):
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
         return None
 
-    def kept(self, schema: pa.Schema) -> Mapping[str, Any]:
+    def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
+        (schema,) = schemas
         may_change = ("allowed_lateness", "late", "max_future", "bounded", "by")
         options = {name: text for name, text in self.options.given().items() if name not in may_change}
         by = [[name, str(schema.field(name).type)] for name in getattr(self.options, "by", ())]

@@ -142,14 +142,14 @@ def _after(before: Before, options: dict[str, Any], number: int) -> None:
         return
     options.setdefault("allowed_lateness", before.allowed_lateness)
     if before.diff is not None:
-        check_lateness(span(options["allowed_lateness"]), before.allowed_lateness, number)
+        check_lateness(span(options["allowed_lateness"]), before.allowed_lateness, f"stage {number}")
 
 
-def check_lateness(own: Span, before: Span, number: int) -> None:
+def check_lateness(own: Span, before: Span, stage: str) -> None:
     """Raise if the stage before a stage can retract rows later than the stage takes them."""
     if own < before:
         raise InvalidArgument(
-            f"allowed_lateness={own!r} of stage {number} is less than the {before!r} of the stage before it, whose "
+            f"allowed_lateness={own!r} of {stage} is less than the {before!r} of the stage before it, whose "
             "retractions would then come too late: leave it out, or give at least as much"
         )
 

@@ -6,47 +6,17 @@ Guarded by tests/panes/test_union.py and tests/sparkops/test_union.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from .fit import Fit
-from .flow import Flow, Source, Windowed, followed_flow
+from .flow import Combined, Flow, Windowed, followed_flow, leaves_of, with_name
 from .flow import before as before_of
-from .graph import graph_of
-from .settings import Settings, check_name
 from .stages import DIFF, EVENT_TIME, Before
-
-
-@dataclass(frozen=True, eq=False)
-class United(Source):
-    """The rows of several flows, all in the columns of `schema`."""
-
-    schema: pa.Schema
-    inputs: tuple[Flow, ...]
-    before: Before
-
-    @property
-    def streaming(self) -> bool:  # type: ignore[override]
-        return any(given.source.streaming for given in self.inputs)
-
-    @property
-    def late_column(self) -> bool:  # type: ignore[override]
-        return self.inputs[0].source.late_column
-
-    def describe(self) -> str:
-        return f"a union of {len(self.inputs)} flows"
-
-    def held(self, field: pa.Field) -> pa.Field:
-        return self.inputs[0].source.held(field)
-
-    def df(self, flow: Flow) -> Any:
-        return self.inputs[0].source.df(flow)
-
-    def explain(self, flow: Flow) -> str:
-        return self.inputs[0].source.explain(flow)
+from .together import check_kept, check_sources, shared
 
 
 def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
@@ -82,7 +52,7 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
     if side is not None:
         _check_side(side, sides)
     names = [name or f"flow {i + 1}" for i, name in enumerate(sides)]
-    ready = [_with_name(followed_flow(flow), name) for flow, name in zip(given, sides, strict=True)]
+    ready = [with_name(followed_flow(flow), name) for flow, name in zip(given, sides, strict=True)]
     befores = [before_of(flow) for flow in ready]
     before = _of_all(befores, names, ready)
     columns = [_columns(flow, own, before) for flow, own in zip(ready, befores, strict=True)]
@@ -101,7 +71,8 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
     for flow, own, name in zip(ready, columns, names, strict=True):
         fit = Fit(schema, own, values if side is None else {**values, side: name})
         inputs.append(replace(flow, transforms=(*flow.transforms, fit)))
-    return Flow(United(schema, tuple(inputs), before), _settings(ready, before), schema)
+    settings = shared([flow.settings for flow in ready], before, "the union")
+    return Flow(Combined(schema, tuple(inputs), before), settings, schema)
 
 
 def _given(flows: Sequence[Any], named: Mapping[str, Any]) -> list[Flow]:
@@ -115,20 +86,7 @@ def _given(flows: Sequence[Any], named: Mapping[str, Any]) -> list[Flow]:
             )
     if len(given) < 2:
         raise InvalidArgument(f"union() takes two flows or more, not {len(given)}")
-    leaves = [leaf for flow in given for leaf in graph_of(flow).leaves]
-    if len({type(leaf.source) for leaf in leaves}) > 1:
-        raise InvalidArgument("union() takes flows of one engine, and these are local and on Spark: build all on one")
-    if leaves[0].source.late_column and len({leaf.source.streaming for leaf in leaves}) > 1:
-        raise InvalidArgument(
-            "union() takes only streams or only bounded flows: read both with readStream, or both whole"
-        )
-    strategies: dict[int, Any] = {}
-    for leaf in leaves:
-        if strategies.setdefault(id(leaf.source), leaf.settings.strategy) != leaf.settings.strategy:
-            raise InvalidArgument(
-                f"union() takes a source with one watermark, and here it has {strategies[id(leaf.source)]!r} and "
-                f"{leaf.settings.strategy!r}: give both flows the same"
-            )
+    check_sources([leaf for flow in given for leaf in leaves_of(flow)], "union()")
     return given
 
 
@@ -139,22 +97,10 @@ def _check_side(side: object, sides: Sequence[str | None]) -> None:
         raise InvalidArgument("side= needs a name of its own for each flow: write union(left=..., right=..., side=...)")
 
 
-def _with_name(flow: Flow, name: str | None) -> Flow:
-    """The flow with a name for its source, if it is a source without one."""
-    check_name(name)
-    if flow.settings.name is not None or flow.source.inputs:
-        return flow
-    return replace(flow, settings=replace(flow.settings, name=name))
-
-
 def _of_all(befores: Sequence[Before], names: Sequence[str], flows: Sequence[Flow]) -> Before:
     """The input that all flows of a union are for the grouping after it."""
     for before, name, flow in zip(befores, names, flows, strict=True):
-        for column, what in ((before.time, "event time"), (before.diff, "weight")):
-            if column is not None and column not in flow.schema.names:
-                raise InvalidArgument(
-                    f"the {what} column {column!r} of flow {name!r} of the union was left out: keep it in select()"
-                )
+        check_kept(before, flow.schema, f"flow {name!r} of the union")
     times = {before.time for before in befores}
     lateness = [before.allowed_lateness for before in befores if before.allowed_lateness is not None]
     return Before(
@@ -265,30 +211,4 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _settings(flows: Sequence[Flow], before: Before) -> Settings:
-    """The options of the union: how its flows run, which all of them must say alike."""
-    one = flows[0].settings
-    for name in ("replay", "close_at_end", "each_batch"):
-        if len({getattr(flow.settings, name) for flow in flows}) > 1:
-            raise InvalidArgument(f"{name}= differs between the flows of the union: give it to all of them, or to none")
-    given = [flow.settings.processing_time for flow in flows]
-    if any(given) and not all(given):
-        raise InvalidArgument(
-            "processing_time= is given in one flow of the union and not in another: give it to all of them, or to none"
-        )
-    shards = {flow.settings.shards for flow in flows} - {None}
-    if len(shards) > 1:
-        raise InvalidArgument(f"shards= is {sorted(filter(None, shards))} in the flows of the union: give one number")
-    return Settings(
-        before.time,
-        diff=before.diff,
-        processing_time=one.processing_time,
-        replay=one.replay,
-        close_at_end=one.close_at_end,
-        wake=all(flow.settings.wake for flow in flows),
-        shards=max(filter(None, shards), default=None),
-        each_batch=one.each_batch,
-    )
-
-
-__all__ = ["United", "union"]
+__all__ = ["union"]

@@ -46,7 +46,7 @@ def test_windows_without_combine_name_what_to_write(name: str, says: str) -> Non
 
 
 def test_every_step_of_a_flow_has_a_hint_before_combine() -> None:
-    steps = {name for name in vars(flows.Flow) if not name.startswith("_")} - {
+    steps = {name for name in dir(flows.Flow) if not name.startswith("_")} - {
         *flows.Flow.__dataclass_fields__,
         "window",
     }

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from uncombine.panes.join import Join
+from uncombine.panes.operators.grouping.pane_columns import PANE
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 
 STAMP = pa.timestamp("us", "UTC")
@@ -48,7 +49,7 @@ class Case:
         fields = [("k", KEYS[self.key][0]), ("v", pa.int64()), ("event_time" if stage else "ts", STAMP)]
         fields += [("window", WINDOW)] if self.windowed else []
         fields += [("diff", pa.int64())] if getattr(self.join, f"{side}_diff") else []
-        return pa.schema([*fields, ("pane", pa.int64())] if stage else fields)
+        return pa.schema([*fields, ("pane", PANE)] if stage else fields)
 
     def table(self, side: str, rows: list[tuple[Row, int]]) -> pa.Table:
         """Rows with weights as a bundle."""
@@ -57,7 +58,7 @@ class Case:
         for place, ((key, value, time, end), weight) in enumerate(rows):
             window = {"start": end - SIZE, "end": end}
             record = {"k": key, "v": value, "ts": time, "event_time": time, "window": window, "diff": weight}
-            records.append({**record, "pane": place})
+            records.append({**record, "pane": {"index": place}})
         return pa.Table.from_pylist([{name: r[name] for name in schema.names} for r in records], schema)
 
 

@@ -24,6 +24,7 @@ from ....windows import span
 from ....windows.grid import later
 from ....windows.times import UTC_MICROS
 from ...join import Join
+from ..grouping.pane_columns import PANE
 
 NARROW = ("time", "weight")
 """The columns of a stored row beside `key.i` and `value.i`."""
@@ -139,7 +140,8 @@ def _side(join: Join, name: str, schema: pa.Schema) -> Side:
     if windowed:
         _require_window(name, schema)
         keys = (*keys, "window")
-    gone = {*keys, "pane", *([] if diff is None else [diff]), *(["event_time"] if time == "event_time" else [])}
+    info = [field.name for field in schema if field.name == "pane" and field.type == PANE]
+    gone = {*keys, *info, *([] if diff is None else [diff]), *(["event_time"] if time == "event_time" else [])}
     values = tuple(column for column in schema.names if column not in gone)
     shown = join.pairs or name == "left"
     if not shown and diff is None:
@@ -170,7 +172,7 @@ def _require_key(name: str, key: str, diff: str | None, schema: pa.Schema) -> No
     require_column(key, schema.names, f"on= of the {name} input")
     if key == diff:
         raise InvalidArgument(f"on= names {key!r}, which is the weight of the {name} input: join on another column")
-    if key == "pane":
+    if key == "pane" and schema.field(key).type == PANE:
         raise InvalidArgument("on= names 'pane', which a join leaves out: join on another column")
     require_order(kept_type(schema.field(key).type), "on=", key)
 

@@ -18,6 +18,7 @@ from ....combiners.rows.columns import flat
 from ....windows.times import MAX_TIME, MIN_TIME
 from ...chunks.hashes import lookup
 from ...chunks.store import Store
+from ...join import SIDES
 from ..state import Counts, OperatorState, Stepped
 from .compiled import Compiled, Side
 from .difference import Keys, difference
@@ -169,14 +170,21 @@ def hold(compiled: Compiled, state: OperatorState) -> int:
 
 def late_rows(compiled: Compiled, rows: Sequence[pa.Table]) -> pa.Table:
     """Late rows of both sides: columns `left` and `right`, one of them null in each row."""
-    fields = [pa.field(side.name, pa.struct(list(side.schema))) for side in compiled.sides]
+    schema = late_schema([side.schema for side in compiled.sides])
+    fields = list(schema)
     count = sum(table.num_rows for table in rows)
     columns = []
     for i, (table, field) in enumerate(zip(rows, fields, strict=True)):
         whole = pa.StructArray.from_arrays([flat(column) for column in table.columns], fields=list(field.type))
         others = pa.nulls(count - table.num_rows, field.type)
         columns.append(pa.concat_arrays([whole, others] if i == 0 else [others, whole]))
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
-__all__ = ["Step", "hold", "late_rows"]
+def late_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The columns of late rows of inputs with these schemas."""
+    pairs = zip(SIDES, schemas, strict=True)
+    return pa.schema([pa.field(name, pa.struct(list(schema))) for name, schema in pairs])
+
+
+__all__ = ["Step", "hold", "late_rows", "late_schema"]
