@@ -63,6 +63,8 @@ class DataFrameInput(Input):
     df: DataFrame
     instant: str | None = None
     """A column with the first instant of 1970 in all rows. It is not sent if there are other columns."""
+    text: str = "a DataFrame"
+    """The words for it."""
 
     @property
     def spark(self) -> SparkSession:
@@ -104,7 +106,7 @@ class DataFrameInput(Input):
         return self.df.select(*chosen).mapInArrow(lift, schema)
 
     def describe(self) -> str:
-        return "a DataFrame"
+        return self.text
 
 
 def _instants(count: int, kind: pa.DataType) -> pa.Array:

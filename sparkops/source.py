@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,12 +11,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..errors import TypeMismatch
-from ..panes.flow import Flow, Source
+from ..panes.flow import Combined, Flow, Source, before
+from ..panes.join_stage import JoinStage
+from ..panes.local_source import description
+from ..panes.operators.grouping.pane_columns import PANE
 from ..panes.stage import GroupingStage
 from ..panes.stages import EVENT_TIME
 from .inputs import DataFrameInput, Input, column
 from .routes import route
 from .routes.live import united
+from .routes.native_join import native_join
+from .routes.replay import AtOnce
 from .sql_types import arrow_type, spark_type
 
 if TYPE_CHECKING:
@@ -46,7 +52,11 @@ class SparkSource(Source):
 
     def df(self, flow: Flow) -> DataFrame:
         flow = whole(flow)
-        return route(flow, self._input(flow)).df()
+        given = self._input(flow)
+        plain = not (flow.stages or flow.transforms or isinstance(flow.source, Combined))
+        if plain and isinstance(given, DataFrameInput) and given.schema == flow.source_schema:
+            return given.df.select(*map(column, given.schema.names))
+        return route(flow, given).df()
 
     def explain(self, flow: Flow) -> str:
         flow = whole(flow)
@@ -57,15 +67,49 @@ class SparkSource(Source):
 
 
 def whole(flow: Flow) -> Flow:
-    """The flow over one DataFrame, if final panes are made of a union of flows; other flows unchanged."""
-    if not flow.source.inputs or flow.source.streaming or flow.settings.replay:
+    """The flow over one DataFrame, if final results are made of a union or a join of flows; other flows unchanged."""
+    source = flow.source
+    if not isinstance(source, Combined) or source.streaming or flow.settings.replay:
         return flow
-    source = SparkSource(DataFrameInput(united([_rows(given) for given in flow.source.inputs])))
-    return replace(flow, source=source, source_schema=source.schema)
+    frames = [_rows(given) for given in source.inputs]
+    over = SparkSource(DataFrameInput(united(frames)) if source.stage is None else _joined(flow, source, frames))
+    return replace(flow, source=over, source_schema=over.schema)
+
+
+def _joined(flow: Flow, source: Combined, frames: Sequence[DataFrame]) -> DataFrameInput:
+    """The rows of a join: by Spark where its own join has the same result, otherwise by the operator."""
+    stage = source.stage
+    assert isinstance(stage, JoinStage)
+    frames = [_fitted(given.schema, frame) for given, frame in zip(source.inputs, frames, strict=True)]
+    plan = native_join(stage, source.inputs, frames)
+    inputs = []
+    for given, frame in zip(source.inputs, frames, strict=True):
+        over = SparkSource(DataFrameInput(frame))
+        settings = replace(given.settings, time=before(given).time, watermark=None)
+        inputs.append(Flow(over, settings, over.schema))
+    lines = [f"  {line}" for given in source.inputs for line in description(given)]
+    if not isinstance(plan, str):
+        return DataFrameInput(plan, text="\n".join([f"Spark's own {stage.join.words}", *lines]))
+    joined = Flow(replace(source, inputs=tuple(inputs)), replace(flow.settings, time=EVENT_TIME), source.schema)
+    df = AtOnce(joined, DataFrameInput(frames[0])).df()
+    return DataFrameInput(df, text="\n".join([f"{stage.join.words}, in Python, not Spark's own join: {plan}", *lines]))
+
+
+def _fitted(schema: pa.Schema, frame: DataFrame) -> DataFrame:
+    """The columns of a flow in its own types: fields inside Spark's columns can be of a type without nulls."""
+    known = DataFrameInput(frame).schema
+    fields = [field for field in schema if not (field.name == "pane" and field.type == PANE)]
+    columns = [
+        column(field.name)
+        if known.field(field.name).type == field.type
+        else column(field.name).cast(spark_type(field.type, field.name)).alias(field.name)
+        for field in fields
+    ]
+    return frame.select(*columns)
 
 
 def _rows(flow: Flow) -> DataFrame:
-    """The rows of a flow of a union: a grouping of all rows gives none for no rows, as in other ways to run it."""
+    """The rows of a flow in a union or a join: a grouping of all rows gives none for no rows, as it does elsewhere."""
     if not flow.stages or not isinstance(flow.stages[-1], GroupingStage):
         return flow.df
     panes = replace(flow, transforms=()).df

@@ -15,7 +15,7 @@ Fingerprint: TypeAlias = Mapping[str, Any]
 
 def fingerprint(
     stage: Stage,
-    schema: pa.Schema,
+    schemas: Sequence[pa.Schema],
     number: int,
     stages: int,
     shards: int,
@@ -31,7 +31,7 @@ def fingerprint(
         "stage": f"{number} of {stages}",
         "shards": shards,
         "whole_keys": whole_keys,
-        **{name: _stable(value) for name, value in stage.kept(schema).items()},
+        **{name: _stable(value) for name, value in stage.kept(*schemas).items()},
     }
 
 

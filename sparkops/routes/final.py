@@ -36,7 +36,8 @@ class NoStages(Route):
         )
 
     def explain(self) -> str:
-        return self.explanation("Rows through functions of Arrow tables, and nothing grouped.")
+        through = "Rows through functions of Arrow tables" if self.flow.transforms else "Rows as they come"
+        return self.explanation(f"{through}, and nothing grouped.")
 
 
 @dataclass(frozen=True, eq=False)

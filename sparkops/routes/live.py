@@ -51,14 +51,15 @@ class Live(Route):
         """The task that sends the rows of a feed to the shards of its step."""
         feed = step.feeds[place]
         stage, leaf = step.stage, feed.leaf
+        port = step.ports[place] if step.ports else 0
         if leaf is None:
-            return LiftLive(stage, feed.schema, feed.transforms, self.ids, timed=step.timed, input=place)
+            return LiftLive(stage, feed.schema, feed.transforms, self.ids, timed=step.timed, input=place, port=port)
         wanted = leaf_columns(step, feed, leaf)
         schema = pa.schema([field for field in feed.schema if field.name in wanted])
         time, strategy = leaf.settings.time, leaf.settings.strategy
         future, guards = step.max_future, step.guards
         return LiftLive(
-            stage, schema, feed.transforms, self.ids, time, strategy, step.timed, future, guards, input=place
+            stage, schema, feed.transforms, self.ids, time, strategy, step.timed, future, guards, place, port
         )
 
     def then(self, step: Step) -> LiftLive | None:
@@ -68,11 +69,11 @@ class Live(Route):
 
     def operator(self, step: Step) -> partial[StatefulOperator]:
         """The maker of the operator of a step, over the columns that its rows have on Spark."""
-        return partial(step.stage.operator, self.lifted(step))
+        return partial(step.stage.operator, *self.lifted(step))
 
-    def lifted(self, step: Step) -> pa.Schema:
-        """The columns of the rows that reach the shards of a step."""
-        return self.lift(step, 0).lifted
+    def lifted(self, step: Step) -> list[pa.Schema]:
+        """The columns of the rows that reach the shards of a step, for each port."""
+        return [self.lift(step, place).lifted for place in step.firsts]
 
     def inputs(self, step: Step) -> tuple[Watermarks, ...]:
         """The watermarks of each input of a step before any report."""

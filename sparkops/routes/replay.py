@@ -32,9 +32,10 @@ class Replay(Live):
             self.operator(step),
             self.inputs(step),
             self.ends,
+            step.ports,
             then=then,
             after=self._after(step) if last else (),
-            late=self.lifted(step) if step.stage.late == "emit" else None,
+            late=self.lifted(step)[0] if step.stage.late == "emit" else None,
         )
         shuffled = packed.repartition(len(self.ids), "shard")
         return wire_map(shuffled, play, spark_schema(self.flow.schema) if last else WIRE_DDL)

@@ -188,6 +188,8 @@ class LiftLive:
     """True if rows beyond `max_future` lose their times here, because the stage takes rows of any time."""
     input: int = 0
     """The input of the shards to which the parcels go."""
+    port: int = 0
+    """The port of the operator to which the rows go."""
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """Lift rows of a source, each with its processing time in the column `AT`."""
@@ -210,7 +212,7 @@ class LiftLive:
     @property
     def lift(self) -> Lifting:
         """The lift that makes the parcels."""
-        return self.stage.lift(self.lifted, len(self.ids), self.timed)
+        return self.stage.lift(self.lifted, len(self.ids), self.timed, self.port)
 
     @property
     def lifted(self) -> pa.Schema:

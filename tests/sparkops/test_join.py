@@ -1,0 +1,190 @@
+"""Joins on Spark: a replay gives the rows of a local run, and so do streams and batches."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from bounded import bounded_flow, cut
+from join_flows import draw_flow, joined, kept
+from pyspark.sql import SparkSession
+from row_steps import SECOND, START, TIME, draw_rows, script_of
+from streams import read_stream, rows_flow, started, together, written
+
+import uncombine as uc
+from uncombine.sparkops.routes.checkpoint_fingerprint import differences
+from uncombine.sparkops.routes.streaming import Streaming
+from uncombine.sparkops.sql_types import spark_schema
+
+
+def drawn(seed: int) -> tuple[uc.Flow, dict[str, pa.Table]]:
+    """A random flow of a replay with joins, and the rows of its sources."""
+    r = random.Random(seed)
+    weighted = r.random() < 0.5
+    tables = {name: draw_rows(r, weighted, place) for place, name in enumerate("abc"[: r.choice([2, 2, 3])])}
+    settings: dict[str, Any] = {"processing_time": "seen", "replay": True, "close_at_end": True}
+    settings |= {"diff": "w" if weighted else None, "shards": r.choice([1, 2, 3])}
+    strategies = [uc.BoundedLag("2 minutes"), uc.BoundedLag("30 seconds"), uc.Monotonic()]
+    sources = [
+        bounded_flow(cut(table, 3, seed), "ts", r.choice(strategies), seed, name=name, **settings)
+        for name, table in tables.items()
+    ]
+    if not weighted:
+        sources = [source.map(lambda table: table.drop_columns(["w"])) for source in sources]
+    return draw_flow(r, sources), tables
+
+
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(i, marks=pytest.mark.soak) for i in range(20, 1_020))])
+def test_a_replay_gives_the_rows_of_a_local_run(seed: int) -> None:
+    flow, tables = drawn(seed)
+    local = uc.local.run(script_of(tables), flow)
+    replay = flow.df.toArrow()
+    assert Counter(map(repr, replay.to_pylist())) == Counter(map(repr, local.drop_columns(["step"]).to_pylist()))
+
+
+def sides(flow: uc.Flow) -> tuple[uc.Flow, uc.Flow]:
+    """The rows of one source with even and with odd ids, the latter with `y` for `x`."""
+    left = flow.where(lambda table: np.asarray(table["id"]) % 2 == 0)
+    right = flow.where(lambda table: np.asarray(table["id"]) % 2 == 1).with_columns(y=uc.col("x"))
+    return kept(left, "k", "f", "id", "x"), kept(right, "k", "f", "y")
+
+
+def sums(flow: uc.Flow, name: str) -> uc.Flow:
+    return flow.window(uc.Fixed("5 minutes")).combine(by="k", **{name: uc.Sum(name)})
+
+
+def rows_joined(how: str, unmatched: str = "at_once", on: str = "k") -> Any:
+    return lambda a, b: a.join(b, on, how, ("-2 minutes", "1 minute"), unmatched)
+
+
+PLAIN: dict[str, Any] = {
+    "inner": rows_joined("inner"),
+    "full": rows_joined("full", on="f"),
+    "semi": rows_joined("semi"),
+    "last": rows_joined("left", "final"),
+    "panes": lambda a, b: sums(a, "x").join(sums(b, "y"), "k", "right"),
+    "twice": lambda a, b: (
+        rows_joined("left")(a, b).select("k", "id", "x", "event_time", "diff").join(b, "k", "left", ("0 s", "1 minute"))
+    ),
+    "grouped": lambda a, b: (
+        rows_joined("left")(a, b).window(uc.Fixed("5 minutes")).combine(by="k", n=uc.Count(), y=uc.Sum("y"))
+    ),
+    "united": lambda a, b: uc.union(rows_joined("inner")(a, b), rows_joined("anti", "final")(a, b)),
+}
+"""Joins without weights in their inputs."""
+
+AFTER_STEPS: dict[str, Any] = {
+    "distinct": lambda a, b: a.distinct("id", within="1 minute").join(b, "k", "full", ("0 s", "1 minute")),
+    "remember": lambda a, b: a.map(lambda t: t, remember=True).join(b, "k", "anti", ("0 s", "1 minute")),
+}
+
+
+def built(build: Any, flow: uc.Flow) -> uc.Flow:
+    left, right = sides(flow)
+    made: uc.Flow = build(left, right)
+    return made
+
+
+def table_of(seed: int, weighted: bool = False) -> pa.Table:
+    """Rows with a column `f` of floats in which NaN, both zeros and null occur."""
+    r = random.Random(seed)
+    table = pa.concat_tables([draw_rows(r, weighted=weighted) for _ in range(3)])
+    floats = pa.array([r.choice([float("nan"), 0.0, -0.0, 1.5, None]) for _ in range(table.num_rows)])
+    table = table.append_column("f", floats)
+    return table.drop_columns(["seen"] if weighted else ["seen", "w"])
+
+
+def rows_of(table: pa.Table) -> Counter[str]:
+    """Rows by their texts, both zeros alike; columns of the run left out."""
+    rows = table.select([name for name in table.column_names if name not in ("pane", "step")]).to_pylist()
+    return Counter(repr({n: v + 0.0 if isinstance(v, float) else v for n, v in row.items()}) for row in rows)
+
+
+@pytest.mark.parametrize("names", [["panes"], pytest.param([*PLAIN, *AFTER_STEPS], marks=pytest.mark.soak)])
+def test_joins_in_a_stream(names: list[str], spark: SparkSession, tmp_path: Path) -> None:
+    """Each flow gives the rows that a local run gives for the same bundles."""
+    tables = [table_of(seed) for seed in range(3)]
+    builds = {name: build for name, build in {**PLAIN, **AFTER_STEPS}.items() if name in names}
+
+    def flow_over(build: Any) -> Any:
+        return lambda df: built(build, uc.flow(df, watermark="1 minute", shards=2, wake=False))
+
+    shown = together(spark, {name: (tables, flow_over(build)) for name, build in builds.items()}, tmp_path)
+    for name, build in builds.items():
+        local = built(build, uc.local.source(tables[0].schema, watermark="1 minute"))
+        want = uc.local.run([uc.Elements(table) for table in tables], local)
+        assert rows_of(shown[name]) == rows_of(want.panes), name
+        assert len(want) > 3, name
+
+
+def test_joins_of_bounded_rows(spark: SparkSession) -> None:
+    """Spark's own join gives the rows of a local run; so does the operator, where rows have weights."""
+    for weighted in (False, True):
+        table = table_of(5, weighted)
+        df = spark.createDataFrame(table.to_pandas(types_mapper=pd.ArrowDtype), spark_schema(table.schema))
+        options: dict[str, Any] = {"diff": "w" if weighted else None}
+        builds = {"inner": PLAIN["inner"], "full": PLAIN["full"], "panes": PLAIN["panes"]} if weighted else PLAIN
+        for name, build in {**builds, **({} if weighted else AFTER_STEPS)}.items():
+            flow = built(build, uc.flow(df, shards=2, **options))
+            want = uc.local.run(flow=built(build, uc.local.source(table, **options)))
+            assert rows_of(flow.df.toArrow()) == rows_of(want.panes), (name, weighted)
+            assert len(want) > 3, name
+            in_python = "not Spark's own join: an input has weights" in flow.explain()
+            assert in_python == (weighted and name != "panes"), name
+
+
+def test_a_stream_of_two_sources_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows that came before the restart match those that come after it."""
+    rng = np.random.default_rng(3)
+    frames = {}
+    for name in ("left", "right"):
+        times = START + np.sort(rng.integers(0, 600, 120)) * SECOND
+        frames[name] = pd.DataFrame(
+            {"t": times, "k": rng.choice(list("abc"), 120), "x": rng.integers(0, 9, 120), "w": 1}
+        )
+    schema = pa.schema({"ts": TIME, "k": pa.string(), "x": pa.int64()})
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    for run in range(2):
+        flows = []
+        for name, frame in frames.items():
+            some = frame.iloc[run * 60 : run * 60 + 60].rename(columns={"t": "ts"})[["ts", "k", "x"]]
+            table = pa.Table.from_pandas(some, preserve_index=False).cast(schema)
+            folder = tmp_path / name
+            if run == 0:
+                written([table.slice(0, 30), table.slice(30)], folder)
+            else:
+                pq.write_table(table, folder / "9.parquet")
+            flows.append(uc.flow(read_stream(spark, folder, schema), watermark="10 minutes", name=name, shards=2))
+        both = flows[0].join(flows[1], "k", "full", ("-20 seconds", "5 seconds"))
+        started(both.df, tmp_path).awaitTermination()
+    shown = pq.read_table(sorted((tmp_path / "panes").glob("*.parquet"))).to_pylist()
+    net: Counter[tuple[Any, ...]] = Counter()
+    for row in shown:
+        values = (row[name] for name in ("k", "x_left", "ts_left", "x_right", "ts_right"))
+        net[tuple(uc.timestamp(v) if hasattr(v, "year") else v for v in values)] += row["diff"]
+    want = joined(frames["left"], frames["right"], "full", -20 * SECOND, 5 * SECOND, ["k"])
+    assert {row: n for row, n in net.items() if n} == dict(want)
+    assert any(row["diff"] < 0 for row in shown)
+
+
+def test_the_checkpoint_knows_the_sides_of_a_join() -> None:
+    schema = pa.schema({"ts": TIME, "k": pa.string(), "x": pa.int64()})
+    one, other, third = (rows_flow(schema, watermark="1 minute", name=name) for name in "pqr")
+
+    def print_of(left: uc.Flow, right: uc.Flow, within: Any = ("0 s", "1 s")) -> Any:
+        flow = left.join(right, "k", within=within)
+        streaming = Streaming(flow, one.source.input)  # type: ignore[attr-defined]
+        return streaming.task(streaming.graph.steps[-1], None).fingerprint
+
+    named = print_of(one, other)
+    assert named["inputs"] == ["left p(ts, k, x)", "right q(ts, k, x)"]
+    assert differences(named, print_of(one, other)) is None
+    assert "within=('0 seconds', '2 seconds')" in str(differences(named, print_of(one, other, ("0 s", "2 s"))))
+    assert differences(print_of(uc.union(one, other), third), print_of(one, uc.union(other, third))) is not None
