@@ -392,16 +392,4 @@ class Windowed:
         return replace(flow, stages=(*flow.stages, stage), transforms=())
 
 
-__all__ = [
-    "LATE",
-    "OPTIONS",
-    "Combined",
-    "Flow",
-    "Source",
-    "Windowed",
-    "before",
-    "flow_of",
-    "followed_flow",
-    "groupings_of",
-    "with_name",
-]
+__all__ = ["LATE", "OPTIONS", "Combined", "Flow", "Source", "Windowed", "before", "flow_of", "followed_flow"]
