@@ -13,16 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from class_archive import ClassArchive, place, quick_jvms
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
-"""A session of a test lives for minutes and sees few rows, so what its JVM compiles thoroughly it hardly uses."""
-
-for variable in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "SPARK_EXECUTOR_OPTS"):
-    # The JVM of a session, the one that starts it, and those of executors, in programs and notebooks too.
-    os.environ.setdefault(variable, QUICK_JVM)
+quick_jvms()
 
 _SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -102,6 +98,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if (worker := getattr(config, "workerinput", None)) is not None:
         scopes = {item.nodeid: _scope_of(item) for item in items if item.get_closest_marker("spark")}
         Path(worker["items"], worker["workerid"]).write_text(json.dumps(scopes))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    worker = getattr(session.config, "workerinput", {"workerid": "gw0"})
+    wanted = any(item.get_closest_marker("spark") for item in session.items) and not session.config.option.collectonly
+    if wanted and (archive := place()) is not None:
+        session.config.pluginmanager.register(ClassArchive(archive, makes=worker["workerid"] == "gw0"))
 
 
 _SHARED, _PROGRAM = "the shared session", "programs of "
