@@ -141,9 +141,9 @@ def test_many_values_of_which_few_are_left_are_as_few_that_ever_were() -> None:
 
 def test_values_retracted_more_often_than_they_came_are_kept() -> None:
     fn = uc.ApproxCountDistinct("x").bind(pa.schema({"x": pa.int64()}))
-    owed = fn.accumulate({"x": [1, 2, 2]}, weights=[1, -1, -1])
-    assert fn.result(owed) == 1
-    both = tuple(pa.concat_arrays([a, b]) for a, b in zip(owed, fn.accumulate({"x": [2, 2, 3]}), strict=True))
+    negative = fn.accumulate({"x": [1, 2, 2]}, weights=[1, -1, -1])
+    assert fn.result(negative) == 1
+    both = tuple(pa.concat_arrays([a, b]) for a, b in zip(negative, fn.accumulate({"x": [2, 2, 3]}), strict=True))
     assert fn.result(fn.merge(Groups.repeated(1, 2), both)) == 2
 
 

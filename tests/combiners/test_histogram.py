@@ -31,7 +31,7 @@ def test_as_numpy_on_every_type(name: str, data: st.DataObject) -> None:
         known = [(float(x), n) for (x,), n in held.items() if x is not None and not math.isnan(x)]
         return np.histogram([x for x, _ in known], edges, weights=[n for _, n in known])[0].astype(int).tolist()
 
-    check(uc.Histogram("x", edges), [name], data.draw(rows(name)), counts, data, debts=True)
+    check(uc.Histogram("x", edges), [name], data.draw(rows(name)), counts, data, negative=True)
 
 
 def test_as_numpy_on_many_rows() -> None:

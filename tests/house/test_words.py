@@ -50,13 +50,17 @@ OTHERS = {
 }
 """Words that the glossary replaces, and the words to write."""
 
+SOME = re.compile(rf"\b(?:{'|'.join(OTHERS)})")
+"""One of them, whichever: most texts have none."""
+
 
 def texts(source: str) -> Iterator[tuple[int, str, bool]]:
     """Line and text of each string of a module but single names, which are no prose; and whether it is a docstring."""
-    tree = ast.parse(source)
-    documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+    documented = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr):  # comes before its value
+            documented.add(id(node.value))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             docstring = id(node) in documented
             if docstring or not node.value.isidentifier():
                 yield node.lineno, node.value, docstring
@@ -65,18 +69,20 @@ def texts(source: str) -> Iterator[tuple[int, str, bool]]:
 def faults_of_text(text: str, opens: bool) -> list[str]:
     """The words of a text that should be others."""
     found = [f"opens with {text.split()[0]}"] if opens and OPENINGS.match(text) else []
-    for words, better in OTHERS.items():
+    for words, better in OTHERS.items() if SOME.search(text) else ():
         found += [f"{m[0]!r}: write {better}" for m in re.finditer(rf"\b(?:{words})", text)]
     return found
 
 
 def names_and_comments(source: str) -> Iterator[tuple[int, str, bool]]:
-    """Line and text of each comment, and of each name of a test, with spaces between its words."""
+    """Line and text of each comment, and of each name where it is first, with spaces between its words."""
+    seen = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string, False
-        elif token.type == tokenize.NAME and token.string.startswith("test_"):
-            yield token.start[0], token.string.replace("_", " "), False
+        elif token.type == tokenize.NAME and token.string not in seen:
+            seen.add(token.string)
+            yield token.start[0], token.string.replace("_", " ").strip().lower(), False
 
 
 def faults_of_module(source: str) -> list[tuple[int, str]]:
@@ -113,6 +119,8 @@ def test_a_notebook_is_in_plain_words(path: Path) -> None:
         ('raise E("rows are taken back")', 1),
         ("# the window is ahead of the watermark, and worked out anew\nx = 1", 3),
         ("def test_rows_are_taken_back():\n    pass", 1),
+        ("taken_back = HORIZON", 2),
+        ("self.owed.debts += 1", 2),
         ('"""True if rows come."""\nx = "What"', 0),
         ('COLUMN = "owed"', 0),
         ('"""The rows, however they came; they borrow, and are ahead by a second."""', 0),

@@ -344,8 +344,8 @@ def test_rule_19_counts_and_bytes_add_up_in_a_merge_whatever_the_diff() -> None:
     assert shown(result) == [(0, 160, 7, 1)]
     by_bytes = uc.Repeatedly(uc.AfterBytes(24, of="x"))
     assert shown(run([add((0, 1)), add((1, 2)), add((2, 4)), add((3, 8))], trigger=by_bytes)) == [(0, 60, 7, 1)]
-    taken_back = [add((0, 5, "a", 1)), add((0, 5, "a", -1)), add((1, 7, "a", 1))]
-    assert shown(run(taken_back, trigger=trigger, diff="d", mode="retracting")) == [(0, 60, 7, 1)]
+    retracted = [add((0, 5, "a", 1)), add((0, 5, "a", -1)), add((1, 7, "a", 1))]
+    assert shown(run(retracted, trigger=trigger, diff="d", mode="retracting")) == [(0, 60, 7, 1)]
 
 
 def test_rule_20_delays_and_periods_in_both_domains() -> None:

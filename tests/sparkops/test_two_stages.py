@@ -120,15 +120,15 @@ def locally(entries: list[Any]) -> pa.Table:
 @pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.soak) for first in range(5, 105, 5))])
 def test_two_stages_with_retractions(first: int) -> None:
     """Random flows have chains such as these; here the reference is pandas, over all rows at once."""
-    taken_back = 0
+    retracted = 0
     for seed in range(first, first + 5):
         entries = script(seed)
         source = rows_flow(punctuated_schema(SCHEMA), "ts", MARKED, 3, processing_time=NOW)
         panes = play(flow(source), punctuated(entries, SCHEMA), seed=seed, meddle=lambda engine, i: engine.restart())
         assert in_order(panes) == in_order(locally(entries))
         check(entries, panes)
-        taken_back += int(np.count_nonzero(np.asarray(panes["diff"]) < 0))
-    assert taken_back > 20
+        retracted += int(np.count_nonzero(np.asarray(panes["diff"]) < 0))
+    assert retracted > 20
 
 
 def test_two_stages_in_a_query(spark: SparkSession, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def check(
     given: Sequence[Row],
     expected: Callable[[Counter[tuple[Any, ...]]], Any],
     data: st.DataObject,
-    debts: bool = False,
+    negative: bool = False,
 ) -> None:
     """Compare with `expected` of each group's multiset: at once, in any cut and order, after retracting."""
     kinds = [VALUES[name][0] for name in names]
@@ -121,7 +121,7 @@ def check(
     whole = accumulate(fn, given, kinds)
     results = fn.extract(whole)
     assert results.type == fn.output
-    wanted = [expected((weighed if debts else held)(given, group)) for group in range(GROUPS)]
+    wanted = [expected((weighed if negative else held)(given, group)) for group in range(GROUPS)]
     assert repr(results.to_pylist()) == repr(wanted)
 
     shuffled = data.draw(st.permutations(given))

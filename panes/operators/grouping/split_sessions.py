@@ -44,13 +44,13 @@ def take_in_and_split(
     if not of_atoms.all():
         mine = mine.take(of_atoms)
     touched = windows.take(places[of_windows]) if len(others) else windows
-    taken = _anew(compiled, touched, mine, cells, late, finished, clocks)
+    taken = _computed(compiled, touched, mine, cells, late, finished, clocks)
     if len(others):
         taken = taken.beside(windows.take(others), places[of_windows], others)
     return taken, atoms
 
 
-def _anew(
+def _computed(
     compiled: Compiled,
     windows: InHand,
     atoms: Cells,

@@ -12,9 +12,10 @@ import uncombine as uc
 from uncombine.triggers.language import walk
 
 from .composite_model import node
+from .pane_model import Emission, greatest, least, place, sortable
 from .split_model import Splitting
-from .state_model import FIRST_YEAR, LAST_YEAR, Key, Live, Options, Result, Row, Sources, Span, Value
-from .trigger_model import MAX_TIME, MIN_TIME, Now
+from .state_model import Key, Live, Options, Result, Row, Sources, Span
+from .trigger_model import MAX_TIME, MIN_TIME
 from .windows_model import first_start, united, windows_of
 
 
@@ -34,20 +35,15 @@ def run(script: Sequence[Any], **options: Any) -> Result:
     )
 
 
-class _Model:
+class _Model(Emission):
     def __init__(self, options: Options) -> None:
-        self.o = options
+        super().__init__(options)
         self.trigger = options.trigger or uc.Repeatedly(uc.AfterWatermark())  # 17
-        self.live: dict[tuple[Key, int, int], Live] = {}
         self.sources = Sources()
-        self.percentiles: dict[float, int] = {}
         asked = [part for part in walk(self.trigger) if isinstance(part, uc.WatermarkPercentile)]
         self.percents = {float(part.percent) for part in asked}
-        self.watermark = self.output_watermark = self.clock = MIN_TIME
-        self.out: list[Row] = []
         self.output_watermarks: list[int] = []
         self.dropped = self.finished = self.unassigned = self.bad = 0
-        self.step_number = 0
         splits = self.o.diff is not None and isinstance(self.o.window, uc.Sessions)
         self.splitting = Splitting(self.o) if splits else None
 
@@ -114,7 +110,7 @@ class _Model:
     # a, d, e.
 
     def ordered(self) -> list[Live]:
-        return sorted(self.live.values(), key=_place)
+        return sorted(self.live.values(), key=place)
 
     def phase_timers(self) -> None:
         for w in self.ordered():
@@ -139,9 +135,6 @@ class _Model:
         if self.splitting is not None:
             self.splitting.forget(self.live.values())
 
-    def expired(self, end: int) -> bool:
-        return self.watermark >= min(end + self.o.allowed_lateness, MAX_TIME)
-
     def hold(self) -> None:
         """37."""
         held = [self.watermark]
@@ -153,7 +146,7 @@ class _Model:
             shows = closes or not w.trigger.finished
             to_come = shows and not (w.on_time_given or w.born_late)
             time = self.time_to_come(w)
-            late = [value.event_time for value in w.owed] + [value.window[1] - 1 for value in w.owed]
+            late = [value.event_time for value in w.outstanding] + [value.window[1] - 1 for value in w.outstanding]
             if self.o.mode != "retracting":
                 late = []
             if self.splitting is not None:
@@ -177,10 +170,6 @@ class _Model:
             if idle or w.reach < self.output_watermark:
                 return None
         return time
-
-    def last_of(self, w: Live) -> int:
-        """36: the end of the window, or what stands for it."""
-        return max(w.reach, self.output_watermark) if isinstance(self.o.window, uc.Global) else w.end - 1
 
     # b, c.
 
@@ -231,15 +220,15 @@ class _Model:
                 w.came = came
                 got.append(w)
         if self.o.late == "duplicate":
-            for key, span, came in sorted(late, key=lambda given: (_sortable(given[0]), given[1])):
+            for key, span, came in sorted(late, key=lambda given: (sortable(given[0]), given[1])):
                 self.duplicate(key, span, came)
         if self.o.eager_retractions and self.o.mode == "retracting":
-            self.take_back(gone)
+            self.retract(gone)
             if self.splitting is not None:
-                self.take_back_of_others()
-        for w in sorted(got, key=_place):
+                self.retract_of_others()
+        for w in sorted(got, key=place):
             w.trigger.rows(self.now(w, "rows"))
-        for w in sorted(got, key=_place):
+        for w in sorted(got, key=place):
             self.ask(w, "rows")
             w.came = []
 
@@ -276,18 +265,6 @@ class _Model:
             w.fresh = w.fresh or bool(w.came)
         return [w for w in [*change.windows, *change.emptied] if w.came]
 
-    def take_back_of_others(self) -> None:
-        """33: at once the outstanding panes of windows that are not there any more."""
-        debts = [
-            (w, value)
-            for w in self.live.values()
-            for value in w.owed
-            if value.window != (w.start, w.end) and not w.trigger.finished
-        ]
-        for w, value in sorted(debts, key=lambda debt: (_sortable(debt[0].key), debt[1].window)):
-            w.owed.remove(value)
-            self.write(w, value, -1)
-
     def joined(self, key: Key, start: int, end: int, inside: list[Live]) -> Live:
         """6: the window that would hold these from now on."""
         if len(inside) == 1 and (inside[0].start, inside[0].end) == (start, end):
@@ -296,9 +273,9 @@ class _Model:
         for old in inside:
             w.rows += old.rows
             w.fresh = w.fresh or old.fresh
-            w.owed += old.owed
-            w.earliest = _least(w.earliest, old.earliest)
-            w.latest = _greatest(w.latest, old.latest)
+            w.outstanding += old.outstanding
+            w.earliest = least(w.earliest, old.earliest)
+            w.latest = greatest(w.latest, old.latest)
             w.reach = max(w.reach, old.reach)
         if not inside:
             w.trigger.begin(self.now(w, "rows"))
@@ -311,8 +288,8 @@ class _Model:
         w.fresh = True
         w.reach = max(w.reach, row[self.o.time])
         if row[self.o.time] >= self.output_watermark:  # 36
-            w.earliest = _least(w.earliest, row[self.o.time])
-            w.latest = _greatest(w.latest, row[self.o.time])
+            w.earliest = least(w.earliest, row[self.o.time])
+            w.latest = greatest(w.latest, row[self.o.time])
 
     def duplicate(self, key: Key, span: Span, came: list[Row]) -> None:
         w = Live(key, *span, trigger=None, born_late=True)
@@ -320,141 +297,3 @@ class _Model:
             self.take_in(w, row)
         if not self.emptied(w):
             self.put(w, "late", True, "LATE")
-
-    def take_back(self, gone: list[Live]) -> None:
-        debts = [(w, value) for w in gone for value in w.owed]
-        for w in gone:
-            heir = next(h for h in self.live.values() if h.key == w.key and h.start <= w.start and w.end <= h.end)
-            heir.owed = [value for value in heir.owed if not any(value is owed for owed in w.owed)]
-        for w, value in sorted(debts, key=lambda debt: (_sortable(debt[0].key), debt[1].window)):
-            self.write(w, value, -1)
-
-    # Firing.
-
-    def now(self, w: Live, phase: str) -> Now:
-        def percentile(percent: float) -> int:
-            return max(self.percentiles.get(percent, MIN_TIME), self.watermark)
-
-        def result() -> Row:
-            return self.values(w)
-
-        return Now(phase, w.start, w.end, self.watermark, self.clock, percentile, w.came, result)
-
-    def ask(self, w: Live, phase: str) -> None:
-        if w.trigger.finished:
-            return
-        now = self.now(w, phase)
-        w.trigger.note(now)
-        if not w.trigger.wants(now):
-            return
-        w.trigger.fire(now)
-        leaving = phase == "watermark" and self.expired(w.end) and self.o.closing != "always"
-        timing = self.timing(w)
-        if w.fresh or (timing == "ON_TIME" and self.o.on_time == "always"):  # 30
-            ended = w.trigger.finished and self.o.closing != "always"  # 31
-            self.emit(w, phase, ended or leaving, now.percent)
-
-    def timing(self, w: Live) -> str:
-        """29."""
-        if self.watermark < w.end:
-            return "EARLY"
-        return "LATE" if w.born_late or w.on_time_given else "ON_TIME"
-
-    def values(self, w: Live) -> Row:
-        return {name: aggregate(w.rows) for name, aggregate in self.o.aggregates.items()}
-
-    def result_time(self, w: Live) -> int:
-        """36."""
-        match self.o.timestamp:
-            case "start_of_window" if w.start != MIN_TIME:
-                return w.start
-            case "earliest" if w.earliest is not None:
-                return w.earliest
-            case "latest" if w.latest is not None and not isinstance(self.o.window, uc.Global):
-                return w.latest
-            case "watermark" if MIN_TIME < self.watermark < MAX_TIME:
-                return self.watermark
-        return self.last_of(w)
-
-    def emit(self, w: Live, phase: str, is_last: bool, percent: float | None = None) -> None:
-        values = self.values(w)
-        same = len(w.owed) == 1 and w.owed[0].window == (w.start, w.end) and w.owed[0].values == values
-        if self.o.only_updated and same:  # 34
-            w.fresh = False
-            self.clear(w)
-            return
-        if self.o.mode == "retracting":  # 33
-            for value in sorted(w.owed, key=lambda value: value.window):
-                self.write(w, value, -1)
-            w.owed = []
-        if not self.emptied(w):
-            self.put(w, phase, is_last, self.timing(w), percent)
-        w.fresh = False
-        self.clear(w)
-
-    def clear(self, w: Live) -> None:
-        if self.o.mode in ("discarding", "discarding_by_default"):
-            w.rows, w.owed, w.earliest, w.latest = [], [], None, None
-
-    def emptied(self, w: Live) -> bool:
-        """38."""
-        whole = self.o.diff is not None and self.o.mode == "retracting"
-        return whole and sum(weight for _, weight in w.rows) == 0
-
-    def put(self, w: Live, phase: str, is_last: bool, timing: str, percent: float | None = None) -> None:
-        early = timing == "EARLY"
-        pane = {
-            "index": w.index,
-            "nonspeculative_index": -1 if early else w.nonspeculative,
-            "timing": timing,
-            "is_first": w.index == 0,
-            "is_last": is_last,
-            "watermark": _reading(self.watermark),
-            "watermark_percentile": percent,
-            "processing_time": _reading(self.clock),
-            "trigger": phase,
-        }
-        value = Value((w.start, w.end), self.values(w), self.result_time(w), pane)
-        self.write(w, value, 1)
-        w.owed = [value]
-        w.index += 1
-        w.nonspeculative += not early
-        w.on_time_given = w.on_time_given or not early
-
-    def write(self, w: Live, value: Value, diff: int) -> None:
-        self.out.append(
-            {
-                **dict(zip(self.o.by, w.key, strict=True)),
-                "window": value.window,
-                **value.values,
-                "event_time": _clip(value.event_time),
-                "diff": diff,
-                "pane": value.pane,
-                "step": self.step_number,
-            }
-        )
-
-
-def _sortable(key: Key) -> tuple[Any, ...]:
-    return tuple((part is not None, 0 if part is None else part) for part in key)
-
-
-def _place(w: Live) -> tuple[Any, ...]:
-    return (_sortable(w.key), w.start, w.end)
-
-
-def _reading(clock: int) -> int | None:
-    """A clock that has not started, or has come to the end of the years that can be shown, shows nothing."""
-    return clock if FIRST_YEAR <= clock <= LAST_YEAR else None
-
-
-def _clip(t: int) -> int:
-    return min(max(t, FIRST_YEAR), LAST_YEAR)
-
-
-def _least(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else min(a, b)
-
-
-def _greatest(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else max(a, b)

@@ -97,7 +97,8 @@ class Splitting:
             if w is None:
                 sources = [old for old in ended if (start, end) in parts[id(old)]]
                 w = model.joined(key, start, end, sources)
-                w.owed = [value for old in sources if parts[id(old)][0] == (start, end) for value in old.owed]
+                firsts = [old for old in sources if parts[id(old)][0] == (start, end)]
+                w.outstanding = [value for old in firsts for value in old.outstanding]
                 w.fresh = True
                 change.sources[id(w)] = sources
             change.windows.append(w)

@@ -63,7 +63,7 @@ class Live:
     index: int = 0
     nonspeculative: int = 0
     on_time_given: bool = False
-    owed: list[Value] = field(default_factory=list)
+    outstanding: list[Value] = field(default_factory=list)
     earliest: int | None = None
     latest: int | None = None
     reach: int = MIN_TIME

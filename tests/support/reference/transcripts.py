@@ -16,7 +16,7 @@ from uncombine.windows import span
 
 SECOND = 1_000_000
 START = 1_453_291_200 * SECOND  # noon of 2016-01-20
-HORIZON = 600
+LATEST = 600
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _script(r: random.Random, options: dict[str, Any]) -> list[Any]:
     def report() -> tuple[int, str | None]:
         source = r.choice(sources)
         own = marks[source]
-        marks[source] = max(0, r.choice([event, event, event - 60, event + 60, own + 10, own + 30, HORIZON]))
+        marks[source] = max(0, r.choice([event, event, event - 60, event + 60, own + 10, own + 30, LATEST]))
         return START + marks[source] * SECOND + r.choice([-1, 0, 0]), source
 
     for _ in range(r.randint(8, 25) if crowded else r.randint(3, 12)):

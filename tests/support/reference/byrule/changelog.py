@@ -75,14 +75,13 @@ class Reshuffle:
             return [self.old[window]]
         return [self.old[ended] for ended, parts in self.parts.items() if window in parts]
 
-    def debts(self, window: Window) -> list[dict[str, object]]:
+    def outstanding(self, window: Window) -> list[dict[str, object]]:
         """The outstanding panes of a new window: those of an ended session all go to the first of its parts."""
         if window in self.old:
-            return self.old[window].debts
-        owed = [
-            row for ended, parts in self.parts.items() if parts and parts[0] == window for row in self.old[ended].debts
-        ]
-        return sorted(owed, key=lambda row: row["window"])  # D2
+            return self.old[window].outstanding
+        sources = [self.old[ended] for ended, parts in self.parts.items() if parts and parts[0] == window]
+        found = [row for source in sources for row in source.outstanding]
+        return sorted(found, key=lambda row: row["window"])  # D2
 
     def told(self, opened: Window) -> list[Window]:
         """The windows that hear of a row that opened this one: those that share an instant with it, and what became of

@@ -75,18 +75,18 @@ def fire(
     when = timing(live, watermark)
     closing = phase == "expiry"
     if closing:
-        wanted = live.news or options.closing == "always"  # rule 31
+        wanted = live.fresh or options.closing == "always"  # rule 31
     else:
-        wanted = live.news or (when == "ON_TIME" and options.on_time == "always")  # rule 30
+        wanted = live.fresh or (when == "ON_TIME" and options.on_time == "always")  # rule 30
     if not wanted:
         return []
-    taken_back = [taken(row) for row in live.debts]
+    retractions = [retraction(row) for row in live.outstanding]
     if not has_value(options, live):
-        live.news, live.debts, live.last = False, [], None
-        return taken_back  # rule 38
+        live.fresh, live.outstanding, live.last = False, [], None
+        return retractions  # rule 38
     values, clears = results(options, live.contents), _clears(options.mode, asked)
     time = result_time(options, live, watermark, floor)
-    live.news = False
+    live.fresh = False
     if options.only_updated and _shown_already(options, live, values):  # rule 34
         live.contents, live.last = ([], None) if clears else (live.contents, values)
         return []
@@ -109,17 +109,17 @@ def fire(
     row = {**keys, "window": shown(live), **values, "event_time": time, "diff": 1, "pane": pane}
     if options.mode != "retracting":
         return [row]
-    live.debts = [row]  # rule 33
-    return [*taken_back, row]
+    live.outstanding = [row]  # rule 33
+    return [*retractions, row]
 
 
 def _shown_already(options: Options, live: Live, values: dict[str, Any]) -> bool:
     """True if the last pane of the same window had the same values, and no other pane is to be retracted."""
-    if not live.debts:
+    if not live.outstanding:
         return live.last == values
-    only = live.debts[0]
+    only = live.outstanding[0]
     same = {name: only[name] for name in options.aggregates} == values
-    return len(live.debts) == 1 and only["window"] == shown(live) and same
+    return len(live.outstanding) == 1 and only["window"] == shown(live) and same
 
 
 def reading(clock: int) -> int | None:
@@ -127,7 +127,7 @@ def reading(clock: int) -> int | None:
     return clock if MIN_TIME < clock < MAX_TIME else None
 
 
-def taken(row: Row) -> Row:
+def retraction(row: Row) -> Row:
     """rule 33: retracted with its own window, values, result timestamp and pane identity."""
     return {**row, "diff": -1}
 
@@ -149,7 +149,7 @@ def _clears(mode: str, asked: list[str]) -> bool:
 
 def hold(options: Options, live: Live, floor: int) -> int:
     """rule 37: the greatest output watermark that this window allows."""
-    closes = options.closing == "always" or (options.closing == "non_empty" and live.news)  # rule 31
+    closes = options.closing == "always" or (options.closing == "non_empty" and live.fresh)  # rule 31
     shows = closes or not live.trigger.finished
     to_come = next_time(options, live, floor)
     on_time = to_come if shows and live.not_early == 0 and live.born < live.end else MAX_TIME
@@ -158,7 +158,7 @@ def hold(options: Options, live: Live, floor: int) -> int:
         gap = None if options.window.columns else getattr(options.window, "gap", None)
         later.append(live.start if gap is None else live.start + int(gap) - 1)
     if options.mode == "retracting":
-        later += [min(row["event_time"], (row["window"] or live.window)[1] - 1) for row in live.debts]
+        later += [min(row["event_time"], (row["window"] or live.window)[1] - 1) for row in live.outstanding]
     return min(on_time, plus(min(later), options.allowed_lateness))
 
 
@@ -169,7 +169,7 @@ def next_time(options: Options, live: Live, floor: int) -> int:
     # Over a changelog a session may come to be the first of its rows alone.
     policy = "earliest" if options.timestamp == "latest" and changelog.applies(options) else None
     time = result_time(options, live, MAX_TIME, floor, policy)
-    idle = options.mode.startswith("discarding") and not live.news
+    idle = options.mode.startswith("discarding") and not live.fresh
     if endless(options, live) and time == last(options, live, floor) and (idle or live.reach < floor):
         return MAX_TIME
     return time

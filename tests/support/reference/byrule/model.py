@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from . import changelog
-from .emitting import expiry, fire, furthest, has_value, hold, results, shown, taken
+from .emitting import expiry, fire, furthest, has_value, hold, results, retraction, shown
 from .leaves import Now, Row
 from .options import Datum, Key, Live, Options, new_window, order
 from .times import MAX_TIME, MIN_TIME, micros, plus
@@ -63,8 +63,8 @@ class Operator:
         # 13 b and c.
         touched: set[int] = set()
         for round_ in self.rounds(self.good(rows)):
-            taken_back, got, duplicates = self.incorporate(round_)
-            out += duplicates + taken_back  # D2
+            retractions, got, duplicates = self.incorporate(round_)
+            out += duplicates + retractions  # D2
             for live, come in got:
                 out += self.ask(live, "rows", self.watermark, come)
             touched |= {id(live) for live, _ in got}
@@ -175,7 +175,7 @@ class Operator:
 
     def incorporate(self, arrivals: list[Arrival]) -> tuple[list[Row], list[tuple[Live, list[Datum]]], list[Row]]:
         """13 b: panes to retract at once, the windows that got rows with them, and the panes of late="duplicate"."""
-        taken_back: list[Row] = []
+        retractions: list[Row] = []
         got: list[tuple[Live, list[Datum]]] = []
         duplicates: list[Row] = []
         for key in dict.fromkeys(arrival.key for arrival in arrivals):
@@ -206,17 +206,17 @@ class Operator:
                     self.finished += len(came)  # rule 26
                     continue
                 if self.options.eager_retractions:
-                    taken_back += self.take_back(live)
+                    retractions += self.retract(live)
                 live.contents += [arrival.datum for arrival in came]
                 live.reach = max(live.reach, *(arrival.datum.t for arrival in came))
-                live.news = True
+                live.fresh = True
                 got.append((live, [arrival.datum for arrival in came]))
             if kept and (kept := self.not_finished(key, lives, kept)):
-                got += self.reshuffle(key, [arrival.datum for arrival in kept], taken_back)
+                got += self.reshuffle(key, [arrival.datum for arrival in kept], retractions)
             if not self.windows[key]:
                 del self.windows[key]
-        taken_back.sort(key=self.order)
-        return taken_back, sorted(got, key=lambda pair: pair[0].order), sorted(duplicates, key=self.order)
+        retractions.sort(key=self.order)
+        return retractions, sorted(got, key=lambda pair: pair[0].order), sorted(duplicates, key=self.order)
 
     def not_finished(self, key: Key, lives: dict[Window, Live], arrivals: list[Arrival]) -> list[Arrival]:
         """rule 26 over a changelog: judged by the window that the rows make with all that they meet (D16)."""
@@ -263,12 +263,12 @@ class Operator:
         if sources:
             live.contents = [datum for source in sources for datum in source.contents]
             live.reach = max(source.reach for source in sources)
-            live.news = any(source.news for source in sources)
-            live.debts = [row for source in sources for row in source.debts]
+            live.fresh = any(source.fresh for source in sources)
+            live.outstanding = [row for source in sources for row in source.outstanding]
             live.trigger.merged([source.trigger for source in sources], self.now(live, "rows"))
         return live
 
-    def reshuffle(self, key: Key, came: list[Datum], taken_back: list[Row]) -> list[tuple[Live, list[Datum]]]:
+    def reshuffle(self, key: Key, came: list[Datum], retractions: list[Row]) -> list[tuple[Live, list[Datum]]]:
         """rule 40: the sessions of a key over a changelog, computed again."""
         old = self.windows[key]
         data = self.changelog[key] = changelog.consolidated(self.options, [*self.changelog.get(key, []), *came])
@@ -276,26 +276,26 @@ class Operator:
         lives: dict[Window, Live] = {}
         for window in [*change.new, *change.empty]:
             live = self.merge(key, window, change.sources(window))
-            live.debts = change.debts(window) if window in change.new else live.debts
+            live.outstanding = change.outstanding(window) if window in change.new else live.outstanding
             lives[window] = live
         got: list[tuple[Live, list[Datum]]] = []
         for window, live in lives.items():
             heard = [datum for datum in came if window in change.told(changelog.opened(self.options, datum))]
             live.contents = [d for d in data if changelog.inside(changelog.opened(self.options, d), window)]
             live.reach = max((datum.t for datum in live.contents), default=MIN_TIME)
-            live.news = live.news or bool(heard) or window not in old
+            live.fresh = live.fresh or bool(heard) or window not in old
             if heard:
                 got.append((live, heard))
             if self.options.eager_retractions:
-                taken_back += self.take_back(live)
+                retractions += self.retract(live)
         self.windows[key] = lives
         return got
 
-    def take_back(self, live: Live) -> list[Row]:
+    def retract(self, live: Live) -> list[Row]:
         """rule 33: eager retractions of windows that stop to exist."""
-        gone = [row for row in live.debts if row["window"] != shown(live)]
-        live.debts = [row for row in live.debts if row["window"] == shown(live)]
-        return [taken(row) for row in gone]
+        gone = [row for row in live.outstanding if row["window"] != shown(live)]
+        live.outstanding = [row for row in live.outstanding if row["window"] == shown(live)]
+        return [retraction(row) for row in gone]
 
     def too_late(self, key: Key, window: Window, came: list[Arrival]) -> list[Row]:
         """rule 9."""
@@ -306,7 +306,7 @@ class Operator:
         if self.options.late != "duplicate":
             return []
         live = new_window(key, window, self.watermark, self.options.trigger)
-        live.contents, live.news = [arrival.datum for arrival in came], True
+        live.contents, live.fresh = [arrival.datum for arrival in came], True
         live.reach = max(datum.t for datum in live.contents)
         return fire(self.options, live, "late", self.watermark, self.clock, [], self.output_watermark)
 

@@ -56,8 +56,8 @@ class Live:
     born: int  # the watermark from before the bundle in which it came to be
     trigger: Node
     contents: list[Datum] = field(default_factory=list)
-    news: bool = False  # has anything come since the last pane?
-    debts: list[Row] = field(default_factory=list)  # rows emitted and not retracted
+    fresh: bool = False  # has anything come since the last pane?
+    outstanding: list[Row] = field(default_factory=list)  # rows emitted and not retracted
     last: dict[str, Any] | None = None  # the values of the last pane
     index: int = 0
     not_early: int = 0
