@@ -65,8 +65,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Of several processes only one runs what needs the shared session, so that one is started.
 
-    It begins with these items, because they take longest. Programs with sessions of their own come last, file by file,
-    in the process that is free.
+    It begins with these items, because they take longest. Programs with sessions of their own go to the other process,
+    file by file: when the class archive is there, else last. Short items at the end leave neither process idle.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -80,10 +80,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return self._scopes.get(nodeid) or str(super()._split_scope(nodeid))
 
         def _assign_work_unit(self, node: Any) -> None:
+            archive = place()
+            late = archive is None or not archive.exists()
+            for scope in [scope for scope in self.workqueue if scope.startswith(_PROGRAM)]:
+                self.workqueue.move_to_end(scope, last=late)
             if _SHARED in self.workqueue:
                 self.workqueue.move_to_end(_SHARED, last=False)
-            for scope in [scope for scope in self.workqueue if scope.startswith(_PROGRAM)]:
-                self.workqueue.move_to_end(scope)
             super()._assign_work_unit(node)
 
     return OneSpark(config, log)
