@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _TIMING = {"EARLY": "#7fb3e6", "ON_TIME": "#6abf7b", "LATE": "#f0b45a"}
-_RED = "#c8262b"
+_RED, _GREEN = "#c8262b", "#2b6a3c"
 
 
 @dataclass
@@ -35,7 +35,7 @@ def panes(
     result: pa.Table | Result,
     script: Sequence[Entry],
     *,
-    time: str = "ts",
+    time: str | Mapping[str, str] = "ts",
     value: str | None = None,
     datum: str | None = None,
     where: dict[str, Any] | None = None,
@@ -55,7 +55,7 @@ def panes(
         The panes, and the script that gave them. Panes from Spark are drawn in the order of their rows, without the
         dropped rows.
     time
-        The event time column of the script's rows.
+        The event time column of the script's rows; if the inputs of a union have different ones, a dict by input.
     value
         The result that is written into the panes; the first if not given.
     datum
@@ -151,17 +151,23 @@ def _datetime(micros: int) -> datetime:
 
 
 def _points(
-    entries: list[Entry], result: pa.Table, time: str, datum: str | None, where: dict[str, Any], clock: list[datetime]
+    entries: list[Entry],
+    result: pa.Table,
+    time: str | Mapping[str, str],
+    datum: str | None,
+    where: dict[str, Any],
+    clock: list[datetime],
 ) -> list[_Point]:
     gone = set(result.dropped_rows) if isinstance(result, Result) and result.rows_kept else set()
-    watermark: datetime | None = None
+    watermarks: dict[str | None, datetime] = {}
     points: list[_Point] = []
-    for step, (entry, table) in enumerate(zip(entries, tables_of(entries, [time]), strict=True)):
-        before = watermark
-        for report in reports(entry):
-            watermark = _moved(report)
+    inputs, times = _inputs(entries), [time] if isinstance(time, str) else list(dict.fromkeys(time.values()))
+    for step, (entry, table) in enumerate(zip(entries, tables_of(entries, times), strict=True)):
+        before = min(watermarks.values()) if len(watermarks) == len(inputs) else None
+        watermarks |= {name: _moved(report) for report in reports(entry) for name in _told(entry, inputs)}
         if table is None:
             continue
+        column = time if isinstance(time, str) else time.get(_input(entry) or "", times[0])
         label = datum or next(
             (
                 f.name
@@ -171,13 +177,27 @@ def _points(
             None,
         )
         for place, row in enumerate(table.to_pylist()):
-            if any(row.get(name) != wanted for name, wanted in where.items()) or row[time] is None:
+            if any(row.get(name) != wanted for name, wanted in where.items()) or row.get(column) is None:
                 continue
-            event = row[time] if row[time].tzinfo else row[time].replace(tzinfo=UTC)
+            event = row[column] if row[column].tzinfo else row[column].replace(tzinfo=UTC)
             text = "" if label is None else str(row[label])
             late = before is not None and event < before
             points.append(_Point(event, clock[step], text, late, (step, place) in gone))
     return points
+
+
+def _input(entry: Entry) -> str | None:
+    return None if isinstance(entry, Clock) else entry.input
+
+
+def _inputs(entries: list[Entry]) -> list[str | None]:
+    """The inputs that the script names; None if it names none."""
+    return list(dict.fromkeys(_input(entry) for entry in entries if _input(entry) is not None)) or [None]
+
+
+def _told(entry: Entry, inputs: list[str | None]) -> list[str | None]:
+    """The inputs whose watermark an entry moves."""
+    return inputs if _input(entry) is None else [_input(entry)]
 
 
 def _moved(entry: Watermark) -> datetime:
@@ -290,21 +310,17 @@ def _moments(rows: list[dict[str, Any]], clock: list[datetime]) -> list[datetime
 
 
 def _draw_watermark(axes: Any, entries: list[Entry], clock: list[datetime], span: tuple[datetime, datetime]) -> None:
-    xs: list[datetime] = []
-    ys: list[datetime] = []
-    for entry, at in zip(entries, clock, strict=True):
-        for report in reports(entry):
-            time = min(max(_moved(report), span[0]), span[1])
-            if xs:
-                xs.append(xs[-1])
-                ys.append(at)
-            else:
-                xs.append(span[0])
-                ys.append(at)
-            xs.append(time)
-            ys.append(at)
-    if xs:
-        axes.plot(xs, ys, color="#2b6a3c", linestyle="--", linewidth=1.6, zorder=4)
+    inputs = _inputs(entries)
+    for name in inputs:
+        xs: list[datetime] = []
+        ys: list[datetime] = []
+        for entry, at in zip(entries, clock, strict=True):
+            for report in reports(entry) if name in _told(entry, inputs) else ():
+                xs += [xs[-1] if xs else span[0], min(max(_moved(report), span[0]), span[1])]
+                ys += [at, at]
+        if xs:
+            label = "watermark" if name is None else f"watermark of {name}"
+            axes.plot(xs, ys, color=_GREEN, linestyle=(0, (4 + 3 * inputs.index(name), 2)), label=label, zorder=4)
 
 
 def _draw_points(axes: Any, points: list[_Point]) -> None:
@@ -329,8 +345,7 @@ def _legend(axes: Any, points: list[_Point], rows: list[dict[str, Any]]) -> None
             handles.append(Patch(facecolor=colour, alpha=0.5, label=timing.lower().replace("_", " ") + " pane"))
     if any(row["diff"] < 0 for row in rows):
         handles.append(Line2D([], [], color=_RED, linestyle="--", label="retracted"))
-    if axes.lines and any(line.get_color() == "#2b6a3c" for line in axes.lines):
-        handles.append(Line2D([], [], color="#2b6a3c", linestyle="--", label="watermark"))
+    handles += [line for line in axes.lines if line.get_color() == _GREEN]
     circle: dict[str, Any] = {"marker": "o", "linestyle": "", "markeredgecolor": "#333333"}
     handles.append(Line2D([], [], markerfacecolor="#333333", label="datum", **circle))
     if any(p.late and not p.dropped for p in points):

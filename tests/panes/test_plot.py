@@ -95,3 +95,22 @@ def test_rows_are_crossed_out_only_where_their_places_are_those_of_the_script() 
         assert legend is not None
         shown = "dropped datum" in [text.get_text() for text in legend.get_texts()]
         assert (result.dropped_rows, shown) == (places, flow is source)
+
+
+def test_each_input_of_a_union_has_its_times_and_its_watermark() -> None:
+    clicks = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "n": pa.int64()}), name="clicks")
+    bills = uc.local.source(pa.schema({"at": pa.timestamp("us", "UTC"), "n": pa.int64()}), name="bills", time="at")
+    flow = uc.union(clicks, bills).window(uc.Fixed("1 minute"), allowed_lateness="1 hour").combine(n=uc.Sum("n"))
+    script = [
+        uc.Elements([{"ts": "2016-01-20T12:00:10Z", "n": 1}], at="2016-01-20T12:00:20Z", input="clicks"),
+        uc.Watermark("2016-01-20T12:02:00Z", at="2016-01-20T12:01:10Z", input="clicks"),
+        uc.Elements([{"at": "2016-01-20T12:00:40Z", "n": 5}], at="2016-01-20T12:01:20Z", input="bills"),
+        uc.Watermark("2016-01-20T12:01:00Z", at="2016-01-20T12:01:30Z", input="bills"),
+        uc.Elements([{"at": "2016-01-20T12:00:50Z", "n": 7}], at="2016-01-20T12:01:40Z", input="bills"),
+    ]
+    result = uc.local.run(script, flow)
+    figure = uc.plot.panes(result, script, time={"clicks": "ts", "bills": "at"})
+    shown = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert {"watermark of clicks", "watermark of bills", "late datum"} <= set(shown)
+    assert {"1", "5", "7"} <= {text.get_text() for text in figure.axes[0].texts}
+    assert "late datum" not in [text.get_text() for text in uc.plot.panes(result, script).axes[0].get_legend().texts]
