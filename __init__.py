@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from . import sparkops
+    from . import sparkops, testing
     from .panes import changelog, local, plot
     from .sparkops import *
 else:
@@ -39,6 +39,7 @@ else:
         "local": ".panes.local",
         "plot": ".panes.plot",
         "sparkops": ".sparkops",
+        "testing": ".testing",
     }
 
     def __getattr__(name: str) -> object:

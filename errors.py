@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from typing import Any
 
 
 class UncombineError(Exception):
@@ -51,6 +53,24 @@ class LawViolation(UncombineError, AssertionError):
     def __init__(self, message: str, law: str | None = None) -> None:
         super().__init__(message)
         self.law = law
+
+
+class FlowViolation(UncombineError, AssertionError):
+    """A flow leaves other rows than expected; `script` is the smallest script found, and `test` a test as source."""
+
+    def __init__(
+        self,
+        message: str,
+        script: Sequence[Any] = (),
+        test: str = "",
+        picture: Callable[[str | PathLike[str]], bool] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.script, self.test, self._picture = list(script), test, picture
+
+    def draw(self, path: str | PathLike[str]) -> bool:
+        """Draw the script and its panes into a file; False if matplotlib is not installed, or there are no panes."""
+        return self._picture is not None and self._picture(path)
 
 
 class OutOfRange(UncombineError, OverflowError):

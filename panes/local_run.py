@@ -84,7 +84,7 @@ class LocalRun:
             shard, played[step] = self.shards[step].play(*given, until=self.now)
             self.shards[step] = shard
             self.late[step] += [done.stepped.late_rows for done in played[step]]
-            self._count_dropped(place, step, played[step], parts)
+            self._count_dropped(place, step, given, played[step], parts)
         for feed in self.graph.ends:
             if isinstance(feed.origin, Step):
                 for done in played[feed.origin]:
@@ -111,7 +111,12 @@ class LocalRun:
         return out
 
     def _count_dropped(
-        self, place: int, step: Step, played: Sequence[Played], parts: Mapping[Feed, Mapping[int, Part]]
+        self,
+        place: int,
+        step: Step,
+        given: Sequence[Mapping[int, Arrival]],
+        played: Sequence[Played],
+        parts: Mapping[Feed, Mapping[int, Part]],
     ) -> None:
         """Keep the places of rows whose window had expired, if the rows come from the script."""
         if any(feed.leaf is None for feed in step.feeds):

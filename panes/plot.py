@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -117,6 +118,15 @@ def panes(
         axes.set_title(title)
     _legend(axes, points, rows)
     return figure  # type: ignore[return-value]
+
+
+def save(path: str | PathLike[str], result: pa.Table | Result, script: Sequence[Entry], **options: Any) -> None:
+    """Draw panes into a file, without a window and without pyplot's list of open figures."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 6.5), layout="constrained")
+    panes(result, script, ax=figure.add_subplot(), **options)
+    figure.savefig(path)
 
 
 def _script_columns(entries: list[Entry]) -> set[str]:

@@ -1,0 +1,124 @@
+"""The search for a script on which a flow leaves other rows than expected.
+
+Guarded by tests/panes/test_testing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from os import PathLike
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
+from hypothesis.strategies import SearchStrategy
+
+from ...errors import FlowViolation, InvalidArgument
+from ..flow import Flow
+from ..graph import graph_of
+from ..script import Elements, Entry
+from .check import REMEDY, Check, Problem, Replay
+from .inputs import inputs_of
+from .scripts import Script, changelogs, scripts
+from .smaller import MOST_RUNS, Smaller
+from .survivors import Unclear
+from .written import draw as draw_picture
+from .written import source_of
+
+_ON_SPARK = 20
+"""The number of replays on Spark that make a script smaller."""
+
+
+class _Enough(BaseException):
+    """Ends a search: hypothesis passes on an error that is no `Exception`."""
+
+
+def search(
+    flow: Flow,
+    expected: Callable[..., Any],
+    *,
+    examples: int,
+    seed: int | None,
+    tolerance: float,
+    name: str,
+    draw: str | PathLike[str] | None,
+    replay: Replay | None,
+    replays: int,
+    **options: Any,
+) -> None:
+    """Raise `FlowViolation`, with the smallest script found, if a flow leaves other rows than expected."""
+    __tracebackhide__ = True
+    check = Check(flow, expected, tolerance, replay)
+    inputs = list(inputs_of(graph_of(flow)))
+    drawn = changelogs if any(one.diff is not None for one in inputs) else scripts
+    passed, reasons = list[Script](), list[str]()
+    local = Check(flow, expected, tolerance)
+    found = _first(local, drawn(flow, **options), examples, seed, passed, reasons)
+    runs = MOST_RUNS
+    if found is None and not passed:
+        raise InvalidArgument(
+            f"no script could be compared, because {reasons[-1] if reasons else 'none was drawn'}: {REMEDY}"
+        )
+    if found is None and replay is not None:
+        largest = sorted(passed, key=_rows_in)[-replays:]
+        faults = ((script, check.replayed(script)) for script in largest)
+        found = next(((script, problem) for script, problem in faults if problem is not None), None)
+        local, runs = check, _ON_SPARK
+    if found is None:
+        return
+
+    def fault(script: Script) -> Problem | None:
+        try:
+            return local.problem(script)
+        except Unclear:
+            return None
+
+    script, problem = Smaller(fault, inputs, runs).run(*found)
+    source = source_of(check, script, problem, name)
+    lines = [problem.text, *problem.lines, "", "The smallest script found, as a test:", "", source]
+    violation = FlowViolation("\n".join(lines), script, source, partial(draw_picture, flow, script))
+    if draw is not None:
+        violation.draw(draw)
+    raise violation from problem.cause
+
+
+def _rows_in(script: Sequence[Entry]) -> int:
+    return sum(len(entry.rows) for entry in script if isinstance(entry, Elements))
+
+
+def _first(
+    check: Check,
+    strategy: SearchStrategy[Script],
+    examples: int,
+    seed: int | None,
+    passed: list[Script],
+    reasons: list[str],
+) -> tuple[Script, Problem] | None:
+    """The first of so many scripts that shows a fault; scripts without one are added to `passed`."""
+    found: list[tuple[Script, Problem]] = []
+
+    @settings(
+        max_examples=examples, derandomize=seed is None, deadline=None, database=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(strategy)
+    def test(script: Script) -> None:
+        try:
+            problem = check.problem(script)
+        except Unclear as unclear:
+            reasons.append(str(unclear))
+            return
+        if problem is not None:
+            found.append((script, problem))
+            raise _Enough
+        passed.append(script)
+
+    try:
+        (test if seed is None else seeded(seed)(test))()
+    except _Enough:
+        return found[0]
+    return None
+
+
+__all__ = ["search"]
