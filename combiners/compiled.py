@@ -131,3 +131,9 @@ class CompiledPlan:
             return [
                 one.finish([accumulators[self._slices[part]] for part in one.parts]) for one in self.compiled.values()
             ]
+
+    def extract_one(self, name: str, accumulators: Accumulators, places: pa.Array) -> pa.Array:
+        """The results of one combiner, from the accumulators at these places."""
+        one = self.compiled[name]
+        with text_room:
+            return one.finish([tuple(a.take(places) for a in self.of_part(part, accumulators)) for part in one.parts])

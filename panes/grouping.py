@@ -11,7 +11,16 @@ import pyarrow as pa
 from ..combiners import Capability, Combiner, Plan
 from ..combiners.aggregate import weights_of
 from ..errors import InvalidArgument, NotRetractable, TypeMismatch, nearest, require_column
-from ..triggers import AfterWatermark, Repeatedly, Trigger, UserTrigger, check_inputs, check_trigger, walk
+from ..triggers import (
+    AfterWatermark,
+    Repeatedly,
+    Trigger,
+    UserTrigger,
+    check_children,
+    check_inputs,
+    check_trigger,
+    walk,
+)
 from ..windows import Global, Span, Window, policy, span
 
 MODES = ("discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting")
@@ -117,6 +126,7 @@ class Grouping:
         trigger = Repeatedly(AfterWatermark()) if self.trigger is None else self.trigger
         if not isinstance(trigger, Trigger):
             raise InvalidArgument(f"trigger= takes a trigger such as AfterWatermark(), but was given {trigger!r}")
+        check_children(trigger)
         if not isinstance(self.by, str | Iterable):
             raise InvalidArgument(f"by= takes the name of a column or several names, but was given {self.by!r}")
         keys = (self.by,) if isinstance(self.by, str) else tuple(self.by)

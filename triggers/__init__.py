@@ -1,6 +1,7 @@
 """Triggers: the rules for when panes are emitted, and their columnar evaluation."""
 
 from .check import can_fire_on_global as can_fire_on_global
+from .check import check_children as check_children
 from .check import check_trigger as check_trigger
 from .check import fires_ever as fires_ever
 from .check import fires_once as fires_once
@@ -10,6 +11,7 @@ from .check import percentiles as percentiles
 from .check import uses_processing_time as uses_processing_time
 from .compiling import compile_trigger as compile_trigger
 from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, SequenceOf
+from .context import ChildTrigger, TriggerContext
 from .inputs import check_inputs as check_inputs
 from .inputs import truth as truth
 from .language import RepeatUntil, Trigger
@@ -26,7 +28,7 @@ from .leaves import (
     OnResult,
     WatermarkPercentile,
 )
-from .user import TriggerContext, UserTrigger
+from .user import UserTrigger
 
 __all__ = [
     "AfterBytes",
@@ -36,6 +38,7 @@ __all__ = [
     "AllOf",
     "Always",
     "AtPeriod",
+    "ChildTrigger",
     "FirstOf",
     "Never",
     "OnPunctuation",

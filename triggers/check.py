@@ -13,6 +13,14 @@ from .leaves import AfterDelay, AfterWatermark, Always, AtPeriod, Never, Waterma
 from .user import UserTrigger
 
 
+def check_children(root: Trigger) -> None:
+    """Raise for a user trigger in the tree whose children cannot be asked."""
+    if isinstance(root, UserTrigger):
+        root.check_children()
+    for child in root.children:
+        check_children(child)
+
+
 def may_finish(trigger: Trigger) -> bool:
     """True if the trigger can finish while its window still takes rows."""
     match trigger:

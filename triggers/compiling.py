@@ -76,7 +76,7 @@ def compile_trigger(trigger: Trigger, path: str = "t") -> Node:
         case Never():
             return NeverNode(path)
         case UserTrigger():
-            return UserNode(path, trigger)
+            return UserNode(path, trigger, below)
     raise InvalidArgument(f"{trigger!r} cannot be evaluated: make your own trigger a subclass of UserTrigger")
 
 

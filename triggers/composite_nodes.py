@@ -170,9 +170,8 @@ class RepeatUntilNode(Node):
 
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
         child, until = self.children
-        ended = _fire_where_ready(until, s, mask, m)
         fire_repeated(child, s, mask & child.would_fire(s, m), m)
-        set_where(self.done(s), ended)
+        set_where(self.done(s), _fire_where_ready(until, s, mask, m))
 
     def settle(self, s: State, asked: Mask, m: Moment) -> None:
         child, until = self.children

@@ -75,10 +75,12 @@ class Moment:
     """The watermark's percentile over the sources, for a percentage."""
     result: Callable[[Any, Mask], Mask] = lambda predicate, mask: mask
     """A function that evaluates a predicate over the aggregates of the windows in a mask."""
+    values: Callable[[str, np.ndarray], list[Any]] | None = None
+    """A function that gives the results of a combiner for windows at some places; None where there are none yet."""
     arrivals: Any = None
     """A function that gives the rows of each window, for user triggers."""
     requests: dict[str, np.ndarray] = field(default_factory=dict)
-    """The requests of user triggers when they fire: the masks "clear" and "accumulate"."""
+    """The requests of user triggers when they fire: the masks "clear" and "accumulate", and the texts "tags"."""
 
     @property
     def passed(self) -> Mask:
@@ -166,9 +168,9 @@ class Node(ABC):
         finished = np.zeros(count, np.bool_)
         np.logical_or.at(finished, into[take], self.done(s)[take])
         self.done(out)[:] |= finished
-        self.merge_own(s, out, into, take, m)
         for child in self.children:
             child.merge(s, out, into, take, m)
+        self.merge_own(s, out, into, take, m)
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         """Join the columns of this node alone; most nodes have none."""

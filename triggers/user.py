@@ -1,94 +1,28 @@
-"""User triggers: decisions in a user's own Python, row by row.
+"""User triggers: decisions in a user's own Python, row by row, and over the triggers that they are made of.
 
-`tests/panes/test_user_triggers.py` guards this module.
+`tests/panes/test_user_triggers.py` and `tests/panes/test_user_composites.py` guard this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidArgument, TypeMismatch
-from ..windows.times import timestamp
-from .language import Trigger, domain_of, shown
+from ..errors import InvalidArgument
+from .context import TriggerContext
+from .language import Trigger, shown
 
 
-class TriggerContext:
-    """The window, clocks, state and timers that a user trigger works with.
+class _NoChildren:
+    """The children of a trigger that names none.
 
-    `state` is a dict for the trigger's own use in this window. It holds plain values (numbers, text, lists, dicts)
-    by tag.
-
-    Parameters
-    ----------
-    window
-        Start and end of the window, microseconds UTC.
-    watermark, processing_time
-        The two clocks, microseconds UTC.
-    memo
-        State and timers, as `memo()` gave them after the last call.
-
-    Examples
-    --------
-    >>> import uncombine as uc
-    >>> ctx = uc.TriggerContext(window=(0, 60), watermark=10, processing_time=70, memo={})
-    >>> ctx.set_timer("soon", 80)
-    >>> ctx.fire()
-    >>> ctx.fired, ctx.memo()["timers"]
-    ('default', {'soon': [80, 'processing']})
+    Only an object has them and not its class, so that a dataclass can have a field `children` without a default.
     """
 
-    def __init__(self, window: tuple[int, int], watermark: int, processing_time: int, memo: Mapping[str, Any]) -> None:
-        self.window = window
-        """Start and end, microseconds UTC."""
-        self.watermark = watermark
-        self.processing_time = processing_time
-        self.state: dict[str, Any] = dict(memo.get("state", {}))
-        self.timers: dict[str, tuple[int, str]] = {tag: (t, d) for tag, (t, d) in memo.get("timers", {}).items()}
-        self.fired: str | None = None
-        self.finished = False
-
-    def set_timer(self, tag: str, time: Any, domain: str = "processing") -> None:
-        """Set a timer: `on_timer(tag, ...)` is called when the domain's clock reaches `time`.
-
-        It replaces a timer with the same tag.
-        """
-        domain_of(domain, "ctx.set_timer(domain=)")
-        self.timers[tag] = (timestamp(time), domain)
-
-    def delete_timer(self, tag: str) -> None:
-        """Delete a timer, if it is set."""
-        self.timers.pop(tag, None)
-
-    def fire(self, mode: str = "default") -> None:
-        """Emit a pane; "clear" and "accumulate" overrule a mode that ends in `_by_default`."""
-        if mode not in ("default", "accumulate", "clear"):
-            raise InvalidArgument(f"ctx.fire(mode): mode must be 'default', 'accumulate' or 'clear', but is {mode!r}")
-        self.fired = mode
-
-    def finish(self) -> None:
-        """Finish this trigger in this window."""
-        self.finished = True
-
-    def memo(self) -> dict[str, Any]:
-        """State and timers as they are stored until the next call; raises for state that JSON would change."""
-        for tag, value in self.state.items():
-            if not (isinstance(tag, str) and _is_plain(value)):
-                raise TypeMismatch(
-                    f"the state {tag!r} of a user trigger must be made of numbers, text, lists and dicts with text for "
-                    f"keys, but is {value!r}"
-                )
-        return {"state": self.state, "timers": {tag: list(timer) for tag, timer in sorted(self.timers.items())}}
-
-
-def _is_plain(value: Any) -> bool:
-    """True if JSON gives the value back unchanged."""
-    if isinstance(value, list):
-        return all(map(_is_plain, value))
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_plain(inner) for key, inner in value.items())
-    return value is None or isinstance(value, bool | int | float | str)
+    def __get__(self, instance: object, owner: type) -> tuple[Trigger, ...]:
+        if instance is None:
+            raise AttributeError("children")
+        return ()
 
 
 class UserTrigger(Trigger):
@@ -98,6 +32,10 @@ class UserTrigger(Trigger):
     in the order of time. `on_merge` gets the contexts of the windows that become one, and fills the context of the
     new window; the state and timers of the old windows are gone after it. Each method may call `ctx.fire()` and
     `ctx.finish()`, set timers and store state. `words` may say in one line when the trigger fires, for `explain`.
+
+    A trigger with `children`, a tuple of triggers, is a composite. It defines `on_children`, which sees the children
+    that want to fire and decides. `on_start` is called before all other methods, and `on_fire` when the trigger and
+    its children have fired.
 
     >>> from dataclasses import dataclass
     >>> import uncombine as uc
@@ -110,19 +48,57 @@ class UserTrigger(Trigger):
     ...             ctx.fire()
     >>> EachDoubling()
     EachDoubling()
+    >>> @dataclass(frozen=True, repr=False)
+    ... class Both(uc.UserTrigger):
+    ...     '''Fires when all of its triggers want to fire at the same moment.'''
+    ...     children: tuple[uc.Trigger, ...]
+    ...     def on_children(self, ctx):
+    ...         if all(child.wants for child in ctx.children):
+    ...             ctx.fire()
+    >>> Both((uc.AfterCount(2), uc.Always()))
+    Both((AfterCount(2), Always()))
     """
 
+    if TYPE_CHECKING:
+        children: tuple[Trigger, ...]
+    else:
+        children = _NoChildren()
+
+    def on_start(self, ctx: TriggerContext) -> None:
+        """Prepare a new window, or one in which this trigger starts again; called before all other methods."""
+
     def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: TriggerContext) -> None:
-        """Handle a new row of the window."""
+        """Handle a new row of the window; the children see it after this."""
 
     def on_merge(self, sources: list[TriggerContext], ctx: TriggerContext) -> None:
-        """Handle windows that became one: `ctx` starts without state and timers."""
+        """Handle windows that became one: `ctx` starts without state and timers, its children have merged."""
 
     def on_timer(self, tag: str, time: int, ctx: TriggerContext) -> None:
         """Handle a timer whose time has come, and which is no longer set."""
 
+    def on_children(self, ctx: TriggerContext) -> None:
+        """Decide: called when rows came, when a timer of this trigger came, and when a child begins to want to fire.
+
+        `ctx.fire()` fires this trigger, and with it the children that want to fire.
+        """
+
+    def on_fire(self, ctx: TriggerContext) -> None:
+        """Handle the firing of this trigger, after its children have fired and before the pane is made."""
+
     def words(self) -> str:
-        return f"when {self!r} calls ctx.fire()"
+        return f"when {self!r} calls ctx.fire()" + (", over its children:" if self.children else "")
+
+    def check_children(self) -> None:
+        """Raise for children that are no triggers, or that the trigger would never ask."""
+        name, children = type(self).__name__, self.children
+        if not isinstance(children, tuple) or not all(isinstance(child, Trigger) for child in children):
+            raise InvalidArgument(
+                f"the children of {name} must be a tuple of triggers such as (AfterCount(1),), but are {children!r}"
+            )
+        if children and type(self).on_children is UserTrigger.on_children:
+            raise InvalidArgument(
+                f"{name} has children and never asks them: define on_children(self, ctx), which calls ctx.fire()"
+            )
 
     # A dataclass has its own; these are for a subclass that is not a dataclass.
     def __eq__(self, other: object) -> bool:

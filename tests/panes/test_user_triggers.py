@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import uncombine as uc
+from uncombine.errors import InvalidArgument
 
 MINUTE = 60_000_000
 
@@ -172,3 +173,116 @@ def test_a_request_to_clear_wins_over_one_to_accumulate(mode: str) -> None:
     trigger = uc.Repeatedly(uc.FirstOf(Asks("accumulate"), Asks("clear")))
     panes = uc.local.run(says(0, 0), window=uc.Fixed("1 minute"), trigger=trigger, mode=mode, n=uc.Count())
     assert panes["n"].to_pylist() == [1, 1]
+
+
+@dataclass(frozen=True, repr=False)
+class Reads(uc.UserTrigger):
+    """Stores the results that it sees, and fires at a tenth second of either clock."""
+
+    seen: Any
+
+    def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
+        self.seen.append(("row", ctx.value("n"), ctx.value("total")))
+        ctx.set_timer("p", 10_000_000)
+        ctx.set_timer("e", 10_000_000, "event")
+
+    def on_timer(self, tag: str, time: int, ctx: uc.TriggerContext) -> None:
+        self.seen.append((tag, ctx.value("n"), ctx.value("total")))
+        ctx.fire()
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("granularity", "in_a_bundle"),
+    [("bundle", [(3, 7), (3, 7)]), ("record", [(2, 3), (3, 7)])],
+)
+def test_rule_28_a_value_is_what_a_pane_would_show_now(granularity: str, in_a_bundle: list[Any]) -> None:
+    seen: list[Any] = []
+    script = [
+        *[uc.Clock(0), bundle((0, 1)), bundle((1, 2), (2, 4))],
+        *[uc.Elements([{"ts": 3, "x": 8}], at=10_000_000, watermarks=[uc.Watermark(10_000_000)])],
+    ]
+    settings = {"window": uc.Fixed("1 minute"), "granularity": granularity, "mode": "discarding"}
+    trigger = uc.Repeatedly(Reads(seen))
+    panes = uc.local.run(script, trigger=trigger, n=uc.Count(), total=uc.Sum("x"), **settings)
+    # The timer of processing time comes before the row of its instant. What a pane shows is cleared.
+    rows = [("row", 1, 1), *(("row", *pair) for pair in in_a_bundle)]
+    assert seen == [*rows, ("p", 3, 7), ("row", 1, 8), ("e", 1, 8), ("p", 0, None)]
+    assert panes.select(["n", "total"]).to_pylist() == [{"n": 3, "total": 7}, {"n": 1, "total": 8}]
+
+
+def test_rule_28_a_window_without_rows_has_no_value() -> None:
+    seen: list[Any] = []
+    script = [uc.Clock(0), bundle((0, 1)), bundle((0, 1, -1)), bundle((1, 5))]
+    settings = {"window": uc.Fixed("1 minute"), "mode": "retracting", "diff": "d"}
+    uc.local.run(script, trigger=uc.Repeatedly(Reads(seen)), n=uc.Count(), total=uc.Sum("x"), **settings)
+    assert seen == [("row", 1, 1), ("row", None, None), ("row", 1, 5)]
+
+
+def test_results_are_computed_for_triggers_that_ask_and_for_what_they_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    from uncombine.combiners.compiled import CompiledPlan
+
+    asked: list[tuple[str, int]] = []
+    compute = CompiledPlan.extract_one
+
+    def extract_one(self: Any, name: str, accumulators: Any, places: Any) -> Any:
+        asked.append((name, len(places)))
+        return compute(self, name, accumulators, places)
+
+    class One(Says):
+        def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
+            if row["x"]:
+                ctx.value("n")
+
+    monkeypatch.setattr(CompiledPlan, "extract_one", extract_one)
+    steps(uc.Repeatedly(Says()), says(1, 2))
+    assert asked == []
+    # Of two windows in hand, and with two that got rows.
+    steps(uc.Repeatedly(One()), [bundle((0, 0)), bundle((0, 1), (60, 0), (1, 1))], total=uc.Sum("x"))
+    assert asked == [("n", 2)]
+
+
+@dataclass(frozen=True, repr=False)
+class Tells(uc.UserTrigger):
+    """Fires with each row, with a tag for x above a bound."""
+
+    tag: str
+    above: int = 0
+
+    def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
+        ctx.fire(tag=self.tag if row["x"] > self.above else None)
+
+
+def causes(trigger: uc.Trigger, script: list[Any], **options: Any) -> list[tuple[int, str]]:
+    panes = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=trigger, n=uc.Count(), **options)
+    return [(row["diff"], row["pane"]["trigger"]) for row in panes.to_pylist()]
+
+
+def test_rule_28_the_tags_of_all_that_fire_are_shown_in_the_order_of_the_trigger() -> None:
+    two = uc.Repeatedly(uc.RepeatUntil(uc.FirstOf(Tells("b"), uc.Always(), Tells("a")), Tells("c", above=5)))
+    assert causes(two, says(1, 9, 0)) == [(1, "b, a"), (1, "b, a, c"), (1, "rows")]
+    same = uc.Repeatedly(uc.FirstOf(Tells("a"), Tells("b"), Tells("a")))
+    assert causes(same, says(1)) == [(1, "a, b")]
+    # The last call of a bundle counts; and each window has its own.
+    script = [bundle((0, 1), (1, 0), (60, 0), (61, 3), (120, 0))]
+    assert causes(uc.Repeatedly(Tells("a")), script) == [(1, "rows"), (1, "a"), (1, "rows")]
+
+
+def test_rule_28_a_retraction_has_the_tag_of_its_pane() -> None:
+    got = causes(uc.Repeatedly(Tells("a", above=1)), says(2, 1, 2), mode="retracting")
+    assert got == [(1, "a"), (-1, "a"), (1, "rows"), (-1, "rows"), (1, "a")]
+
+
+def test_rule_28_a_tag_counts_in_its_evaluation_only() -> None:
+    trigger = uc.Repeatedly(uc.AllOf(Tells("a"), uc.OnPunctuation(uc.col("x") == 0)))
+    assert causes(trigger, says(1, 0)) == [(1, "rows")]
+
+
+@pytest.mark.parametrize("tag", ["", "a, b", 3], ids=repr)
+def test_a_tag_is_a_text_without_a_comma(tag: Any) -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"^ctx.fire\(tag=\): tag must be a text without a comma, such as 'spike'"
+    ):
+        uc.TriggerContext((0, 1), 0, 0, {}).fire(tag=tag)

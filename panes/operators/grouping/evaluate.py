@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ....errors import InvalidArgument, nearest
 from ....triggers import truth
 from ....triggers.leaf_nodes import PercentileNode
 from ....triggers.program import Deadlines, Moment, where
@@ -63,7 +65,26 @@ def _firing(compiled: Compiled, clocks: Clocks, windows: InHand, moment: Moment,
         last,
         cleared(compiled.grouping.mode, moment.requests),
         moment.requests["percent"],
+        moment.requests.get("tags"),
     )
+
+
+def values_of(compiled: Compiled, windows: InHand) -> Callable[[str, np.ndarray], list[Any]]:
+    """A function that gives the results of a combiner for windows at some places, None for those without a value."""
+
+    def values(name: str, places: np.ndarray) -> list[Any]:
+        plan, grouping = compiled.plan, compiled.grouping
+        if name not in plan.compiled:
+            raise InvalidArgument(
+                f"ctx.value({name!r}) names no combiner of the grouping: {nearest(name, plan.compiled)}"
+            )
+        found: list[Any] = plan.extract_one(name, windows.acc, pa.array(places)).to_pylist()
+        if grouping.changelog and grouping.retracting:
+            empty = windows.num["weight"][places] == 0
+            found = [None if gone else value for gone, value in zip(empty.tolist(), found, strict=True)]
+        return found
+
+    return values
 
 
 def rows_moment(compiled: Compiled, clocks: Clocks, taken: TakenIn, rows: Rows) -> Moment:
@@ -87,6 +108,7 @@ def rows_moment(compiled: Compiled, clocks: Clocks, taken: TakenIn, rows: Rows) 
         born=taken.born,
         facts=taken.facts,
         result=result,
+        values=values_of(compiled, windows),
         arrivals=taken.arrivals(rows),
     )
 

@@ -34,6 +34,8 @@ class Firing:
     """True where the window is emptied when it fires."""
     percent: np.ndarray | None = None
     """The percentile of the watermark that made each window fire, or NaN."""
+    tags: np.ndarray | None = None
+    """The tags of the user triggers that fired in each window, as one text; None if there are none."""
 
 
 def timings(windows: InHand, watermark: int) -> np.ndarray:
@@ -76,10 +78,18 @@ def _pane(num: Mapping[str, np.ndarray], fired: np.ndarray, timing: np.ndarray, 
             _reading(firing.watermark, count),
             percent,
             _reading(firing.processing_time, count),
-            pa.repeat(pa.scalar(firing.cause), count),
+            _cause(firing, fired),
         ],
         fields=list(PANE),
     )
+
+
+def _cause(firing: Firing, fired: np.ndarray) -> pa.Array:
+    """The column `trigger` of the pane: the tags of user triggers, or else the phase."""
+    if firing.tags is None:
+        return pa.repeat(pa.scalar(firing.cause), len(fired))
+    tags = firing.tags[fired]
+    return pa.array(np.where(tags == "", firing.cause, tags), pa.string())
 
 
 def output_rows(compiled: Compiled, keys: Sequence[pa.Array], records: pa.Array, diff: np.ndarray) -> pa.Table:

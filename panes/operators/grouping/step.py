@@ -26,7 +26,7 @@ from .cells import NUMBERS, Cells
 from .clocks import Clocks
 from .compiled import Compiled
 from .emit import emit, retract_ended
-from .evaluate import deadlines, evaluate, percentiles_begin, rows_moment
+from .evaluate import deadlines, evaluate, percentiles_begin, rows_moment, values_of
 from .holds import furthest, window_holds
 from .pane_rows import Firing
 from .rows import Rows
@@ -119,7 +119,7 @@ class Step:
         """Deadlines of processing time fire."""
         if len(progress.windows) == 0:
             return progress
-        moment = self.clocks.moment("processing", progress.windows.num)
+        moment = self._moment("processing", progress.windows)
         deadline = deadlines(self.compiled, progress.windows, "processing", moment)
         if isinstance(deadline, int):
             return progress
@@ -172,7 +172,7 @@ class Step:
         compiled, clocks, windows = self.compiled, self.clocks, progress.windows
         if len(windows) == 0:
             return progress
-        moment = clocks.moment("watermark", windows.num)
+        moment = self._moment("watermark", windows)
         if clocks.each_batch:
             return self._evaluated(progress, moment, progress.got)
         # Only those with a deadline: other windows may be in hand for other reasons.
@@ -196,6 +196,9 @@ class Step:
             firing = Firing("expiry", clocks.after, clocks.now, clocks.output_watermark, shows, every, ~every)
             progress = self._emitted(progress, firing)
         return replace(progress, windows=progress.windows.take(np.flatnonzero(~expired)))
+
+    def _moment(self, phase: str, windows: InHand) -> Moment:
+        return self.clocks.moment(phase, windows.num, values=values_of(self.compiled, windows))
 
     def _evaluated(self, progress: Progress, moment: Moment, asked: np.ndarray) -> Progress:
         windows, firing = evaluate(self.compiled, self.clocks, progress.windows, moment, asked)

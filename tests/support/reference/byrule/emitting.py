@@ -101,7 +101,7 @@ def fire(
         "is_last": closing or phase == "late" or ((live.trigger.finished or gone) and options.closing != "always"),
         "watermark": reading(watermark),
         "processing_time": reading(clock),
-        "trigger": phase,
+        "trigger": ", ".join(dict.fromkeys(tag[1:] for tag in asked if tag.startswith("="))) or phase,  # rule 28
     }
     live.index += 1  # rule 32
     live.not_early += when != "EARLY"

@@ -75,20 +75,24 @@ def run(
         result.rows += [{**row, "step": place} for row in out]
         result.dropped_rows += [(place, dropped) for dropped in sorted(set(operator.dropped_places))]
 
+    def stop_at_timers(place: int, now: int, until: int) -> None:
+        """D3: on the way every timer is stopped at."""
+        while waits and (timer := min(operator.next_timer(), sources.next_idle())) <= until and timer < MAX_TIME:
+            now = max(now, timer)
+            step(place, [], now, False)
+
     now = MIN_TIME
     for place, entry in enumerate(script):
         kind = type(entry).__name__
         at = entry.t if kind == "Clock" else getattr(entry, "at", None)
         then = now if at is None else max(now, micros(at))
-        # D3: on the way every timer is stopped at.
-        while waits and (timer := min(operator.next_timer(), sources.next_idle())) <= then and timer < MAX_TIME:
-            now = max(now, timer)
-            step(place, [], now, False)
+        stop_at_timers(place, now, then)
         now = then
         for report in [entry] if kind == "Watermark" else getattr(entry, "watermarks", ()):
             sources.move(report.source, micros(report.t), now)
         rows = rows_of(entry.rows) if kind == "Elements" else []
         step(place, rows, now, watermark == "each_batch" and kind == "Elements")
+        stop_at_timers(place, now, now)  # a timer that was set for an instant that had come
         result.output_watermarks.append(operator.output_watermark)
     for name in ("dropped", "finished", "unassigned", "bad", "late_rows"):
         setattr(result, name, getattr(operator, name))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.triggers import check_trigger
+from uncombine.triggers import check_trigger, walk
 from uncombine.windows import Span
 
 SECOND = 1_000_000
@@ -67,6 +67,94 @@ class Restless(uc.UserTrigger):
             ctx.delete_timer("e")
         else:
             ctx.fire()
+
+
+@dataclass(frozen=True, repr=False)
+class Watches(uc.UserTrigger):
+    """A user trigger that looks at the result, and tells why it fires."""
+
+    step: int
+
+    def on_element(self, row: dict[str, Any], window: Any, ctx: Any) -> None:
+        n = ctx.value("n")
+        if n is None or n % self.step == 0:
+            ctx.fire(tag="none" if n is None else "many")
+        elif n % 2:
+            ctx.set_timer("p", ctx.processing_time + 15 * SECOND)
+        else:
+            ctx.set_timer("e", min(ctx.watermark + 25 * SECOND, 2**62), "event")
+
+    def on_merge(self, sources: list[Any], ctx: Any) -> None:
+        for source in sources:
+            for tag, (time, domain) in source.timers.items():
+                ctx.set_timer(tag, time, domain)
+
+    def on_timer(self, tag: str, time: int, ctx: Any) -> None:
+        if (ctx.value("n") or 0) > 1:
+            ctx.fire("clear" if tag == "e" else "default", tag=f"{tag} {ctx.value('n')}")
+
+
+@dataclass(frozen=True, repr=False)
+class Elects(uc.UserTrigger):
+    """A composite that fires when enough children are ready, and shows when it was called."""
+
+    children: tuple[uc.Trigger, ...]
+    enough: int
+    all_ready: bool = False
+    starts_again: bool = True
+    rests: bool = False
+    impatient: bool = False
+    ends: int = 0
+
+    def on_start(self, ctx: Any) -> None:
+        if self.ends:
+            ctx.children[-1].active = False
+
+    def on_element(self, row: dict[str, Any], window: Any, ctx: Any) -> None:
+        ctx.state["n"] = n = ctx.state.get("n", 0) + 1
+        if self.rests:
+            ctx.children[-1].active = n % 3 != 0
+        if self.impatient and n == 2:
+            ctx.set_timer("p", ctx.processing_time + 20 * SECOND)
+
+    def on_timer(self, tag: str, time: int, ctx: Any) -> None:
+        ctx.children[0].reset()
+
+    def on_children(self, ctx: Any) -> None:
+        ctx.state["calls"] = calls = ctx.state.get("calls", 0) + 1
+        wanting = {i for i, child in enumerate(ctx.children) if child.wants}
+        ready = {*ctx.state.get("ready", []), *wanting}
+        ctx.state["ready"] = sorted(ready)
+        done = {i for i, child in enumerate(ctx.children) if child.finished}
+        if ready and len(ready | done) >= min(self.enough, len(ctx.children)):
+            ctx.fire(tag=f"{calls % 5}: {'+'.join(map(str, sorted(ready)))}")
+            for i in ready if self.all_ready else ():
+                ctx.children[i].fire()
+        elif self.impatient and calls % 4 == 0:
+            ctx.children[-1].reset()
+
+    def on_fire(self, ctx: Any) -> None:
+        ctx.state["ready"] = []
+        ctx.state["fired"] = fired = ctx.state.get("fired", 0) + 1
+        for child in ctx.children:
+            if child.finished and self.starts_again:
+                child.reset()
+        if self.rests:
+            ctx.children[0].active = fired % 2 == 0
+        if self.ends and fired >= self.ends:
+            ctx.finish()
+
+    def on_merge(self, sources: list[Any], ctx: Any) -> None:
+        ctx.state["n"] = sum(source.state.get("n", 0) for source in sources)
+        ctx.state["ready"] = sorted({i for source in sources for i in source.state.get("ready", [])})
+        if self.rests and len(sources) > 1:
+            ctx.children[0].active = not ctx.children[0].finished
+            ctx.children[-1].reset()
+
+
+def has_own(trigger: Any) -> bool:
+    """True if a part of the trigger is a user's own."""
+    return any(isinstance(part, uc.UserTrigger) for part in walk(trigger))
 
 
 def halves(times: Any) -> Any:
@@ -126,6 +214,7 @@ def draw_trigger(r: random.Random, depth: int) -> Any:
         lambda: uc.OnResult(AtLeast("n", r.choice([2, 3]))),
         lambda: r.choice([uc.Always(), uc.Never()]),
         lambda: Restless(r.randint(1, 3), r.choice(["default", "clear", "accumulate"]), r.choice([0, 0, 3])),
+        lambda: Watches(r.randint(1, 3)),
     ]
     composites: list[Callable[[], Any]] = [
         lambda: uc.AfterWatermark(
@@ -137,6 +226,9 @@ def draw_trigger(r: random.Random, depth: int) -> Any:
         lambda: uc.Repeatedly(child()),
         lambda: uc.RepeatUntil(child(), child()),
         lambda: uc.RepeatCount(child(), r.randint(1, 3)),
+        lambda: Elects(
+            tuple(some()), r.randint(1, 2), *(r.random() < 0.5 for _ in range(4)), ends=r.choice([0, 0, 1, 3])
+        ),
     ]
     return r.choice(composites if depth and r.random() < 0.6 else leaves)()
 

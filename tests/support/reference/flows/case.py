@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import uncombine as uc
+from reference.byrule.transcripts import has_own
 from reference.state_model import FIRST_YEAR, LAST_YEAR
 from uncombine.panes.flow import Flow
 from uncombine.panes.watermark_strategies import Strategy
@@ -84,7 +85,7 @@ class Case:
     def in_order(self) -> bool:
         """True if a trigger sees rows one by one, so that the order of a bundle's rows counts."""
         return any(
-            stage.options["granularity"] == "record" or "Restless" in repr(stage.options["trigger"])
+            stage.options["granularity"] == "record" or has_own(stage.options["trigger"] or uc.AfterWatermark())
             for stage in self.stages
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import uncombine as uc
-from reference.byrule.transcripts import draw_trigger, draw_window, is_merging
+from reference.byrule.transcripts import draw_trigger, draw_window, has_own, is_merging
 from uncombine.errors import UncombineError
 from uncombine.panes.flow import flow_of
 from uncombine.panes.local_source import LocalSource
@@ -131,7 +131,7 @@ def _trigger(r: random.Random, by_row: bool) -> Any:
     """A tree of triggers; with those of users only where they may see rows one by one."""
     while True:
         trigger = draw_trigger(r, r.choice([0, 1, 2, 3]))
-        if by_row or "Restless" not in repr(trigger):
+        if by_row or not has_own(trigger):
             return uc.Repeatedly(trigger) if r.random() < 0.5 else trigger
 
 
