@@ -126,6 +126,15 @@ def test_random_joins_of_rows_against_pandas(seed: int) -> None:
     never_negative(result, [name for name in result.panes.column_names if name not in ("diff", "step")])
     if not any(weighted.values()) and (unmatched == "final" or how in ("inner", "semi")):
         assert min(result["diff"].to_pylist(), default=1) > 0
+    if seed % 3 == 0:
+        counts = uc.local.run(script.entries, both.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count()))
+        totals: Counter[tuple[Any, ...]] = Counter()
+        for (k, _, left_time, _, right_time), n in got.items():
+            totals[k, max(t for t in (left_time, right_time) if t is not None) // MINUTE * MINUTE] += n
+        assert {
+            (row["k"], uc.timestamp(row["window"]["start"])): row["n"] for row in counts.table().to_pylist()
+        } == totals
+        assert counts.counts(2)["dropped"] == 0
 
 
 @pytest.mark.parametrize("seed", [*range(30), *(pytest.param(i, marks=pytest.mark.soak) for i in range(30, 1_030))])

@@ -37,8 +37,9 @@ def draw_join(r: random.Random, left: uc.Flow, right: uc.Flow) -> uc.Flow:
             "k", "id", "x", "event_time", "diff"
         )
     left, right = (draw_step(r, side) if r.random() < 0.4 else side for side in (left, right))
-    right = kept(right.with_columns(y=uc.col("x")), "k", "y")
-    joined = kept(left, "k", "id", "x").join(right, within=r.choice(WITHIN), **given)
+    other = r.choice(["k", "other"])
+    right = kept(right.with_columns(y=uc.col("x"), **{other: uc.col("k")}), other, "y")
+    joined = kept(left, "k", "id", "x").join(right, within=r.choice(WITHIN), **{**given, "on": {"k": other}})
     return joined.select("k", "id", "x", "event_time", "diff")
 
 
