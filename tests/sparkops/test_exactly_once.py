@@ -28,11 +28,20 @@ def killed(arguments: list[object], out: Path, batch: int, moment: str, delay: f
 
 
 def disturbed(folder: Path, files: Path, seed: int, kills: int, most: int, pipeline: str, *moments: str) -> pa.Table:
-    """The rows of the sink after so many kills at random moments."""
-    r = random.Random(seed)
-    out, result = folder / f"out{seed}", folder / f"result{seed}.parquet"
-    out.mkdir()
+    """The rows of the sink after so many kills at random moments and a run to the end."""
+    out, result = folder / "out", folder / "result.parquet"
     arguments: list[object] = [files, out, result, "--pipeline", pipeline]
+    kill_often(arguments, out, seed, kills, most, moments)
+    finished(out, *arguments)
+    return pq.read_table(result)
+
+
+def kill_often(
+    arguments: list[object], out: Path, seed: int, kills: int, most: int, moments: tuple[str, ...] = MOMENTS
+) -> None:
+    """Start the application so many times and kill it each time at a random moment."""
+    r = random.Random(seed)
+    out.mkdir()
     done = 0
     for left in range(kills, 0, -1):
         first = committed(out)
@@ -42,15 +51,17 @@ def disturbed(folder: Path, files: Path, seed: int, kills: int, most: int, pipel
             batch += 1  # else an application would be killed before it does anything
         longest = {"later": 2.0, ANY: 12.0}.get(moment, 0.3)
         done += killed(arguments, out, batch, moment, r.random() * longest)
-        assert not result.exists()
     assert done == kills
-    finished(out, *arguments)
-    return pq.read_table(result)
+
+
+def ended(spark: SparkSession, out: Path, files: Path, pipeline: str) -> pa.Table:
+    """The rows of the sink after a run to the end in this session."""
+    started(PIPELINES[pipeline](spark, files), out).awaitTermination()
+    return spark.read.parquet(str(out / "panes")).toArrow()
 
 
 def undisturbed(spark: SparkSession, folder: Path, files: Path, pipeline: str) -> pa.Table:
-    started(PIPELINES[pipeline](spark, files), folder / "undisturbed").awaitTermination()
-    return spark.read.parquet(str(folder / "undisturbed" / "panes")).toArrow()
+    return ended(spark, folder / "undisturbed", files, pipeline)
 
 
 def ordered(table: pa.Table) -> list[str]:
@@ -58,10 +69,13 @@ def ordered(table: pa.Table) -> list[str]:
 
 
 def test_two_kills(spark: SparkSession, tmp_path: Path) -> None:
-    files = written(batches(0, 7), tmp_path / "files")
+    """The run to the end after them is in the session of the tests, as the run without kills is."""
+    files, out = written(batches(0, 5), tmp_path / "files"), tmp_path / "out"
     want = ordered(undisturbed(spark, tmp_path, files, "sessions"))
     assert len(want) > 500
-    assert ordered(disturbed(tmp_path, files, 1, 2, 7, "sessions", *MOMENTS)) == want
+    kill_often([files, out, tmp_path / "result", "--pipeline", "sessions"], out, seed=1, kills=2, most=4)
+    assert committed(out) > 0
+    assert ordered(ended(spark, out, files, "sessions")) == want
 
 
 @pytest.mark.soak

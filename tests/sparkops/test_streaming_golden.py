@@ -23,7 +23,7 @@ from uncombine.windows import timestamp
 SCHEMA = pa.schema({"value": pa.int64(), "event_time": pa.timestamp("us", "UTC")})
 FIRST = timestamp("2016-01-20T12:00:00Z")
 MARKED = uc.Punctuated(MARK, source=ORIGIN)
-SOME = ("early_late_retracting", "sessions_retracting", "allowed_lateness", "global_each_minute_discarding")
+SOME = ("allowed_lateness", "sessions_retracting", "global_each_minute_discarding")
 """A part of the cases that has each mode, each kind of window and of trigger, and rows that are dropped."""
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import importlib.util
 import random
+from collections.abc import Iterable
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -77,24 +79,26 @@ def _over(combiner: uc.Combiner, columns: dict[str, pa.DataType]) -> uc.Combiner
     return made
 
 
-def _every(most: int) -> dict[str, uc.Combiner]:
-    """Up to so many typings of each form, chosen so that all types come."""
-    out: dict[str, uc.Combiner] = {}
-    for place, form in enumerate(_forms()):
-        typings = [s.columns for s, _ in subjects(form) if all(kind in NAMED for kind in s.columns.values())]
-        assert typings, form
-        turn = place % len(typings)
-        # Doubles have the most ways to go wrong, so they come before those that take turns.
-        ordered = sorted(typings[turn:] + typings[:turn], key=lambda columns: pa.float64() not in columns.values())
-        for columns in ordered[:most]:
-            out[f"c{len(out)}"] = _over(form, columns)
-    return out
+def _typed(place: int, form: uc.Combiner) -> list[uc.Combiner]:
+    """Up to three typings of a form, chosen so that all types come."""
+    typings = [s.columns for s, _ in subjects(form) if all(kind in NAMED for kind in s.columns.values())]
+    assert typings, form
+    turn = place % len(typings)
+    # Doubles have the most ways to go wrong, so they come before those that take turns.
+    ordered = sorted(typings[turn:] + typings[:turn], key=lambda columns: pa.float64() not in columns.values())
+    return [_over(form, columns) for columns in ordered[:3]]
 
 
-EVERY = _every(3)
+def _numbered(combiners: Iterable[uc.Combiner]) -> dict[str, uc.Combiner]:
+    return {f"c{i}": combiner for i, combiner in enumerate(combiners)}
+
+
+_TYPED = [_typed(place, form) for place, form in enumerate(_forms())]
+
+EVERY = _numbered(chain.from_iterable(_TYPED))
 """A name for each, as that of a result column."""
 
-ONE_OF_EACH = _every(1)
+ONE_OF_EACH = _numbered(typings[0] for typings in _TYPED)
 """The same with one typing of each form."""
 
 A_CLASS_EACH = {name: ONE_OF_EACH[name] for name in {type(c): name for name, c in ONE_OF_EACH.items()}.values()}

@@ -348,6 +348,10 @@ def started(df: DataFrame, folder: Path) -> StreamingQuery:
     return writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
 
 
+FEW_ROWS = {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false"}
+"""Settings of a query with many operators and few rows, which takes longer to compile than to run."""
+
+
 def together(
     spark: SparkSession,
     flows: dict[str, tuple[list[pa.Table], Callable[[DataFrame], Flow]]],
@@ -374,13 +378,15 @@ def together(
             steps[name] += [batch] * own.num_rows
 
     every = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    before = {name: spark.conf.get(name) for name in FEW_ROWS}
+    for name, value in FEW_ROWS.items():
+        spark.conf.set(name, value)
     try:
         writer = every.writeStream.foreachBatch(kept).option("checkpointLocation", str(folder / "checkpoint"))
         writer.trigger(availableNow=True).start().awaitTermination()
     finally:
-        spark.conf.set("spark.sql.shuffle.partitions", before)
+        for name, value in before.items():
+            spark.conf.set(name, value)
     return {name: pa.concat_tables(out[name]).append_column("step", pa.array(steps[name], pa.int64())) for name in out}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import uncombine as uc
 
 SECOND = 1_000_000
 NOON = 1_453_291_200 * SECOND
+TIMES = ("end_of_window", "start_of_window", "earliest", "latest", "watermark")
 EACH = uc.Repeatedly(uc.AfterCount(1))
 
 
@@ -35,22 +37,18 @@ def taken(df: DataFrame) -> list[tuple[Any, ...]]:
     return [(row.total, row.diff, time - NOON / SECOND) for row, time in zip(collected, times, strict=True)]
 
 
-def flows(spark: SparkSession) -> dict[str, Any]:
+def results(spark: SparkSession) -> dict[str, DataFrame]:
+    """Results of each route; those of replays have times of every kind."""
     df = spark.createDataFrame(rows())
-    played = {"processing_time": "at", "replay": True, "close_at_end": True}
-    out: dict[str, Any] = {
-        "native": uc.flow(df).window(uc.Global()).combine(total=uc.Sum("x")),
-        "tasks": uc.flow(df).window(uc.Global()).combine(total=uc.Sum("x"), middle=uc.Median("x")),
-        "stages": uc.flow(df)
-        .window(uc.Global())
-        .combine(by="k", n=uc.Sum("x"))
-        .window(uc.Global())
-        .combine(total=uc.Sum("n")),
+    whole = uc.flow(df).window(uc.Global())
+    played = uc.flow(df, watermark="1 minute", processing_time="at", replay=True, close_at_end=True)
+    each = (played.window(uc.Global(), EACH, timestamp=name).combine(total=uc.Sum("x")).df for name in TIMES)
+    return {
+        "native": whole.combine(total=uc.Sum("x")).df,
+        "tasks": whole.combine(total=uc.Sum("x"), middle=uc.Median("x")).df,
+        "stages": whole.combine(by="k", n=uc.Sum("x")).window(uc.Global()).combine(total=uc.Sum("n")).df,
+        "replays": reduce(DataFrame.union, each),
     }
-    for name in ("end_of_window", "start_of_window", "earliest", "latest", "watermark"):
-        source = uc.flow(df, watermark="1 minute", **played)
-        out[f"global {name}"] = source.window(uc.Global(), EACH, timestamp=name).combine(total=uc.Sum("x"))
-    return out
 
 
 def streamed(spark: SparkSession) -> list[tuple[Any, ...]]:
@@ -69,7 +67,7 @@ def streamed(spark: SparkSession) -> list[tuple[Any, ...]]:
 
 def main() -> None:
     spark = uc.session("zones", cores=2, settings={"spark.driver.memory": "700m"})
-    found = {name: taken(flow.df) for name, flow in flows(spark).items()}
+    found = {name: taken(df) for name, df in results(spark).items()}
     found["stream"] = streamed(spark)
     Path(sys.argv[1]).write_text(json.dumps(found))
     spark.stop()
