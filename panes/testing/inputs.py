@@ -12,15 +12,19 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import InvalidArgument, TypeMismatch, require_column
-from ...windows import Calendar, Span, Window, span
+from ...windows import Calendar, Span, Window, span, time_text
 from ...windows.spans import UNITS
 from ..flow import Flow
 from ..graph import Graph, graph_of
+from ..join_stage import JoinStage
 from ..stage import GroupingStage, RowStage
 from ..watermark_strategies import IngressTime, Strategy
 
 SHORTEST = span("1 minute")
 """The length of time around which rows lie if a flow names none."""
+
+_STEPS = {"s": UNITS["second"], "ms": UNITS["millisecond"]}
+"""The microseconds of the units of time that are longer."""
 
 _CALENDAR = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
 
@@ -41,6 +45,14 @@ class Input:
     def timed(self) -> bool:
         """True if each row needs a processing time."""
         return self.processing_time is not None or isinstance(self.strategy, IngressTime)
+
+    def text(self, name: str, time: int) -> str:
+        """The last time that is not after this one and that the column of this name can hold, as text."""
+        kind = self.schema.field(name).type if name in self.schema.names else None
+        if kind is not None and pa.types.is_date(kind):
+            return time_text(time)[:10]
+        step = _STEPS.get(getattr(kind, "unit", "us"), 1)
+        return time_text(time // step * step)
 
     @property
     def lag(self) -> int:
@@ -72,7 +84,7 @@ def drawn_for(source: pa.Schema | Flow, time: str, diff: str | None) -> Drawn:
     if not isinstance(source, pa.Schema):
         raise InvalidArgument(f"scripts are drawn for an Arrow schema or a flow, not for {source!r}")
     require_column(time, source.names, "time=")
-    if not pa.types.is_timestamp(source.field(time).type):
+    if not (pa.types.is_timestamp(source.field(time).type) or pa.types.is_date(source.field(time).type)):
         raise TypeMismatch(f"time= takes a timestamp column, but {time!r} is {source.field(time).type}: cast it")
     if diff is not None:
         require_column(diff, source.names, "diff=")
@@ -104,6 +116,8 @@ def _keys(graph: Graph) -> Iterator[str]:
                 yield from grouping.by
             case RowStage(options=options):
                 yield from getattr(options, "by", ())
+            case JoinStage(join=join):
+                yield from (name for pair in join.on for name in pair)
     for leaf in graph.leaves:
         strategy = leaf.settings.strategy
         if strategy is not None:
@@ -114,8 +128,9 @@ def _lengths(graph: Graph) -> tuple[int, ...]:
     """The lengths of time that a flow names, but for the limit of the future."""
     found: set[int] = set()
     for step in graph.steps:
-        stage = step.stage
-        found.update(_spans(stage.grouping if isinstance(stage, GroupingStage) else getattr(stage, "options", None)))
+        match step.stage:
+            case GroupingStage(grouping=options) | RowStage(options=options) | JoinStage(join=options):
+                found.update(map(abs, _spans(options)))
         found.update(feed.back for feed in step.feeds)
     for leaf in graph.leaves:
         found.update(_spans(leaf.settings.strategy))

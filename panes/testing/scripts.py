@@ -240,7 +240,9 @@ def _play(inputs: Sequence[Input], moves: Sequence[Move], clocked: bool, most: i
         one = playing[move.input]
         front += move.advance
         # Processing time is not before the rows that may come, so that none is too far in the future.
-        now = max(now + move.gap + 1, front + ahead) if one.input.timed else max(now + move.gap, front + ahead)
+        now = max(now + move.gap, front + ahead)
+        if one.input.timed:
+            now = (now // SECOND + 1) * SECOND  # a time of its own for each bundle, in any unit
         at = time_text(now) if clocked else None
         given = []
         for row_move in move.rows[: max(most - count, 0)]:
@@ -286,7 +288,7 @@ def _row(one: Playing, move: RowMove, front: int, now: int, late: bool) -> dict[
         time = None if known.get(own.time) is None else timestamp(known[own.time])
     if time is not None and not late:
         time = max(time, one.reached)
-    row = {own.time: None if time is None else time_text(time), **values}
+    row = {own.time: None if time is None else own.text(own.time, time), **values}
     if own.time not in own.schema.names:
         del row[own.time]
     if own.diff is not None:
@@ -315,7 +317,7 @@ def _retraction(one: Playing, move: RowMove, now: int, late: bool) -> dict[str, 
 
 
 def _timed(row: dict[str, Any], own: Input, now: int) -> dict[str, Any]:
-    return row if own.processing_time is None else {**row, own.processing_time: time_text(now)}
+    return row if own.processing_time is None else {**row, own.processing_time: own.text(own.processing_time, now)}
 
 
 __all__ = ["Script", "changelogs", "scripts"]

@@ -14,16 +14,17 @@ import pandas as pd
 import pyarrow as pa
 
 from ...combiners.rows.columns import flat
-from ...windows import MIN_TIME, Span, Window, time_column, timestamps
+from ...windows import MIN_TIME, Window, time_column, timestamps
 from ..flow import Flow
 from ..graph import Feed, Leaf, Step
+from ..join_stage import JoinStage
 from ..local_inputs import Part
 from ..local_result import Result
 from ..local_run import LocalRun
 from ..script import Clock, Elements, Entry, instant
 from ..shard.arrivals import Arrival
 from ..shard.shard import END, Played
-from ..stage import GroupingStage
+from ..stage import GroupingStage, RowStage
 from ..transforms import applied
 from ..watermark_strategies import IngressTime, Punctuated
 from .inputs import Input, inputs_of
@@ -109,16 +110,25 @@ def _number(feed: Feed) -> int:
 
 def _bad_places(step: Step, tables: Sequence[pa.Table | None], now: int) -> np.ndarray:
     """The places in a bundle of the rows without a usable time."""
-    stage = step.stage
-    name = stage.grouping.time if isinstance(stage, GroupingStage) else getattr(stage, "options").time  # noqa: B009
-    columns = [flat(table[name]) for table in tables if table is not None]
-    if not columns:
-        return np.empty(0, np.int64)
-    times, valid = time_column(pa.chunked_array(columns))
-    far: Span | None = stage.max_future
-    if far is not None and now > MIN_TIME:
-        valid = valid & (times <= now + int(far))
-    return np.flatnonzero(~valid)
+    found = [np.empty(0, np.bool_)]
+    far = step.stage.max_future
+    for which, table in enumerate(tables):
+        if table is not None:
+            times, valid = time_column(flat(table[_time_name(step, which)]))
+            found.append(valid if far is None or now == MIN_TIME else valid & (times <= now + int(far)))
+    return np.flatnonzero(~np.concatenate(found))
+
+
+def _time_name(step: Step, which: int) -> str:
+    """The event time column of a feed of a step."""
+    match step.stage:
+        case GroupingStage(grouping=grouping):
+            return grouping.time
+        case RowStage(options=options):
+            return options.time
+        case JoinStage(join=join):
+            return (join.left_time, join.right_time)[step.ports[which]]
+    raise TypeError(f"{step.stage!r} has no event time that is known here")
 
 
 def _windows_of(stage: GroupingStage, tables: Sequence[pa.Table | None], places: np.ndarray) -> int:
