@@ -62,10 +62,10 @@ def run(case: Case, random: Random, steps: int, stored: bool) -> int:
 @pytest.mark.parametrize(("how", "unmatched"), KINDS, ids=lambda given: str(given))
 def test_random_scripts(how: str, unmatched: str, windowed: bool) -> None:
     random, rows = Random(f"{how} {unmatched} {windowed}"), 0
-    for i in range(12):
+    for i in range(6):
         case = random_case(random, how, unmatched, windowed, diff=i % 4 > 0)
         rows += run(case, random, steps=12, stored=i % 3 == 0)
-    assert rows > 20
+    assert rows > 3
 
 
 @pytest.mark.soak
