@@ -12,8 +12,7 @@ from typing import Any
 
 from .panes.flow import Flow
 from .panes.script import Entry
-from .panes.testing.check import Replay, assert_rows
-from .panes.testing.check import check_script as _check_script
+from .panes.testing.check import Check, Replay, assert_rows, check_one
 from .panes.testing.kit import search
 from .panes.testing.scripts import changelogs, scripts
 from .windows import Span
@@ -115,7 +114,7 @@ def check_script(
     >>> uc.testing.check_script(script, rows.where(uc.col("x") > 2), lambda frame: frame[frame.x > 2])
     """
     __tracebackhide__ = True
-    _check_script(script, flow, expected, tolerance=tolerance, replay=_replay(spark))
+    check_one(Check(flow, expected, tolerance, _replay(spark)), script)
 
 
 def _replay(spark: Any | None) -> Replay | None:

@@ -18,8 +18,7 @@ from ..graph import Step, graph_of
 from ..local import run
 from ..local_result import Result
 from ..local_run import LocalRun
-from ..script import Elements, Entry, Watermark
-from ..script import check_script as entries_of
+from ..script import Elements, Entry, Watermark, check_script
 from ..stage import GroupingStage
 from ..stages import DIFF, shows_again
 from .inputs import inputs_of
@@ -151,25 +150,12 @@ def _some(what: str, rows: Sequence[str]) -> list[str]:
     return [f"  {what}: {row}" for row in rows[:MOST]] + more or [f"  {what}: no rows"]
 
 
-def check_script(
-    script: Sequence[Entry],
-    flow: Flow,
-    expected: Callable[..., Any],
-    *,
-    tolerance: float = 1e-9,
-    replay: Replay | None = None,
-) -> None:
-    """Raise `FlowViolation` if a flow leaves other rows than expected on one script; see `check_flow`.
-
-    >>> import pyarrow as pa, uncombine as uc
-    >>> rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}))
-    >>> script = [uc.Elements([{"ts": 0, "x": 1}, {"ts": 1, "x": 5}]), uc.Watermark(None)]
-    >>> uc.testing.check_script(script, rows.where(uc.col("x") > 2), lambda frame: frame[frame.x > 2])
-    """
+def check_one(check: Check, script: Sequence[Entry]) -> None:
+    """Raise `FlowViolation` if a script shows a fault, and `InvalidArgument` if it cannot be compared."""
     __tracebackhide__ = True
-    entries = entries_of(script)
+    entries = check_script(script)
     try:
-        problem = Check(flow, expected, tolerance, replay).problem(entries)
+        problem = check.problem(entries)
     except Unclear as unclear:
         raise InvalidArgument(f"the script cannot be compared, because {unclear}: {REMEDY}") from None
     if problem is not None:
@@ -207,4 +193,4 @@ def assert_rows(result: Result, rows: Any, *, weight: str = DIFF, tolerance: flo
         raise FlowViolation("\n".join([problem.text, *problem.lines]))
 
 
-__all__ = ["Check", "Problem", "Replay", "assert_rows", "check_script"]
+__all__ = ["Check", "Problem", "Replay", "assert_rows", "check_one"]

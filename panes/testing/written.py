@@ -62,7 +62,9 @@ def source_of(check: Check, script: Sequence[Entry], problem: Problem, name: str
         lines += [f"    uc.testing.check_script(script, {name}, expected)"]
     else:
         lines += [f"    result = uc.local.run(script, {name})"]
-    if problem.kind in ("rows", "negative"):
+    if problem.kind in ("rows", "negative") and not problem.rows:
+        lines += [f"    uc.testing.assert_rows(result, []{weight})"]
+    elif problem.kind in ("rows", "negative"):
         lines += ["    uc.testing.assert_rows(", "        result,", "        ["]
         lines += [f"            {literal(row)}," for row in problem.rows or ()]
         tolerance = "" if check.tolerance == 1e-9 else f", tolerance={check.tolerance!r}"

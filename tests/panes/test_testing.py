@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -78,6 +79,17 @@ def first_rows(rows: Frame) -> Frame:
     return Frame(out, columns=["k", "ts"])
 
 
+def first_to_come(rows: Frame) -> Frame:
+    """The rows that are an hour or more from all rows of their key shown before, by rule 52."""
+    shown: dict[Any, list[Any]] = {}
+    out = []
+    for key, time in rows.sort_values(["step", "ts"], kind="stable")[["k", "ts"]].itertuples(index=False):
+        if all(abs(time - other) >= pd.Timedelta("1h") for other in shown.setdefault(key, [])):
+            shown[key].append(time)
+            out.append({"k": key, "ts": time})
+    return Frame(out, columns=["k", "ts"])
+
+
 def united(frames: dict[str, Frame]) -> Frame:
     rows = pd.concat([frame.assign(side=name) for name, frame in frames.items()])
     return rows.groupby(["side", starts(rows.ts, "1min")]).agg(x=("x", lambda x: x.sum(min_count=1)), n=("ts", "size"))
@@ -126,6 +138,7 @@ RIGHT: dict[str, tuple[uc.Flow, Callable[..., Any]]] = {
     "join": (joined("inner"), pairs),
     "left join": (joined("left"), lambda frames: pairs(frames, "left")),
     "distinct": (signed().distinct("k", within="1 hour").select("k", "ts", "diff"), first_rows),
+    "distinct, without weights": (plain().distinct("k", within="1 hour"), first_to_come),
     "in order": (signed().in_order(), lambda rows: rows),
     "map": (sums(plain().map(doubled)), lambda rows: minutes(rows.assign(x=rows.x * 2))),
     "filter": (plain().where(uc.col("x") > 4), lambda rows: rows[rows.x > 4]),
@@ -351,6 +364,15 @@ def test_times_of_other_types(kind: pa.DataType) -> None:
 def test_rows_can_have_the_time_at_which_they_came() -> None:
     arrived = uc.local.source(pa.schema({"k": pa.string(), "x": pa.int64()}), watermark=uc.IngressTime())
     check_flow(sums(arrived), minutes, examples=8)
+
+
+def test_it_is_loaded_at_first_use_and_says_what_it_needs(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.modules['hypothesis'] = None; import uncombine as uc\n"
+        "try:\n    uc.testing\nexcept ModuleNotFoundError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "needs hypothesis: install uncombine[testing]" in done.stdout
 
 
 def drawn(strategy: st.SearchStrategy[Any], count: int = 60) -> list[Any]:
