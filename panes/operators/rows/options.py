@@ -97,8 +97,9 @@ class RowOptions:
 
 def shown(value: Any) -> str:
     """A value as text. That of a function, or of an object without a repr of its own, is a name without an address."""
-    if type(value).__repr__ is object.__repr__ or callable(value):
-        return str(getattr(value, "__qualname__", None) or type(value).__qualname__)
+    kind: Any = type(value)
+    if kind.__repr__ is object.__repr__ or callable(value):
+        return str(getattr(value, "__qualname__", None) or kind.__qualname__)
     return repr(value)
 
 
