@@ -141,6 +141,10 @@ RIGHT: dict[str, tuple[uc.Flow, Callable[..., Any]]] = {
     "distinct, without weights": (plain().distinct("k", within="1 hour"), first_to_come),
     "in order": (signed().in_order(), lambda rows: rows),
     "map": (sums(plain().map(doubled)), lambda rows: minutes(rows.assign(x=rows.x * 2))),
+    "map that remembers": (
+        signed().map(doubled, remember=True),
+        lambda rows: rows.assign(x=rows.x * 2),
+    ),
     "filter": (plain().where(uc.col("x") > 4), lambda rows: rows[rows.x > 4]),
     "with time": (
         sums(plain().with_time(uc.col("ts") - pd.Timedelta("90s"), "90 seconds")),
@@ -155,7 +159,7 @@ EXPIRING = {"sessions"}
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_flows_pass(name: str) -> None:
     flow, expected = RIGHT[name]
-    check_flow(flow, expected, examples=12, late=name not in EXPIRING)
+    check_flow(flow, expected, examples=10, late=name not in EXPIRING)
 
 
 @pytest.mark.soak
