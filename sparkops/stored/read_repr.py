@@ -57,7 +57,7 @@ def read_combiner(text: str) -> Combiner | None:
     """The combiner with this repr; None for one that uses functions of the user.
 
     >>> import uncombine as uc
-    >>> read_combiner("Sum('x').where(col('y') > 2)") == uc.Sum("x").where(uc.col("y") > 2)
+    >>> bool(read_combiner("Sum('x').where(col('y') > 2)") == uc.Sum("x").where(uc.col("y") > 2))
     True
     >>> read_combiner("__import__('os')") is None
     True
