@@ -11,8 +11,9 @@ from .operators.process.context import KeyContext
 from .operators.process.process import KeyFunction
 from .operators.state import Counts, OperatorState, Stepped
 from .script import Clock, Elements, Watermark
+from .strategy import Strategy
 from .united import union
-from .watermark_strategies import BoundedLag, IngressTime, Monotonic, PerSource, Punctuated
+from .watermark_strategies import BoundedLag, IngressTime, Monotonic, PerSource, ProcessingTime, Punctuated
 from .watermarks import Watermarks
 
 __all__ = [
@@ -29,8 +30,10 @@ __all__ = [
     "Operator",
     "OperatorState",
     "PerSource",
+    "ProcessingTime",
     "Punctuated",
     "Stepped",
+    "Strategy",
     "Watermark",
     "Watermarks",
     "union",

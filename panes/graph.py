@@ -24,6 +24,7 @@ from .settings import Settings
 from .stage import Stage
 from .transforms import Transform, applied
 from .watermark_strategies import IngressTime
+from .watermarks import Watermarks
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,14 @@ class Leaf:
         """The processing time without a report after which a part of the source is idle; None if it never is."""
         strategy = self.settings.strategy
         return None if strategy is None or strategy.idle is None else int(strategy.idle)
+
+    def watermarks(self, back: int, idle_after: int | None = None) -> Watermarks:
+        """The watermarks of its sources before any report; `idle_after` takes the place of the strategy's."""
+        strategy, idle = self.settings.strategy, idle_after or self.idle
+        if strategy is None:
+            return Watermarks(idle_after=idle, back=back)
+        lag = None if strategy.clock_lag is None else int(strategy.clock_lag)
+        return Watermarks.declared(strategy.sources or (), idle, back, lag, strategy.for_all)
 
 
 @dataclass(frozen=True, eq=False)

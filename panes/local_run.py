@@ -50,7 +50,7 @@ class LocalRun:
     def _start(self, step: Step, idle_after: int | None) -> Shard:
         # The only source of what comes from another step is that step, which reports in every step.
         inputs = (
-            Watermarks(idle_after=(idle_after or feed.leaf.idle) if feed.leaf else None, back=feed.back)
+            feed.leaf.watermarks(feed.back, idle_after) if feed.leaf else Watermarks(back=feed.back)
             for feed in step.feeds
         )
         return Shard.start(step.operator(), *inputs, ports=step.ports)

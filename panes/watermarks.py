@@ -35,11 +35,33 @@ class Watermarks:
     """True if the sources are the shards of one step, which is one source, however many shards it has."""
     back: int = 0
     """The length of time by which rows go back on their way here, so that every report counts for less."""
+    lag: int | None = None
+    """The length of time by which the watermark follows processing time; None if only reports move it."""
+    for_all: str | None = None
+    """The name under which reports count for all sources, also for those still to come."""
 
     @classmethod
     def of_step(cls, shards: Iterable[str], back: int = 0) -> Watermarks:
         """The watermarks of a step, of which all shards must report before the watermark moves."""
         return cls(dict.fromkeys(shards, (MIN_TIME, MIN_TIME)), shards=True, back=back)
+
+    @classmethod
+    def declared(
+        cls,
+        sources: Iterable[str],
+        idle_after: int | None = None,
+        back: int = 0,
+        lag: int | None = None,
+        for_all: str | None = None,
+    ) -> Watermarks:
+        """The watermarks of sources that hold the watermark before they report.
+
+        >>> w = Watermarks.declared(["a", "b"], for_all="*").advanced("a", 10, now=0)
+        >>> w.least == MIN_TIME, w.advanced("b", 30, now=1).least, w.advanced("*", 20, now=1).least
+        (True, 10, 20)
+        """
+        known: dict[str | None, tuple[int, int]] = dict.fromkeys(sources, (MIN_TIME, MIN_TIME))
+        return cls(known, idle_after, back=back, lag=lag, for_all=for_all)
 
     def advanced(self, source: str | None, time: int, now: int) -> Watermarks:
         """A source reports `time`; a lower time than before is ignored."""
@@ -47,16 +69,38 @@ class Watermarks:
 
     def told(self, reports: Iterable[Report], now: int) -> Watermarks:
         """Take all watermark reports of one processing time at once: (source, time), or (source, None) for no time."""
-        now = max(now, self.now)
-        sources = dict(self.sources)
+        marks = self._at(now)
+        sources, now = dict(marks.sources), marks.now
         for source, time in reports:
-            known = sources.get(source, (MIN_TIME, now))[0]
+            if source is not None and source == self.for_all and time is not None:
+                reached = self._less_back(time)
+                known_now = {source: (reached, now), **sources}
+                sources = {name: (max(known, reached), now) for name, (known, _) in known_now.items()}
+                continue
+            first = sources.get(self.for_all, (MIN_TIME, now))[0] if self.for_all is not None else MIN_TIME
+            known = sources.get(source, (first, now))[0]
             sources[source] = (known if time is None else max(known, self._less_back(time)), now)
-        return replace(self, sources=sources, now=now)._settled()
+        return replace(marks, sources=sources)._settled()
 
     def at(self, now: int) -> Watermarks:
         """Processing time advances to `now`, by which sources can become idle."""
-        return replace(self, now=max(now, self.now))._settled()
+        return self._at(now)._settled()
+
+    def _at(self, now: int) -> Watermarks:
+        now, sources = max(now, self.now), self.sources
+        if self.idle_after is not None and now > MIN_TIME and (MIN_TIME, MIN_TIME) in sources.values():
+            # A declared source waits for its first report from the first processing time on.
+            sources = {
+                name: (t, now if (t, last) == (MIN_TIME, MIN_TIME) else last) for name, (t, last) in sources.items()
+            }
+        return replace(self, sources=sources, now=now)
+
+    @property
+    def counted(self) -> list[tuple[int, int]]:
+        """The time and the last report of each source; those of all sources together count if no other is known."""
+        if self.for_all is not None and len(self.sources) > 1:
+            return [given for name, given in self.sources.items() if name != self.for_all]
+        return list(self.sources.values())
 
     @property
     def idle(self) -> bool:
@@ -68,7 +112,7 @@ class Watermarks:
         """The next processing time at which a source becomes idle; the end of time if none does."""
         if self.idle_after is None:
             return MAX_TIME
-        idle = (last + self.idle_after for _, last in self.sources.values())
+        idle = (last + self.idle_after for time, last in self.counted if (time, last) != (MIN_TIME, MIN_TIME))
         return min((t for t in idle if t > self.now), default=MAX_TIME)
 
     def percentile(self, percent: float) -> int:
@@ -84,15 +128,23 @@ class Watermarks:
     def active(self) -> list[int]:
         """The times of the sources that are not idle."""
         if self.idle_after is None:
-            return [time for time, _ in self.sources.values()]
-        return [time for time, last in self.sources.values() if self.now - last < self.idle_after]
+            return [time for time, _ in self.counted]
+        return [time for time, last in self.counted if self.now - last < self.idle_after]
 
     def _less_back(self, time: int) -> int:
         return time if time == MAX_TIME else max(time - self.back, MIN_TIME)
 
+    def reaches(self, time: int) -> int:
+        """The processing time at which the watermark reaches a time without reports; the end of time if it does not."""
+        if self.least >= time:
+            return self.now
+        return MAX_TIME if self.lag is None else min(time + self.lag + self.back, MAX_TIME)
+
     def _settled(self) -> Watermarks:
-        active = self.active
-        return replace(self, least=max(self.least, min(active))) if active else self
+        active, least = self.active, self.least
+        if self.lag is not None and self.now > MIN_TIME:
+            least = max(least, self.now - self.lag - self.back)
+        return replace(self, least=max(least, min(active))) if active else replace(self, least=least)
 
 
 @dataclass(frozen=True)
@@ -125,9 +177,18 @@ class InputWatermarks:
     @property
     def next_idle(self) -> int:
         """The next processing time at which one of several sources becomes idle; the end of time if none does."""
-        if sum(max(len(marks.sources), 1) for marks in self.inputs) < 2:
+        if sum(max(len(marks.counted), 1) for marks in self.inputs) < 2:
             return MAX_TIME
         return min(marks.next_idle for marks in self.inputs)
+
+    @property
+    def follows_clock(self) -> bool:
+        """True if processing time alone can move the watermark."""
+        return any(marks.lag is not None for marks in self.inputs)
+
+    def reaches(self, time: int) -> int:
+        """The processing time at which the watermark reaches a time without reports; the end of time if it does not."""
+        return max((marks.reaches(time) for marks in self.inputs if not marks.idle), default=MAX_TIME)
 
     def percentiles(self, percents: Iterable[float]) -> dict[float, int]:
         """Several percentiles of the times of all sources at once. An input that has never reported is a source."""

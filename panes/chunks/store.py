@@ -13,6 +13,7 @@ Guarded by tests/panes/test_store.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -114,6 +115,11 @@ class Store:
             if chunk.count and chunk.least[clock] < found:
                 found = min(found, chunk.least_alive(clock))
         return found
+
+    def next_due(self, clocks: Sequence[str], after: int) -> int:
+        """The least reading of any of these clocks, if it is after this one, at which a row is due; else `NEVER`."""
+        names = {name for chunk in self.chunks for name in chunk.least if name in clocks}
+        return min((due for due in map(self.least, names) if due > after), default=NEVER)
 
     def weight(self, touched: np.ndarray, clocks: dict[str, int], below: int) -> int:
         """The bytes, roughly, of the rows that `take` would return; 0 if all rows together have at most `below`."""

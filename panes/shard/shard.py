@@ -21,6 +21,9 @@ from .arrivals import Arrival
 END = MAX_TIME
 """The time of the arrival that closes a shard: it comes after all others and does not move processing time."""
 
+_EVENT = ("event", "percentile")
+"""The clocks of event time by which the entries of a state wait."""
+
 
 @dataclass(frozen=True)
 class Played:
@@ -86,6 +89,9 @@ class Shard:
     def take(self, at: int, *inputs: Arrival) -> tuple[Shard, list[Played]]:
         """Fire all timers that are due by `at`, and then take one bundle, with the arrival of each input."""
         shard, out = self.wait(at)
+        if shard.watermarks.follows_clock and shard.watermarks.least > shard.state.watermark:
+            shard, played = shard._step(shard._bundle())  # processing time moves the watermark before the rows come
+            out.append(played)
         shard = replace(shard, watermarks=shard.watermarks.told([arrival.reports for arrival in inputs], at))
         shard, played = shard._step(shard._bundle(inputs), any(arrival.whole for arrival in inputs))
         return shard, [*out, replace(played, arrived=at)]
@@ -115,7 +121,15 @@ class Shard:
         """The next processing time at which a window has a deadline or a source becomes idle; None if there is none."""
         timer = self.operator.next_timer(self.state)
         due = min(MAX_TIME if timer is None else timer, self.watermarks.next_idle)
+        if self.watermarks.follows_clock:
+            due = min(due, self.watermarks.reaches(self._next_event_time))
         return due if due < MAX_TIME else None
+
+    @property
+    def _next_event_time(self) -> int:
+        """The least event time for which an entry of the state waits; the end of time if there is none."""
+        stores = [store for store in self.state.stores.values() if store is not None]
+        return min((store.next_due(_EVENT, self.state.watermark) for store in stores), default=MAX_TIME)
 
     def _at(self, now: int) -> Shard:
         return replace(self, watermarks=self.watermarks.at(now))

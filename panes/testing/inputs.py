@@ -18,7 +18,7 @@ from ..flow import Flow
 from ..graph import Graph, graph_of
 from ..join_stage import JoinStage
 from ..stage import GroupingStage, RowStage
-from ..watermark_strategies import IngressTime, Strategy
+from ..watermark_strategies import IngressTime, ProcessingTime, Strategy
 
 SHORTEST = span("1 minute")
 """The length of time around which rows lie if a flow names none."""
@@ -44,7 +44,7 @@ class Input:
     @property
     def timed(self) -> bool:
         """True if each row needs a processing time."""
-        return self.processing_time is not None or isinstance(self.strategy, IngressTime)
+        return self.processing_time is not None or isinstance(self.strategy, IngressTime | ProcessingTime)
 
     def text(self, name: str, time: int) -> str:
         """The last time that is not after this one and that the column of this name can hold, as text."""

@@ -79,9 +79,7 @@ class Live(Route):
         """The watermarks of each input of a step before any report."""
         shards = source_names(self.ids)
         return tuple(
-            Watermarks.of_step(shards, feed.back)
-            if feed.leaf is None
-            else Watermarks(idle_after=feed.leaf.idle, back=feed.back)
+            Watermarks.of_step(shards, feed.back) if feed.leaf is None else feed.leaf.watermarks(feed.back)
             for feed in step.feeds
         )
 

@@ -80,8 +80,9 @@ class Streaming(Live):
         settings = self.flow.settings
         if settings.processing_time is not None or not settings.wake:
             return False
-        idle = any(leaf.idle is not None for leaf in self.graph.leaves)
-        return idle or any(step.stage.wakes for step in self.graph.steps)
+        strategies = [leaf.settings.strategy for leaf in self.graph.leaves]
+        by_clock = any(s is not None and (s.idle is not None or s.clock_lag is not None) for s in strategies)
+        return by_clock or any(step.stage.wakes for step in self.graph.steps)
 
     def explain(self) -> str:
         at = self.flow.settings.processing_time

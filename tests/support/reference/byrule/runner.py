@@ -107,17 +107,37 @@ def rows_of(rows: Any) -> list[Row]:
 class Sources:
     """rule 10."""
 
-    def __init__(self, idle_after: int | None) -> None:
-        self.idle_after = idle_after
-        self.times: dict[Any, int] = {}
+    def __init__(
+        self,
+        idle_after: int | None,
+        declared: Sequence[str] = (),
+        for_all: str | None = None,
+        clock_lag: int | None = None,
+    ) -> None:
+        self.idle_after, self.all_name, self.clock_lag = idle_after, for_all, clock_lag
+        self.times: dict[Any, int] = dict.fromkeys(declared, MIN_TIME)
         self.heard: dict[Any, int] = {}
+        self.silent = list(declared)  # they wait for their first report from the first processing time on
+        self.for_all = MIN_TIME  # what a report for all sources gave
         self.now = MIN_TIME
         self.reached = MIN_TIME
         self.seen: list[list[int]] = []
 
     def move(self, source: Any, time: int, now: int) -> None:
-        self.times[source] = max(self.times.get(source, MIN_TIME), time)  # rule 7
+        self.began(now)
+        if source is not None and source == self.all_name:
+            self.for_all = max(self.for_all, time)
+            self.times = {name: max(known, time) for name, known in self.times.items()}
+            self.heard = dict.fromkeys(self.times, now)
+            return
+        self.times[source] = max(self.times.get(source, self.for_all), time)  # rule 7
         self.heard[source] = now
+
+    def began(self, now: int) -> None:
+        """The first processing time is there."""
+        if now > MIN_TIME:
+            self.heard = {**dict.fromkeys(self.silent, now), **self.heard}
+            self.silent = []
 
     def next_idle(self) -> int:
         """The next instant at which a source becomes idle while there are others."""
@@ -129,15 +149,20 @@ class Sources:
 
     def awake(self) -> list[int]:
         """The watermarks of sources that are not idle."""
+        self.began(self.now)
+        if self.all_name is not None and not self.times and self.for_all > MIN_TIME:
+            return [self.for_all]
         return [
             time
             for source, time in self.times.items()
-            if self.idle_after is None or self.now - self.heard[source] < self.idle_after
+            if self.idle_after is None or self.now - self.heard.get(source, self.now) < self.idle_after
         ]
 
     def least(self) -> int:
         """When all are idle the watermark stays; it never goes back."""
         self.reached = max(self.reached, min(self.awake(), default=MIN_TIME))
+        if self.clock_lag is not None and self.now > MIN_TIME:
+            self.reached = max(self.reached, self.now - self.clock_lag)
         return self.reached
 
     def frozen(self) -> Callable[[float], int]:

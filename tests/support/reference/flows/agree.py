@@ -16,6 +16,7 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
+import uncombine as uc
 from reference.flows import net, ways
 from reference.flows.by_models import OF_A_REPORT, ByRule, ByWindow, Outcome, knows, run
 from reference.flows.case import NOON, Case, Row
@@ -39,7 +40,7 @@ def _differences(case: Case) -> Iterator[str]:
     whole = _flat(want.rows[-1])
     yield from _rows("local, model by rule", [_without_percentile(row) for row in local.rows], whole)
     yield from _rest("local, model by rule", local, want, want.counts)
-    if all(map(knows, groupings)):
+    if all(map(knows, groupings)) and not isinstance(case.strategy, uc.ProcessingTime):
         other = run(case, groupings, ByWindow)
         yield from _rows("local, model by window", local.rows, _flat(other.rows[-1]))
         yield from _rest("local, model by window", local, other, other.counts)

@@ -10,14 +10,16 @@ import uncombine as uc
 from reference import model, state_model
 from reference.byrule import model as byrule
 from reference.byrule.agree import count, highest, total
+from reference.byrule.emitting import expiry
 from reference.byrule.options import Options
 from reference.byrule.runner import Sources
 from reference.byrule.times import MAX_TIME, MIN_TIME, plus
 from reference.state_model import FIRST_YEAR, LAST_YEAR
 from uncombine.panes import Grouping
+from uncombine.panes.watermark_strategies import Strategy
 from uncombine.triggers import UserTrigger, walk
 
-from .case import BACK, MARK, NOW, ORIGIN, Case, Row, prepared
+from .case import BACK, MARK, NOW, ORIGIN, SECOND, Case, Evens, Row, prepared
 
 AGGREGATES = {"n": count, "x": total, "hi": highest}
 COUNTS = ("dropped", "finished", "unassigned", "bad")
@@ -60,6 +62,15 @@ class ByRule:
 
     def next_timer(self, after: int | None) -> int:
         return self.inner.next_timer()
+
+    def waits_for(self, watermark: int) -> bool:
+        """True if a window fires, or expires, when the watermark gets there."""
+        inner = self.inner
+        before, inner.percentile = inner.percentile, lambda percent: watermark
+        nows = [(live, inner.now(live, "watermark", watermark)) for live in inner.lives()]
+        found = any(live.trigger.due("event", now) or expiry(inner.options, live) <= watermark for live, now in nows)
+        inner.percentile = before
+        return found
 
     def numbers(self) -> dict[str, int]:
         return {name: getattr(self.inner, name) for name in COUNTS} | {"held": len(self.inner.lives())}
@@ -138,20 +149,32 @@ class Played:
 class Grouped:
     """One grouping of a chain, with the watermarks of its sources and the loop that waits for timers (rule 10, D3)."""
 
-    def __init__(self, inner: Model, idle_after: int | None, back: int) -> None:
-        self.inner, self.sources, self.back = inner, Sources(idle_after), back
+    def __init__(self, inner: Model, sources: Sources, back: int) -> None:
+        self.inner, self.sources, self.back = inner, sources, back
         self.now = MIN_TIME
 
     def take(self, at: int, rows: list[Row], reports: Iterable[tuple[str | None, int | None]]) -> list[Played]:
         out, after = list[Played](), None
-        while (timer := min(self.inner.next_timer(after), self.sources.next_idle())) <= at and timer < MAX_TIME:
+        while (timer := self._next(after, at)) <= at and timer < MAX_TIME:
             self.now = after = max(self.now, timer)
             out.append(self._step([]))
         self.now = at
+        if self.sources.clock_lag is not None:
+            out.append(self._step([]))  # rule 10: the watermark of processing time moves before the rows come
         for source, time in reports:
             known = MIN_TIME if time is None else time if time == MAX_TIME else max(time - self.back, MIN_TIME)
             self.sources.move(source, known, at)
         return [*out, self._step(rows)]
+
+    def _next(self, after: int | None, at: int) -> int:
+        timer = min(self.inner.next_timer(after), self.sources.next_idle())
+        lag = self.sources.clock_lag
+        if lag is None or self.now == MIN_TIME:
+            return timer
+        # Every instant is a whole second, or a microsecond before one.
+        whole = range(self.now - self.now % SECOND, min(timer, at) + 1, SECOND)
+        near = (instant for second in whole for instant in (second - 1, second) if self.now < instant <= min(timer, at))
+        return next((instant for instant in near if self.inner.waits_for(instant - lag)), timer)
 
     def close(self, rows: list[Row]) -> list[Played]:
         given = self.inner.step(rows, self.now, MAX_TIME, lambda percent: MAX_TIME)
@@ -178,9 +201,9 @@ class Outcome:
 
 def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any]], Model]) -> Outcome:
     """All groupings of a case by one model, each over what the one before it gives."""
-    idle = None if case.strategy.idle is None else int(case.strategy.idle)
     backs = [BACK if stage.moved else 0 for stage in case.stages]
-    chain = [Grouped(kind(options_of(g, i == 0)), None if i else idle, backs[i]) for i, g in enumerate(groupings)]
+    sources = [sources_of(case.strategy, backs[0]), *(Sources(None) for _ in groupings[1:])]
+    chain = [Grouped(kind(options_of(g, i == 0)), sources[i], backs[i]) for i, g in enumerate(groupings)]
     out = Outcome([[] for _ in chain])
     for bundle in case.bundles:
         rows = [dict(row) for row in bundle.rows]
@@ -210,6 +233,14 @@ def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any
     return out
 
 
+def sources_of(strategy: Strategy, back: int) -> Sources:
+    """The sources of a strategy before any report."""
+    declared = getattr(strategy, "sources", None) or ()
+    for_all = strategy.for_all if isinstance(strategy, uc.Punctuated) else None
+    lag = int(uc.span(strategy.lag)) + back if isinstance(strategy, uc.ProcessingTime) else None
+    return Sources(None if strategy.idle is None else int(strategy.idle), declared, for_all, lag)
+
+
 def data(case: Case, rows: Sequence[Row], at: int) -> list[Row]:
     """The rows that reach the first grouping, which are not those that carry only a report; a row and its retraction
     are the same but for their weights."""
@@ -236,6 +267,11 @@ def reports_of(case: Case, rows: Sequence[Row], at: int, grouping: Grouping) -> 
                 t = None if t is None else t - int(uc.span(strategy.lag))
             case uc.IngressTime():
                 t = at
+            case uc.ProcessingTime():
+                t = None
+            case Evens():
+                t = t if t is not None and row["j"] == 0 else None
+                source = "even" if (row["x"] or 0) % 2 == 0 else "odd"
         if source is not None or t is not None:
             yield source, t
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import uncombine as uc
@@ -24,6 +25,25 @@ SCHEMA = pa.schema(
     | {NOW: _TIME, MARK: _TIME, ORIGIN: pa.string()}
 )
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Evens(uc.Strategy):
+    """A user's own: rows of even and of odd x are two sources, and a row reports its time if its j is 0."""
+
+    idle_after: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("x", "j")
+
+    @property
+    def idle(self) -> uc.Span | None:
+        return None if self.idle_after is None else uc.span(self.idle_after)
+
+    def reports(self, rows: pa.Table, times: np.ndarray) -> tuple[Any, Any]:
+        x, j = (np.asarray(rows[name].fill_null(0)) for name in self.columns)
+        return np.where(x % 2 == 0, "even", "odd").astype(object), np.where(j == 0, times, self.NONE)
 
 
 @dataclass(frozen=True)
@@ -78,7 +98,8 @@ class Case:
         row. And they judge which rows are before the output watermark, each by its own, so that other rows count for
         the times of results.
         """
-        of_rows = any(stage.options["timestamp"] in ("earliest", "latest") for stage in self.stages)
+        by_clock = isinstance(self.strategy, uc.ProcessingTime) and len(self.stages) > 1
+        of_rows = by_clock or any(stage.options["timestamp"] in ("earliest", "latest") for stage in self.stages)
         return self.in_order or of_rows or any(stage.window == uc.Global() for stage in self.stages)
 
     @property

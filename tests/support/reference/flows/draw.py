@@ -17,7 +17,7 @@ from uncombine.panes.local_source import LocalSource
 from uncombine.panes.settings import Settings
 from uncombine.windows import Span
 
-from .case import MARK, NOON, NOW, ORIGIN, SCHEMA, SECOND, Bundle, Case, Row, Stage, grouped
+from .case import MARK, NOON, NOW, ORIGIN, SCHEMA, SECOND, Bundle, Case, Evens, Row, Stage, grouped
 
 POLICIES = ("start_of_window", "earliest", "latest", "watermark")
 LATENESS = (0, 0, 0, 10, 60, 300, 86_400)
@@ -56,12 +56,17 @@ def _flow(r: random.Random, seed: int, count: int) -> Case:
     idle = r.choice([None, "20 seconds", "20 seconds", "1 minute"])
     strategy = r.choice(
         [
-            *[uc.Punctuated(MARK, ORIGIN, idle)] * 5,
+            *[uc.Punctuated(MARK, ORIGIN, idle)] * 3,
+            uc.Punctuated(MARK, ORIGIN, idle, for_all="*"),
+            *[uc.Punctuated(MARK, ORIGIN, idle, sources=["a", r.choice("bd")], for_all=r.choice([None, "*"]))] * 2,
             uc.Punctuated(MARK),
             *[uc.PerSource(ORIGIN, f"{r.choice([0, 5, 20])} seconds", idle)] * 2,
             uc.BoundedLag(f"{r.choice([0, 10, 30])} seconds"),
             uc.Monotonic(),
             uc.IngressTime(),
+            uc.PerSource(ORIGIN, "5 seconds", idle, sources=["a", "b"]),
+            *[uc.ProcessingTime(f"{r.choice([0, 10, 60])} seconds")] * 2,
+            Evens(idle),
         ]
     )
     changelog = r.random() < 0.35
@@ -178,6 +183,7 @@ def _with_bundles(r: random.Random, case: Case) -> Case:
         return NOON + ahead * SECOND
 
     punctuated = isinstance(case.strategy, uc.Punctuated)
+    for_all = [] if case.strategy.for_all is None else [case.strategy.for_all]
     for _ in range(r.randint(3, 10 if len(case.stages) == 1 else 7)):
         at += r.choice([1, 1, 5, 10, 20, 20, 40, 60, 600]) * SECOND
         heard = r.sample(sources, r.randint(1, len(sources)))
@@ -185,7 +191,7 @@ def _with_bundles(r: random.Random, case: Case) -> Case:
         only = r.choice(keys)
         rows = [row() for _ in range(r.choice([0, 1, 1, 1, 2, 3, 4, 7]))]
         if punctuated:
-            rows += [_report(mark(), r.choice(heard)) for _ in range(r.choice([0, 0, 1, 2]))]
+            rows += [_report(mark(), r.choice([*heard, *for_all])) for _ in range(r.choice([0, 0, 1, 2]))]
             if rows and r.random() < 0.2:
                 rows[0][MARK] = mark()
             if not rows:
