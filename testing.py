@@ -10,6 +10,8 @@ from functools import partial
 from os import PathLike
 from typing import Any
 
+import pyarrow as pa
+
 from .panes.flow import Flow
 from .panes.script import Entry
 from .panes.testing.check import Check, Replay, assert_rows, check_one
@@ -119,11 +121,13 @@ def check_script(
 
 def _replay(spark: Any | None) -> Replay | None:
     """The way to replay a script on Spark, if there is a session."""
-    if spark is None:
-        return None
+    return None if spark is None else partial(_replayed, spark)
+
+
+def _replayed(spark: Any, flow: Flow, script: Sequence[Entry]) -> pa.Table:
     from .sparkops.replayed import replayed
 
-    return partial(replayed, spark)
+    return replayed(spark, flow, script)
 
 
 __all__ = ["assert_rows", "changelogs", "check_flow", "check_script", "scripts"]

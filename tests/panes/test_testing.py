@@ -159,7 +159,7 @@ EXPIRING = {"sessions"}
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_flows_pass(name: str) -> None:
     flow, expected = RIGHT[name]
-    check_flow(flow, expected, examples=10, late=name not in EXPIRING)
+    check_flow(flow, expected, examples=8, late=name not in EXPIRING)
 
 
 @pytest.mark.soak
