@@ -12,6 +12,7 @@ import pytest
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
 from uncombine.panes.watermark_strategies import strategy_of
+from uncombine.panes.watermarks import InputWatermarks
 
 SECOND = 1_000_000
 TIME = pa.timestamp("us", "UTC")
@@ -66,6 +67,11 @@ def test_rule_10_with_processing_time_the_watermark_moves_before_the_rows_of_an_
     assert [pane[1:] for pane in panes(lag, often)] == [(60, 2, 70)]
 
 
+def test_rule_10_with_processing_time_rows_of_a_new_window_are_late_by_their_own_instant() -> None:
+    script = [clock(0), rows((61, "a"), at=20), rows((5, "a"), at=100), clock(130)]
+    assert panes(uc.ProcessingTime("10 seconds"), script) == [(3, 120, 1, 130)]
+
+
 def test_rule_10_processing_time_is_held_back_by_with_time_and_by_other_inputs() -> None:
     flow = uc.local.source(SCHEMA, watermark=uc.ProcessingTime()).with_time(uc.col("ts"), "30 seconds")
     counts = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count())
@@ -108,6 +114,12 @@ def test_rule_10_a_punctuation_for_all_counts_for_all_sources() -> None:
     assert panes(declared, [clock(0), rows((5, "a"), (None, "*", 70))]) == [(1, 60, 1, 0)]
     script = [clock(0), rows((5, "a"), (None, "a", 10)), rows((None, "*", 20), at=15), rows((None, "a", 70), at=25)]
     assert panes(declared, [*script, clock(34), clock(35)]) == [(5, 60, 1, 35)]
+
+
+def test_rule_10_a_report_for_all_counts_for_the_percentiles_of_sources_still_to_come() -> None:
+    marks = uc.Watermarks.declared([], for_all="*").advanced("*", 60, now=0).advanced("b", 10, now=0)
+    held = InputWatermarks((marks, uc.Watermarks()))
+    assert held.percentiles([50]) == {50: 60}
 
 
 @dataclass(frozen=True, repr=False)
