@@ -250,7 +250,10 @@ class Flow(RowSteps):
         named = [with_name(flow, name) for flow, name in zip((self, other), SIDES, strict=True)]
         inputs = tuple(without_counts(followed_flow(flow)) for flow in named)
         check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], "join()")
-        sides = [Joined(flow.schema, before(flow), windows_of(flow), flow.settings) for flow in inputs]
+        lasts = [
+            [g for part in ([f] if f.stages else f.source.inputs) for g in groupings_of(part)[-1:]] for f in inputs
+        ]
+        sides = [Joined(f.schema, before(f), windows_of(f), g, f.settings) for f, g in zip(inputs, lasts, strict=True)]
         options = {"on": on, "how": how, "within": within, "unmatched": unmatched, "suffixes": suffixes}
         stage, schema, settings = join_stage(sides, {**options, "allowed_lateness": allowed_lateness})
         return Flow(Combined(schema, inputs, stage.before(), stage), settings, schema)

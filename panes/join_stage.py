@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..windows import Global, Inherit, Window, span
+from .grouping import Grouping
 from .join import SIDES, Join
 from .operators.join.operator import JoinOperator
 from .operators.join.step import late_schema
 from .settings import Settings, check_free
 from .shard.row_lift import RowLift
 from .stage import Stage
-from .stages import DIFF, EVENT_TIME, Before, check_lateness
+from .stages import DIFF, EVENT_TIME, Before, check_lateness, shows_again
 from .together import check_kept, shared
 
 
@@ -79,6 +80,8 @@ class Joined:
     before: Before
     windows: Sequence[Window]
     """The windows of its rows, if they are known."""
+    groupings: Sequence[Grouping]
+    """The last groupings before it."""
     settings: Settings
 
 
@@ -89,6 +92,8 @@ def join_stage(sides: Sequence[Joined], options: Mapping[str, Any]) -> tuple[Joi
         check_kept(side.before, side.schema, f"the {name} flow of the join")
         if side.settings.each_batch:
             raise InvalidArgument("a join needs a watermark of its rows: use another one than watermark='each_batch'")
+        for grouping in side.groupings:
+            _check_whole(grouping)
     lateness = [side.before.allowed_lateness for side in sides if side.before.allowed_lateness is not None]
     known = {name: value for name, value in options.items() if value is not None or name == "on"}
     join = Join(
@@ -108,6 +113,14 @@ def join_stage(sides: Sequence[Joined], options: Mapping[str, Any]) -> tuple[Joi
     if join.within is None:
         _check_windows(left, right)
     return stage, schema, shared([side.settings for side in sides], stage.before(), "the join")
+
+
+def _check_whole(grouping: Grouping) -> None:
+    if grouping.mode.startswith("discarding") and shows_again(grouping):
+        raise InvalidArgument(
+            f"mode={grouping.mode!r} can show a window in several panes, and a join would match each of them as a row "
+            "of its own: use mode='retracting'"
+        )
 
 
 def _check_units(left: Joined, right: Joined) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +16,7 @@ from ..combiners.expressions.expr import Expr
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..windows import Span, span, time_column, timestamps
+from ..windows.times import UTC_MICROS
 from .transforms import Held, Transform, function_of
 
 
@@ -58,7 +58,9 @@ class WithTime(Transform):
         if isinstance(value, pa.Scalar):
             value = pa.repeat(value, table.num_rows)
         elif not isinstance(value, pa.Array | pa.ChunkedArray):
-            value = pa.array(np.asarray(value) if table.num_rows else value)
+            value = pa.array(value, from_pandas=True)
+        if pa.types.is_null(value.type):  # a list without a time has no type
+            value = value.cast(UTC_MICROS)
         if not (pa.types.is_timestamp(value.type) or pa.types.is_date(value.type)):
             raise TypeMismatch(
                 f"with_time() takes a time for each row, but was given {value.type}: cast it to a timestamp"

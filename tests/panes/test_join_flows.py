@@ -374,3 +374,20 @@ def test_a_watermark_of_each_batch_is_refused() -> None:
     left, right = (replace(flow, settings=replace(flow.settings, each_batch=True)) for flow in two())
     with pytest.raises(InvalidArgument, match="a join needs a watermark of its rows"):
         left.join(right, "k", within=NEAR)
+
+
+def test_panes_that_are_differences_are_not_joined() -> None:
+    """A join would match each difference as a row, and the result would never have the whole."""
+    schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.int64()})
+    rows = uc.local.source(schema)
+
+    def sums(mode: str) -> uc.Flow:
+        late = uc.AfterWatermark(late=uc.AfterCount(1))
+        return rows.window(uc.Fixed("10 s"), late, mode=mode, allowed_lateness="1 hour").combine(by="k", x=uc.Sum("x"))
+
+    whole = sums("retracting")
+    for one, other in ((sums("discarding"), whole), (whole, uc.union(sums("discarding"), whole))):
+        with pytest.raises(InvalidArgument, match="mode='discarding' can show a window in several panes"):
+            one.join(other, on="k")
+    once = rows.window(uc.Fixed("10 s"), mode="discarding").combine(by="k", x=uc.Sum("x"))
+    assert "x_right" in once.join(rows.window(uc.Fixed("10 s")).combine(by="k", x=uc.Sum("x")), on="k").schema.names

@@ -97,6 +97,17 @@ def test_dates_and_local_times_are_times_of_utc() -> None:
         assert pane["window"]["start"] == pd.Timestamp("2016-01-20T00:00:00Z")
 
 
+def test_a_function_may_give_lists_and_pandas() -> None:
+    def n(function: Any) -> tuple[int, int]:
+        flow = uc.local.source(SCHEMA).with_time(function, "5 s").window(uc.Fixed("1 day")).combine(n=uc.Count())
+        result = uc.local.run([uc.Elements([row(20, 15), row(20, None)]), uc.Watermark(None)], flow)
+        return result["n"].to_pylist()[0], result.counts()["bad"]
+
+    assert n(lambda table: table["begun"].to_pylist()) == (1, 1)
+    assert n(lambda table: table["begun"].to_pandas()) == (1, 1)
+    assert n(lambda table: pd.DatetimeIndex(table["begun"].to_pandas())) == (1, 1)
+
+
 def test_wrong_use_is_refused() -> None:
     source = uc.local.source(SCHEMA)
     with pytest.raises(TypeMismatch, match="a time for each row, but was given int64: cast it"):
