@@ -6,7 +6,7 @@ A source knows how to run a flow. `uc.local.run` runs any flow without Spark.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, require_options
 from ..triggers import Trigger
 from ..windows import Span, Window, span
+from .chain import before, last_groupings, leaves_of, stages_of, windows_of
 from .column_names import column_names
 from .grouping import Grouping
 from .hints import no_such_step, no_such_step_before_combine
@@ -30,7 +31,7 @@ from .settings import Settings, check_free, check_name, check_settings
 from .stage import GroupingStage, RowStage, Stage
 from .stages import DIFF, Asked, Before, check_followed, check_lateness, followed, settled
 from .together import check_sources
-from .transforms import Map, Select, Transform, Where, WithColumns, applied
+from .transforms import Select, Transform, Where, applied
 from .watermark_strategies import IngressTime
 
 OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
@@ -250,10 +251,7 @@ class Flow(RowSteps):
         named = [with_name(flow, name) for flow, name in zip((self, other), SIDES, strict=True)]
         inputs = tuple(without_counts(followed_flow(flow)) for flow in named)
         check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], "join()")
-        lasts = [
-            [g for part in ([f] if f.stages else f.source.inputs) for g in groupings_of(part)[-1:]] for f in inputs
-        ]
-        sides = [Joined(f.schema, before(f), windows_of(f), g, f.settings) for f, g in zip(inputs, lasts, strict=True)]
+        sides = [Joined(f.schema, before(f), windows_of(f), last_groupings(f), f.settings) for f in inputs]
         options = {"on": on, "how": how, "within": within, "unmatched": unmatched, "suffixes": suffixes}
         stage, schema, settings = join_stage(sides, {**options, "allowed_lateness": allowed_lateness})
         return Flow(Combined(schema, inputs, stage.before(), stage), settings, schema)
@@ -275,42 +273,6 @@ class Flow(RowSteps):
             # A property that raises an AttributeError leads here. Read again, it shows its own error.
             return object.__getattribute__(self, name)
         raise no_such_step(name)
-
-
-def groupings_of(flow: Flow) -> list[Grouping]:
-    """The groupings of a flow, without its other stages."""
-    return [stage.grouping for stage in flow.stages if isinstance(stage, GroupingStage)]
-
-
-def stages_of(flow: Flow) -> int:
-    """The number of stages of a flow, with those of the flows that its source is made of."""
-    own = len(flow.stages) + (flow.source.stage is not None)
-    return own + sum(map(stages_of, flow.source.inputs))
-
-
-def before(flow: Flow) -> Before:
-    """The input that a flow is for its next stage."""
-    if flow.stages:
-        return flow.stages[-1].before()
-    return flow.source.before or Before(flow.settings.time, flow.settings.diff)
-
-
-def leaves_of(flow: Flow) -> Iterator[tuple[Source, Settings]]:
-    """The sources of a flow that are not made of flows, each with the options with which it is read."""
-    if not flow.source.inputs:
-        yield flow.source, flow.settings
-    for given in flow.source.inputs:
-        yield from leaves_of(given)
-
-
-def windows_of(flow: Flow) -> list[Window]:
-    """The windows of the rows of a flow; none if they are not known."""
-    for step in flow.transforms:
-        if isinstance(step, Map) or (isinstance(step, WithColumns) and "window" in step.columns):
-            return []
-    if not flow.stages:
-        return [window for given in flow.source.inputs for window in windows_of(given)]
-    return [stage.grouping.window for stage in flow.stages[-1:] if isinstance(stage, GroupingStage)]
 
 
 def with_name(flow: Flow, name: str | None) -> Flow:
@@ -395,4 +357,4 @@ class Windowed:
         return replace(flow, stages=(*flow.stages, stage), transforms=())
 
 
-__all__ = ["LATE", "OPTIONS", "Combined", "Flow", "Source", "Windowed", "before", "flow_of", "followed_flow"]
+__all__ = ["LATE", "OPTIONS", "Combined", "Flow", "Source", "Windowed", "flow_of", "followed_flow"]

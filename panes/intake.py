@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..combiners.rows.columns import flat
+from ..combiners.rows.columns import flat, int64_column
 from ..windows import Span, time_column, timestamps
 from ..windows.times import MAX_TIME, MIN_TIME
 from .shard.parcels import AT, MARKS
@@ -77,7 +77,7 @@ def transformed(transforms: Sequence[Transform], rows: pa.Table, at: int | np.nd
         carrying = rows.append_column(AT, pa.array(at))
         for transform in transforms:
             carrying = transform.carrying(carrying, AT)
-        return Taken(carrying.drop_columns([AT]), int64s(carrying[AT]), reports)
+        return Taken(carrying.drop_columns([AT]), int64_column(carrying[AT]), reports)
     return Taken(applied(transforms, rows), at, reports)
 
 
@@ -94,8 +94,3 @@ def _with_time(rows: pa.Table, name: str, at: np.ndarray) -> pa.Table:
     if name in rows.column_names:
         return rows.set_column(rows.column_names.index(name), name, column)
     return rows.append_column(name, column)
-
-
-def int64s(column: pa.ChunkedArray) -> np.ndarray:
-    """An int64 column as numpy numbers."""
-    return np.asarray(flat(column).to_numpy(zero_copy_only=False))

@@ -147,15 +147,7 @@ class WithColumns(Transform):
     def apply(self, table: pa.Table) -> pa.Table:
         out = table
         for name, value in self.columns.items():
-            column = value.evaluate(table) if isinstance(value, Expr) else value(table)
-            if isinstance(column, pa.Scalar):
-                column = pa.repeat(column, table.num_rows)
-            elif not isinstance(column, pa.Array | pa.ChunkedArray):
-                column = pa.array(column)
-            if len(column) != table.num_rows:
-                raise TypeMismatch(
-                    f"with_columns({name}=) must give one value a row, but gave {len(column)} for {table.num_rows} rows"
-                )
+            column = values_of(value, table, f"with_columns({name}=)")
             if self.kinds is not None and name in self.kinds.names:
                 column = _typed(column, self.kinds.field(name), f"with_columns({name}=)")
             if name in out.column_names:
@@ -178,6 +170,18 @@ class WithColumns(Transform):
         if columns is None or len(expressions) < len(self.columns):
             return None
         return (columns - frozenset(self.columns)) | {name for e in expressions for name in e.columns}
+
+
+def values_of(value: Expr | Callable[[pa.Table], Any], table: pa.Table, who: str) -> pa.Array | pa.ChunkedArray:
+    """The value of each row of a table, by an expression or a function of the user."""
+    column = value.evaluate(table) if isinstance(value, Expr) else value(table)
+    if isinstance(column, pa.Scalar):
+        column = pa.repeat(column, table.num_rows)
+    elif not isinstance(column, pa.Array | pa.ChunkedArray):
+        column = pa.array(column)
+    if len(column) != table.num_rows:
+        raise TypeMismatch(f"{who} must give one value a row, but gave {len(column)} for {table.num_rows} rows")
+    return column
 
 
 def applied(transforms: Iterable[Transform], table: pa.Table) -> pa.Table:

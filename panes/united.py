@@ -12,9 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
+from .chain import before as before_of
+from .chain import leaves_of
 from .fit import Fit
-from .flow import Combined, Flow, Windowed, followed_flow, leaves_of, with_name
-from .flow import before as before_of
+from .flow import Combined, Flow, Windowed, followed_flow, with_name
 from .stages import DIFF, EVENT_TIME, Before
 from .together import check_kept, check_sources, shared
 

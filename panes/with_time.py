@@ -17,7 +17,7 @@ from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..windows import Span, span, time_column, timestamps
 from ..windows.times import UTC_MICROS
-from .transforms import Held, Transform, function_of
+from .transforms import Held, Transform, function_of, values_of
 
 
 @dataclass(frozen=True)
@@ -54,22 +54,14 @@ class WithTime(Transform):
         return table.set_column(table.column_names.index(self.time), self.time, column)
 
     def _computed(self, table: pa.Table) -> pa.Array | pa.ChunkedArray:
-        value = self.value.evaluate(table) if isinstance(self.value, Expr) else self.value(table)
-        if isinstance(value, pa.Scalar):
-            value = pa.repeat(value, table.num_rows)
-        elif not isinstance(value, pa.Array | pa.ChunkedArray):
-            value = pa.array(value, from_pandas=True)
-        if pa.types.is_null(value.type):  # a list without a time has no type
-            value = value.cast(UTC_MICROS)
-        if not (pa.types.is_timestamp(value.type) or pa.types.is_date(value.type)):
+        column = values_of(self.value, table, "with_time()")
+        if pa.types.is_null(column.type):  # a list without a time has no type
+            return column.cast(UTC_MICROS)
+        if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)):
             raise TypeMismatch(
-                f"with_time() takes a time for each row, but was given {value.type}: cast it to a timestamp"
+                f"with_time() takes a time for each row, but was given {column.type}: cast it to a timestamp"
             )
-        if len(value) != table.num_rows:
-            raise TypeMismatch(
-                f"with_time() takes one time for each row, but was given {len(value)} for {table.num_rows} rows"
-            )
-        return value
+        return column
 
     def carrying(self, table: pa.Table, column: str) -> pa.Table:
         return self.apply(table.drop_columns([column])).append_column(column, table[column])

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..errors import TypeMismatch
-from ..panes.flow import Combined, Flow, Source, before
+from ..panes.chain import before
+from ..panes.flow import Combined, Flow, Source
 from ..panes.join_stage import JoinStage
 from ..panes.local_source import description
 from ..panes.operators.grouping.pane_columns import PANE

@@ -81,6 +81,11 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
         return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
+def int64_column(column: pa.ChunkedArray) -> np.ndarray:
+    """A table's int64 column without nulls as numpy numbers."""
+    return np.asarray(flat(column).to_numpy(zero_copy_only=False))
+
+
 def numbers(array: pa.Array) -> np.ndarray:
     """The values of a fixed-width Arrow array without nulls as numpy numbers; times become int64."""
     kind = array.type

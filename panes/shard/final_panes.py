@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from ...combiners.rows.columns import flat
+from ...combiners.rows.columns import flat, int64_column
 from ...combiners.rows.key_codes import normal_keys
 from ...windows import Global, result_times, timestamps
 from ...windows.times import MAX_TIME, MIN_TIME
@@ -98,7 +98,7 @@ class Final:
         after: list[Parcel] = []
         for parcel in parcels:
             keys = [flat(parcel.table[f"key.{i}"]) for i in range(len(self.grouping.by))]
-            start = np.asarray(flat(parcel.table["start"]).to_numpy(zero_copy_only=False))
+            start = int64_column(parcel.table["start"])
             early = places(self.lift(1).hashes(keys, start)) < place
             for side, chosen in ((before, early), (after, ~early)):
                 if chosen.any():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ...combiners.rows.columns import flat
+from ...combiners.rows.columns import int64_column
 from ...windows.times import MIN_TIME
 
 AT = "uncombine_at"
@@ -75,7 +75,7 @@ class Parcel:
 
 def parts(table: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
     """The rows of each value of an int64 column. Values are sorted, rows keep their order."""
-    values = np.asarray(flat(table[column]).to_numpy(zero_copy_only=False))
+    values = int64_column(table[column])
     if len(values) and (values == values[0]).all():
         return [(int(values[0]), table)]
     order, cuts = runs(values)

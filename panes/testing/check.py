@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import FlowViolation, InvalidArgument
-from ..flow import Flow, before
+from ..chain import before
+from ..flow import Flow
 from ..graph import Step, graph_of
 from ..local import run
 from ..local_result import Result

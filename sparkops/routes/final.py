@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...panes import Grouping
-from ...panes.flow import groupings_of
+from ...panes.chain import groupings_of
 from ...panes.late_rows import LATE
 from ...panes.shard.final_panes import nothing
 from ...panes.transforms import applied

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ...combiners import BoolAnd, BoolOr, Combiner, Count, Max, Min, Sum
 from ...combiners.expressions.expr import Expr
-from ...panes.flow import Flow, groupings_of
+from ...panes.chain import groupings_of
+from ...panes.flow import Flow
 from ...windows import Fixed, Global, Sliding
 from ...windows.times import FIRST, LAST
 from ..inputs import DataFrameInput, Input, column

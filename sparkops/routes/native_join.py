@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...panes.flow import Flow, before
+from ...panes.chain import before
+from ...panes.flow import Flow
 from ...panes.join_stage import JoinStage
 from ...panes.operators.join.compiled import Compiled, Side
 from ...panes.stage import GroupingStage

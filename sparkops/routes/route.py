@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...panes.flow import Flow, groupings_of
+from ...panes.chain import groupings_of
+from ...panes.flow import Flow
 from ..inputs import Input
 from .base import Route
 from .final import FinalPanes, NoStages

@@ -9,9 +9,10 @@ from time import perf_counter_ns
 import numpy as np
 import pyarrow as pa
 
+from ...combiners.rows.columns import int64_column
 from ...combiners.rows.decoded_sizes import cut, fixed_bytes
 from ...panes import Grouping
-from ...panes.intake import Intake, Taken, int64s, transformed
+from ...panes.intake import Intake, Taken, transformed
 from ...panes.late_rows import with_late_rows
 from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.arrivals import Arrival, arrivals
@@ -205,7 +206,7 @@ class LiftLive:
         """The parcels of a piece, and the watermark reports of its rows."""
         if AT not in piece.column_names:  # the rows have no processing times
             piece = piece.append_column(AT, pa.array(np.full(piece.num_rows, MIN_TIME)))
-        at = int64s(piece[AT])
+        at = int64_column(piece[AT])
         intake = Intake(self.max_future, self.time, self.strategy, self.transforms, self.guards)
         return list(self.sent(lift, intake(piece.drop_columns([AT]), at)))
 
@@ -235,7 +236,7 @@ class Clocks:
     ids: tuple[int, ...]
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-        last = max((int(int64s(table[AT]).max()) for table in tables if table.num_rows), default=None)
+        last = max((int(int64_column(table[AT]).max()) for table in tables if table.num_rows), default=None)
         if last is not None:
             marks = pa.Table.from_pylist([{"source": None, "time": None, "at": last}], schema=MARKS)
             packed = Parcel("marks", marks).pack()

@@ -386,8 +386,23 @@ def test_panes_that_are_differences_are_not_joined() -> None:
         return rows.window(uc.Fixed("10 s"), late, mode=mode, allowed_lateness="1 hour").combine(by="k", x=uc.Sum("x"))
 
     whole = sums("retracting")
-    for one, other in ((sums("discarding"), whole), (whole, uc.union(sums("discarding"), whole))):
+    parts = uc.union(sums("discarding"), whole)
+    for one, other in ((sums("discarding"), whole), (whole, parts), (whole, uc.union(uc.union(parts, whole), whole))):
         with pytest.raises(InvalidArgument, match="mode='discarding' can show a window in several panes"):
             one.join(other, on="k")
     once = rows.window(uc.Fixed("10 s"), mode="discarding").combine(by="k", x=uc.Sum("x"))
     assert "x_right" in once.join(rows.window(uc.Fixed("10 s")).combine(by="k", x=uc.Sum("x")), on="k").schema.names
+
+
+@pytest.mark.parametrize(("how", "rows"), [("semi", 1), ("anti", 0)])
+def test_weights_of_matches_may_sum_to_more_than_64_bits(how: str, rows: int) -> None:
+    columns = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.int64(), "w": pa.int64()})
+    one, other = (uc.local.source(columns, name=name, diff="w") for name in "ab")
+    script = [
+        uc.Elements([{"ts": 1, "k": "p", "x": 1, "w": 1}], input="a"),
+        uc.Elements([{"ts": 1, "k": "p", "x": x, "w": 2**62} for x in (1, 2)], input="b"),
+        uc.Watermark(None),
+    ]
+    for unmatched in ["at_once"] if how == "semi" else ["at_once", "final"]:
+        joined = one.join(other, "k", how, within=("0 s", "1 s"), unmatched=unmatched)
+        assert uc.local.run(script, joined).table().num_rows == rows

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from ....combiners.rows.columns import flat
+from ....combiners.rows.columns import flat, int64_column
 from ....combiners.rows.groups import keyed_groups
 from ....combiners.rows.key_codes import normal_keys
 from ....triggers import UserTrigger, walk
@@ -132,7 +132,7 @@ def cells_back(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
     def numbers(name: str, otherwise: int = 1) -> np.ndarray:
         if name not in table.column_names:
             return np.full(count, otherwise)
-        return np.asarray(flat(table[name]).to_numpy(zero_copy_only=False))
+        return int64_column(table[name])
 
     return Cells(
         [flat(table[f"key.{i}"]) for i in range(len(op.grouping.by))],

@@ -163,7 +163,7 @@ def _counted(one: _Party, other: _Party, matched: bool) -> Difference:
     rows, ranges = one.asks(other.ordered, chosen)
     shown = []
     for weights, counted in ((hand.before, others.before), (hand.after, others.after)):
-        has = ranges.sums(counted[other.ordered.order]) > 0
+        has = ranges.any(counted[other.ordered.order] > 0)
         shown.append(np.where(has == matched, weights[rows], 0))
     return Difference.of_one(one.side.name, rows, shown[1] - shown[0])
 
@@ -171,7 +171,7 @@ def _counted(one: _Party, other: _Party, matched: bool) -> Difference:
 def _final(one: _Party, other: _Party) -> Difference:
     """Rows of one side that leave without a match."""
     rows, ranges = one.asks(other.ordered, one.hand.leaves)
-    alone = ranges.sums(other.hand.after[other.ordered.order]) <= 0
+    alone = ~ranges.any(other.hand.after[other.ordered.order] > 0)
     return Difference.of_one(one.side.name, rows, np.where(alone, one.hand.after[rows], 0))
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ....combiners.rows.columns import flat
+from ....combiners.rows.columns import flat, int64_column
 from .compiled import Side
 from .found import Found
-from .intake import int64s
 from .netting import Changed
 
 
@@ -45,7 +44,7 @@ class InHand:
         tables = [found.read(side.narrow), changed.table.select(side.narrow), witnesses.read(side.narrow)]
         tables = [table for table in tables if table.num_rows] or tables[:1]
         every = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-        weights = int64s(every["weight"])
+        weights = int64_column(every["weight"])
         before, after, is_changed = weights, weights, np.zeros(len(weights), np.bool_)
         if len(changed):
             place = slice(len(found), len(found) + len(changed))
@@ -56,7 +55,7 @@ class InHand:
         leaves[: len(found)] = found.clock("event") <= watermark
         leaves[len(found) : len(found) + len(changed)] = changed.expiry <= watermark
         keys = [flat(every[f"key.{i}"]) for i in range(len(side.keys))]
-        return cls(found, changed, keys, int64s(every["time"]), before, after, is_changed, leaves)
+        return cls(found, changed, keys, int64_column(every["time"]), before, after, is_changed, leaves)
 
     def values(self, rows: np.ndarray, names: Sequence[str]) -> pa.Table:
         """Columns of the rows with these numbers (ascending), none of which is a witness."""

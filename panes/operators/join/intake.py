@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ....combiners.aggregate import weights_of
-from ....combiners.rows.columns import flat
+from ....combiners.rows.columns import flat, int64_column
 from ....combiners.rows.key_codes import normal_keys
 from ....windows import time_column
 from ....windows.times import MIN_TIME
@@ -35,11 +35,11 @@ class Rows:
 
     @property
     def times(self) -> np.ndarray:
-        return int64s(self.table["time"])
+        return int64_column(self.table["time"])
 
     @property
     def weights(self) -> np.ndarray:
-        return int64s(self.table["weight"])
+        return int64_column(self.table["weight"])
 
 
 def take_in(side: Side, given: pa.Table, before: int) -> Rows:
@@ -74,11 +74,6 @@ def take_in(side: Side, given: pa.Table, before: int) -> Rows:
         bad,
         np.flatnonzero(late),
     )
-
-
-def int64s(column: pa.ChunkedArray) -> np.ndarray:
-    """An int64 column without nulls as numpy numbers."""
-    return np.asarray(flat(column).to_numpy(zero_copy_only=False))
 
 
 def _kept(column: pa.Array) -> pa.Array:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ....combiners.rows.columns import Column, flat
+from ....combiners.rows.columns import Column, flat, int64_column
 from ....combiners.rows.group_sums import sum_counts
 from ....combiners.rows.groups import group_rows
 from ....combiners.rows.hashing import hash_rows_128
 from .found import Found
-from .intake import Rows, int64s
+from .intake import Rows
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Changed:
 
     @property
     def sums(self) -> np.ndarray:
-        return int64s(self.table["weight"])
+        return int64_column(self.table["weight"])
 
 
 def all_new(rows: Rows) -> Changed:
@@ -49,13 +49,13 @@ def all_new(rows: Rows) -> Changed:
 
 def netted(rows: Rows, held: Found, early: Found) -> tuple[Changed, np.ndarray, np.ndarray]:
     """The rows of a bundle netted with those held; and masks of the held and the early rows that they replace."""
-    near = np.flatnonzero(np.isin(int64s(held.read(["time"])["time"]), rows.times))
+    near = np.flatnonzero(np.isin(int64_column(held.read(["time"])["time"]), rows.times))
     chosen = np.zeros(len(held), np.bool_)
     chosen[near] = True
     every = pa.concat_tables([rows.table, held.where(chosen).read(), early.read()]).combine_chunks()
     columns = [column for name in every.column_names if name != "weight" for column in identity(flat(every[name]))]
     groups, first = group_rows(columns, every.num_rows)
-    new, weights = np.arange(every.num_rows) < len(rows), int64s(every["weight"])
+    new, weights = np.arange(every.num_rows) < len(rows), int64_column(every["weight"])
     # Groups are numbered by their first rows, and those of the bundle come first.
     count = int(np.count_nonzero(first < len(rows)))
     first = first[:count]

@@ -35,11 +35,11 @@ class Ranges:
         places += np.repeat(self.first - (ends - sizes), sizes)
         return np.repeat(asking, sizes), order.take(places, mode="clip")
 
-    def sums(self, weights: np.ndarray) -> np.ndarray:
-        """The sum of the matches' weights, which are given in the order of the other side."""
-        running = np.zeros(len(weights) + 1, np.int64)
-        np.cumsum(weights, out=running[1:])
-        return running[self.stop] - running[self.first]
+    def any(self, chosen: np.ndarray) -> np.ndarray:
+        """True where one of the matches is chosen; `chosen` is in the order of the other side."""
+        running = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(chosen, out=running[1:])
+        return running[self.stop] > running[self.first]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ....combiners.rows.columns import flat
+from ....combiners.rows.columns import flat, int64_column
 from ....windows.times import MAX_TIME, MIN_TIME
 from ...chunks.hashes import lookup
 from ...chunks.store import Store
@@ -24,7 +24,7 @@ from .compiled import Compiled, Side
 from .difference import Keys, difference
 from .found import Found
 from .in_hand import InHand
-from .intake import Rows, int64s, take_in
+from .intake import Rows, take_in
 from .netting import Changed, all_new, netted
 from .output import output
 
@@ -136,7 +136,7 @@ class Step:
             (due.read(side.narrow), due.hashes()),
             (changed.table.select(side.narrow).filter(pa.array(leaving)), changed.hashes[leaving]),
         ):
-            expiry = side.witness_expiry(int64s(table["time"]))
+            expiry = side.witness_expiry(int64_column(table["time"]))
             stays = expiry > self.watermark
             if stays.any():
                 table = table.filter(pa.array(stays)).combine_chunks()
@@ -149,7 +149,7 @@ def _put(store: Store, changed: Changed, chosen: np.ndarray) -> Store:
     table, hashes, expiry = changed.table, changed.hashes, changed.expiry
     if not chosen.all():
         table, hashes, expiry = table.filter(pa.array(chosen)).combine_chunks(), hashes[chosen], expiry[chosen]
-    return store.put(hashes, table, {"event": expiry, "hold": int64s(table["time"])})
+    return store.put(hashes, table, {"event": expiry, "hold": int64_column(table["time"])})
 
 
 def hold(compiled: Compiled, state: OperatorState) -> int:
