@@ -44,24 +44,10 @@ class Inherit(Window):
             )
         return self.assign_column(rows["window"])
 
-    def assign_from(self, start: np.ndarray, end: np.ndarray) -> Assigned:
-        """The given windows, unchanged.
-
-        >>> import numpy as np
-        >>> from uncombine.windows import Inherit
-        >>> Inherit().assign_from(np.array([0]), np.array([10])).end.tolist()
-        [10]
-        """
-        if len(start) != len(end):
-            raise InvalidArgument(
-                f"the column 'window' must have as many starts as ends, but has {len(start)} starts and {len(end)} ends"
-            )
-        if bool((end <= start).any()):
-            raise InvalidArgument("the column 'window' holds a window that does not end after its start")
-        return Assigned(None, start, end)
-
     def assign_column(self, column: pa.Array | pa.ChunkedArray) -> Assigned:
         """The windows of a column of structs (start, end), as stages write it; a null means all of time.
+
+        A row whose window lacks its start or its end, or does not end after its start, is in no window.
 
         >>> import pyarrow as pa
         >>> from uncombine.windows import Inherit
@@ -79,8 +65,10 @@ class Inherit(Window):
             )
         whole = np.array(column.is_null())
         (start, has_start), (end, has_end) = (time_column(column.field(name)) for name in ("start", "end"))
-        if not bool((whole | (has_start & has_end)).all()):
-            raise InvalidArgument("the column 'window' holds a window without a start or without an end")
         if whole.any():
             start, end = np.where(whole, MIN_TIME, start), np.where(whole, MAX_TIME, end)
-        return self.assign_from(start, end)
+        sound = whole | (has_start & has_end & (end > start))
+        if sound.all():
+            return Assigned(None, start, end)
+        row = np.flatnonzero(sound)
+        return Assigned(row, start[row], end[row])

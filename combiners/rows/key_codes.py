@@ -61,6 +61,8 @@ def normal_keys(column: pa.Array) -> pa.Array:
     plain = plain_type(column.type)
     if plain != column.type:
         column = column.cast(plain)
+    if pa.types.is_float16(column.type):
+        return normal_keys(column.cast(pa.float32())).cast(column.type)
     if pa.types.is_floating(column.type):
         return pc.add(column, pa.scalar(0.0, column.type))
     return column

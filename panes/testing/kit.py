@@ -20,7 +20,7 @@ from ..graph import graph_of
 from ..script import Elements, Entry
 from .check import REMEDY, Check, Problem, Replay
 from .inputs import inputs_of
-from .scripts import Script, changelogs, scripts
+from .scripts import Script, changelogs, require_number, scripts
 from .smaller import MOST_RUNS, Smaller
 from .survivors import Unclear
 from .written import draw as draw_picture
@@ -49,6 +49,7 @@ def search(
 ) -> None:
     """Raise `FlowViolation`, with the smallest script found, if a flow leaves other rows than expected."""
     __tracebackhide__ = True
+    require_number("examples", examples)
     check = Check(flow, expected, tolerance, replay)
     inputs = list(inputs_of(graph_of(flow)))
     drawn = changelogs if any(one.diff is not None for one in inputs) else scripts

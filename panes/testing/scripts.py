@@ -172,8 +172,7 @@ def _scripts(
     scale: Span | str | None,
 ) -> SearchStrategy[Script]:
     for name, value in (("rows", rows), ("bundles", bundles), ("keys", keys)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidArgument(f"{name}= must be a whole number of at least 1, but is {value!r}")
+        require_number(name, value)
     given = columns or {}
     check_given(given, [name for one in drawn.inputs for name in one.user])
     lengths = drawn.lengths if scale is None else tuple(sorted({int(span(scale)), *drawn.lengths}))
@@ -218,6 +217,12 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"<{len(self.inputs)} inputs>"
+
+
+def require_number(name: str, value: object) -> None:
+    """Raise unless a number that a user gave is whole and at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidArgument(f"{name}= must be a whole number of at least 1, but is {value!r}")
 
 
 @st.composite

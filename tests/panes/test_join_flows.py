@@ -342,6 +342,16 @@ def windowed(flow: uc.Flow, size: str) -> uc.Flow:
             "give other suffixes=",
         ),
         (lambda a, b: a.join(b, "k", within=NEAR, suffixes=("", "")), InvalidArgument, "two different texts"),
+        (
+            lambda a, b: windowed(a, "1 minute").join(windowed(b, "1 minute"), ["k", "window"]),
+            InvalidArgument,
+            "on= names 'window', but without within= only rows of one window match: leave it out",
+        ),
+        (
+            lambda a, b: windowed(a, "1 minute").join(windowed(b, "1 minute"), ["k", "event_time"]),
+            InvalidArgument,
+            "on= names 'event_time', which every result has too: leave it out",
+        ),
         (lambda a, b: a.join(b.select("k", "x"), "k", within=NEAR), InvalidArgument, "of the right flow"),
         (
             lambda a, b: a.join(b, "k", "left", NEAR).where(uc.col("diff") > 0).join(b, "k", within=("0 s",) * 2),

@@ -13,13 +13,6 @@ from uncombine.windows import MAX_TIME, MIN_TIME
 WINDOW = pa.struct([("start", pa.timestamp("us", "UTC")), ("end", pa.timestamp("us", "UTC"))])
 
 
-def test_windows_stay_as_they_are() -> None:
-    start, end = np.array([5, 0, 5]), np.array([9, 9, 7])
-    assigned = uc.Inherit().assign_from(start, end)
-    assert assigned.row is None
-    assert (assigned.start.tolist(), assigned.end.tolist()) == ([5, 0, 5], [9, 9, 7])
-
-
 def test_windows_of_a_column() -> None:
     rows = [{"start": 1, "end": 2}, {"start": 5, "end": 9}, None, {"start": -7, "end": 0}]
     column = pa.array(rows, WINDOW)
@@ -46,10 +39,22 @@ def test_columns_that_are_no_windows(kind: pa.DataType) -> None:
         uc.Inherit().assign_column(pa.nulls(1, kind))
 
 
-def test_windows_that_are_none() -> None:
-    with pytest.raises(InvalidArgument, match="a window without a start or without an end"):
-        uc.Inherit().assign_column(pa.array([{"start": 1, "end": None}], WINDOW))
-    with pytest.raises(InvalidArgument, match="does not end after its start"):
-        uc.Inherit().assign_from(np.array([0, 3]), np.array([1, 3]))
-    with pytest.raises(InvalidArgument, match="1 starts and 2 ends"):
-        uc.Inherit().assign_from(np.array([0]), np.array([1, 3]))
+def test_rows_with_half_a_window_or_an_empty_one_are_in_no_window() -> None:
+    bounds = [(1, 2), (1, None), (None, 2), (3, 3), (4, 3), (None, None)]
+    column = pa.array([*({"start": start, "end": end} for start, end in bounds), None], WINDOW)
+    assigned = uc.Inherit().assign_column(column)
+    assert assigned.row is not None
+    assert assigned.row.tolist() == [0, 6]
+    assert assigned.start.tolist() == [1, MIN_TIME]
+    assert assigned.end.tolist() == [2, MAX_TIME]
+
+
+@pytest.mark.parametrize("granularity", ["bundle", "record"])
+def test_rows_in_no_window_of_their_source_are_counted(granularity: str) -> None:
+    schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "window": WINDOW})
+    flow = uc.local.source(schema).window(uc.Inherit(), granularity=granularity).combine(n=uc.Count())
+    windows = [{"start": 0, "end": 10}, {"start": 0, "end": None}, {"start": 5, "end": 5}, None]
+    script = [uc.Elements([{"ts": 1, "window": window} for window in windows]), uc.Watermark(None)]
+    result = uc.local.run(script, flow)
+    assert sorted(result["n"].to_pylist()) == [1, 1]
+    assert result.counts()["unassigned"] == 2

@@ -132,7 +132,7 @@ def _side(join: Join, name: str, schema: pa.Schema) -> Side:
         weights_of(schema.empty_table(), diff)
     keys = tuple(pair[at] for pair in join.on)
     for key in keys:
-        _require_key(name, key, diff, schema)
+        _require_key(name, key, diff, schema, join.within is None)
     low, high = (0, 0) if join.within is None else (max(min(int(span(b)), _FAR), -_FAR) for b in join.within)
     if at:
         low, high = -high, -low
@@ -168,8 +168,15 @@ def _require_time(name: str, time: str, schema: pa.Schema) -> None:
         raise TypeMismatch(f"{name}_time= takes a timestamp column, and {time!r} is {kind}: cast it to timestamp first")
 
 
-def _require_key(name: str, key: str, diff: str | None, schema: pa.Schema) -> None:
+def _require_key(name: str, key: str, diff: str | None, schema: pa.Schema, windowed: bool) -> None:
     require_column(key, schema.names, f"on= of the {name} input")
+    if windowed and key == "window":
+        raise InvalidArgument("on= names 'window', but without within= only rows of one window match: leave it out")
+    if key == "event_time":
+        raise InvalidArgument(
+            "on= names 'event_time', which every result has too: leave it out, or join on a copy of it that "
+            "with_columns() gives another name"
+        )
     if key == diff:
         raise InvalidArgument(f"on= names {key!r}, which is the weight of the {name} input: join on another column")
     if key == "pane" and schema.field(key).type == PANE:

@@ -38,7 +38,11 @@ def assign(window: Any, t: int, row: dict[str, Any]) -> list[Window]:
             return [_calendar(window, t)]
         case "Inherit":
             held = row["window"]
-            return [(MIN_TIME, MAX_TIME) if held is None else (micros(held["start"]), micros(held["end"]))]
+            if held is None:
+                return [(MIN_TIME, MAX_TIME)]
+            if held["start"] is None or held["end"] is None or held["end"] <= held["start"]:
+                return []
+            return [(micros(held["start"]), micros(held["end"]))]
         case "Custom":
             seen = (
                 [pa.table({name: pa.array([row[name]], pa.int64()) for name in window.columns})]
