@@ -13,13 +13,14 @@ from .operators.state import Counts, OperatorState, Stepped
 from .script import Clock, Elements, Watermark
 from .strategy import Strategy
 from .united import union
-from .watermark_strategies import BoundedLag, IngressTime, Monotonic, PerSource, ProcessingTime, Punctuated
+from .watermark_strategies import BoundedLag, EachBatch, IngressTime, Monotonic, PerSource, ProcessingTime, Punctuated
 from .watermarks import Watermarks
 
 __all__ = [
     "BoundedLag",
     "Clock",
     "Counts",
+    "EachBatch",
     "Elements",
     "Flow",
     "Grouping",

@@ -109,7 +109,7 @@ def _short_form(
     if schema is None:
         raise UnknownColumn("the script has no rows, so its columns are unknown: give schema=")
     rows = LocalSource(plain_schema(schema), streaming=False)
-    settings = Settings(time, diff=diff, each_batch=watermark == "each_batch")
+    settings = Settings(time, watermark, diff)
     return flow_of(rows, settings).window(window, **given).combine(by=by, **combiners)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from .shard.parcels import AT
-from .watermark_strategies import IngressTime, Strategy, strategy_of
+from .watermark_strategies import EachBatch, IngressTime, Strategy, strategy_of
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,16 @@ class Settings:
     wake: bool = True
     shards: int | None = None
     name: str | None = None
-    each_batch: bool = False
-    """True if the watermark runs from the beginning to the end of time in each bundle."""
 
     @cached_property
     def strategy(self) -> Strategy | None:
         """The strategy that `watermark` names."""
         return None if self.watermark is None else strategy_of(self.watermark)
+
+    @property
+    def each_batch(self) -> bool:
+        """True if the watermark runs from the beginning to the end of time in each bundle."""
+        return isinstance(self.strategy, EachBatch)
 
 
 def check_settings(settings: Settings, schema: pa.Schema, streaming: bool) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..errors import InvalidArgument
 from .settings import Settings
 from .stages import Before
+from .watermark_strategies import EachBatch
 
 
 def check_sources(leaves: Sequence[tuple[Any, Settings]], who: str) -> None:
@@ -43,9 +44,14 @@ def check_kept(before: Before, schema: pa.Schema, flow: str) -> None:
 def shared(settings: Sequence[Settings], before: Before, what: str) -> Settings:
     """The options of flows that run as one, which all of them must say alike; `what` is the union or the join."""
     one = settings[0]
-    for name in ("replay", "close_at_end", "each_batch"):
+    for name in ("replay", "close_at_end"):
         if len({getattr(given, name) for given in settings}) > 1:
             raise InvalidArgument(f"{name}= differs between the flows of {what}: give it to all of them, or to none")
+    if len({given.each_batch for given in settings}) > 1:
+        raise InvalidArgument(
+            f"watermark='each_batch' is given in one flow of {what} and not in another: give it to all of them, or to "
+            "none"
+        )
     times = [given.processing_time for given in settings]
     if any(times) and not all(times):
         raise InvalidArgument(
@@ -56,13 +62,13 @@ def shared(settings: Sequence[Settings], before: Before, what: str) -> Settings:
         raise InvalidArgument(f"shards= is {sorted(filter(None, shards))} in the flows of {what}: give one number")
     return Settings(
         before.time,
-        diff=before.diff,
+        EachBatch() if one.each_batch else None,
+        before.diff,
         processing_time=one.processing_time,
         replay=one.replay,
         close_at_end=one.close_at_end,
         wake=all(given.wake for given in settings),
         shards=max(filter(None, shards), default=None),
-        each_batch=one.each_batch,
     )
 
 

@@ -173,6 +173,21 @@ class ProcessingTime(Strategy):
         return None, np.full(len(times), MIN_TIME)
 
 
+@dataclass(frozen=True, repr=False)
+class EachBatch(Strategy):
+    """In each bundle the watermark runs from the beginning to the end of time: what its rows say is shown at once.
+
+    No row is late and no window expires. `watermark="each_batch"` says the same.
+
+    >>> import uncombine as uc
+    >>> uc.EachBatch()
+    EachBatch()
+    """
+
+    def reports(self, rows: pa.Table, times: np.ndarray) -> tuple[pa.Array | None, np.ndarray]:
+        return None, np.full(len(times), MIN_TIME)
+
+
 def strategy_of(value: object) -> Strategy:
     """The strategy for a value of `watermark=`.
 
@@ -187,6 +202,8 @@ def strategy_of(value: object) -> Strategy:
                 f"{type(value).__name__} fields with a fixed repr, or a __repr__"
             )
         return value
+    if value == "each_batch":
+        return EachBatch()
     if isinstance(value, str | Span):
         return BoundedLag(value)
     raise InvalidArgument(f"watermark= takes a strategy such as BoundedLag('10 minutes'), but was given {value!r}")
@@ -214,6 +231,7 @@ def _not_negative(value: Span | str, what: str) -> Span:
 
 __all__ = [
     "BoundedLag",
+    "EachBatch",
     "IngressTime",
     "Monotonic",
     "PerSource",

@@ -30,9 +30,12 @@ class _Parts:
     cells: list[Parcel] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
 
+    def arrival(self, whole: bool) -> Arrival:
+        return Arrival(self.rows, self.cells, self.reports, whole and bool(self.rows or self.cells))
 
-def arrivals(parcels: Sequence[Parcel], inputs: int = 1) -> list[dict[int, Arrival]]:
-    """The arrivals in parcels, for each of a number of inputs by processing time."""
+
+def arrivals(parcels: Sequence[Parcel], inputs: int = 1, whole: bool = False) -> list[dict[int, Arrival]]:
+    """The arrivals in parcels, for each of a number of inputs by processing time; `whole` is for those with rows."""
     found: list[dict[int, _Parts]] = [{} for _ in range(inputs)]
     for parcel in parcels:
         here = found[parcel.input]
@@ -45,7 +48,7 @@ def arrivals(parcels: Sequence[Parcel], inputs: int = 1) -> list[dict[int, Arriv
             case "marks":
                 for at, reports in reports_by_time(parcel.table).items():
                     here.setdefault(at, _Parts()).reports.extend(reports)
-    return [{at: Arrival(part.rows, part.cells, part.reports) for at, part in here.items()} for here in found]
+    return [{at: part.arrival(whole) for at, part in here.items()} for here in found]
 
 
 def reports_by_time(marks: pa.Table) -> dict[int, list[Report]]:

@@ -42,6 +42,11 @@ class Live(Route):
     def shown(self, feed: Feed, packed: DataFrame) -> DataFrame:
         """The rows of the result, from the packed rows of the last step."""
 
+    @property
+    def whole(self) -> bool:
+        """True if the watermark runs from the beginning to the end of time in each bundle."""
+        return self.flow.settings.each_batch
+
     @cached_property
     def graph(self) -> Graph:
         """The steps of the flow, and their feeds."""

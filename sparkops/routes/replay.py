@@ -36,6 +36,7 @@ class Replay(Live):
             then=then,
             after=self._after(step) if last else (),
             late=self.lifted(step)[0] if step.stage.late == "emit" else None,
+            whole=self.whole,
         )
         shuffled = packed.repartition(len(self.ids), "shard")
         return wire_map(shuffled, play, spark_schema(self.flow.schema) if last else WIRE_DDL)
@@ -60,6 +61,10 @@ class AtOnce(Replay):
     @property
     def ends(self) -> bool:
         return True
+
+    @property
+    def whole(self) -> bool:
+        return False
 
     def clock(self, leaf: Leaf) -> str | None:
         return None

@@ -106,6 +106,8 @@ class ShardTask:
     """For each input, the input of the operator to which its rows go."""
     then: LiftLive | None = None
     late: pa.Schema | None = None
+    whole: bool = False
+    """True if the watermark runs from the beginning to the end of time in each bundle."""
 
     def fresh(self, operator: StatefulOperator) -> Shard:
         """A shard without stored state."""
@@ -180,7 +182,7 @@ class ShardProcessor(StatefulProcessor):
             marks = restored(extra, task.inputs, task.strategies)
             running, timer = replace(running, watermarks=marks), extra["timer"]
         before, load_us = running.state, clock.lap()
-        given = arrivals(parcels, len(task.inputs))
+        given = arrivals(parcels, len(task.inputs), task.whole)
         running, played = running.play(*given, until=now * 1000 if now >= 0 else None)
         step_us = clock.lap()
         due = self._timer(timer, running.next_timer) if now >= 0 else None

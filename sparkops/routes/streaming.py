@@ -68,6 +68,7 @@ class Streaming(Live):
             step.ports,
             then,
             schemas[0] if step.stage.late == "emit" else None,
+            self.whole,
         )
 
     @property

@@ -280,6 +280,8 @@ class Play:
     after: Sequence[Transform] = ()
     late: pa.Schema | None = None
     """The columns of late rows, if they are shown."""
+    whole: bool = False
+    """True if the watermark runs from the beginning to the end of time in each bundle."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shards: dict[int, list[Parcel]] = {}
@@ -288,7 +290,7 @@ class Play:
         operator = self.operator()
         for shard in list(shards):
             running = Shard.start(operator, *self.inputs, ports=self.ports)
-            given = arrivals(shards.pop(shard), len(self.inputs))
+            given = arrivals(shards.pop(shard), len(self.inputs), self.whole)
             if self.ends:
                 given[0].setdefault(END, Arrival())
             played = running.play(*given)[1]

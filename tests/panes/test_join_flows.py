@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -381,7 +380,7 @@ def test_wrong_use_is_refused(make: Any, error: type[Exception], says: str) -> N
 
 
 def test_a_watermark_of_each_batch_is_refused() -> None:
-    left, right = (replace(flow, settings=replace(flow.settings, each_batch=True)) for flow in two())
+    left, right = two(watermark="each_batch")
     with pytest.raises(InvalidArgument, match="a join needs a watermark of its rows"):
         left.join(right, "k", within=NEAR)
 

@@ -57,6 +57,22 @@ def test_rule_10_with_processing_time_a_window_fires_at_its_own_instant_without_
     assert panes(uc.ProcessingTime(), script, **settings) == [(2, 60, 1, 60), (2, 120, 1, 120)]
 
 
+def test_rule_12_a_flow_may_have_a_watermark_of_each_batch() -> None:
+    script = [rows((61, "a"), (5, "a"), at=0), rows((6, "a"), at=9), uc.Watermark(None)]
+    found = [(0, 60, 1, 0), (0, 120, 1, 0), (1, 60, 2, 9)]
+    assert sorted(panes("each_batch", script)) == sorted(panes(uc.EachBatch(), script)) == found
+
+
+def test_rule_12_a_union_has_a_watermark_of_each_batch_in_all_its_flows_or_in_none() -> None:
+    one = uc.local.source(SCHEMA, "one", watermark="each_batch")
+    with pytest.raises(InvalidArgument, match="watermark='each_batch' is given in one flow of the union"):
+        uc.union(one, uc.local.source(SCHEMA, "other", watermark="1 minute"))
+    flow = uc.union(one, uc.local.source(SCHEMA, "other", watermark="each_batch"))
+    flow = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    script = [uc.Elements([{"ts": 0}], input="one"), uc.Elements([{"ts": 5}], input="other")]
+    assert uc.local.run(script, flow).select(["n", "step"]).to_pylist() == [{"n": 1, "step": 0}, {"n": 2, "step": 1}]
+
+
 def test_rule_10_with_processing_time_the_watermark_moves_before_the_rows_of_an_instant() -> None:
     script = [clock(0), rows((5, "a"), at=20), rows((6, "a"), at=69), rows((7, "a"), at=70), clock(80)]
     lag = uc.ProcessingTime("10 seconds")

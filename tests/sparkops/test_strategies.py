@@ -52,6 +52,17 @@ def test_windows_fire_at_their_own_instants_in_batches_without_data() -> None:
     assert not handle.timers
 
 
+def test_with_a_watermark_of_each_batch_every_micro_batch_shows_its_windows() -> None:
+    flow = counted("each_batch").window(uc.Fixed("1 hour")).combine(total=uc.Sum("n"))
+    engine = Engine(flow)
+    left = []
+    for i, rows in enumerate(([("a", 100, 1), ("b", 5, 1)], [], [("a", 1, 1), ("a", 101, 1)], [("b", 7, 1)])):
+        panes, counts = engine.batch(events(*rows), at(i))
+        assert not any(of_stage.get("rows_dropped") for of_stage in counts)
+        left += [(row["total"], row["diff"], row["pane"]["timing"]) for row in panes.to_pylist()]
+    assert left == [(2, 1, "ON_TIME"), (2, -1, "ON_TIME"), (4, 1, "LATE"), (4, -1, "LATE"), (5, 1, "LATE")]
+
+
 def test_sources_of_a_users_strategy_are_in_the_checkpoint_under_its_name() -> None:
     @dataclass(frozen=True)
     class OfKeys(uc.Strategy):

@@ -28,7 +28,7 @@ class Stage:
 def chain(stages: Sequence[Stage], schema: pa.Schema, watermark: str | None = None) -> Flow:
     """The flow of the stages over local rows."""
     first = stages[0].options
-    settings = Settings(first.get("time", "ts"), diff=first.get("diff"), each_batch=watermark == "each_batch")
+    settings = Settings(first.get("time", "ts"), watermark, first.get("diff"))
     flow = flow_of(LocalSource(plain_schema(schema), streaming=False), settings)
     for stage in stages:
         options = {name: value for name, value in stage.options.items() if name != "by"}

@@ -40,7 +40,7 @@ def _differences(case: Case) -> Iterator[str]:
     whole = _flat(want.rows[-1])
     yield from _rows("local, model by rule", [_without_percentile(row) for row in local.rows], whole)
     yield from _rest("local, model by rule", local, want, want.counts)
-    if all(map(knows, groupings)) and not isinstance(case.strategy, uc.ProcessingTime):
+    if all(map(knows, groupings)) and not isinstance(case.strategy, uc.ProcessingTime | uc.EachBatch):
         other = run(case, groupings, ByWindow)
         yield from _rows("local, model by window", local.rows, _flat(other.rows[-1]))
         yield from _rest("local, model by window", local, other, other.counts)

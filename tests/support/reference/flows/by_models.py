@@ -34,8 +34,10 @@ class Model(Protocol):
 
     output_watermark: int
 
-    def step(self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int]) -> list[Row]:
-        """The rows that a step gives."""
+    def step(
+        self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int], whole: bool = False
+    ) -> list[Row]:
+        """The rows that a step gives; `whole` if the watermark runs to the end of time in this bundle (rule 12)."""
 
     def next_timer(self, after: int | None) -> int:
         """The next processing time at which something is due; `after` is that of the last step for a timer."""
@@ -57,8 +59,10 @@ class ByRule:
     def output_watermark(self) -> int:
         return self.inner.output_watermark
 
-    def step(self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int]) -> list[Row]:
-        return [_plain(row) for row in self.inner.step(rows, now, watermark, percentile)]
+    def step(
+        self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int], whole: bool = False
+    ) -> list[Row]:
+        return [_plain(row) for row in self.inner.step(rows, now, watermark, percentile, whole)]
 
     def next_timer(self, after: int | None) -> int:
         return self.inner.next_timer()
@@ -89,7 +93,11 @@ class ByWindow:
     def output_watermark(self) -> int:
         return self.inner.output_watermark
 
-    def step(self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int]) -> list[Row]:
+    def step(
+        self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int], whole: bool = False
+    ) -> list[Row]:
+        if whole:
+            raise NotImplementedError
         inner = self.inner
         inner.clock, inner.sources, inner.out = max(inner.clock, now), _Reached(watermark, percentile), []
         inner.step(rows)
@@ -144,6 +152,7 @@ class Played:
     at: int
     rows: list[Row]
     output_watermark: int
+    whole: bool = False
 
 
 class Grouped:
@@ -153,7 +162,9 @@ class Grouped:
         self.inner, self.sources, self.back = inner, sources, back
         self.now = MIN_TIME
 
-    def take(self, at: int, rows: list[Row], reports: Iterable[tuple[str | None, int | None]]) -> list[Played]:
+    def take(
+        self, at: int, rows: list[Row], reports: Iterable[tuple[str | None, int | None]], whole: bool = False
+    ) -> list[Played]:
         out, after = list[Played](), None
         while (timer := self._next(after, at)) <= at and timer < MAX_TIME:
             self.now = after = max(self.now, timer)
@@ -164,7 +175,7 @@ class Grouped:
         for source, time in reports:
             known = MIN_TIME if time is None else time if time == MAX_TIME else max(time - self.back, MIN_TIME)
             self.sources.move(source, known, at)
-        return [*out, self._step(rows)]
+        return [*out, self._step(rows, whole and bool(rows))]
 
     def _next(self, after: int | None, at: int) -> int:
         timer = min(self.inner.next_timer(after), self.sources.next_idle())
@@ -180,10 +191,10 @@ class Grouped:
         given = self.inner.step(rows, self.now, MAX_TIME, lambda percent: MAX_TIME)
         return [Played(self.now, given, self.inner.output_watermark)]
 
-    def _step(self, rows: list[Row]) -> Played:
+    def _step(self, rows: list[Row], whole: bool = False) -> Played:
         self.sources.now = self.now
-        given = self.inner.step(rows, self.now, self.sources.least(), self.sources.frozen())
-        return Played(self.now, given, self.inner.output_watermark)
+        given = self.inner.step(rows, self.now, self.sources.least(), self.sources.frozen(), whole)
+        return Played(self.now, given, self.inner.output_watermark, whole)
 
 
 @dataclass
@@ -208,14 +219,16 @@ def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any
     for bundle in case.bundles:
         rows = [dict(row) for row in bundle.rows]
         reports = list(reports_of(case, rows, bundle.at, groupings[0]))
-        played = chain[0].take(bundle.at, prepared(case.stages[0], data(case, rows, bundle.at), True), reports)
+        whole = isinstance(case.strategy, uc.EachBatch)
+        played = chain[0].take(bundle.at, prepared(case.stages[0], data(case, rows, bundle.at), True), reports, whole)
         out.rows[0].append(_rows(played))
         for i, grouped in enumerate(chain[1:], 1):
             given, played = played, []
             for at in sorted({done.at for done in given}):
                 some = [done for done in given if done.at == at]
                 rows = prepared(case.stages[i], passed_on(_rows(some)), False)
-                played += grouped.take(at, rows, [(None, done.output_watermark) for done in some])
+                reports = [(None, done.output_watermark) for done in some]
+                played += grouped.take(at, rows, reports, any(done.whole for done in some))
             out.rows[i].append(_rows(played))
         out.output_watermarks.append(chain[-1].inner.output_watermark)
     out.counts_before_the_end = [grouped.inner.numbers() for grouped in chain]
@@ -267,7 +280,7 @@ def reports_of(case: Case, rows: Sequence[Row], at: int, grouping: Grouping) -> 
                 t = None if t is None else t - int(uc.span(strategy.lag))
             case uc.IngressTime():
                 t = at
-            case uc.ProcessingTime():
+            case uc.ProcessingTime() | uc.EachBatch():
                 t = None
             case Evens():
                 t = t if t is not None and row["j"] == 0 else None

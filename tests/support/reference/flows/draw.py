@@ -67,6 +67,7 @@ def _flow(r: random.Random, seed: int, count: int) -> Case:
             uc.PerSource(ORIGIN, "5 seconds", idle, sources=["a", "b"]),
             *[uc.ProcessingTime(f"{r.choice([0, 10, 60])} seconds")] * 2,
             Evens(idle),
+            *[uc.EachBatch()] * 2,
         ]
     )
     changelog = r.random() < 0.35
