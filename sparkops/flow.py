@@ -38,8 +38,8 @@ def flow(
         The event time column.
     watermark
         The strategy that makes watermark reports from rows: `BoundedLag`, `PerSource`, `Punctuated`, `Monotonic`,
-        `IngressTime`, `ProcessingTime`, `EachBatch`, your own `Strategy`, or a length of time, which means `BoundedLag`.
-        A bounded flow without replay needs none.
+        `IngressTime`, `ProcessingTime`, `EachBatch`, your own `Strategy`, or a length of time, which means
+        `BoundedLag`. A bounded flow without replay needs none.
     diff
         The weight column of a changelog, or None.
     processing_time
