@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from class_archive import ClassArchive, place, quick_jvms
 from hypothesis import HealthCheck, settings
+from warm_python import warm_python
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -131,9 +132,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.local.dir": str(home / "scratch"),
     }
-    try:
-        session = uc.session("uncombine tests", cores=2, settings=settings)
-    except uc.UncombineError as error:
-        pytest.fail(str(error), pytrace=False)
-    yield session
-    session.stop()
+    with tempfile.TemporaryDirectory(prefix="uncombine-python-") as folder, warm_python(Path(folder)) as python:
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("PYSPARK_PYTHON", str(python))
+                session = uc.session("uncombine tests", cores=2, settings=settings)
+        except uc.UncombineError as error:
+            pytest.fail(str(error), pytrace=False)
+        yield session
+        session.stop()
