@@ -121,7 +121,14 @@ def _scope_of(item: pytest.Item) -> str:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def python() -> Iterator[Path]:
+    """A program for `PYSPARK_PYTHON` that has imported the library already."""
+    with tempfile.TemporaryDirectory(prefix="uncombine-python-") as folder, warm_python(Path(folder)) as program:
+        yield program
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, python: Path) -> Iterator[Any]:
     """One Spark session for the whole run: starting one takes longer than most tests."""
     import uncombine as uc
 
@@ -132,12 +139,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.local.dir": str(home / "scratch"),
     }
-    with tempfile.TemporaryDirectory(prefix="uncombine-python-") as folder, warm_python(Path(folder)) as python:
-        try:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setenv("PYSPARK_PYTHON", str(python))
-                session = uc.session("uncombine tests", cores=2, settings=settings)
-        except uc.UncombineError as error:
-            pytest.fail(str(error), pytrace=False)
-        yield session
-        session.stop()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYSPARK_PYTHON", str(python))
+            session = uc.session("uncombine tests", cores=2, settings=settings)
+    except uc.UncombineError as error:
+        pytest.fail(str(error), pytrace=False)
+    yield session
+    session.stop()

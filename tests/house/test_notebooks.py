@@ -43,7 +43,8 @@ def published(case: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_stored_outputs_are_those_of_a_run(path: Path) -> None:
+def test_stored_outputs_are_those_of_a_run(path: Path, python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
     stored = nbformat.read(path, as_version=4)
     assert texts(executed(path)) == texts(stored)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,6 @@ print("uncombine.sparkops" in sys.modules, len(os.listdir("/proc/self/task")))
 print("told", file=sys.stderr)
 {end}
 """
-
-
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with warm_python(tmp_path_factory.mktemp("python")) as program:
-        yield program
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ MARKERS = ("lift", "merge", "last", "lift of a replay", "replay")
 
 
 @pytest.mark.spark
-def test_a_worker_that_dies_changes_nothing(tmp_path: Path) -> None:
+def test_a_worker_that_dies_changes_nothing(tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
     table = rows()
     pq.write_table(table, tmp_path / "rows.parquet")
     ran = subprocess.run(

@@ -1,7 +1,8 @@
 """Processes of Python that Spark starts, forked off one that has imported what all of them need.
 
 A streaming query starts a process on the driver, and tasks start workers. Imports are nearly all that a short one does,
-with 1 to 2 seconds of a processor each. The shared session uses it; programs that tests run start what users start.
+with 1 to 2 seconds of a processor each. It is for the shared session and for programs with many workers; other
+programs start what users start.
 """
 
 from __future__ import annotations
