@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are f
 PROGRAM = """
 import os, sys
 print(__name__, sys.argv[1:], sys.stdin.read(), os.environ["HERE"], os.getcwd(), os.environ.get("LISTENER"))
-print("uncombine.sparkops" in sys.modules, len(os.listdir("/proc/self/task")))
+print("uncombine.sparkops" in sys.modules, len(os.listdir(f"/proc/{{os.getppid()}}/task")))
 print("told", file=sys.stderr)
 {end}
 """
