@@ -36,8 +36,9 @@ def warm_python(folder: Path) -> Iterator[Path]:
     words = [sys.executable, "-IS", __file__, str(address)]
     program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
     program.chmod(0o755)
-    # One hash seed, which Spark too sets for workers. OpenBLAS would start threads, which a fork leaves behind.
-    settings = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
+    # One hash seed, which Spark too sets for workers. A fork would leave threads of OpenBLAS and of Arrow behind.
+    no_threads = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+    settings = {"PYTHONHASHSEED": "0"} | no_threads
     listener = socket.socket(socket.AF_UNIX)
     with listener:
         listener.bind(str(address))
