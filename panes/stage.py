@@ -190,9 +190,10 @@ class RowStage(Stage):
 
     def before(self) -> Before:
         options = self.options
-        changes = isinstance(options, Process) or (options.diff is not None and not isinstance(options, InOrder))
-        lateness = span("0 seconds") if isinstance(options, InOrder) else span(options.allowed_lateness)
-        return Before(EVENT_TIME, DIFF if changes else None, True, changes, lateness)
+        weighted = isinstance(options, Process) or options.diff is not None
+        ordered = isinstance(options, InOrder)
+        lateness = span("0 seconds") if ordered else span(options.allowed_lateness)
+        return Before(EVENT_TIME, DIFF if weighted else None, True, weighted and not ordered, lateness)
 
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
         return None

@@ -26,7 +26,7 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
     The flows may have different sources, columns and watermark strategies. A column that a flow lacks is null in its
     rows. The watermark is the least of all flows that are not idle, and a flow that has not reported yet holds it. The
     event time is the column that all flows have for it, or `event_time` if they have different ones; `diff` has the
-    weights if one of the flows has retractions or weights.
+    weights if one of the flows has retractions or weights, in place of the columns that the flows have for them.
 
     Parameters
     ----------
@@ -125,6 +125,8 @@ def _columns(flow: Flow, own: Before, all_: Before) -> dict[str, str]:
                 f"{column!r}: name it otherwise, or leave it out with select()"
             )
         out[wanted] = column
+        if what == "weights":  # they are no values of the rows: a row and its retraction are equal but for them
+            del out[column]
     if own.diff is None and all_.diff is not None and not own.panes and all_.diff in out:
         raise InvalidArgument(
             f"the union has its weights in {all_.diff!r}, and a flow without weights has a column of that name: name "

@@ -169,7 +169,7 @@ def _frame(run: TracedRun, one: Input, leaves: Sequence[Leaf], script: Sequence[
     now = MIN_TIME
     for place, entry in enumerate(script):
         now = max(now, instant(entry.t if isinstance(entry, Clock) else entry.at, MIN_TIME))
-        if not isinstance(entry, Elements) or entry.input not in (None, one.name):
+        if not isinstance(entry, Elements) or (one.name and entry.input not in (None, one.name)):
             continue
         table = run.rows[place, leaves[0]]
         kept = _kept(run, leaves, place, table)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from stepping import SCHEMA, Driven, scripts, table_of
 
+import uncombine as uc
 from uncombine.errors import TypeMismatch, UnknownColumn
 from uncombine.panes.operators.order.in_order import InOrder
 from uncombine.panes.operators.order.operator import InOrderOperator
@@ -83,6 +84,15 @@ def test_rule_55_no_row_is_late_for_a_later_stage() -> None:
     assert run.state.counts.dropped == 1
     run.end()
     assert run.operator.hold(run.state) == MAX_TIME
+
+
+def test_rule_55_equal_rows_in_order_count_as_often_as_they_came() -> None:
+    changelog = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "w": pa.int64()}), diff="w")
+    script = [uc.Elements([{"ts": 1, "w": 3}, {"ts": 1, "w": -1}]), uc.Watermark(None)]
+    counted = changelog.in_order().window(uc.Global()).combine(n=uc.Count())
+    assert uc.local.run(script, counted)["n"].to_pylist() == [2]
+    twice = uc.local.run(script, changelog.in_order().in_order())
+    assert twice["diff"].to_pylist() == [2]
 
 
 def test_with_a_watermark_of_each_batch_a_bundle_comes_out_in_order() -> None:

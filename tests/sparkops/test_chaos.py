@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 from chaos import Cluster, disturbed, draw_batches, draw_flow
-from streams import Engine, Handle
+from engine import Engine, Handle
 
 from uncombine.panes.chunks import cache as chunkcache
 from uncombine.panes.chunks import host_files as filecache

@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from engine import Engine
 from pyspark.sql import SparkSession
-from streams import START, Engine, panes_by_batch, read_stream, rows_flow, started, written
+from streams import START, panes_by_batch, read_stream, rows_flow, started, written
 
 import uncombine as uc
 

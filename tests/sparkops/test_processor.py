@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pyarrow as pa
 import pytest
+from engine import Engine, Handle, Now
 from later import Later
-from streams import START, Engine, Handle, Now, rows_flow
+from streams import START, rows_flow
 
 import uncombine as uc
 from uncombine.panes.shard.parcels import AT, Parcel

@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streams import START, Engine, Handle, in_order, rows_flow
+from engine import Engine, Handle
+from streams import START, in_order, rows_flow
 
 import uncombine as uc
 from uncombine.errors import StateMismatch

@@ -15,9 +15,10 @@ import every
 import pyarrow as pa
 import pytest
 import stored
+from engine import Engine
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
-from streams import START, Engine, rows_flow
+from streams import START, rows_flow
 
 import uncombine as uc
 from uncombine.combiners.rows.groups import Groups

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from engine import Engine
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from streams import START, Engine, read_stream, rows_flow, written
+from streams import START, read_stream, rows_flow, written
 
 import uncombine as uc
 

@@ -9,21 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from engine import Engine
 from pyspark.sql import DataFrame, SparkSession
 from reference.compare import SCHEMA, combiners
 from scripts import locally, scripted
-from streams import (
-    MARK,
-    NOW,
-    ORIGIN,
-    Engine,
-    in_order,
-    play,
-    punctuated,
-    punctuated_schema,
-    rows_flow,
-    together,
-)
+from streams import MARK, NOW, ORIGIN, in_order, play, punctuated, punctuated_schema, rows_flow, together
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument

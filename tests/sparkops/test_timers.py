@@ -7,22 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from engine import Engine
 from pyspark.sql import SparkSession
 from reference.compare import SCHEMA, combiners
 from scripts import locally, scripted
-from streams import (
-    MARK,
-    ORIGIN,
-    START,
-    Engine,
-    in_order,
-    play,
-    punctuated,
-    punctuated_schema,
-    read_stream,
-    rows_flow,
-    written,
-)
+from streams import MARK, ORIGIN, START, in_order, play, punctuated, punctuated_schema, read_stream, rows_flow, written
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument

@@ -17,8 +17,9 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from engine import Engine, Handle, Now
 from reference.byrule.transcripts import SCHEMA, draw_options, is_merging
-from streams import MARK, NOW, ORIGIN, START, Engine, Handle, Now, _told, punctuated_schema, rows_flow
+from streams import MARK, NOW, ORIGIN, START, _told, punctuated_schema, rows_flow
 
 import uncombine as uc
 from uncombine.errors import UncombineError

@@ -1,21 +1,19 @@
-"""Streams for tests: scripts as micro-batches, and a stand-in for Spark's engine that runs the same tasks itself."""
+"""Streams for tests: scripts as micro-batches, in the stand-in for Spark's engine and in queries."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from engine import Engine
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
@@ -24,11 +22,7 @@ import uncombine as uc
 from uncombine.panes.flow import Flow, flow_of
 from uncombine.panes.script import reports
 from uncombine.panes.settings import Settings
-from uncombine.panes.shard.parcels import AT
 from uncombine.sparkops.inputs import Input
-from uncombine.sparkops.routes import shard_processor as processor
-from uncombine.sparkops.routes.shard_processor import CLOCKS, COUNTS, ShardProcessor
-from uncombine.sparkops.routes.streaming import ShowPanes, Streaming
 from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.sql_types import spark_schema
 from uncombine.windows import timestamp
@@ -117,180 +111,6 @@ def _table(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
         values = [row.get(f.name) for row in rows]
         columns.append(times_of(values) if pa.types.is_timestamp(f.type) else pa.array(values, f.type))
     return pa.table(columns, schema=schema)
-
-
-class Value:
-    """A value state of one shard."""
-
-    def __init__(self, store: dict[Any, Any]) -> None:
-        self.store = store
-
-    def get(self) -> tuple[Any, ...] | None:
-        return self.store.get("value")
-
-    def update(self, value: tuple[Any, ...]) -> None:
-        self.store["value"] = value
-
-
-class Map:
-    """A map state of one shard."""
-
-    def __init__(self, store: dict[Any, Any]) -> None:
-        self.store = store
-
-    def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        return self.store.get(key)
-
-    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:
-        self.store[key] = value
-
-    def removeKey(self, key: tuple[Any, ...]) -> None:
-        del self.store[key]
-
-
-@dataclass
-class Handle:
-    """The state of one shard in the state store."""
-
-    states: dict[str, dict[Any, Any]] = field(default_factory=dict)
-    timers: set[int] = field(default_factory=set)
-
-    def getValueState(self, name: str, schema: str) -> Value:
-        return Value(self.states.setdefault(name, {}))
-
-    def getMapState(self, name: str, key: str, value: str) -> Map:
-        return Map(self.states.setdefault(name, {}))
-
-    def registerTimer(self, at: int) -> None:
-        assert at not in self.timers
-        self.timers.add(at)
-
-    def deleteTimer(self, at: int) -> None:
-        self.timers.remove(at)
-
-    def copy(self) -> Handle:
-        return Handle({name: dict(store) for name, store in self.states.items()}, set(self.timers))
-
-
-@dataclass(frozen=True)
-class Now:
-    """The time of a batch, as the processor is told it."""
-
-    ms: int
-
-    def getCurrentProcessingTimeInMs(self) -> int:
-        return self.ms
-
-
-class Engine:
-    """Runs micro-batches through the tasks of a streaming flow as Spark would, its state in dictionaries.
-
-    With a seed, parcels come in any order, and rows are cut into tasks, unless triggers see them one by one;
-    `restart` forgets all that workers remember.
-    """
-
-    def __init__(
-        self, flow: Flow, seed: int | None = None, restored: dict[tuple[int, int], Handle] | None = None
-    ) -> None:
-        self.flow, self.random = flow, None if seed is None else random.Random(seed)
-        route = Streaming(flow, flow.source.input)
-        self.ids, self.schema = route.ids, route.schemas[0]
-        self.lifts = [route.lift(step, 0) for step in route.graph.steps]
-        self.tasks = [route.task(step, route.then(step)) for step in route.graph.steps]
-        self.timed = route.wakes
-        self.store: dict[tuple[int, int], Handle] = {} if restored is None else restored
-        self.restart()
-
-    def restart(self) -> None:
-        """New workers, on a host that was never used."""
-        self.processors: dict[tuple[int, int], ShardProcessor] = {}
-        processor._CACHE = type(processor._CACHE)()
-
-    def snapshot(self) -> dict[tuple[int, int], Handle]:
-        """The values in the store now."""
-        return {key: handle.copy() for key, handle in self.store.items()}
-
-    def batch(
-        self, rows: pa.Table | list[pa.Table] | None, now: int | None = None
-    ) -> tuple[pa.Table, list[dict[str, int]]]:
-        """The panes of one micro-batch, and what each stage counted.
-
-        Rows may be those of several tasks; `now` is the batch's time in milliseconds.
-        """
-        tasks = [] if rows is None else self._cut(rows) if isinstance(rows, pa.Table) else rows
-        packed = [sent for task in tasks for sent in self._lifted(task, now)]
-        counted = []
-        for stage in range(len(self.tasks)):
-            packed, numbers = self._stage(stage, packed, now)
-            counted.append(numbers)
-        return self._shown(packed), counted
-
-    def _cut(self, rows: pa.Table) -> list[pa.Table]:
-        one_by_one = self.flow.stages[0].grouping.granularity == "record"
-        if self.random is None or one_by_one or rows.num_rows < 2 or self.random.random() < 0.5:
-            return [rows]
-        cut = self.random.randrange(1, rows.num_rows)
-        return [rows.slice(0, cut), rows.slice(cut)]
-
-    def _lifted(self, rows: pa.Table, now: int | None) -> Iterator[tuple[int, bytes]]:
-        at = self.flow.settings.processing_time
-        if at is None:
-            assert now is not None
-            times = pa.repeat(pa.scalar(now * 1000), rows.num_rows)
-        else:
-            times = rows[at].cast(pa.int64())
-        for batch in self.lifts[0]([rows.select(self.schema.names).append_column(AT, times)]):
-            yield from zip(batch["shard"].to_pylist(), batch["payload"].to_pylist(), strict=True)
-
-    def _stage(
-        self, stage: int, packed: list[tuple[int, bytes]], now: int | None
-    ) -> tuple[list[tuple[int, bytes]], dict[str, int]]:
-        clock = Now(-1 if not self.timed or now is None else now)
-        if self.random is not None:
-            self.random.shuffle(packed)
-        by_shard: dict[int, list[bytes]] = {}
-        for shard, payload in packed:
-            by_shard.setdefault(shard, []).append(payload)
-        frames = []
-        for shard, payloads in by_shard.items():
-            frame = pd.DataFrame({"shard": shard, "lo": 0, "payload": payloads})
-            halves = [frame.iloc[: len(frame) // 2], frame.iloc[len(frame) // 2 :]]
-            frames += list(self._processor(stage, shard).handleInputRows((shard,), iter(halves), clock))
-        for (at, shard), handle in list(self.store.items()):
-            due = [t for t in handle.timers if at == stage and t <= clock.ms]
-            for timer in due:
-                frames += list(self._processor(stage, shard).handleExpiredTimer((shard,), clock, timer))
-                handle.timers.discard(timer)
-        return _told(frames)
-
-    def _processor(self, stage: int, shard: int) -> ShardProcessor:
-        if (stage, shard) not in self.processors:
-            made = ShardProcessor(self.tasks[stage])
-            made.init(self.store.setdefault((stage, shard), Handle()))
-            self.processors[stage, shard] = made
-        return self.processors[stage, shard]
-
-    def _shown(self, packed: list[tuple[int, bytes]]) -> pa.Table:
-        wire = pa.record_batch(
-            {
-                "shard": pa.array([shard for shard, _ in packed], pa.int32()),
-                "lo": pa.array([0] * len(packed), pa.int32()),
-                "payload": pa.array([payload for _, payload in packed], pa.binary()),
-            }
-        )
-        return pa.Table.from_batches(list(ShowPanes(self.flow.transforms)([wire])), self.flow.schema)
-
-
-def _told(frames: list[pd.DataFrame]) -> tuple[list[tuple[int, bytes]], dict[str, int]]:
-    """The rows for the next stage, and the counts in the form of the query's progress."""
-    if not frames:
-        return [], {}
-    whole = pd.concat(frames)
-    sent = whole[whole["payload"].notna()]
-    told = np.array(whole["numbers"].dropna().to_list())
-    numbers = dict(zip(COUNTS, told.sum(axis=0).tolist(), strict=False))
-    numbers |= zip(CLOCKS, told[:, len(COUNTS) :].min(axis=0).tolist(), strict=True)
-    return list(zip(sent["shard"].tolist(), sent["payload"].tolist(), strict=True)), numbers
 
 
 def play(

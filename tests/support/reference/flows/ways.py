@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from bounded import bounded_flow, cut
-from streams import Engine, rows_flow
+from engine import Engine
+from streams import rows_flow
 
 import uncombine as uc
 from reference.byrule.agree import _without_times

@@ -1,0 +1,131 @@
+"""Random pipelines of groupings, joins, unions and steps: replays and streams give the rows of a local run."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from bounded import bounded_flow, cut
+from engine import Engine
+from pyspark.sql import SparkSession
+from random_pipelines import SCHEMA, draw, draw_rows
+from row_steps import script_of
+from streams import read_stream, rows_flow, started, written
+
+import uncombine as uc
+from uncombine.sparkops.sql_types import spark_schema
+
+STRATEGIES = [uc.BoundedLag("2 minutes"), uc.BoundedLag("30 seconds"), uc.Monotonic()]
+BUNCH = 25
+
+
+class Case:
+    """A random pipeline, over any sources of its rows."""
+
+    def __init__(self, seed: int) -> None:
+        r = random.Random(seed)
+        self.seed, self.weighted = seed, r.random() < 0.5
+        names = "abc"[: r.choice([1, 2, 2, 3])]
+        self.tables = {name: draw_rows(r, self.weighted, place) for place, name in enumerate(names)}
+        self.strategies = {name: r.choice(STRATEGIES) for name in names}
+        self.shards = r.choice([1, 2, 3])
+        self.steps = r.random()
+        used = {leaf for leaf in self.pipeline(self._replayed).names if leaf in self.tables}
+        self.tables = {name: table for name, table in self.tables.items() if name in used}
+        self.script = script_of(self.tables)
+
+    def pipeline(self, source: Any) -> Any:
+        flows = {}
+        for name in self.strategies:
+            flow = source(name)
+            flows[name] = flow if self.weighted else flow.select("ts", "k", "x")
+        return draw(random.Random(self.steps), flows)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"diff": "w" if self.weighted else None, "processing_time": "seen", "shards": self.shards}
+
+    def _replayed(self, name: str) -> uc.Flow:
+        parts = cut(self.tables.get(name, SCHEMA.empty_table()), 3, self.seed)
+        settings = {**self.options, "replay": True, "close_at_end": True, "name": name}
+        return bounded_flow(parts, "ts", self.strategies[name], self.seed, **settings)
+
+    def _streamed(self, name: str) -> uc.Flow:
+        return rows_flow(SCHEMA, "ts", self.strategies[name], name=name, **self.options)
+
+    def replay(self) -> str | None:
+        flow = self.pipeline(self._replayed).flow
+        want = uc.local.run(self.script, flow).drop_columns(["step"])
+        return differs("replay", flow.df.toArrow(), want)
+
+    def batches(self, r: random.Random, most: int) -> Iterator[dict[str, pa.Table]]:
+        """The rows of all sources, those of one to so many instants at a time."""
+        seen = sorted({at for table in self.tables.values() for at in table["seen"].cast(pa.int64()).to_pylist()})
+        while seen:
+            some, seen = seen[: (count := r.randrange(1, most + 1))], seen[count:]
+            yield {name: between(table, some[0], some[-1]) for name, table in self.tables.items()}
+
+    def stream(self) -> str | None:
+        """Micro-batches cut anywhere, some of them with new workers, some run twice from the same checkpoint."""
+        flow, r = self.pipeline(self._streamed).flow, random.Random(self.seed + 1)
+        engine, panes = Engine(flow, self.seed), [flow.schema.empty_table()]
+        for rows in self.batches(r, 4):
+            if r.random() < 0.2:
+                engine.restart()
+            if r.random() < 0.2:
+                kept = engine.snapshot()
+                engine.batch(rows)
+                engine = Engine(flow, self.seed, kept)
+            panes.append(engine.batch(rows)[0])
+        want = uc.local.run(self.script[:-1], flow).drop_columns(["step"])
+        return differs("stream", pa.concat_tables(panes), want)
+
+    def query(self, spark: SparkSession, folder: Path) -> str | None:
+        """A query over files, of which each micro-batch takes one of each source."""
+        batches = list(self.batches(random.Random(self.seed), 12))
+        frames = {
+            name: read_stream(spark, written([batch[name] for batch in batches], folder / name), SCHEMA)
+            for name in self.tables
+        }
+
+        def source(name: str) -> uc.Flow:
+            options = {**self.options, "name": name, "wake": False}
+            return uc.flow(frames.get(name, frames[min(frames)]), "ts", self.strategies[name], **options)
+
+        flow = self.pipeline(source).flow
+        started(flow.df, folder / "out").awaitTermination()
+        got = spark.read.schema(spark_schema(flow.schema)).parquet(str(folder / "out" / "panes")).toArrow()
+        want = uc.local.run(self.script[:-1], flow).drop_columns(["step"])
+        return differs("query", got.cast(flow.schema), want)
+
+
+def between(table: pa.Table, first: int, last: int) -> pa.Table:
+    seen = table["seen"].cast(pa.int64())
+    return table.filter(pc.and_(pc.greater_equal(seen, first), pc.less_equal(seen, last)))
+
+
+def differs(who: str, got: pa.Table, want: pa.Table) -> str | None:
+    one, other = (Counter(map(repr, table.select(want.column_names).to_pylist())) for table in (got, want))
+    return None if one == other else f"{who}: only here {one - other}, only in the local run {other - one}"
+
+
+FIRSTS = [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(BUNCH, 500, BUNCH))]
+
+
+@pytest.mark.parametrize("first", FIRSTS)
+def test_a_replay_and_a_stream_give_the_rows_of_a_local_run(first: int) -> None:
+    cases = [Case(seed) for seed in range(first, first + BUNCH)]
+    found = {case.seed: case.replay() or case.stream() for case in cases}
+    assert not {seed: one for seed, one in found.items() if one is not None}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(20))
+def test_a_query_gives_the_rows_of_a_local_run(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+    assert Case(seed).query(spark, tmp_path) is None
