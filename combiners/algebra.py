@@ -75,8 +75,8 @@ class CombineFn(ABC):
     """
 
     capability: Capability = Capability.GROUP
-    vector: bool = True
-    """True if accumulators are numbers that add up entry by entry, so that the difference of two is a result too."""
+    additive: bool = False
+    """True if results add up: the result of rows is the sum of the results of parts of them, as it is for a sum."""
     remedy: str = "use its retractable form (retractable=True)"
     """The advice in the error when a MONOID is asked for a retraction."""
 

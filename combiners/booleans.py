@@ -81,7 +81,6 @@ class BoolOr(_Bool):
 class BitXorFn(CombineFn):
     """The exclusive or of the rows of odd weight; in this group each element is its own inverse."""
 
-    vector = False
     label = "xor"
 
     @property

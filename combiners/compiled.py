@@ -27,6 +27,8 @@ class CompiledCombiner:
     finish: Finish
     output: pa.DataType
     """The type of the results."""
+    additive: bool = False
+    """True if results add up, so that the difference of two is the result of the rows between them."""
 
     @property
     def capability(self) -> Capability:

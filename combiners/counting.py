@@ -59,7 +59,7 @@ class Count(Combiner):
         if self.input is not None:
             input_type(self.input, schema, self)
         part = count_of() if self.input is None else count_of(self.input)
-        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64())
+        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64(), additive=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +84,7 @@ class CountIf(Combiner):
         if not pa.types.is_boolean(kind):
             raise refuse(self, self.input, kind, "a boolean column")
         part = Part(CountFn(), (), expression(self.input))
-        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64())
+        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64(), additive=True)
 
 
 def count_of(*inputs: Input) -> Part:

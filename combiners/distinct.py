@@ -29,7 +29,6 @@ class SetFn(CombineFn):
     types: tuple[pa.DataType, ...]
     names: tuple[str, ...] = ("item",)
     capability = Capability.MONOID
-    vector = False
     label = "set"
 
     @property

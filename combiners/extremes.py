@@ -33,7 +33,6 @@ class ExtremeFn(CombineFn):
     names: tuple[str, ...] = ("value",)
     nullable: tuple[bool, ...] = field(default=(), kw_only=True)
     capability = Capability.MONOID
-    vector = False
     label = "extreme"
 
     @property

@@ -36,9 +36,8 @@ class CheckedFn(CombineFn):
         return self.fn.capability
 
     @property
-    def vector(self) -> bool:  # type: ignore[override]
-        # Only if the user declares it: the default of CombineFn is for the combiners of the library.
-        return any("vector" in vars(cls) for cls in type(self.fn).__mro__ if cls is not CombineFn) and self.fn.vector
+    def additive(self) -> bool:  # type: ignore[override]
+        return self.fn.additive
 
     @cached_property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -123,7 +122,8 @@ class ColumnsCombiner(Combiner):
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return self.fn.extract(parts[0])
 
-        return CompiledCombiner((Part(self.fn, tuple(map(expression, self.inputs))),), finish, self.fn.output)
+        part = Part(self.fn, tuple(map(expression, self.inputs)))
+        return CompiledCombiner((part,), finish, self.fn.output, self.fn.additive)
 
     def __repr__(self) -> str:
         return f"{self.fn.name}({', '.join(map(repr, self.inputs))})"

@@ -49,7 +49,6 @@ class ScalarFn(CombineFn):
     capability: Capability
     bound: Tolerance | None = None
     label = "scalar"
-    vector = False
     remedy = "give from_scalar uncombine="
 
     @property

@@ -117,7 +117,8 @@ class Histogram(Combiner):
         kind = input_type(self.input, schema, self)
         counts = HistogramFn(self._numbers(kind))
         part = Part(counts, (expression(self.input),))
-        return CompiledCombiner((part,), lambda parts: counts.extract(parts[0]), pa.list_(pa.int64()))
+        kind = pa.list_(pa.int64())
+        return CompiledCombiner((part,), lambda parts: counts.extract(parts[0]), kind, additive=True)
 
     def _numbers(self, kind: pa.DataType) -> tuple[Any, ...]:
         """The edges as numbers to compare with the column's values."""

@@ -39,7 +39,6 @@ class PerKeyFn(CombineFn):
     key: pa.DataType
     inputs: tuple[tuple[str, pa.DataType], ...]
     label = "per_key"
-    vector = False
 
     @cached_property
     def plan(self) -> Plan:

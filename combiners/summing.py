@@ -126,7 +126,7 @@ class Sum(Combiner):
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         parts, total, output = sum_of(self, self.input, schema, self.exact)
-        return CompiledCombiner(parts, total, output)
+        return CompiledCombiner(parts, total, output, additive=True)
 
 
 def sum_of(who: Combiner, given: Input, schema: pa.Schema, exact: bool) -> tuple[tuple[Part, ...], Finish, pa.DataType]:

@@ -29,7 +29,6 @@ class BestFn(CombineFn):
     k: int
     greatest: bool
     capability = Capability.MONOID
-    vector = False
     label = "best"
 
     @property

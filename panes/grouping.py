@@ -270,8 +270,11 @@ class Grouping:
     def check_differences(self, plan: Plan, why: str) -> None:
         """Raise for a combiner whose panes of separate rows do not add up to the pane of all rows."""
         for name, one in plan.compiled.items():
-            if one.capability is not Capability.GROUP or not all(p.fn.vector for p in one.parts):
-                raise NotRetractable(f"{name}= cannot show its changes as differences {why}: use mode='retracting'")
+            if one.capability is not Capability.GROUP or not one.additive:
+                raise NotRetractable(
+                    f"{name}= cannot show its changes as differences {why}, because its results do not add up as those "
+                    "of Count and Sum do: use mode='retracting'"
+                )
 
 
 def _is_key(kind: pa.DataType) -> bool:

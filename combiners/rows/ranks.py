@@ -32,7 +32,6 @@ class BagFn(CombineFn):
 
     zset: ZSet
     capability = Capability.MONOID
-    vector = False
     label = "bag"
 
     @property

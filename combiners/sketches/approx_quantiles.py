@@ -41,7 +41,6 @@ class LogBinsFn(CombineFn):
 
     error: float
     label = "bins"
-    vector = False
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:

@@ -115,7 +115,6 @@ class BucketsFn(CombineFn):
     length: int
     seed: int = 0
     label = "cells"
-    vector = False
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:

@@ -57,7 +57,6 @@ class BucketWeightsFn(CombineFn):
     bits: int
     seed: int = 0
     label = "cells"
-    vector = False
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -145,7 +144,6 @@ class RegistersFn(CombineFn):
     seed: int = 0
     capability = Capability.MONOID
     label = "registers"
-    vector = False
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:

@@ -81,7 +81,6 @@ class ZSet(CombineFn):
     types: tuple[pa.DataType, ...]
     names: tuple[str, ...] = ("item",)
     nullable: tuple[bool, ...] = field(default=(), kw_only=True)
-    vector = False
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:

@@ -89,9 +89,8 @@ class Shard:
     def take(self, at: int, *inputs: Arrival) -> tuple[Shard, list[Played]]:
         """Fire all timers that are due by `at`, and then take one bundle, with the arrival of each input."""
         shard, out = self.wait(at)
-        if shard.watermarks.follows_clock and shard.watermarks.least > shard.state.watermark:
-            shard, played = shard._step(shard._bundle())  # processing time moves the watermark before the rows come
-            out.append(played)
+        shard, moved = shard._with_clock()  # before the rows come
+        out += moved
         shard = replace(shard, watermarks=shard.watermarks.told([arrival.reports for arrival in inputs], at))
         shard, played = shard._step(shard._bundle(inputs), any(arrival.whole for arrival in inputs))
         return shard, [*out, replace(played, arrived=at)]
@@ -100,6 +99,9 @@ class Shard:
         """Move processing time on to `now`, and fire every timer that is due by then at its own time."""
         shard, out = self, list[Played]()
         while (due := shard.next_timer) is not None and due <= now:
+            if due > shard.watermarks.now:
+                shard, moved = shard._at(due - 1)._with_clock()  # every shard knows the same watermark at a timer
+                out += moved
             shard = shard._at(due)
             shard, played = shard._step(shard._bundle())
             out.append(played)
@@ -130,6 +132,13 @@ class Shard:
         """The least event time for which an entry of the state waits; the end of time if there is none."""
         stores = [store for store in self.state.stores.values() if store is not None]
         return min((store.next_due(_EVENT, self.state.watermark) for store in stores), default=MAX_TIME)
+
+    def _with_clock(self) -> tuple[Shard, list[Played]]:
+        """Move the watermark on to processing time, in a step of its own, if it follows that."""
+        if not self.watermarks.follows_clock or self.watermarks.least <= self.state.watermark:
+            return self, []
+        shard, played = self._step(self._bundle())
+        return shard, [played]
 
     def _at(self, now: int) -> Shard:
         return replace(self, watermarks=self.watermarks.at(now))

@@ -84,9 +84,9 @@ def test_in_a_local_run(diff: str | None) -> None:
     assert panes["t"].to_pylist() == panes["s"].to_pylist()
 
 
-def test_discarding_differences_only_of_what_says_that_it_is_a_vector() -> None:
-    class VectorTotal(TotalFn):
-        vector = True
+def test_discarding_differences_only_of_what_says_that_it_is_additive() -> None:
+    class AdditiveTotal(TotalFn):
+        additive = True
 
     options: dict[str, Any] = {
         "schema": pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64(), "w": pa.int64()}),
@@ -94,7 +94,7 @@ def test_discarding_differences_only_of_what_says_that_it_is_a_vector() -> None:
     }  # fmt: skip
     with pytest.raises(uc.errors.NotRetractable, match="t= cannot show its changes as differences"):
         uc.local.run([], t=Total("x"), **options)
-    uc.local.run([], t=uc.from_columns("Total", VectorTotal(), output=pa.int64())("x"), **options)
+    uc.local.run([], t=uc.from_columns("Total", AdditiveTotal(), output=pa.int64())("x"), **options)
 
 
 def test_a_monoid_refuses_retractions_and_names_the_way_out() -> None:

@@ -167,6 +167,9 @@ class Grouped:
     ) -> list[Played]:
         out, after = list[Played](), None
         while (timer := self._next(after, at)) <= at and timer < MAX_TIME:
+            if self.sources.clock_lag is not None and timer > self.now:
+                self.now = timer - 1  # rule 10: a timer knows the watermark of the microsecond before it
+                out.append(self._step([]))
             self.now = after = max(self.now, timer)
             out.append(self._step([]))
         self.now = at
