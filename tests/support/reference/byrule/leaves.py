@@ -24,6 +24,8 @@ class Now:
     watermark: int
     percentile: Callable[[float], int]
     result: Callable[[], Row | None]
+    lowest: float | None = None
+    """The least percent for which a part of the trigger waits: that percentile is the first to come to an end."""
 
     @property
     def passed(self) -> bool:
@@ -156,7 +158,9 @@ class WatermarkPercentile(Node):
         self.ahead = True
 
     def due(self, domain: str, now: Now) -> bool:
-        return domain == "event" and self.ready(now)
+        # rule 21: asked when any percentile of the trigger comes to the end
+        waits = self.ahead and not self.finished
+        return domain == "event" and waits and now.percentile(now.lowest or self.spec.percent) >= now.end
 
     def ready(self, now: Now) -> bool:
         return self.ahead and not self.finished and self._reached(now)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
+
+import uncombine as uc
+from uncombine.triggers import walk
 
 from . import changelog
 from .emitting import expiry, fire, furthest, has_value, hold, results, retraction, shown
@@ -34,6 +37,13 @@ class Operator:
     watermark: int = MIN_TIME  # rule 7
     output_watermark: int = MIN_TIME
     percentile: Callable[[float], int] = lambda percent: MIN_TIME
+
+    @cached_property
+    def lowest(self) -> float | None:
+        """The least percent for which the trigger waits (rule 21)."""
+        percents = [part.percent for part in walk(self.options.trigger) if isinstance(part, uc.WatermarkPercentile)]
+        return min(percents, default=None)
+
     dropped: int = 0
     finished: int = 0
     unassigned: int = 0
@@ -117,6 +127,7 @@ class Operator:
             seen,
             self.percentile,
             result,
+            self.lowest,
         )
 
     def ask(
