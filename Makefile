@@ -61,7 +61,7 @@ bench-spark: .venv
 	$(BIN)/python benchmarks/run.py spark
 
 bench-stream: .venv
-	$(BIN)/python benchmarks/run.py streams
+	$(BIN)/python benchmarks/run.py streams stream_steps
 
 soak: .venv
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "soak or not spark" $(PYTEST_ARGS)

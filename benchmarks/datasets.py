@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 START = 1_700_000_040_000_000  # a whole minute
 
 
-def files(rows: int, keys: int, count: int = 6, seconds: int = 720) -> str:
+def files(rows: int, keys: int, count: int = 6, seconds: int = 720, seed: int = 1) -> str:
     """A folder of `count` files with `rows` rows in all, over the given event time."""
     folder = Path(tempfile.mkdtemp(prefix="uncombine-bench-"))
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     each, micros = rows // count, seconds * 1_000_000 // count
     for i in range(count):
         times = np.sort(rng.integers(START + i * micros, START + (i + 1) * micros, each))
