@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apps import committed, finished, reached, running
-from programs.killed import PIPELINES, batches, closed, left_over, recomputed
+from programs.killed import PIPELINES, batches, closed, left_of_join, left_over, recomputed, rejoined
 from pyspark.sql import SparkSession
 from streams import started, written
 
@@ -94,6 +94,16 @@ def test_one_query_killed_twenty_five_times(spark: SparkSession, tmp_path: Path)
     want = undisturbed(spark, tmp_path, files, "two_stages")
     got = disturbed(tmp_path, files, 3, 25, 50, "two_stages", *MOMENTS, ANY)
     assert left_over(got) == left_over(want) == recomputed(tables)
+    assert ordered(without_clock(got)) == ordered(without_clock(want))
+
+
+@pytest.mark.soak
+def test_a_join_killed_twelve_times(spark: SparkSession, tmp_path: Path) -> None:
+    tables = closed(batches(98, 24))
+    files = written(tables, tmp_path / "files")
+    want = undisturbed(spark, tmp_path, files, "joined")
+    got = disturbed(tmp_path, files, 5, 12, 24, "joined", *MOMENTS, ANY)
+    assert left_of_join(got) == left_of_join(want) == rejoined(tables)
     assert ordered(without_clock(got)) == ordered(without_clock(want))
 
 

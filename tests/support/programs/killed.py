@@ -69,7 +69,24 @@ def two_stages(spark: SparkSession, folder: Path) -> DataFrame:
     return grouped.combine(by="large", minutes=uc.Count(), rows=uc.Sum("n"), most=uc.Max("total")).df
 
 
-PIPELINES: dict[str, Callable[[SparkSession, Path], DataFrame]] = {"sessions": sessions, "two_stages": two_stages}
+def joined(spark: SparkSession, folder: Path) -> DataFrame:
+    """Even values with the odd ones of their key up to five seconds later, and how many of them each minute has."""
+
+    def rest(n: int) -> uc.Flow:
+        flow = uc.flow(read_stream(spark, folder, SCHEMA), watermark=LAG, name=("even", "odd")[n])
+        return flow.where(lambda rows: pc.equal(pc.bit_wise_and(rows["v"], 1), n)).select("k", "ts", "v")
+
+    pairs = rest(0).join(rest(1), on="k", how="left", within=("0 s", "5 s"), allowed_lateness="10 minutes")
+    trigger = uc.AfterWatermark(early=uc.AfterCount(3), late=uc.AfterCount(1))
+    windows = pairs.window(uc.Fixed("1 minute"), trigger, mode="retracting")
+    return windows.combine(by="k", pairs=uc.Count("v_right"), alone=uc.CountIf(uc.col("v_right").is_null())).df
+
+
+PIPELINES: dict[str, Callable[[SparkSession, Path], DataFrame]] = {
+    "sessions": sessions,
+    "two_stages": two_stages,
+    "joined": joined,
+}
 RESULTS = ["large", "start", "minutes", "rows", "most"]
 
 
@@ -91,6 +108,28 @@ def left_over(panes: pa.Table) -> list[tuple[Any, ...]]:
     left = rows.groupby(RESULTS)["diff"].sum()
     assert (left >= 0).all()
     return sorted(row for row, weight in left.items() for _ in range(weight))
+
+
+def rejoined(tables: list[pa.Table]) -> dict[tuple[Any, ...], int]:
+    """The results of `joined`, by pandas, from all rows at once."""
+    rows = pa.concat_tables(tables).to_pandas()
+    rows = rows[rows["k"] != "end"].reset_index(names="place")
+    left, right = rows[rows["v"] % 2 == 0], rows[rows["v"] % 2 == 1]
+    both = left.merge(right, on="k", suffixes=("", "_right"))
+    near = both[(both["ts_right"] - both["ts"]).between(pd.Timedelta(0), pd.Timedelta("5s"))]
+    alone = left[~left["place"].isin(near["place"])].assign(pairs=0, alone=1)
+    parts = [near.assign(pairs=1, alone=0, ts=near[["ts", "ts_right"]].max(axis=1)), alone]
+    found = pd.concat([part[["k", "ts", "pairs", "alone"]] for part in parts])
+    sums = found.groupby(["k", found["ts"].dt.floor("1min")]).sum(numeric_only=True).reset_index()
+    return dict.fromkeys(sums[["k", "ts", "pairs", "alone"]].itertuples(index=False, name=None), 1)
+
+
+def left_of_join(panes: pa.Table) -> dict[tuple[Any, ...], int]:
+    """The results of `joined` that were shown and not retracted, each as often as it is left."""
+    start = pc.struct_field(panes["window"], "start").cast(pa.timestamp("us", "UTC"))  # Parquet has no zone
+    rows: pd.DataFrame = panes.drop_columns(["pane", "window"]).append_column("ts", start).to_pandas()
+    left = rows.groupby(["k", "ts", "pairs", "alone"])["diff"].sum()
+    return {row: int(weight) for row, weight in left.items() if weight}
 
 
 def main() -> None:
