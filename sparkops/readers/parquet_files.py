@@ -7,9 +7,8 @@ fewer from the first long ones on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from ...combiners.rows.decoded_sizes import expanded_bytes
+from .parquet_footer import Leaf, file_end, leaves, require_sound
 
 BATCH = 1 << 17
 """The largest number of rows that are decoded at once, if not a whole row group is."""
@@ -39,7 +39,6 @@ AT_ONCE_BYTES = 128 << 20
 BATCH_BYTES = 32 << 20
 """The bytes that are decoded at once, roughly, if not a whole row group is."""
 
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _TOO_LARGE = (pa.ArrowNotImplementedError, pa.ArrowCapacityError, MemoryError)
 """Errors that Arrow raises for a batch of nested texts of more than 2 GiB."""
 
@@ -55,7 +54,9 @@ class ParquetSource:
             read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
             default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=self.remote),
         )
-        self.fragment: ds.ParquetFileFragment = form.make_fragment(path, filesystem=system)
+        with system.open_input_file(path) as source:
+            self.end = file_end(source)
+        self.fragment: ds.ParquetFileFragment = form.make_fragment(pa.py_buffer(self.end))
         self.schema: pa.Schema = self.fragment.physical_schema
 
     def parts(self) -> list[float]:
@@ -70,110 +71,93 @@ class ParquetSource:
         Columns of text can be dictionaries.
         """
         fragment = self.fragment
+        metadata = fragment.metadata
+        wanted = leaves(metadata.schema, columns)
+        start, end = first or 0, metadata.num_row_groups if last is None else last
+        sound = require_sound(self.end, wanted, metadata.num_columns, start, end)
         if first is not None:
-            end = fragment.num_row_groups if last is None else last
-            fragment = fragment.subset(row_group_ids=list(range(first, end)))
-        if where is not None:
+            fragment = fragment.subset(row_group_ids=list(range(start, end)))
+        if where is not None and sound:
             fragment = fragment.subset(where, schema=self.schema)
         groups = [group.id for group in fragment.row_groups]
         if not groups:
             return
-        encoded = self._encoded(columns, groups[0])
+        encoded = self._encoded(wanted, groups[0])
         with self.system.open_input_file(self.path) as source:
             file = pq.ParquetFile(
                 source,
-                metadata=self.fragment.metadata,
+                metadata=metadata,
                 read_dictionary=encoded,
                 pre_buffer=self.remote,
                 coerce_int96_timestamp_unit="us",
             )
-            sizes = GroupSizes(file, columns, set(encoded))
-            for run in sizes.runs(groups):
-                yield from _run(file, run, columns, sizes)
+            for run in _runs(_row_group(metadata, group, wanted, encoded) for group in groups):
+                yield from _run(file, run, columns)
 
-    def _encoded(self, columns: list[str], group: int) -> list[str]:
+    def _encoded(self, wanted: list[Leaf], group: int) -> list[str]:
         """The columns of text that are read as dictionaries, which is faster and takes no more memory than the file.
 
         A text outside a dictionary takes at least 4 bytes in the file, so a column with less a row is in a dictionary.
         """
-        texts = {name for name in columns if _is_text(self.schema.field(name).type)}
-        if not texts:
-            return []
         footer = self.fragment.metadata.row_group(group)
-        chunks = (footer.column(i) for i in range(footer.num_columns))
+        chunks = ((leaf, footer.column(leaf.place)) for leaf in wanted if self._is_text(leaf))
         return [
-            chunk.path_in_schema
-            for chunk in chunks
-            if chunk.path_in_schema in texts
-            and chunk.total_uncompressed_size < 4 * chunk.num_values
+            leaf.path
+            for leaf, chunk in chunks
+            if chunk.total_uncompressed_size < 4 * chunk.num_values
             and any("DICTIONARY" in encoding for encoding in chunk.encodings)
         ]
 
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pt.is_string(kind) or pt.is_binary(kind)
+    def _is_text(self, leaf: Leaf) -> bool:
+        kind = self.schema.field(leaf.root).type if leaf.path == leaf.root else None
+        return kind is not None and (pt.is_string(kind) or pt.is_binary(kind))
 
 
 @dataclass(frozen=True)
-class GroupSizes:
-    """The decoded sizes of the wanted columns of row groups, as far as the metadata has them."""
+class RowGroup:
+    """A row group, and the decoded size of the wanted columns, as far as the metadata has it."""
 
-    file: pq.ParquetFile
-    columns: Sequence[str]
-    encoded: set[str]
-    """The columns that stay dictionaries."""
+    number: int
+    rows: int
+    known: int
+    """The decoded bytes of the columns whose size is in the metadata."""
+    unsure: Mapping[str, int]
+    """The columns of texts of unknown size, each with the number of rows to decode at once."""
 
-    @cached_property
-    def _leaves(self) -> list[tuple[int, str, Any]]:
-        """The leaf columns of the wanted columns: place, name of the wanted column, description."""
-        wanted, schema = set(self.columns), self.file.schema
-        leaves = ((i, schema.column(i)) for i in range(len(schema)))
-        # The name of a column may contain dots.
-        named = ((i, leaf.path if leaf.path in wanted else leaf.path.partition(".")[0], leaf) for i, leaf in leaves)
-        return [(i, root, leaf) for i, root, leaf in named if root in wanted]
 
-    def runs(self, groups: Sequence[int]) -> Iterator[list[int]]:
-        """The row groups in runs that are, as far as is known, small enough to be decoded at once; others alone."""
-        run: list[int] = []
-        rows = size = 0
-        for group in groups:
-            more, known = self.file.metadata.row_group(group).num_rows, self.known(group)
-            if run and (rows + more > AT_ONCE_ROWS or size + known > AT_ONCE_BYTES):
-                yield run
-                run, rows, size = [], 0, 0
-            run.append(group)
-            rows, size = rows + more, size + known
-        if run:
+def _row_group(metadata: pq.FileMetaData, number: int, wanted: Sequence[Leaf], encoded: Sequence[str]) -> RowGroup:
+    """A row group of which some columns stay dictionaries."""
+    footer = metadata.row_group(number)
+    rows, size = footer.num_rows, 0
+    unsure: dict[str, int] = {}
+    for leaf in wanted:
+        chunk = footer.column(leaf.place)
+        if leaf.width is not None:
+            size += chunk.num_values * leaf.width
+        elif leaf.path in encoded or not _may_repeat(chunk):
+            size += chunk.num_values * 4 + chunk.total_uncompressed_size
+        else:
+            unsure[leaf.root] = min(_few_rows(chunk, rows), unsure.get(leaf.root, UNSURE))
+    return RowGroup(number, rows, size, unsure)
+
+
+def _runs(groups: Iterable[RowGroup]) -> Iterator[list[RowGroup]]:
+    """The row groups in runs that are, as far as is known, small enough to be decoded at once; others alone."""
+    run: list[RowGroup] = []
+    rows = size = 0
+    for group in groups:
+        if run and (rows + group.rows > AT_ONCE_ROWS or size + group.known > AT_ONCE_BYTES):
             yield run
+            run, rows, size = [], 0, 0
+        run.append(group)
+        rows, size = rows + group.rows, size + group.known
+    if run:
+        yield run
 
-    def known(self, group: int) -> int:
-        """The decoded bytes of the columns whose size is in the metadata."""
-        footer = self.file.metadata.row_group(group)
-        size = 0
-        for i, _, leaf in self._leaves:
-            chunk = footer.column(i)
-            if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
-                size += chunk.num_values * leaf.length
-            elif leaf.physical_type != "BYTE_ARRAY":
-                size += chunk.num_values * _WIDTHS[leaf.physical_type]
-            elif not self._unsure(leaf, chunk):
-                size += chunk.num_values * 4 + chunk.total_uncompressed_size
-        return size
 
-    def unsure(self, group: int) -> dict[str, int]:
-        """The columns of texts of unknown size, each with the number of rows to decode at once."""
-        footer = self.file.metadata.row_group(group)
-        found: dict[str, int] = {}
-        for i, root, leaf in self._leaves:
-            chunk = footer.column(i)
-            if self._unsure(leaf, chunk):
-                found[root] = min(_few_rows(chunk, footer.num_rows), found.get(root, UNSURE))
-        return found
-
-    def _unsure(self, leaf: Any, chunk: Any) -> bool:
-        if leaf.physical_type != "BYTE_ARRAY" or leaf.path in self.encoded:
-            return False
-        return any("DICTIONARY" in name or name == "DELTA_BYTE_ARRAY" for name in chunk.encodings)
+def _may_repeat(chunk: Any) -> bool:
+    """True if the encoding of a column of texts can hide their size."""
+    return any("DICTIONARY" in name or name == "DELTA_BYTE_ARRAY" for name in chunk.encodings)
 
 
 def _few_rows(chunk: Any, rows: int) -> int:
@@ -188,13 +172,13 @@ def _few_rows(chunk: Any, rows: int) -> int:
     return max(min(UNSURE, BATCH_BYTES // each), 1)
 
 
-def _run(file: pq.ParquetFile, groups: list[int], columns: list[str], sizes: GroupSizes) -> Iterator[pa.Table]:
+def _run(file: pq.ParquetFile, run: list[RowGroup], columns: list[str]) -> Iterator[pa.Table]:
     """Decode row groups at once if they prove small enough, else in batches."""
-    rows = sum(file.metadata.row_group(group).num_rows for group in groups)
-    known = sum(map(sizes.known, groups))
+    groups = [group.number for group in run]
+    rows, known = sum(group.rows for group in run), sum(group.known for group in run)
     unsure: dict[str, int] = {}
-    for group in groups:
-        unsure = {name: min(few, unsure.get(name, UNSURE)) for name, few in (unsure | sizes.unsure(group)).items()}
+    for group in run:
+        unsure = {name: min(few, unsure.get(name, UNSURE)) for name, few in (unsure | dict(group.unsure)).items()}
     at_once = min([BATCH, *unsure.values(), max(BATCH_BYTES * rows // max(known, 1), 1)])
     if rows <= AT_ONCE_ROWS and known <= AT_ONCE_BYTES:
         texts = _texts(file, groups, unsure, at_once) if unsure else {}

@@ -39,6 +39,8 @@ def conjuncts(condition: Expr | None) -> list[Expr]:
 
 def folder_excluded(condition: Expr | None, folders: Mapping[str, pa.Scalar]) -> bool:
     """True if no row of a file in these folders can fulfil the condition."""
+    if condition is None or not folders:
+        return False
     row = pa.table({name: pa.array([value.as_py()], value.type) for name, value in folders.items()})
     known = set(folders)
     return any(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
@@ -120,7 +121,7 @@ def _read_split(fmt: FileFormat, split: Split) -> Iterator[pa.Table]:
         return
     needed = list(dict.fromkeys([*output, *(fmt.filter.columns if fmt.filter is not None else ())]))
     wanted = [name for name in needed if name not in folders]
-    source = _open(fmt, path, pa.schema([f for f in fmt.schema if f.name not in folders]))
+    source = _open(fmt, path, pa.schema([f for f in fmt.schema if f.name not in folders]) if folders else fmt.schema)
     present = _present(fmt, path, wanted, source.schema)
     where = statistics_condition(fmt.filter, source.schema, fmt.schema)
     tables = source.tables(present, split.first, split.last, where)
@@ -163,18 +164,17 @@ def _open(fmt: FileFormat, path: str, schema: pa.Schema) -> Source:
 
 def _present(fmt: FileFormat, path: str, wanted: list[str], has: pa.Schema) -> list[str]:
     """The wanted columns that the file has."""
-    present = [name for name in wanted if name in has.names]
+    names = Counter(has.names)
     for name in wanted:
-        if name not in present and fmt.on_missing_column == "error":
+        if name not in names and fmt.on_missing_column == "error":
             raise UnreadableFile(
                 f"{path} has no column {name!r}, which the other files have: write the file again with it, or read "
                 "nulls with on_missing_column='null'",
                 path,
             )
-    for name in present:
-        if has.names.count(name) > 1:
+        if names[name] > 1:
             raise UnreadableFile(f"{path} has several columns {name!r}: write it again with one of each name", path)
-    return present
+    return [name for name in wanted if name in names]
 
 
 def _whole_table(

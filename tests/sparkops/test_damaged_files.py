@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from programs import program
 from programs.damage import FORMATS
+from programs.footers import footer, value, with_footer
 
 import uncombine as uc
 from uncombine.errors import UnreadableFile
@@ -34,6 +38,86 @@ def test_damaged_files_of_every_format(tmp_path: Path) -> None:
     assert sum(found.values()) == 15 * len(FORMATS)
     assert found["read"] >= 5
     assert found["unreadable"] >= 60
+
+
+def test_footers_whose_parts_contradict_each_other(tmp_path: Path) -> None:
+    found = outcomes("parquet footer", 0, 120, tmp_path)
+    assert found["read"] >= 60
+    assert found["unreadable"] >= 15
+
+
+def more_levels(tree: list[Any]) -> None:
+    value(tree, 4, 0, 1, 1, 3, 16, 3)[1].append(0)
+
+
+def short_smallest(tree: list[Any]) -> None:
+    next(field for field in value(tree, 4, 0, 1, 0, 3, 12) if field[0] == 6)[2] = b""
+
+
+def short_fixed(tree: list[Any]) -> None:
+    for field in value(tree, 4, 0, 1, 2, 3, 12):
+        if field[1] == 8:
+            field[2] = field[2][:1]
+
+
+def another_type(tree: list[Any]) -> None:
+    value(tree, 4, 0, 1, 0, 3)[0][2] = 1
+
+
+def too_few_chunks(tree: list[Any]) -> None:
+    value(tree, 4, 0, 1)[1].pop()
+
+
+def too_many_chunks(tree: list[Any]) -> None:
+    chunks = value(tree, 4, 0, 1)[1]
+    chunks.append(chunks[0])
+
+
+def no_description(tree: list[Any]) -> None:
+    fields = value(tree, 4, 0, 1, 0)
+    fields[:] = [field for field in fields if field[0] != 3]
+
+
+def encrypted(tree: list[Any]) -> None:
+    value(tree, 4, 0, 1, 0).append([8, 12, [[2, 12, [[1, 9, (8, [b"k"])]]]]])
+
+
+READ = "import sys, pyarrow as pa, uncombine as uc; from uncombine.sparkops.readers.reading import *\n" + (
+    "fmt = FileFormat('parquet', pa.schema({'k': 'int64', 's': 'string', 'f': pa.binary(2)}), '/', "
+    "filter=uc.col('k') == 1, on_bad_file='skip')\n"
+    "for path in sys.argv[1:]:\n"
+    "    print(path, flush=True)\n"
+    "    print(sum(t.num_rows for t in read(fmt, splits(fmt, path), lambda path, why: print(why))), flush=True)"
+)
+
+
+def test_each_part_of_a_footer_that_ends_the_process_in_pyarrow(tmp_path: Path) -> None:
+    """In a process of its own, which pyarrow would end."""
+    good = tmp_path / "good.parquet"
+    columns = {"k": pa.array([1, 2]), "s": pa.array(["a", None]), "f": pa.array([b"ab", b"cd"], pa.binary(2))}
+    pq.write_table(pa.table(columns), good)
+    wrong: dict[Callable[[list[Any]], None], str] = {
+        more_levels: "column 's' has levels from 0 to 1, but a row group counts others",
+        short_smallest: "Unexpected end of stream",
+        another_type: "column 'k' is INT64, but a row group has another type",
+        too_few_chunks: "a row group has 2 columns, but the schema has 3",
+        too_many_chunks: "a row group has 4 columns, but the schema has 3",
+        no_description: "a row group does not describe column 'k'",
+        encrypted: "column 'k' is encrypted",
+    }
+    paths, expected = [str(good)], [str(good), "1"]
+    for wound, reason in [*wrong.items(), (short_fixed, "")]:
+        tree = footer(good.read_bytes())
+        assert with_footer(good.read_bytes(), tree) == good.read_bytes()
+        wound(tree)
+        path = tmp_path / f"{wound.__name__}.parquet"
+        path.write_bytes(with_footer(good.read_bytes(), tree))
+        paths.append(str(path))
+        told = "write it again, or read past such files with on_bad_file='skip'"
+        expected += [str(path), f"{path} cannot be read: {reason}: {told}", "0"] if reason else [str(path), "1"]
+    done = subprocess.run([sys.executable, "-c", READ, *paths], capture_output=True, text=True)
+    assert done.stdout.splitlines() == expected, done.stderr[-2000:]
+    assert done.returncode == 0
 
 
 @pytest.mark.soak

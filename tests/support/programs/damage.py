@@ -25,6 +25,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 import uncombine as uc
+from programs.footers import damaged_footer
 from uncombine.errors import UnreadableFile
 from uncombine.sparkops.readers.reading import FileFormat, describe, read, splits
 
@@ -108,23 +109,22 @@ DELTAS = {
     "k": "DELTA_BINARY_PACKED", "s": "DELTA_BYTE_ARRAY", "x": "BYTE_STREAM_SPLIT", "ts": "DELTA_BINARY_PACKED",
     "b": "DELTA_BYTE_ARRAY", "ok": "RLE",
 }  # fmt: skip
+PARQUETS = [
+    _parquet(),
+    _parquet(compression="none", use_dictionary=False),
+    _parquet(compression="zstd", use_dictionary=False, column_encoding=DELTAS, data_page_version="2.0"),
+    _parquet(compression="gzip", dictionary_pagesize_limit=64, store_schema=False),
+]
 FORMATS: dict[str, tuple[str, list[Callable[[Path], None]]]] = {
     "arrow file": ("arrow", [_ipc(pa.ipc.new_file, how) for how in (None, "lz4", "zstd")]),
     "arrow stream": ("arrows", [_ipc(pa.ipc.new_stream, how) for how in (None, "lz4", "zstd")]),
     "feather": ("feather", [_feather(how) for how in ("lz4", "zstd", "uncompressed")]),
-    "parquet": (
-        "parquet",
-        [
-            _parquet(),
-            _parquet(compression="none", use_dictionary=False),
-            _parquet(compression="zstd", use_dictionary=False, column_encoding=DELTAS, data_page_version="2.0"),
-            _parquet(compression="gzip", dictionary_pagesize_limit=64, store_schema=False),
-        ],
-    ),
+    "parquet": ("parquet", PARQUETS),
     "csv": ("csv", [_text("csv", False)]),
     "csv.gz": ("csv.gz", [_text("csv", True)]),
     "json": ("json", [_text("json", False)]),
     "json.gz": ("json.gz", [_text("json", True)]),
+    "parquet footer": ("parquet", PARQUETS),
 }
 
 EXTREMES = [0, 1, -1, 2**31 - 1, -(2**31), 2**32 - 1, 2**40, 2**62, -(2**63), 255, 65_536]
@@ -202,8 +202,8 @@ def one(form: str, seed: int, folder: Path, schemas: dict[int, pa.Schema]) -> st
         writers[which](good)
         schemas[which] = describe(str(good)).schema
     path = folder / f"damaged.{ending}"
-    path.write_bytes(damaged(good.read_bytes(), rng))
-    chosen = "arrow" if "arrow" in form else form.partition(".")[0]
+    path.write_bytes((damaged_footer if form == "parquet footer" else damaged)(good.read_bytes(), rng))
+    chosen = "arrow" if "arrow" in form else form.replace(" ", ".").partition(".")[0]
     try:
         schema = schemas[which] if rng.random() < 0.7 else describe(str(path), chosen).schema
     except UnreadableFile:
