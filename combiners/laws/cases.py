@@ -171,9 +171,14 @@ class Case:
     ) -> pa.Array | None:
         """The results, or None if one of them is out of the range of its type."""
         try:
-            return self.fn.run("extract", extract or self.subject.fn.extract, accumulators)
+            results = self.fn.run("extract", extract or self.subject.fn.extract, accumulators)
         except (TooLarge, OutOfRange):
             return None
+        count = len(accumulators[0])
+        if not isinstance(results, pa.Array) or len(results) != count:
+            found = f"{len(results)} {results.type}" if isinstance(results, pa.Array) else type(results).__name__
+            self.fail("extract(a)", found, "an Arrow array", f"{count} results, one for each group")
+        return results
 
     def tolerance(self, view: View) -> float:
         """The distance allowed between a result and the exact one on the rows of this example, each taken twice."""

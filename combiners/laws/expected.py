@@ -60,13 +60,25 @@ def _compare(case: Case, accumulators: Accumulators, rows: Sequence[Row], text: 
             continue
         slack = _slack(case, lists)
         wanted = _wanted(case, lists)
-        backwards = _wanted(case, [column[::-1] for column in lists])
-        if wanted is _NONE or backwards is _NONE or not _agree(wanted, backwards, results.type, slack):
+        others = [_wanted(case, other) for other in orders(lists)]
+        if any(other is _NONE or not _agree(wanted, other, results.type, slack) for other in [wanted, *others]):
             continue
         case.count("expected")
         if not _agree(found[group], wanted, results.type, slack):
             shown = ", ".join(map(repr, lists))
             case.fail(f"extract({text}) of group {group}", found[group], f"expected({shown})", wanted)
+
+
+def orders(lists: list[list[Any]]) -> list[list[list[Any]]]:
+    """The rows backwards; if they may read the same, or hold NaN or null, also sorted up and down, these at an end."""
+    rows = list(zip(*lists, strict=True))
+    odd = [any(value is None or value != value for value in row) for row in rows]
+    shown = list(map(repr, rows))
+    places: list[Sequence[int]] = [range(len(rows))[::-1]]
+    if any(odd) or shown == shown[::-1]:
+        up = sorted(places[0], key=lambda place: (odd[place], shown[place]))
+        places += [up, up[::-1]]
+    return [[[column[place] for place in order] for column in lists] for order in places]
 
 
 def _wanted(case: Case, lists: list[list[Any]]) -> Any:

@@ -81,8 +81,8 @@ def check_laws(
         A function that gives the right result. It takes one plain list for each column and is called for each
         group with at least one row. A row is repeated in the lists by its weight, and is left out if the combiner
         leaves it out. Results are compared within the tolerance, floats also up to rounding. No comparison is made
-        where the function raises a ValueError or an ArithmeticError, or gives another result for the same rows
-        backwards.
+        where the function raises a ValueError or an ArithmeticError, or gives another result for the same rows in
+        another order.
     seed
         A number that fixes the examples: the same number draws the same ones.
 

@@ -22,6 +22,7 @@ from ids import without_address
 import uncombine as uc
 from uncombine.combiners.laws import LawViolation, check_laws, subjects, typed, values_of
 from uncombine.combiners.laws import kit as laws
+from uncombine.combiners.laws.expected import orders
 
 
 def types(combiner: uc.Combiner, **given: Any) -> list[dict[str, pa.DataType]]:
@@ -262,6 +263,20 @@ def test_columns_of_a_factory_are_as_many_as_add_takes() -> None:
 def test_expected_results(combiner: uc.Combiner, values: Any, expected: Any) -> None:
     columns = len(next(subjects(combiner))[0].columns)
     check_laws(combiner, values=values and (values,) * columns, expected=expected, max_examples=9)
+
+
+@pytest.mark.parametrize(("combiner", "expected"), [(uc.Min, min), (uc.Max, max)])
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_functions_that_depend_on_the_order_are_not_compared(combiner: Any, expected: Any, kind: pa.DataType) -> None:
+    check_laws(combiner("x"), values=kind, expected=expected, max_examples=150)
+
+
+def test_what_reads_the_same_backwards_is_compared_in_further_orders() -> None:
+    nan = math.nan
+    for rows in ([0.0, nan, 0.0], [nan, 0.0, nan], [0.0, nan, 1.0], [1, 2, 1], [None, 3, None]):
+        first = {repr(order[0][0]) for order in [[rows], *orders([rows])]}
+        assert len(first) >= 2, rows
+        assert all(sorted(map(repr, order[0])) == sorted(map(repr, rows)) for order in orders([rows]))
 
 
 @pytest.mark.parametrize(

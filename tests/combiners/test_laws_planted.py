@@ -248,3 +248,41 @@ def test_the_example_is_small() -> None:
 def test_a_violation_is_an_assertion_and_one_of_the_family() -> None:
     assert issubclass(LawViolation, AssertionError)
     assert issubclass(LawViolation, uc.UncombineError)
+
+
+class Total(uc.CombineFn):
+    """A sum whose results are right, to be spoilt."""
+
+    capability = uc.Capability.GROUP
+    fields = (pa.field("total", pa.int64()),)
+
+    def add(self, groups, *columns, weights=None):
+        return self.merge(groups, (pa.array(columns[0].values * (1 if weights is None else weights)),))
+
+    def merge(self, groups, accumulators):
+        return (pa.array(sum_int64(groups, np.asarray(accumulators[0]))),)
+
+    def negate(self, accumulators):
+        return (pc.negate(accumulators[0]),)
+
+    def extract(self, accumulators):
+        return accumulators[0]
+
+
+@pytest.mark.parametrize(
+    ("extract", "found"),
+    [
+        (lambda total: None, "NoneType"),
+        (lambda total: pa.chunked_array([total]), "ChunkedArray"),
+        (np.asarray, "ndarray"),
+        (lambda total: total.to_pylist(), "list"),
+        (lambda total: total.slice(0, max(len(total) - 1, 0)), "2 int64"),
+        (lambda total: pa.concat_arrays([total, pa.array([0])]), "4 int64"),
+    ],
+)
+def test_extract_of_a_bare_function_gives_one_array(extract: Callable[[pa.Array], Any], found: str) -> None:
+    spoilt = type("Spoilt", (Total,), {"extract": lambda self, accumulators: extract(accumulators[0])})
+    check_laws(Total(), values=st.integers(-9, 9), max_examples=10)
+    with pytest.raises(LawViolation, match=rf"extract\(a\)  gives  {found}\n") as caught:
+        check_laws(spoilt(), values=st.integers(-9, 9), max_examples=10)
+    assert caught.value.law == "declared types"
