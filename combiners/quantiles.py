@@ -23,6 +23,8 @@ from .rows.ranks import BagFn, Neighbours, Ranked, neighbours
 from .states.zset import ZSet
 
 _DAY = 86_400_000
+_EXACT = np.uint64(1 << 53)
+"""Integers up to this are exact as float64."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,7 +56,8 @@ class Quantile(Retractable):
     of Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996). Of n values it
     is the one at place q (n - 1), counted from 0; between two places it is `low + (high - low) * part`, as Spark 4.3
     computes it. Numbers and decimals give float64. Dates, times and durations keep their type, and an interpolated
-    one is rounded down to the unit of the type. Null is ignored. NaN is above every number. No values give null.
+    one is rounded down to the unit of the type, from a float64 if the two values are at most 2**53 units apart. Null is
+    ignored. NaN is above every number. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.aggregate(pa.table({"x": [1, 2, 3, 10]}), high=uc.Quantile("x", 0.75)).to_pylist()
@@ -143,8 +146,12 @@ def _between(pair: Neighbours) -> pa.Array:
     if pa.types.is_temporal(kind):
         # The difference may be more than an int64 holds, and never more than a uint64.
         low, high = (numbers(side).astype(np.int64) for side in (pair.lower, pair.upper))
-        apart = (high.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
-        between = low + np.floor(apart * pair.part).astype(np.uint64).view(np.int64)
+        apart = high.view(np.uint64) - low.view(np.uint64)
+        steps = np.floor(apart.astype(np.float64) * pair.part).astype(np.uint64)
+        wide = apart > _EXACT
+        if wide.any():
+            steps[wide] = _scaled(apart[wide], np.broadcast_to(pair.part, wide.shape)[wide])
+        between = low + steps.view(np.int64)
         # A date in milliseconds must still be a whole day.
         found = from_int64(between - between % _DAY if pa.types.is_date64(kind) else between, kind)
         return pc.if_else(pa.array(missing), pa.scalar(None, kind), found) if missing.any() else found
@@ -152,3 +159,20 @@ def _between(pair: Neighbours) -> pa.Array:
     with np.errstate(invalid="ignore", over="ignore"):
         found = np.where(a == b, a, a + (b - a) * pair.part)
     return pa.array(found, mask=missing if missing.any() else None, from_pandas=False)
+
+
+def _scaled(whole: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """The products of uint64 and floats from 0 to 1, rounded down, without rounding before."""
+    mantissa, exponent = np.frexp(part)
+    scaled = np.ldexp(mantissa, 53).astype(np.uint64)
+    # The product of 117 bits, from halves of 32 bits, in two words.
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a, b, c, d = whole >> half, whole & low, scaled >> half, scaled & low
+    middle = a * d + (b * d >> half)
+    rest = b * c + (middle & low)
+    upper = a * c + (middle >> half) + (rest >> half)
+    lower = (rest << half) | (b * d & low)
+    shift = 53 - exponent.astype(np.int64)
+    near = np.minimum(shift, 63).astype(np.uint64)
+    far = np.clip(shift - 64, 0, 63).astype(np.uint64)
+    return np.where(shift < 64, (upper << (np.uint64(64) - near)) | (lower >> near), upper >> far)

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,21 @@ def test_times_as_far_apart_as_they_can_be() -> None:
     ends = pa.array([-(2**63), 2**63 - 1], pa.duration("us"))
     for retractable in (True, False):
         result = uc.aggregate(pa.table({"x": ends}), m=uc.Quantile("x", 0.75, retractable=retractable))["m"]
-        assert result.cast(pa.int64()).to_pylist() == [2**62]
+        assert result.cast(pa.int64()).to_pylist() == [2**62 - 1]
+
+
+def test_times_far_apart_are_not_rounded_before() -> None:
+    rng = np.random.default_rng(5)
+    pairs = np.sort(rng.integers(-(2**63), 2**63 - 1, (2_000, 2)), axis=1)
+    near = rng.integers(2**53, 2**56, 2_000)
+    pairs[::2, 1] = np.where(pairs[::2, 0] < 2**62, pairs[::2, 0] + near[::2], pairs[::2, 1])
+    table = pa.table({"k": np.repeat(np.arange(2_000), 2), "x": pa.array(pairs.ravel(), pa.timestamp("ns"))})
+    for q in (0.5, 0.1, 1 / 3, 2.0**-60, 1 - 2.0**-53, *rng.random(5).tolist()):
+        for retractable in (True, False):
+            found = uc.aggregate(table, by="k", m=uc.Quantile("x", q, retractable=retractable)).sort_by("k")["m"]
+            for (low, high), one in zip(pairs.tolist(), found.cast(pa.int64()).to_pylist(), strict=True):
+                off = one - low - math.floor((high - low) * Fraction(q))
+                assert off == 0 or (high - low <= 2**53 and abs(off) == 1)
 
 
 SHAPES = {"few large": 3, "middling": 60, "many small": 900}
