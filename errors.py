@@ -103,13 +103,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def require_column(name: str, known: Iterable[str], what: str) -> None:
-    """Raise `UnknownColumn` unless `name` is among `known`; `what` names the part that needs the column."""
+    """Raise unless `name` is among `known` once; `what` names the part that needs the column."""
     known = list(known)
     if not isinstance(name, str):
         raise InvalidArgument(f"{what} takes the name of a column, but was given {name!r}")
     if name not in known:
         raise UnknownColumn(
             f"{what} needs column {name!r}, which the input does not have: {nearest(name, known)}", name
+        )
+    if known.count(name) > 1:
+        raise InvalidArgument(
+            f"{what} needs column {name!r}, but the input has {known.count(name)} columns of this name: rename them"
         )
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ..errors import InvalidArgument, TypeMismatch, require_column
+from ..errors import InvalidArgument, OutOfRange, TypeMismatch, require_column
 from .algebra import Accumulators, Weights
 from .combiner import Combiner
 from .plan import Plan
@@ -152,4 +153,11 @@ def weights_of(table: pa.Table, diff: str) -> np.ndarray:
         raise TypeMismatch(f"diff= takes an int64 column of weights, but {diff!r} is {column.type}")
     if column.null_count:
         raise InvalidArgument(f"the weight column {diff!r} has {column.null_count} nulls: give every row a weight")
-    return np.asarray(flat(column).cast(pa.int64()).to_numpy(zero_copy_only=False))
+    try:
+        whole = flat(column).cast(pa.int64())
+    except pa.ArrowInvalid:
+        most = pc.max(column)
+        raise OutOfRange(
+            f"the weight column {diff!r} has a weight of {most}, but weights must fit int64: use smaller weights"
+        ) from None
+    return np.asarray(whole.to_numpy(zero_copy_only=False))

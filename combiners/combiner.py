@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..errors import InvalidArgument, TypeMismatch
+from ..errors import InvalidArgument, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights, weakest
 from .compiled import CompiledCombiner, CompiledPlan
 from .expressions.expr import Expr, col
@@ -344,7 +344,11 @@ class Arithmetic(Combiner):
             return pa.table(columns, names=["a", "b"])
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
-            result = expr.evaluate(table(parts, len(parts[0][0])))
+            try:
+                result = expr.evaluate(table(parts, len(parts[0][0])))
+            except OutOfRange as error:
+                # The sides are columns only here.
+                raise OutOfRange(str(error).replace(repr(expr), repr(self), 1)) from None
             return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
         types = [

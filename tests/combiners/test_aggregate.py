@@ -136,3 +136,27 @@ def test_bad_input_is_one_sentence_from_one_family(case: tuple[Any, ...]) -> Non
     assert isinstance(caught.value, uc.UncombineError)
     assert isinstance(caught.value, builtin)
     assert "\n" not in str(caught.value)
+
+
+def test_two_columns_of_one_name_are_named() -> None:
+    table = pa.table([pa.array([1]), pa.array([10]), pa.array([2])], names=["x", "x", "y"])
+    assert uc.aggregate(table, m=uc.Sum("y")).to_pylist() == [{"m": 2}]
+    twice = r"needs column 'x', but the input has 2 columns of this name: rename them"
+    for given in ({"m": uc.Sum("x")}, {"m": uc.Sum(uc.col("x") + 1)}, {"by": "x", "m": uc.Count()}, {"diff": "x"}):
+        with pytest.raises(InvalidArgument, match=twice):
+            uc.aggregate(table, **given)
+
+
+def test_a_weight_past_int64_is_named() -> None:
+    table = pa.table({"x": [1, 2], "w": pa.array([2**64 - 1, 1], pa.uint64())})
+    says = r"the weight column 'w' has a weight of 18446744073709551615, but weights must fit int64"
+    with pytest.raises(OutOfRange, match=says):
+        uc.aggregate(table, diff="w", m=uc.Sum("x"))
+
+
+def test_an_expression_of_results_is_named_by_its_combiners() -> None:
+    table = pa.table({"u": pa.array([2**63 + 7], pa.uint64())})
+    with pytest.raises(OutOfRange, match=r"^\(Max\('u', retractable=False\) \+ 1\) failed on the data"):
+        uc.aggregate(table, m=uc.Max("u") + 1)
+    with pytest.raises(OutOfRange, match=r"^\(Max\('u', retractable=False\) \* 2\) failed on the data"):
+        uc.aggregate(table, m=uc.Max("u") * 2 + 1)
