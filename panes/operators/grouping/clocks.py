@@ -70,6 +70,12 @@ class Clocks:
         return clocks
 
     @property
+    def advance(self) -> bool:
+        """True if the watermark or one of its percentiles advances in this step."""
+        before = self.percentiles_before
+        return self.after > self.before or any(t > before.get(p, MIN_TIME) for p, t in self.percentiles_after.items())
+
+    @property
     def of_atoms(self) -> dict[str, int]:
         """The clocks that bring atoms into hand."""
         return {} if self.each_batch else {"event": self.after}

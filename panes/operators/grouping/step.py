@@ -59,8 +59,11 @@ class Progress:
 
     windows: InHand
     atoms: Atoms | None
-    got: np.ndarray
-    """True where a window got rows in this bundle; kept up only with a watermark of each batch."""
+    touched: np.ndarray
+    """True where a window got rows in this step, is new or has other bounds, or had a deadline of processing time.
+
+    With a watermark of each batch only where it got rows.
+    """
     output: Output
 
 
@@ -123,7 +126,9 @@ class Step:
         deadline = deadlines(self.compiled, progress.windows, "processing", moment)
         if isinstance(deadline, int):
             return progress
-        return self._evaluated(progress, moment, deadline <= self.clocks.now)
+        due = np.broadcast_to(deadline <= self.clocks.now, len(progress.windows))
+        touched = progress.touched if self.clocks.each_batch else due.copy()
+        return self._evaluated(replace(progress, touched=touched), moment, due)
 
     def _round(self, progress: Progress, rows: Rows, cells: Cells) -> Progress:
         """Rows are taken in, and the triggers of the windows that got some are asked."""
@@ -140,15 +145,19 @@ class Step:
         windows, retractions = retract_ended(compiled, taken.windows)
         output = replace(output, counts=output.counts + counted).with_panes(retractions)
         moment = rows_moment(compiled, self.clocks, replace(taken, windows=windows), rows)
-        return self._evaluated(Progress(windows, atoms, self._got(progress.got, taken), output), moment, taken.got)
+        return self._evaluated(Progress(windows, atoms, self._touched(progress, taken), output), moment, taken.got)
 
-    def _got(self, got: np.ndarray, taken: TakenIn) -> np.ndarray:
-        if not self.clocks.each_batch:
-            return taken.got
+    def _touched(self, progress: Progress, taken: TakenIn) -> np.ndarray:
         before, after = taken.lineage
-        both = taken.got.copy()
-        both[after[got[before]]] = True
-        return both
+        touched = taken.got.copy()
+        touched[after[progress.touched[before]]] = True
+        if not self.clocks.each_batch:
+            was, now = progress.windows.num, taken.windows.num
+            same = (was["start"][before] == now["start"][after]) & (was["end"][before] == now["end"][after])
+            other = np.ones(len(touched), np.bool_)
+            other[after[same]] = False
+            touched |= other
+        return touched
 
     def _late(self, output: Output, rows: Rows, late: Cells) -> Output:
         """The output with rows that came too late."""
@@ -174,12 +183,14 @@ class Step:
             return progress
         moment = self._moment("watermark", windows)
         if clocks.each_batch:
-            return self._evaluated(progress, moment, progress.got)
+            return self._evaluated(progress, moment, progress.touched)
         # Only those with a deadline: other windows may be in hand for other reasons.
         due = np.full(len(windows), False)
         due |= np.asarray(deadlines(compiled, windows, "event", moment) <= clocks.after)
         if compiled.percents:
             due |= np.asarray(deadlines(compiled, windows, "percentile", moment) <= clocks.furthest_percentile)
+        if not clocks.advance:
+            due &= progress.touched
         return self._evaluated(progress, moment, due)
 
     def _expiry(self, progress: Progress) -> Progress:

@@ -74,12 +74,17 @@ class _Model(Emission):
     # One step: 13.
 
     def step(self, rows: list[Row]) -> None:
+        self.touched: list[Live] = []
         self.phase_timers()
-        good = self.good(rows)
+        good, known = self.good(rows), set(self.live)
         for part in self.rounds(good):
             self.phase_rows(part)
+        before = [self.watermark, *self.percentiles.values()]
         self.watermark = max(self.watermark, self.sources.least)
-        self.phase_watermark()
+        for percent in self.percents:
+            reached = self.sources.percentile(percent)
+            self.percentiles[percent] = max(reached, self.percentiles.get(percent, MIN_TIME))
+        self.phase_watermark(known, before != [self.watermark, *self.percentiles.values()])
         self.phase_expiry()
         self.hold()
 
@@ -116,14 +121,13 @@ class _Model(Emission):
         for w in self.ordered():
             due = not w.trigger.finished and any(d <= self.clock for d in w.trigger.deadlines("processing"))
             if due:
+                self.touched.append(w)
                 self.ask(w, "processing")
 
-    def phase_watermark(self) -> None:
-        for percent in self.percents:
-            reached = self.sources.percentile(percent)
-            self.percentiles[percent] = max(reached, self.percentiles.get(percent, MIN_TIME))
+    def phase_watermark(self, known: set[tuple[Key, int, int]], advances: bool) -> None:
         for w in self.ordered():
-            self.ask(w, "watermark")
+            if advances or (w.key, w.start, w.end) not in known or any(w is other for other in self.touched):
+                self.ask(w, "watermark")
 
     def phase_expiry(self) -> None:
         for w in self.ordered():
@@ -226,6 +230,7 @@ class _Model(Emission):
             self.retract(gone)
             if self.splitting is not None:
                 self.retract_of_others()
+        self.touched += got
         for w in sorted(got, key=place):
             w.trigger.rows(self.now(w, "rows"))
         for w in sorted(got, key=place):

@@ -39,10 +39,14 @@ class Operator:
     percentile: Callable[[float], int] = lambda percent: MIN_TIME
 
     @cached_property
+    def percents(self) -> list[float]:
+        """The percents for which the trigger waits."""
+        return [part.percent for part in walk(self.options.trigger) if isinstance(part, uc.WatermarkPercentile)]
+
+    @property
     def lowest(self) -> float | None:
         """The least percent for which the trigger waits (rule 21)."""
-        percents = [part.percent for part in walk(self.options.trigger) if isinstance(part, uc.WatermarkPercentile)]
-        return min(percents, default=None)
+        return min(self.percents, default=None)
 
     dropped: int = 0
     finished: int = 0
@@ -66,12 +70,14 @@ class Operator:
             for live in self.lives():
                 live.trigger.again()
         # 13 a.
+        touched: set[int] = set()
         self.clock = max(self.clock, clock)
         for live in self.lives():
             if live.trigger.due("processing", self.now(live, "processing")):
+                touched |= set() if each_batch else {id(live)}
                 out += self.ask(live, "processing", self.watermark)
         # 13 b and c.
-        touched: set[int] = set()
+        known = {(live.key, live.window) for live in self.lives()}
         for round_ in self.rounds(self.good(rows)):
             retractions, got, duplicates = self.incorporate(round_)
             out += duplicates + retractions  # D2
@@ -82,9 +88,12 @@ class Operator:
         percentile_before = self.percentile
         reached = MAX_TIME if each_batch else max(self.watermark, watermark)  # rules 12, 7
         self.percentile = (lambda percent: MAX_TIME) if each_batch else percentile
+        advances = reached > self.watermark or any(percentile(p) > percentile_before(p) for p in self.percents)
         for live in self.lives():
             if each_batch and id(live) not in touched:
                 continue  # rule 12: windows fire in a bundle iff they got rows in it
+            if not advances and id(live) not in touched and (live.key, live.window) in known:
+                continue  # rule 13 d
             if live.trigger.due("event", self.now(live, "watermark", reached)):
                 out += self.ask(live, "watermark", reached, expires=not each_batch)
         # 13 e.
