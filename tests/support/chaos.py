@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,14 +17,15 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from engine import Engine, Handle, Now
+from engine import Engine, Handle, Now, _told
 from reference.byrule.transcripts import SCHEMA, draw_options, is_merging
-from streams import MARK, NOW, ORIGIN, START, _told, punctuated_schema, rows_flow
+from streams import MARK, NOW, ORIGIN, START, punctuated_schema, rows_flow
 
 import uncombine as uc
 from uncombine.errors import UncombineError
 from uncombine.panes.chunks.cache import ChunkCache
 from uncombine.panes.flow import Flow
+from uncombine.panes.graph import Step
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes.shard_processor import ShardProcessor
 
@@ -214,7 +215,7 @@ class Cluster(Engine):
         pass
 
     def batch(
-        self, rows: pa.Table | list[pa.Table] | None, now: int | None = None
+        self, rows: pa.Table | list[pa.Table] | Mapping[str, pa.Table] | None, now: int | None = None
     ) -> tuple[pa.Table, list[dict[str, int]]]:
         while True:
             before = self.snapshot()
@@ -233,7 +234,7 @@ class Cluster(Engine):
         self.store = before
 
     def _stage(
-        self, stage: int, packed: list[tuple[int, bytes]], now: int | None
+        self, step: Step, packed: list[tuple[int, bytes]], now: int | None
     ) -> tuple[list[tuple[int, bytes]], dict[str, int]]:
         clock = Now(-1 if not self.timed or now is None else now)
         self.r.shuffle(packed)
@@ -241,25 +242,25 @@ class Cluster(Engine):
         for shard, payload in packed:
             given.setdefault(shard, []).append(payload)
         for (at, shard), handle in self.store.items():
-            if at == stage and any(t <= clock.ms for t in handle.timers):
+            if at == step.number - 1 and any(t <= clock.ms for t in handle.timers):
                 given.setdefault(shard, [])
-        return _told([frame for shard in sorted(given) for frame in self._task(stage, shard, given[shard], clock)])
+        return _told([frame for shard in sorted(given) for frame in self._task(step, shard, given[shard], clock)])
 
-    def _task(self, stage: int, shard: int, payloads: list[bytes], clock: Now) -> list[pd.DataFrame]:
+    def _task(self, step: Step, shard: int, payloads: list[bytes], clock: Now) -> list[pd.DataFrame]:
         """Tries until one is good enough, or the whole batch is given up."""
         while True:
-            handle = self.given(stage, shard)
+            handle = self.given(step.number - 1, shard)
             if self.r.random() < 0.3:
                 self.hosts.upset()
             try:
-                frames = list(self._attempt(stage, shard, payloads, clock, handle))
+                frames = list(self._attempt(step, shard, payloads, clock, handle))
             except Crash:
                 self.crashes += 1
                 if self.r.random() < 0.3:
                     raise
                 continue
             if self.r.random() > 0.1:
-                self.store[stage, shard] = handle
+                self.store[step.number - 1, shard] = handle
                 return frames
 
     def given(self, stage: int, shard: int) -> Handle:
@@ -267,7 +268,7 @@ class Cluster(Engine):
         return self.store.get((stage, shard), Handle()).copy()
 
     def _attempt(
-        self, stage: int, shard: int, payloads: list[bytes], clock: Now, handle: Handle
+        self, step: Step, shard: int, payloads: list[bytes], clock: Now, handle: Handle
     ) -> Iterator[pd.DataFrame]:
         left = self.r.randrange(1, 25) if self.r.random() < 0.4 else -1
 
@@ -280,7 +281,7 @@ class Cluster(Engine):
                 self.hosts.upset()
 
         processor._CACHE = self.hosts.worker()
-        made = ShardProcessor(self.tasks[stage])
+        made = ShardProcessor(self.tasks[step])
         made.init(Brittle(handle, called))  # type: ignore[arg-type]
         if payloads:
             frame = pd.DataFrame({"shard": shard, "lo": 0, "payload": payloads})
