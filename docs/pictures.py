@@ -3,14 +3,81 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 
 import uncombine as uc
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 ROOT = Path(__file__).parents[1]
 NAMES = ("allowed_lateness", "early_late_retracting", "sessions_retracting")
+
+
+def pair() -> tuple[Figure, Any, Any]:
+    """A figure with two pictures side by side."""
+    from matplotlib import pyplot
+
+    figure = pyplot.figure(figsize=(15, 6), layout="constrained")
+    return figure, figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2)
+
+
+def spikes(page: dict[str, Any]) -> Figure:
+    """The counts, with a triangle where a spike was said to start or stop."""
+    from datetime import datetime
+
+    script = [entry for entry in page["script"] if entry.input == "searches"][:-1]
+    counts = uc.local.run(script, page["counted"](page["searches"]))
+    figure = uc.plot.panes(counts, script, value="searches", title="searches in ten seconds")
+    for row in page["result"].to_pylist():
+        seen = datetime.fromisoformat(page["script"][row["step"]].at)
+        style = {"marker": "^" if row["what"] == "start" else "v", "color": "black" if row["diff"] > 0 else "#c8262b"}
+        figure.axes[0].plot(row["event_time"], seen, markersize=11, zorder=9, clip_on=False, **style)
+    figure.axes[0].set_xlim(right=datetime.fromisoformat(page["at"](54)))
+    figure.axes[0].set_ylim(top=datetime.fromisoformat(page["at"](88)))
+    return figure
+
+
+def unpopular_ads(page: dict[str, Any]) -> Figure:
+    """The sessions on the left, the campaign on the right."""
+    figure, left, right = pair()
+    sessions = uc.local.run(page["script"], page["sessions"](page["clicks"]))
+    uc.plot.panes(sessions, page["script"], datum="ad", value="clicks", title="clicks of sessions", ax=left)
+    uc.plot.panes(page["result"], page["script"], datum="ad", value="sessions", title="unpopular sessions", ax=right)
+    return figure
+
+
+def auctions(page: dict[str, Any]) -> Figure:
+    """The prices of the auctions on the left, the average of a category on the right."""
+    figure, left, right = pair()
+    time = {"auctions": "opens", "bids": "ts"}
+    prices = uc.local.run(page["script"], page["closing_prices"](page["auctions"], page["bids"]))
+    uc.plot.panes(
+        prices, page["script"], time=time, datum="auction", value="price", title="prices of auctions", ax=left
+    )
+    art = {"where": {"category": "art"}, "value": "average", "title": "average of the category art"}
+    result, script = page["result"], page["script"]
+    uc.plot.panes(result, script, time=time, datum="auction", ax=right, **art)
+    return figure
+
+
+def audit_log(page: dict[str, Any]) -> Figure:
+    """The entries, and the number of entries in each sealed minute."""
+    options = {"datum": "text", "value": "entries", "title": "entries of sealed minutes"}
+    return uc.plot.panes(page["sealed"], page["script"], **options)
+
+
+EXAMPLES: dict[str, Callable[[dict[str, Any]], Figure]] = {
+    "spikes": spikes,
+    "unpopular_ads": unpopular_ads,
+    "auctions": auctions,
+    "audit_log": audit_log,
+}
+"""Pictures of the worked examples, by page."""
 
 
 def main(folder: Path, names: tuple[str, ...] = NAMES) -> None:
@@ -28,5 +95,17 @@ def main(folder: Path, names: tuple[str, ...] = NAMES) -> None:
         figure.savefig(folder / f"{case.name}.png", dpi=80)
 
 
+def draw_examples(folder: Path) -> None:
+    """Draw the worked examples, from the names that their pages define."""
+    matplotlib.use("agg")
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
+    from pages import names_of
+
+    for name, draw in EXAMPLES.items():
+        draw(names_of(ROOT / "docs" / "examples" / f"{name}.md")).savefig(folder / f"{name}.png", dpi=80)
+
+
 if __name__ == "__main__":
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "pictures", () if len(sys.argv) > 1 else NAMES)
+    if len(sys.argv) == 1:
+        draw_examples(ROOT / "docs" / "pictures")
