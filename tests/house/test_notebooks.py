@@ -41,10 +41,26 @@ def published(case: dict[str, Any]) -> list[tuple[str, str, str]]:
     return out
 
 
+def starts_spark(path: Path) -> bool:
+    """True if a cell of the notebook starts a session of Spark."""
+    cells = nbformat.read(path, as_version=4).cells
+    return any(cell.cell_type == "code" and "uc.session(" in cell.source for cell in cells)
+
+
+ON_SPARK = [path for path in NOTEBOOKS if starts_spark(path)]
+LOCAL = [path for path in NOTEBOOKS if path not in ON_SPARK]
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ON_SPARK, ids=lambda path: path.stem)
 def test_stored_outputs_are_those_of_a_run(path: Path, python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+    stored = nbformat.read(path, as_version=4)
+    assert texts(executed(path)) == texts(stored)
+
+
+@pytest.mark.parametrize("path", LOCAL, ids=lambda path: path.stem)
+def test_stored_outputs_are_those_of_a_run_without_spark(path: Path) -> None:
     stored = nbformat.read(path, as_version=4)
     assert texts(executed(path)) == texts(stored)
 

@@ -177,7 +177,7 @@ def dense(name: str, seed: int) -> list[uc.Elements | uc.Watermark]:
     return [*script, *(uc.Watermark(None, input=place) for place in inputs)]
 
 
-@pytest.mark.parametrize("seed", [0, 3, *(pytest.param(n, marks=pytest.mark.soak) for n in range(4, 40))])
+@pytest.mark.parametrize("seed", [3, *(pytest.param(n, marks=pytest.mark.soak) for n in range(4, 40))])
 @pytest.mark.parametrize("name", ORACLES)
 def test_dense_rows_late_repeated_and_retracted(name: str, seed: int) -> None:
     check_script(dense(name, seed), flow_of(name), ORACLES[name])
