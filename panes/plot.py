@@ -190,7 +190,7 @@ def _points(
             if any(row.get(name) != wanted for name, wanted in where.items()) or row.get(column) is None:
                 continue
             event = row[column] if row[column].tzinfo else row[column].replace(tzinfo=UTC)
-            text = "" if label is None else str(row[label])
+            text = "" if label is None or row[label] is None else str(row[label])
             late = before is not None and event < before
             points.append(_Point(event, clock[step], text, late, (step, place) in gone))
     return points

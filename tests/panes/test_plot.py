@@ -114,3 +114,13 @@ def test_each_input_of_a_union_has_its_times_and_its_watermark() -> None:
     assert {"watermark of clicks", "watermark of bills", "late datum"} <= set(shown)
     assert {"1", "5", "7"} <= {text.get_text() for text in figure.axes[0].texts}
     assert "late datum" not in [text.get_text() for text in uc.plot.panes(result, script).axes[0].get_legend().texts]
+
+
+def test_a_row_without_the_column_of_the_labels_has_none() -> None:
+    columns = pa.schema({"ts": pa.timestamp("us", "UTC"), "n": pa.int64()})
+    both = uc.union(uc.local.source(columns, name="bids"), uc.local.source(columns.remove(1), name="visits"))
+    script = [uc.Elements([{"ts": 0, "n": 5}], input="bids"), uc.Elements([{"ts": 1}], input="visits")]
+    script += [uc.Watermark(None, input=name) for name in ("bids", "visits")]
+    result = uc.local.run(script, both.window(uc.Fixed("1 minute")).combine(rows=uc.Count()))
+    figure = uc.plot.panes(result, script, datum="n")
+    assert sorted(text.get_text() for text in figure.axes[0].texts) == ["", "2", "5"]
