@@ -33,7 +33,7 @@ def drawn(seed: int) -> tuple[Pipeline, dict[str, pa.Table], bool]:
 
 
 def fault(seed: int) -> str | None:
-    """What is wrong with a pipeline; None if nothing is, "unclear" if it is not known which rows survive."""
+    """The fault of a pipeline; None if there is none, "unclear" if it is not known which rows survive."""
     pipeline, tables, may_be_late = drawn(seed)
     names = {leaf for leaf in pipeline.names if leaf in tables}
     script = script_of({name: table for name, table in tables.items() if name in names})
