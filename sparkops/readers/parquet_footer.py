@@ -4,6 +4,8 @@ The accessors of pyarrow's metadata of columns, and its exclusion of row groups 
 errors of C++: a footer whose parts contradict each other ends the whole process. So the footer is read here first. It
 is in Thrift's compact protocol:
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
+
+Guarded by tests/sparkops/test_damaged_files.py.
 """
 
 from __future__ import annotations

@@ -16,11 +16,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 STREAMS = [0, 1, 2]
+NEEDED = ("pandas", "pyarrow.parquet", "pyspark.worker", "uncombine.sparkops.routes")
+"""The modules that processes need. Without one of them they only start more slowly."""
 
 
 @contextmanager
@@ -60,12 +63,9 @@ def warm_python(folder: Path) -> Iterator[Path]:
 
 def serve(listener: socket.socket) -> None:
     """Fork a process for each that asks, until the standard input ends: the one that started this has ended then."""
-    import pandas  # noqa: F401
-    import pyarrow.parquet  # noqa: F401
-    import pyspark.worker  # noqa: F401
-
-    import uncombine.sparkops.routes  # noqa: F401
-
+    for name in NEEDED:
+        with suppress(ImportError):
+            import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while sys.stdin not in select.select([sys.stdin, listener], [], [])[0]:
         asked, _ = listener.accept()
