@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..combiners.aggregate import as_table
 from ..combiners.rows.plain_types import plain_schema, plain_table, plain_type
 from ..errors import InvalidArgument, TypeMismatch
+from .chain import stages_of
 from .flow import Flow, Source, flow_of
 from .script import with_times
 from .settings import Settings
@@ -88,13 +89,22 @@ def source(
 
 
 def description(flow: Flow) -> list[str]:
-    """The sources and the groupings of a flow, as one or two lines of text each."""
-    out = [f"  source: {flow.source.describe()}"]
+    """The sources and the stages of a flow, as one or two lines of text each."""
+    return _description(flow, 0)
+
+
+def _description(flow: Flow, done: int) -> list[str]:
+    """The lines of a flow whose first stage comes after so many others."""
+    out = list[str]()
     for given in flow.source.inputs:
-        out += [f"  {line}" for line in description(given)]
-    for i, stage in enumerate(flow.stages):
+        out += [f"  {line}" for line in _description(given, done)]
+        done += stages_of(given)
+    joined = flow.source.stage is not None
+    done += joined
+    out.insert(0, f"  source: {f'stage {done}, ' if joined else ''}{flow.source.describe()}")
+    for number, stage in enumerate(flow.stages, done + 1):
         first, *more = stage.describe()
-        out += [f"  stage {i + 1}: {first}", *(f"  {line}" for line in more)]
+        out += [f"  stage {number}: {first}", *(f"  {line}" for line in more)]
     if flow.settings.strategy is not None:
         out.append(f"  watermark: {flow.settings.strategy!r}")
     return out

@@ -379,6 +379,13 @@ def test_wrong_use_is_refused(make: Any, error: type[Exception], says: str) -> N
     assert "\n" not in str(told.value)
 
 
+def test_explain_counts_the_stages_through_unions_and_joins() -> None:
+    left, right = two()
+    sums = [windowed(uc.union(left, source("third")), "1 minute"), windowed(right, "1 minute")]
+    text = windowed(sums[0].join(sums[1], "k").with_columns(x=uc.col("x_left")), "1 hour").explain()
+    assert [int(line.split("stage ")[1][0]) for line in text.splitlines() if "stage " in line] == [3, 1, 2, 4]
+
+
 def test_a_watermark_of_each_batch_is_refused() -> None:
     left, right = two(watermark="each_batch")
     with pytest.raises(InvalidArgument, match="a join needs a watermark of its rows"):
