@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ SECONDS = 60
 DELAY, NEAR = "30 seconds", ("0 seconds", "10 seconds")
 
 
-def rows() -> list[Row]:
+def rows() -> Iterator[Row]:
     spark = uc.session("benchmarks", cores=2)
     many = files(BATCHES * 1_000_000, 100_000, BATCHES, SECONDS * BATCHES)
     left, right = (files(BATCHES * 200_000, 20_000, BATCHES, SECONDS * BATCHES, seed) for seed in (1, 2))
@@ -38,7 +38,8 @@ def rows() -> list[Row]:
          partial(joined, "left_outer"), against, 1 / 2),
         ("two groupings: files", lambda: regrouped(once()).df, lambda: once().df, "the first of them", 1.25),
     ]  # fmt: skip
-    return [both(*row, batches=BATCHES) for row in measured]
+    for row in measured:
+        yield both(*row, batches=BATCHES)
 
 
 def source(spark: SparkSession, path: str, from_files: bool, lag: Any = LAG, name: str | None = None) -> uc.Flow:
