@@ -124,7 +124,7 @@ def differs(who: str, got: pa.Table, want: pa.Table, names: tuple[str, ...]) -> 
 
 
 def left(rows: list[dict[str, Any]]) -> Counter[str]:
-    """How often each row is left."""
+    """Rows that are left, each with the number of its copies."""
     out: Counter[str] = Counter()
     for row in rows:
         out[repr({name: value for name, value in row.items() if name != "diff"})] += row["diff"]
