@@ -232,6 +232,17 @@ def test_rule_12_the_percentiles_run_again_for_each_batch() -> None:
     ]
 
 
+@pytest.mark.parametrize("empty", [0, 1, 3])
+def test_rule_13_a_step_by_which_no_clock_moves_asks_only_the_windows_that_it_touches(empty: int) -> None:
+    """After the on-time firing the percentile is ready at once. Steps for others must not use it up."""
+    trigger = uc.Repeatedly(uc.SequenceOf(uc.AfterWatermark(), uc.WatermarkPercentile(80), uc.AfterWatermark()))
+    others = [add((600, 1, "b")) for _ in range(empty)]
+    script = [add((0, 1)), mark(60), *others, add((1, 2))]
+    result = run(script, trigger=trigger, on_time="non_empty", closing="never", allowed_lateness="1 hour")
+    found = [(row["sum"], row["pane"]["watermark_percentile"]) for row in result.to_pylist() if row["k"] == "a"]
+    assert found == [(1, None), (3, 80.0)]
+
+
 @pytest.mark.parametrize("granularity", ["bundle", "record"])
 @pytest.mark.parametrize("window", [uc.Fixed("1 minute"), uc.Sessions("1 minute")])
 @pytest.mark.parametrize("diff", [None, "d"])

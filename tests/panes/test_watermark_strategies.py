@@ -57,6 +57,15 @@ def test_rule_10_with_processing_time_a_window_fires_at_its_own_instant_without_
     assert panes(uc.ProcessingTime(), script, **settings) == [(2, 60, 1, 60), (2, 120, 1, 120)]
 
 
+def test_rule_10_a_timer_of_processing_time_fires_with_the_watermark_of_just_before_it() -> None:
+    flow = uc.local.source(SCHEMA, watermark=uc.ProcessingTime("10 seconds"))
+    trigger = uc.Repeatedly(uc.AfterDelay("20 seconds"))
+    flow = flow.window(uc.Fixed("1 hour"), trigger, closing="never").combine(by="k", n=uc.Count())
+    (pane,) = uc.local.run([rows((5, "a"), at=10), clock(200)], flow)["pane"].to_pylist()
+    assert uc.timestamp(pane["processing_time"]) == 30 * SECOND
+    assert uc.timestamp(pane["watermark"]) == 20 * SECOND - 1
+
+
 def test_rule_12_a_flow_may_have_a_watermark_of_each_batch() -> None:
     script = [rows((61, "a"), (5, "a"), at=0), rows((6, "a"), at=9), uc.Watermark(None)]
     found = [(0, 60, 1, 0), (0, 120, 1, 0), (1, 60, 2, 9)]

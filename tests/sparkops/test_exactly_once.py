@@ -64,6 +64,15 @@ def undisturbed(spark: SparkSession, folder: Path, files: Path, pipeline: str) -
     return ended(spark, folder / "undisturbed", files, pipeline)
 
 
+def without_and_with_kills(
+    spark: SparkSession, folder: Path, tables: list[pa.Table], pipeline: str, seed: int, kills: int
+) -> tuple[pa.Table, pa.Table]:
+    """The rows of the sink of a run without kills, and of one that is killed so many times at any moment."""
+    files = written(tables, folder / "files")
+    want = undisturbed(spark, folder, files, pipeline)
+    return want, disturbed(folder, files, seed, kills, len(tables), pipeline, *MOMENTS, ANY)
+
+
 def ordered(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.to_pylist()))
 
@@ -90,9 +99,7 @@ def test_thirty_kills(spark: SparkSession, tmp_path: Path, seed: int) -> None:
 def test_one_query_killed_twenty_five_times(spark: SparkSession, tmp_path: Path) -> None:
     """Two stages with retractions, from the first second of a run on; what is left is what pandas finds."""
     tables = closed(batches(99, 50))
-    files = written(tables, tmp_path / "files")
-    want = undisturbed(spark, tmp_path, files, "two_stages")
-    got = disturbed(tmp_path, files, 3, 25, 50, "two_stages", *MOMENTS, ANY)
+    want, got = without_and_with_kills(spark, tmp_path, tables, "two_stages", seed=3, kills=25)
     assert left_over(got) == left_over(want) == recomputed(tables)
     assert ordered(without_clock(got)) == ordered(without_clock(want))
 
@@ -100,9 +107,7 @@ def test_one_query_killed_twenty_five_times(spark: SparkSession, tmp_path: Path)
 @pytest.mark.soak
 def test_a_join_killed_twelve_times(spark: SparkSession, tmp_path: Path) -> None:
     tables = closed(batches(98, 24))
-    files = written(tables, tmp_path / "files")
-    want = undisturbed(spark, tmp_path, files, "joined")
-    got = disturbed(tmp_path, files, 5, 12, 24, "joined", *MOMENTS, ANY)
+    want, got = without_and_with_kills(spark, tmp_path, tables, "joined", seed=5, kills=12)
     # A kill while one of two sources has looked for files shifts them against each other, and with them early panes.
     assert left_of_join(got) == left_of_join(want) == rejoined(tables)
 

@@ -50,6 +50,7 @@ def test_the_cases_have_all_that_a_flow_may_have() -> None:
     triggers |= {uc.OnPunctuation, uc.OnResult, uc.Always, uc.Never, uc.FirstOf, uc.AllOf, uc.SequenceOf}
     triggers |= {uc.Repeatedly, uc.RepeatCount, uc.RepeatUntil}
     strategies = {uc.Punctuated, uc.PerSource, uc.BoundedLag, uc.Monotonic, uc.IngressTime}
+    strategies |= {uc.ProcessingTime, uc.EachBatch}
     policies = {"end_of_window", "start_of_window", "earliest", "latest", "watermark"}
     others = {1, 2, 3, "record", "bundle", "drop", "emit", "duplicate", "changelog", "differences", "idle"}
     assert windows | triggers | strategies | policies | others | set(MODES) <= set(seen)
