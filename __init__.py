@@ -29,13 +29,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from . import sparkops, testing
-    from .panes import changelog, local, plot
+    from . import changelog, sparkops, testing
+    from .panes import local, plot
     from .sparkops import *
 else:
     # Loaded at first use, so that `import uncombine` stays light and needs no Spark.
     _LAZY = {
-        "changelog": ".panes.changelog",
+        "changelog": ".changelog",
         "local": ".panes.local",
         "plot": ".panes.plot",
         "sparkops": ".sparkops",

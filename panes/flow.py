@@ -26,6 +26,7 @@ from .join import SIDES
 from .join_stage import Joined, join_stage
 from .late_rows import LATE, late_type
 from .operators.rows.options import RowOptions
+from .reading import Reading
 from .row_steps import RowSteps
 from .settings import Settings, check_free, check_name, check_settings
 from .stage import GroupingStage, RowStage, Stage
@@ -48,6 +49,8 @@ class Source(ABC):
     """The step over the rows of `inputs`, with a port for each; None if these rows are those of the source."""
     before: Before | None = None
     """The demands of the steps of these flows on the first grouping after them."""
+    reading: Reading | None = None
+    """The way in which messages of a changelog become these rows, if the engine reads messages."""
     late_column = True
     """True if late rows stand among the panes of the last grouping, in the column `late`."""
 

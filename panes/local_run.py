@@ -18,6 +18,7 @@ from .graph import Feed, Leaf, Step, check_ends, graph_of
 from .late_rows import with_late_rows
 from .local_inputs import InputNames, LocalInput, Part
 from .local_result import Result
+from .reading import good
 from .script import Clock, Elements, Entry, Watermark, instant, tables_of
 from .shard.arrivals import Arrival
 from .shard.shard import END, Played, Shard, by_bundle
@@ -90,7 +91,10 @@ class LocalRun:
                 for done in played[feed.origin]:
                     self._show(place, self._shown(feed, done))
             elif feed.origin in rows:
-                self._show(place, applied(feed.transforms, rows[feed.origin]))
+                reading, here = feed.origin.source.reading, rows[feed.origin]
+                if reading is not None:
+                    here = good(here, reading.weight)
+                self._show(place, applied(feed.transforms, here))
         ends = [self.shards[feed.origin] for feed in self.graph.ends if isinstance(feed.origin, Step)]
         if ends:
             self.output_watermarks.append(min(shard.operator.hold(shard.state) for shard in ends))
@@ -160,6 +164,9 @@ def _tables(leaf: Leaf, entries: Sequence[Entry], goes: Sequence[bool]) -> list[
     times = [name for name in (leaf.settings.time, leaf.settings.processing_time) if name is not None]
     schema = leaf.source.schema
     own = [entry if here else Clock(0) for entry, here in zip(entries, goes, strict=True)]
+    if (reading := leaf.source.reading) is not None:
+        messages = tables_of(own, times, reading.given)
+        own = [entry if table is None else Elements(reading(table)) for entry, table in zip(own, messages, strict=True)]
     return [schema.empty_table() if table is None else table for table in tables_of(own, times, schema)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,10 @@ from ..combiners.aggregate import as_table
 from ..combiners.rows.plain_types import plain_schema, plain_table, plain_type
 from ..errors import InvalidArgument, TypeMismatch
 from .chain import stages_of
+from .changelogs.base import Changelog
+from .changelogs.flows import changed_flow, reading_of, warn_of_changes
 from .flow import Flow, Source, flow_of
+from .reading import Reading
 from .script import with_times
 from .settings import Settings
 from .watermark_strategies import Strategy
@@ -24,10 +27,13 @@ class LocalSource(Source):
     schema: pa.Schema
     streaming: bool
     rows: pa.Table | None = None
+    reading: Reading | None = None
     late_column = False
 
     def describe(self) -> str:
         columns = ", ".join(f"{field.name} {field.type}" for field in self.schema)
+        if self.reading is not None:
+            columns += f", read by {self.reading.words}"
         return f"local rows ({columns})" if self.rows is None else f"a table of {self.rows.num_rows} rows ({columns})"
 
     def held(self, field: pa.Field) -> pa.Field:
@@ -50,6 +56,7 @@ def source(
     watermark: Strategy | str | None = None,
     *,
     diff: str | None = None,
+    changelog: Changelog | None = None,
     processing_time: str | None = None,
 ) -> Flow:
     """Start a flow over the rows of a local run, for tests and for work without Spark.
@@ -60,7 +67,7 @@ def source(
         The columns as an Arrow schema; or a table (Arrow, or pandas), whose rows `uc.local.run(flow=...)` reads too.
     name
         The name of the source, for `Elements(input=...)`.
-    time, watermark, diff, processing_time
+    time, watermark, diff, changelog, processing_time
         As for `uc.flow`. Without `watermark` only the script reports watermarks.
 
     Examples
@@ -75,6 +82,10 @@ def source(
     settings = Settings(time, watermark, diff, processing_time, name=name)
     streaming = settings.strategy is not None
     if isinstance(schema_or_table, pa.Schema):
+        if changelog is not None:
+            reading = reading_of(changelog, plain_schema(schema_or_table), settings, strict=False)
+            return changed_flow(LocalSource(reading.schema, streaming, reading=reading), settings, reading)
+        warn_of_changes(schema_or_table.names, settings)
         return flow_of(LocalSource(plain_schema(schema_or_table), streaming), settings)
     try:
         table = as_table(schema_or_table)
@@ -84,6 +95,13 @@ def source(
             f"{schema_or_table!r}"
         ) from None
     times = [time] if processing_time is None else [time, processing_time]
+    if changelog is not None:
+        messages = plain_table(table)
+        reading = reading_of(changelog, messages.schema, settings, strict=True)
+        rows = plain_table(with_times(reading(messages), times))
+        source = LocalSource(rows.schema, streaming, rows, replace(reading, strict=False))
+        return changed_flow(source, settings, reading)
+    warn_of_changes(table.column_names, settings)
     rows = plain_table(with_times(table, times))
     return flow_of(LocalSource(rows.schema, streaming, rows), settings)
 

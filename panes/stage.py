@@ -31,6 +31,8 @@ from .operators.remember.remember import Remember
 from .operators.rows.operator import RowOperator
 from .operators.rows.options import RowOptions
 from .operators.stateful import StatefulOperator
+from .operators.upserts.operator import UpsertsOperator
+from .operators.upserts.upserts import Upserts
 from .shard.parcels import Parcel
 from .shard.row_lift import RowLift
 from .stages import DIFF, EVENT_TIME, Asked, Before
@@ -163,6 +165,7 @@ _OPERATORS: Mapping[type[RowOptions], Callable[[Any, pa.Schema], RowOperator]] =
     InOrder: InOrderOperator,
     Process: ProcessOperator,
     Remember: RememberOperator,
+    Upserts: UpsertsOperator,
 }
 
 
@@ -182,7 +185,7 @@ class RowStage(Stage):
     def keys(self, schema: pa.Schema) -> Sequence[str]:
         """The columns of which equal values must meet in one shard."""
         match self.options:
-            case Distinct(by=by) | InOrder(by=by) | Process(by=by):
+            case Distinct(by=by) | InOrder(by=by) | Process(by=by) | Upserts(by=by):
                 return tuple(by)
             case _:  # a row and its retraction are equal
                 user = self.options.columns(schema, "map()").user
@@ -190,17 +193,22 @@ class RowStage(Stage):
 
     def before(self) -> Before:
         options = self.options
+        if isinstance(options, Upserts):  # its rows are those of a source with weights
+            return Before(options.time, options.diff)
         weighted = isinstance(options, Process) or options.diff is not None
         ordered = isinstance(options, InOrder)
         lateness = span("0 seconds") if ordered else span(options.allowed_lateness)
         return Before(EVENT_TIME, DIFF if weighted else None, True, weighted and not ordered, lateness)
 
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
+        options = self.options
+        if isinstance(options, Upserts):
+            return frozenset(name for name in (*options.row, *options.order, options.diff) if name is not None)
         return None
 
     def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
         (schema,) = schemas
-        may_change = ("allowed_lateness", "late", "max_future", "bounded", "by")
+        may_change = ("allowed_lateness", "late", "max_future", "bounded", "by", "keep_deletes")
         options = {name: text for name, text in self.options.given().items() if name not in may_change}
         by = [[name, str(schema.field(name).type)] for name in getattr(self.options, "by", ())]
         columns = [[f.name, str(f.type)] for f in schema]

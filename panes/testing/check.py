@@ -78,8 +78,9 @@ class Check:
                     f"the last grouping can show a window several times in mode={stage.grouping.mode!r}, so its panes "
                     "leave more than one row for it: check the flow with mode='retracting'"
                 )
+        inputs = list(inputs_of(graph))
         if self.replay is not None:
-            for one in inputs_of(graph):
+            for one in inputs:
                 if one.processing_time is None or one.strategy is None:
                     raise InvalidArgument(
                         "spark= replays the rows, and a replay needs watermark= and processing_time= at each source of "

@@ -104,6 +104,11 @@ def inputs_of(graph: Graph) -> Iterator[Input]:
         )
     for leaf, name in zip(seen.values(), names, strict=True):
         own = leaf.settings
+        if leaf.source.reading is not None:
+            raise InvalidArgument(
+                "scripts have rows, and a source of the flow reads messages (changelog=): build the flow of the test "
+                "over rows with diff="
+            )
         given = name if len(seen) > 1 else None
         yield Input(given, leaf.source.schema, own.time, own.diff, own.processing_time, own.strategy)
 

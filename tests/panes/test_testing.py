@@ -340,6 +340,7 @@ def test_rows_that_cannot_be_attributed_are_told_in_a_sentence() -> None:
         (lambda: check_flow(plain(), minutes, spark=7), "spark= replays the rows"),  # type: ignore[arg-type]
         (lambda: check_flow(plain(), minutes, rows=0), "rows= must be a whole number of at least 1"),
         (lambda: check_flow(plain(), minutes, examples=0), "examples= must be a whole number of at least 1"),
+        (lambda: check_flow(uc.local.source(ROWS, changelog=uc.changelog.Flink("k")), minutes), "reads messages"),
         (lambda: changelogs(ROWS), "changelogs.. needs the column of weights"),
         (lambda: scripts(ROWS, columns={"x": 7}), "columns= takes a hypothesis strategy"),  # type: ignore[dict-item]
         (lambda: scripts(ROWS, columns={"y": st.none()}), "columns= needs column 'y'"),

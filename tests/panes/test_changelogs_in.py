@@ -1,0 +1,366 @@
+"""Messages of other systems as rows with weights: every convention gives what the weights give."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from changes import FORMS, ROW, TIME, Event, bundles, debezium, history, left, net, totals, weighted
+from random_pipelines import draw
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
+
+SEEDS = [*range(5), *(pytest.param(i, marks=pytest.mark.soak) for i in range(5, 60))]
+c = uc.changelog
+
+
+def drawn(name: str, seed: int) -> list[Event]:
+    r = random.Random(f"{name} {seed}")
+    return history(r, r.randrange(1, 40), FORMS[name].deletes, FORMS[name].nulls)
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rule_61_a_table_of_messages_gives_what_its_weights_give(name: str, seed: int) -> None:
+    events, form = drawn(name, seed), FORMS[name]
+    want = uc.local.source(weighted(events), diff="diff")
+    got = uc.local.source(form.messages(events), changelog=form.changelog)
+    assert got.schema.names == [*ROW.names, "diff"]
+    assert sorted(row["id"] or "" for row in left(events).values()) == sorted(ids_left(uc.local.run(flow=got)))
+    assert net(uc.local.run(flow=got).panes) == net(uc.local.run(flow=want).panes)
+    assert net(uc.local.run(flow=totals(got)).panes) == net(uc.local.run(flow=totals(want)).panes)
+
+
+def ids_left(rows: Any) -> list[str]:
+    ids: Counter[str] = Counter()
+    for row in rows.to_pylist():
+        ids[row["id"] or ""] += row["diff"]
+    return list(ids.elements())
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bundles_of_messages_give_what_their_weights_give(name: str, seed: int) -> None:
+    """After each bundle the same rows are left, although rows come late and the watermark passes windows."""
+    events, form, r = drawn(name, seed), FORMS[name], random.Random(seed)
+    some = bundles(r, events)
+    schema = form.messages(events).schema
+    plain = totals(uc.local.source(weighted(events).schema, watermark="20 seconds", diff="diff"))
+    read = totals(uc.local.source(schema, watermark="20 seconds", changelog=form.changelog))
+    want = uc.local.run([*(uc.Elements(weighted(b)) for b in some), uc.Watermark(None)], plain)
+    got = uc.local.run([*(uc.Elements(form.messages(b)) for b in some), uc.Watermark(None)], read)
+    # A window of a version that another one replaces in the same bundle holds the watermark, and is never seen there.
+    assert form.keyed or got.output_watermarks == want.output_watermarks
+    for step in range(len(some) + 1):
+        upto = [
+            table.filter(pa.array([at <= step for at in table["step"].to_pylist()], pa.bool_()))
+            for table in (got.panes, want.panes)
+        ]
+        assert net(upto[0]) == net(upto[1]), step
+    assert got.counts()["bad"] == 0
+
+
+def test_rows_keep_their_columns_and_lose_those_of_the_message() -> None:
+    events = history(random.Random(1), 10)
+    messages = debezium(events).append_column(
+        "seen", pa.array([0] * debezium(events).num_rows, pa.timestamp("us", "UTC"))
+    )
+    flow = uc.local.source(messages, changelog=c.Debezium(), processing_time="seen")
+    assert flow.schema.names == ["ts", "id", "k", "x", "diff"]
+    named = uc.local.source(messages, changelog=c.Debezium(), diff="weight")
+    assert named.schema.names[-1] == "weight"
+    own = pa.table({"ts": [0], "diff": [5], "row_kind": ["-D"]})
+    assert uc.local.source(own, changelog=c.Flink(), diff="w").source.rows.to_pylist()[0]["w"] == -1  # type: ignore[attr-defined]
+
+
+def test_a_pickled_flow_reads_the_same_messages() -> None:
+    import pickle
+
+    for form in FORMS.values():
+        events = history(random.Random(3), 20, form.deletes)
+        messages = form.messages(events)
+        reading: Any = form.changelog.reading(messages.schema)
+        again = pickle.loads(pickle.dumps(reading))
+        assert again(messages).equals(reading(messages))
+        assert again(messages.slice(0, 0)).schema == reading(messages).schema
+
+
+NOW = datetime(2016, 1, 20, 12, tzinfo=UTC)
+BAD: dict[str, tuple[Any, pa.Table, str]] = {
+    "op": (
+        c.Debezium(),
+        pa.table({"op": ["x"], "before": [None], "after": [{"ts": NOW, "x": 1}]}),
+        "one of c, r, u, d",
+    ),
+    "no before": (
+        c.Debezium(),
+        pa.table({"op": ["u"], "before": pa.nulls(1), "after": [{"ts": NOW, "x": 1}]}),
+        "REPLICA IDENTITY FULL",
+    ),
+    "kind": (c.Flink(), pa.table({"ts": [NOW], "x": [1], "row_kind": ["+X"]}), "'+X'"),
+    "null kind": (c.Flink(), pa.table({"ts": [NOW], "x": [1], "row_kind": pa.array([None], pa.string())}), "None"),
+    "delta": (c.DeltaFeed(), pa.table({"ts": [NOW], "x": [1], "_change_type": ["upsert"]}), "'upsert'"),
+    "ops": (c.Ops("o", {1: 1, 2: -1}), pa.table({"ts": [NOW], "x": [1], "o": [3]}), "one of 1, 2, but is 3"),
+    "flat": (c.Debezium("x", flat=True), pa.table({"ts": [NOW], "x": [1], "__op": ["z"]}), "'z'"),
+    "no order": (
+        c.Flink(keys="x", order="n", metadata=["n"]),
+        pa.table({"ts": [NOW], "x": [1], "row_kind": ["+I"], "n": pa.array([None], pa.int64())}),
+        "column 'n' is null",
+    ),
+    "json": (c.Debezium(schema=pa.schema({"ts": TIME, "x": pa.int64()})), pa.table({"value": ["{"]}), "no JSON"),
+    "kafka": (
+        c.KafkaUpsert("x", schema=pa.schema({"ts": TIME, "x": pa.int64()})),
+        pa.table({"key": ["1"], "value": ["[]"]}),
+        "'value' of a topic",
+    ),
+    "wal2json": (
+        c.Postgres(pa.schema({"ts": TIME, "x": pa.int64()})),
+        pa.table({"data": ['{"action":"Z"}']}),
+        "'Z'",
+    ),
+    "wal2json, type": (
+        c.Postgres(pa.schema({"ts": TIME, "x": pa.int64()})),
+        pa.table({"data": ['{"action":"I","columns":[{"name":"ts","value":null},{"name":"x","value":"many"}]}']}),
+        "column 'x'",
+    ),
+    "wal2json, part of an old row": (
+        c.Postgres(pa.schema({"ts": TIME, "x": pa.int64()})),
+        pa.table({"data": ['{"action":"D","identity":[{"name":"x","value":1}]}']}),
+        "no whole old row",
+    ),
+    "wal2json, part of a new row": (
+        c.Postgres(pa.schema({"ts": TIME, "x": pa.int64()}), keys="x"),
+        pa.table({"data": ['{"action":"U","columns":[{"name":"x","value":1}]}']}),
+        "no value of column 'ts'",
+    ),
+    "a value that was not sent": (
+        c.Debezium("x"),
+        pa.table({"op": ["u"], "before": pa.nulls(1), "after": [{"ts": NOW, "x": "__debezium_unavailable_value"}]}),
+        "REPLICA IDENTITY FULL",
+    ),
+    "a flat value that was not sent": (
+        c.Debezium("x", flat=True),
+        pa.table({"ts": [NOW], "x": ["__debezium_unavailable_value"], "__op": ["u"]}),
+        "REPLICA IDENTITY FULL",
+    ),
+    "neither key nor value": (
+        c.KafkaUpsert("x", schema=pa.schema({"ts": TIME, "x": pa.int64()})),
+        pa.table({"key": pa.array([None], pa.string()), "value": pa.array([None], pa.string())}),
+        "neither a key nor a value",
+    ),
+    "bytes": (
+        c.KafkaUpsert("x", schema=pa.schema({"ts": TIME, "x": pa.string()})),
+        pa.table({"key": [b"\xff"], "value": [b'{"ts": 1}']}),
+        "'key' of a topic",
+    ),
+    "truncated": (
+        c.Debezium(truncate="bad"),
+        pa.table({"op": ["t"], "before": [None], "after": [{"ts": NOW, "x": 1}]}),
+        "'t'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_rule_64_a_bad_message_is_an_error_in_a_table_and_a_bad_row_in_a_script(name: str) -> None:
+    changelog, messages, words = BAD[name]
+    with pytest.raises(InvalidArgument, match=words.replace("+", r"\+")):
+        uc.local.source(messages, changelog=changelog)
+    flow = uc.local.source(messages.schema, changelog=changelog)
+    counted = flow.window(uc.Global()).combine(n=uc.Count())
+    run = uc.local.run([uc.Elements(messages), uc.Watermark(None)], counted)
+    assert (run.num_rows, run.counts()["bad"]) == (0, 1)
+    assert uc.local.run([uc.Elements(messages), uc.Watermark(None)], flow).num_rows == 0
+
+
+def test_a_bad_message_does_not_touch_the_others() -> None:
+    for name, form in FORMS.items():
+        events = history(random.Random(name), 12, form.deletes)
+        messages = form.messages(events)
+        wrong = {f.name: pa.array([None], f.type) for f in messages.schema}
+        for column, value in (
+            ("op", "?"),
+            ("row_kind", "?"),
+            ("_change_type", "?"),
+            ("value", "?"),
+            ("data", "?"),
+            ("__op", "?"),
+        ):
+            if column in wrong and not pa.types.is_struct(messages.schema.field(column).type):
+                wrong[column] = pa.array([value]).cast(messages.schema.field(column).type)
+        if name in ("kafka", "spark update", "flat, deleted only"):
+            continue  # no value of theirs is wrong
+        mixed = pa.concat_tables([messages.slice(0, 5), pa.table(wrong), messages.slice(5)])
+        flow = totals(uc.local.source(messages.schema, changelog=form.changelog))
+        whole, other = (uc.local.run([uc.Elements(t), uc.Watermark(None)], flow) for t in (messages, mixed))
+        assert net(whole.panes) == net(other.panes), name
+        assert (whole.counts()["bad"], other.counts()["bad"]) == (0, 1), name
+
+
+def test_a_truncated_table_stops_the_flow() -> None:
+    envelope = pa.table({"op": ["t"], "before": [None], "after": [{"ts": NOW, "x": 1}]})
+    flow = uc.local.source(envelope.schema, changelog=c.Debezium())
+    with pytest.raises(InvalidArgument, match="truncated"):
+        uc.local.run([uc.Elements(envelope)], flow)
+    row = pa.schema({"ts": pa.int64()})
+    with pytest.raises(InvalidArgument, match="truncated"):
+        uc.local.source(pa.table({"data": ['{"action":"T"}']}), changelog=c.Postgres(row))
+    with pytest.raises(InvalidArgument, match="truncated"):
+        uc.local.source(pa.table({"ts": [NOW], "__op": ["t"]}), changelog=c.Debezium("ts", flat=True))
+
+
+def test_rule_63_an_update_of_a_primary_key_deletes_the_old_one() -> None:
+    images = [{"ts": 0, "id": "a", "x": 1}, {"ts": 0, "id": "b", "x": 1}]
+    envelope = pa.table({"op": ["c", "u"], "before": [None, images[0]], "after": images})
+    run = uc.local.run(flow=uc.local.source(envelope, changelog=c.Debezium("id")))
+    assert [(row["id"], row["diff"]) for row in run.to_pylist()] == [("b", 1)]
+    data = [
+        '{"action":"I","columns":[{"name":"ts","value":0},{"name":"id","value":"a"}]}',
+        '{"action":"U","columns":[{"name":"ts","value":0},{"name":"id","value":"b"}],"identity":[{"name":"id","value":"a"}]}',
+    ]
+    row = pa.schema({"ts": pa.int64(), "id": pa.string()})
+    flow = uc.local.source(pa.table({"data": data}), changelog=c.Postgres(row, keys="id"))
+    assert [(row["id"], row["diff"]) for row in uc.local.run(flow=flow).to_pylist()] == [("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        ({"ts": [0], "diff": [1]}, "'diff'"),
+        ({"ts": [0], "op": ["c"], "_change_type": ["insert"]}, "'_change_type'"),
+        ({"ts": [0], "op": ["c"]}, "'op'"),
+        ({"ts": [0], "row_kind": ["+I"]}, "'row_kind'"),
+        ({"ts": [0], "__op": ["c"]}, "'__op'"),
+    ],
+)
+def test_a_column_of_changes_that_nobody_named_gives_one_warning(table: dict[str, Any], column: str) -> None:
+    for given in (pa.table(table), pa.table(table).schema):
+        with pytest.warns(UserWarning, match=column) as found:
+            uc.local.source(given)
+        assert len(found) == 1
+        assert found[0].filename == __file__
+
+
+def test_a_column_of_changes_that_is_named_gives_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        uc.local.source(pa.table({"ts": [0], "diff": [1]}), diff="diff")
+        uc.local.source(pa.table({"ts": [0], "op": ["c"], "w": [1]}), diff="w")
+        uc.local.source(pa.table({"ts": [0], "row_kind": ["+I"]}), changelog=c.Flink())
+        uc.local.source(pa.table({"ts": [0], "difference": [1]}))
+
+
+ENVELOPE = pa.schema([("op", pa.string()), ("before", pa.struct(list(ROW))), ("after", pa.struct(list(ROW)))])
+FLAT = pa.schema([*ROW, ("__op", pa.string())])
+
+REFUSED: dict[str, tuple[Any, pa.Schema, type[Exception], str]] = {
+    "no format": ("debezium", ENVELOPE, InvalidArgument, "takes a format"),
+    "a class": (c.Debezium, ENVELOPE, InvalidArgument, "takes a format"),
+    "flattened": (c.Debezium(), FLAT, InvalidArgument, "flat=True"),
+    "no keys": (c.Debezium(flat=True), FLAT, InvalidArgument, "needs keys="),
+    "no op": (c.Debezium("id", flat=True), ROW, InvalidArgument, "add.fields=op"),
+    "no struct": (
+        c.Debezium(),
+        pa.schema([(n, pa.string()) for n in ("op", "before", "after")]),
+        TypeMismatch,
+        "must be structs",
+    ),
+    "json": (c.Debezium(), pa.schema([("value", pa.string())]), InvalidArgument, "give schema="),
+    "no column": (c.Flink(), ROW, UnknownColumn, "row_kind"),
+    "keys": (c.Flink(keys="who"), ROW.append(pa.field("row_kind", pa.string())), UnknownColumn, "'who'"),
+    "order": (c.Debezium("id", order="source.lsn"), ENVELOPE, UnknownColumn, "'source'"),
+    "order of texts": (
+        c.Flink(keys="id", order="k"),
+        ROW.append(pa.field("row_kind", pa.string())),
+        TypeMismatch,
+        "order=",
+    ),
+    "order without keys": (
+        c.Flink(order="x"),
+        ROW.append(pa.field("row_kind", pa.string())),
+        InvalidArgument,
+        "give keys=",
+    ),
+    "a diff": (
+        c.Flink(),
+        pa.schema([*ROW, ("diff", pa.int64()), ("row_kind", pa.string())]),
+        InvalidArgument,
+        "with diff=",
+    ),
+    "a wrong kind": (c.Ops("x", {"I": 1}), ROW, TypeMismatch, "its column is int64"),
+    "no schema": (c.Postgres(), pa.schema([("data", pa.string())]), InvalidArgument, "give schema="),
+    "a key of two": (
+        c.KafkaUpsert(["id", "k"]),
+        pa.schema([("key", pa.int64()), ("value", pa.struct(list(ROW)))]),
+        TypeMismatch,
+        "struct or JSON",
+    ),
+    "no time": (c.Flink(), pa.schema([("x", pa.int64()), ("row_kind", pa.string())]), UnknownColumn, "time="),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_refused_when_it_is_built(name: str) -> None:
+    changelog, schema, error, words = REFUSED[name]
+    with pytest.raises(error, match=words):
+        uc.local.source(schema, changelog=changelog)
+
+
+def test_options_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="truncate="):
+        c.Debezium(truncate="skip")
+    with pytest.raises(InvalidArgument, match="flat=True"):
+        c.Debezium("id", schema=ROW, flat=True)
+    with pytest.raises(InvalidArgument, match="whole number"):
+        c.Ops("op", {"I": "1"})  # type: ignore[dict-item]
+    with pytest.raises(InvalidArgument, match="keep_deletes="):
+        uc.local.source(
+            ROW.append(pa.field("row_kind", pa.string())), changelog=c.Flink(keys="id", keep_deletes="-1 s")
+        )
+    with pytest.raises(InvalidArgument, match="IngressTime"):
+        uc.local.source(ENVELOPE, watermark=uc.IngressTime(), changelog=c.Debezium())
+
+
+def pipelines(seed: int) -> tuple[tuple[uc.Flow, list[Any]], tuple[uc.Flow, list[Any]], tuple[str, ...]]:
+    """A random pipeline over messages, and the same over weights, each with its script."""
+    r = random.Random(seed)
+    names = "ab"[: r.choice([1, 2, 2])]
+    forms = {name: FORMS[r.choice(list(FORMS))] for name in names}
+    feeds = {
+        name: [replace(event, old=known(event.old), new=known(event.new)) for event in history(r, 25, form.deletes)]
+        for name, form in forms.items()
+    }
+    lags = {name: r.choice(["2 minutes", "2 minutes", "30 seconds"]) for name in names}
+    parts = [(i, name, part) for name in names for i, part in enumerate(bundles(r, feeds[name]))]
+    made = []
+    for read in (True, False):
+        flows, script = {}, list[Any]()
+        for name, form in forms.items():
+            schema = form.messages(feeds[name]).schema if read else weighted([]).schema
+            options: dict[str, Any] = {"changelog": form.changelog} if read else {"diff": "diff"}
+            flows[name] = uc.local.source(schema, name, watermark=lags[name], **options)
+        pipeline = draw(random.Random(seed), flows)
+        for _, name, part in sorted(parts, key=lambda some: some[:2]):
+            if name in pipeline.names:
+                script.append(uc.Elements(forms[name].messages(part) if read else weighted(part), input=name))
+        made.append((pipeline.flow, [*script, uc.Watermark(None)]))
+    return made[0], made[1], pipeline.names
+
+
+def known(row: Any) -> Any:
+    """The row with a number, which the steps of random pipelines need."""
+    return None if row is None else {**row, "x": 3 if row["x"] is None else row["x"]}
+
+
+@pytest.mark.parametrize("seed", [*range(60), *(pytest.param(i, marks=pytest.mark.soak) for i in range(60, 600))])
+def test_pipelines_over_messages_end_as_those_over_weights(seed: int) -> None:
+    (read, messages), (plain, rows), names = pipelines(seed)
+    got, want = uc.local.run(messages, read).panes, uc.local.run(rows, plain).panes
+    assert net(got) == net(want), names
