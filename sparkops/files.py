@@ -14,12 +14,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from ..combiners.expressions.expr import Expr
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
+from ..panes.changelogs.base import Changelog
+from ..panes.changelogs.flows import warn_of_changes
 from ..panes.flow import Flow, flow_of
 from ..panes.settings import Settings
 from ..panes.shard.malloc import keep_memory
 from ..panes.shard.parcels import AT
 from ..panes.watermark_strategies import Strategy
 from ..windows import time_column
+from .changelogs import flow_over
 from .inputs import Input, Metric, Task, processing_time
 from .naming import FILES
 from .readers.reading import FileFormat, Split, describe, read, splits
@@ -47,6 +50,7 @@ def files(
     watermark: Strategy | str | None = None,
     schema: pa.Schema | None = None,
     diff: str | None = None,
+    changelog: Changelog | None = None,
     processing_time: str | None = None,
     replay: bool = False,
     close_at_end: bool = False,
@@ -83,7 +87,7 @@ def files(
         The treatment of a file that cannot be read: "error" or "skip".
     on_missing_column
         The treatment of a file without one of the columns: "error", or "null" for a column of nulls.
-    time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name
+    time, watermark, diff, changelog, processing_time, replay, close_at_end, wake, shards, name
         As for `flow`.
     **options
         Options of the format: for csv delimiter=, quote_char=, header=, null_values=.
@@ -112,9 +116,12 @@ def files(
         on_missing_column=on_missing_column,
         options=options,
     )
-    source = SparkSource(FilesInput(spark, tuple(paths), described, streaming, max_files_per_batch))
+    given = FilesInput(spark, tuple(paths), described, streaming, max_files_per_batch)
     settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name)
-    return flow_of(source, settings)
+    if changelog is not None:
+        return flow_over(given, settings, changelog)
+    warn_of_changes(given.schema.names, settings)
+    return flow_of(SparkSource(given), settings)
 
 
 @dataclass(frozen=True, eq=False)

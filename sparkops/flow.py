@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import TypeMismatch
+from ..panes.changelogs.base import Changelog
+from ..panes.changelogs.flows import warn_of_changes
 from ..panes.flow import Flow, flow_of
 from ..panes.settings import Settings
 from ..panes.watermark_strategies import Strategy
+from .changelogs import flow_over
 from .inputs import DataFrameInput
 from .source import SparkSource
 
@@ -21,6 +24,7 @@ def flow(
     watermark: Strategy | str | None = None,
     *,
     diff: str | None = None,
+    changelog: Changelog | None = None,
     processing_time: str | None = None,
     replay: bool = False,
     close_at_end: bool = False,
@@ -41,7 +45,10 @@ def flow(
         `IngressTime`, `ProcessingTime`, `EachBatch`, your own `Strategy`, or a length of time, which means
         `BoundedLag`. A bounded flow without replay needs none.
     diff
-        The weight column of a changelog, or None.
+        The weight column of a changelog, or None. With `changelog`: the name of the weight column that it makes.
+    changelog
+        The convention of the rows if they are messages of another system, such as `uc.changelog.Debezium()`. `time` and
+        all other options name columns of the rows in the messages, or columns beside them.
     processing_time
         The column with the processing time of each row; with it a backfill gives the same panes as the stream did. None
         means the time of each batch.
@@ -78,4 +85,7 @@ def flow(
             f"flow() takes a DataFrame of Spark, but was given {type(df).__name__}: use spark.createDataFrame"
         )
     settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name)
+    if changelog is not None:
+        return flow_over(DataFrameInput(df), settings, changelog)
+    warn_of_changes(df.columns, settings)
     return flow_of(SparkSource(DataFrameInput(df)), settings)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..errors import TypeMismatch
+from ..panes.reading import Reading
 from ..panes.shard.malloc import keep_memory
 from ..panes.shard.parcels import AT
 from .sql_types import arrow_type
@@ -33,6 +34,8 @@ class Input(ABC):
     spark: SparkSession
     schema: pa.Schema
     streaming: bool
+    reading: Reading | None = None
+    """The way in which messages of a changelog become these rows."""
 
     @abstractmethod
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:

@@ -16,6 +16,7 @@ from ..panes.flow import Combined, Flow, Source
 from ..panes.join_stage import JoinStage
 from ..panes.local_source import description
 from ..panes.operators.grouping.pane_columns import PANE
+from ..panes.reading import Reading
 from ..panes.stage import GroupingStage
 from ..panes.stages import EVENT_TIME
 from .inputs import DataFrameInput, Input, column
@@ -42,6 +43,10 @@ class SparkSource(Source):
     @property
     def streaming(self) -> bool:  # type: ignore[override]
         return self.input.streaming
+
+    @property
+    def reading(self) -> Reading | None:  # type: ignore[override]
+        return self.input.reading
 
     def describe(self) -> str:
         return self.input.describe()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from bounded import bounded_flow, cut, rows, same
+from changes import debezium_keyed, history, net, weighted
 from programs import program
 
 import uncombine as uc
@@ -30,6 +32,8 @@ def plain(table: pa.Table) -> list[str]:
 def test_flows_through_a_connect_server(tmp_path: Path) -> None:
     table = rows()
     pq.write_table(table, tmp_path / "rows.parquet")
+    events = history(random.Random(1), 30)
+    pq.write_table(debezium_keyed(events), tmp_path / "changes.parquet")
     command = [sys.executable, program("connect"), str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert ran.returncode == 0, ran.stderr[-4000:]
@@ -46,6 +50,10 @@ def test_flows_through_a_connect_server(tmp_path: Path) -> None:
     }
     for name, expected in want.items():
         assert plain(pq.read_table(tmp_path / f"{name}.parquet")) == plain(expected.df.toArrow())
+    left_over = uc.local.source(weighted(events), diff="diff")
+    by_minute = left_over.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count(), x=uc.Sum("x"))
+    assert net(pq.read_table(tmp_path / "changed.parquet")) == net(uc.local.run(flow=by_minute).panes)
+    assert net(pq.read_table(tmp_path / "handed on.parquet")) == net(weighted(events))
     by_key = pq.read_table(tmp_path / "key.parquet")
     assert plain(by_key) == plain(uc.aggregate(table, by="k", **results))
     assert pc.sum(by_key["n"]).as_py() == table.num_rows

@@ -30,6 +30,11 @@ def main() -> None:
         "files": uc.files(spark, str(folder / "rows.parquet")).window(uc.Fixed("1 hour")).combine(by="k", **results),
         "replay": played.where(uc.col("x") > 1).window(uc.Fixed("1 minute"), mode="retracting").combine(**results),
     }
+    changes = spark.read.parquet(str(folder / "changes.parquet"))
+    read = uc.flow(changes, changelog=uc.changelog.Debezium("id", order="source.lsn"))
+    flows["changed"] = read.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count(), x=uc.Sum("x"))
+    back = uc.flow(read.df, diff="diff").df.transform(uc.changelog.to("debezium", "id"))
+    flows["handed on"] = uc.flow(back, changelog=uc.changelog.Debezium())
     for name, flow in flows.items():
         pq.write_table(flow.df.toArrow(), folder / f"{name}.parquet")
     pq.write_table(uc.sparkops.combine_per_key(df, "k", **results).toArrow(), folder / "key.parquet")

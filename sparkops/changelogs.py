@@ -1,0 +1,125 @@
+"""Changelogs of other systems on Spark: messages read as rows in the tasks that combine them, and rows as messages.
+
+Guarded by tests/sparkops/test_changelogs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.rows.columns import flat, int64_column
+from ..errors import InvalidArgument, TypeMismatch
+from ..panes.changelogs.base import Changelog
+from ..panes.changelogs.flows import changed_flow, reading_of
+from ..panes.flow import Flow
+from ..panes.reading import Reading, good
+from ..panes.settings import Settings
+from ..panes.shard.parcels import AT
+from ..windows import time_column
+from .inputs import DataFrameInput, Input, Metric, Task
+from .routes.tasks import batches_of, pieces
+from .source import SparkSource
+from .sql_types import spark_schema
+from .wire import WIRE_DDL
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def flow_over(given: Input, settings: Settings, changelog: Changelog) -> Flow:
+    """A flow over the messages of an input."""
+    strict = not (given.streaming or settings.replay)
+    reading = reading_of(changelog, given.schema, settings, strict)
+    if reading.upserted is not None and not reading.upserted.order:
+        raise InvalidArgument(
+            f"{reading.words} with keys= needs order= on Spark, whose tasks give rows in no fixed order: name the "
+            "column by which one version of a row is later than another, such as an offset"
+        )
+    return changed_flow(SparkSource(ChangelogInput(given, reading)), settings, reading)
+
+
+@dataclass(frozen=True, eq=False)
+class ChangelogInput(Input):
+    """The rows of the messages of an input."""
+
+    given: Input
+    reading: Reading
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.given.spark
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.reading.schema
+
+    @property
+    def streaming(self) -> bool:  # type: ignore[override]
+        return self.given.streaming
+
+    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
+        reading = self.reading
+        own = at if at and at not in (reading.beside.names if reading.own else reading.given.names) else None
+        asked = list(dict.fromkeys([*columns, *([own] if own else [])]))
+        counted = schema == WIRE_DDL
+        read = ReadChanges(task, reading, tuple(asked), tuple(columns), own, counted)
+        return self.given.mapped(read, reading.needs(asked), "" if own else at, schema, metric)
+
+    def describe(self) -> str:
+        return f"{self.given.describe()}, read by {self.reading.words}"
+
+
+@dataclass(frozen=True)
+class ReadChanges:
+    """Runs a task over the rows of messages."""
+
+    task: Task
+    reading: Reading
+    asked: tuple[str, ...]
+    columns: tuple[str, ...]
+    at: str | None
+    """A column of the rows with their processing time, if the messages have none beside them."""
+    counted: bool
+    """True if a step counts bad rows; otherwise they are left out."""
+
+    def __call__(self, messages: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        return self.task(self._rows(messages))
+
+    def _rows(self, messages: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in messages:
+            rows = self.reading(table, self._with_weight)
+            if not self.counted:
+                rows = good(rows, self.reading.weight)
+            if self.at is not None:
+                times, valid = time_column(flat(rows[self.at]))
+                at = pa.array(np.where(valid, times, int64_column(rows[AT])))
+                rows = rows.set_column(rows.column_names.index(AT), AT, at)
+            yield rows.select([*self.columns, *([AT] if AT in rows.column_names else [])])
+
+    @property
+    def _with_weight(self) -> list[str]:
+        return list(dict.fromkeys([*self.asked, self.reading.weight]))
+
+
+def written(df: DataFrame, write: Callable[[pa.Table], pa.Table]) -> DataFrame:
+    """The rows of a DataFrame as the messages that a function makes of tables of them."""
+    schema = DataFrameInput(df).schema
+    if missing := [name for name in df.columns if name not in schema.names]:
+        raise TypeMismatch(
+            f"column {missing[0]!r} has a type that Arrow lacks: leave it out before the changelog is written"
+        )
+    kinds = write(schema.empty_table()).schema
+
+    def task(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        for piece in pieces(tables):
+            yield from batches_of(write(piece))
+
+    return DataFrameInput(df).mapped(task, schema.names, None, spark_schema(kinds), str)
+
+
+__all__ = ["ChangelogInput", "flow_over", "written"]
