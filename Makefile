@@ -9,10 +9,10 @@ TIMES ?= 3
 LOOPS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream soak busy matrix oracle docs clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables soak busy matrix oracle docs clean
 
 help:
-	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | soak | busy | matrix | oracle | docs | clean"
+	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | bench-tables | soak | busy | matrix | oracle | docs | clean"
 
 .venv: $(READY)
 
@@ -62,6 +62,9 @@ bench-spark: .venv
 
 bench-stream: .venv
 	$(BIN)/python benchmarks/run.py streams stream_steps
+
+bench-tables: .venv
+	$(BIN)/python benchmarks/run.py tables
 
 soak: .venv
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "soak or not spark" $(PYTEST_ARGS)

@@ -81,6 +81,18 @@ class SparkUnavailable(UncombineError, RuntimeError):
     """Spark cannot run here, because pyspark or a fitting Java is not installed."""
 
 
+class LibraryMissing(UncombineError, ImportError):
+    """A library that an extra of the package installs is not there; the message has the command."""
+
+
+class TableMismatch(UncombineError, ValueError):
+    """A live table is not the one that the flow and the checkpoint write, or its rows are not."""
+
+
+class TableUnreachable(UncombineError, ConnectionError):
+    """The database or the file of a live table cannot be reached now; another attempt may succeed."""
+
+
 class UnreadableFile(UncombineError, OSError):
     """An input file cannot be read, or differs from the other files; `path` is its name."""
 

@@ -15,7 +15,15 @@ from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SUITES = {"combiners": True, "panes": True, "joins": True, "spark": False, "streams": False, "stream_steps": False}
+SUITES = {
+    "combiners": True,
+    "panes": True,
+    "joins": True,
+    "spark": False,
+    "streams": False,
+    "stream_steps": False,
+    "tables": False,
+}
 """True for a suite that runs on one pinned thread; Spark takes two cores."""
 sys.path.insert(0, str(HERE))
 

@@ -70,6 +70,10 @@ class Source(ABC):
     def explain(self, flow: Flow) -> str:
         """A text that says how the engine runs a flow over this source, and why."""
 
+    @abstractmethod
+    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None) -> None:
+        """Write the result of a bounded flow over this source into a table."""
+
 
 @dataclass(frozen=True, eq=False)
 class Combined(Source):
@@ -99,6 +103,9 @@ class Combined(Source):
 
     def explain(self, flow: Flow) -> str:
         return self.inputs[0].source.explain(flow)
+
+    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None) -> None:
+        self.inputs[0].source.to_table(flow, target, keys)
 
 
 def flow_of(source: Source, settings: Settings) -> Flow:
@@ -264,6 +271,18 @@ class Flow(RowSteps):
         """The panes, as a DataFrame of the source's engine. It is streaming if the source is."""
         return self.source.df(self)
 
+    def to_table(self, target: str, keys: str | Sequence[str] | None = None) -> None:
+        """Write the result of a bounded flow into a new table, all of it or nothing.
+
+        `target` and `keys` are those of `uc.live_table`, which keeps the result of a stream.
+
+        >>> import tempfile, pyarrow as pa, uncombine as uc
+        >>> scores = uc.local.source(pa.table({"ts": [0, 1, 2], "user": ["ada", "bob", "ada"], "score": [3, 5, 4]}))
+        >>> totals = scores.window(uc.Global()).combine(by="user", total=uc.Sum("score"))
+        >>> totals.to_table(f"duckdb:///{tempfile.mkdtemp()}/scores.db#totals")
+        """
+        self.source.to_table(self, target, keys)
+
     def explain(self) -> str:
         """A text that says how the flow runs, and why."""
         return self.source.explain(self)
@@ -298,6 +317,12 @@ def without_counts(flow: Flow) -> Flow:
 def followed_flow(flow: Flow) -> Flow:
     """The flow with its last stage settled for another one after it; raises if none can follow."""
     flow = _followed(flow)
+    check_filters(flow)
+    return flow
+
+
+def check_filters(flow: Flow) -> None:
+    """Raise if rows are filtered by their weights after the last step."""
     weight = before(flow).diff
     for step in flow.transforms:
         if isinstance(step, Where) and isinstance(step.predicate, Expr) and weight in step.predicate.columns:
@@ -305,7 +330,6 @@ def followed_flow(flow: Flow) -> Flow:
                 f"where() on {weight!r}, the weights of rows that can be retracted, would keep rows and drop their "
                 "retractions: filter by another column, or after the last step"
             )
-    return flow
 
 
 def _followed(flow: Flow) -> Flow:
@@ -360,4 +384,4 @@ class Windowed:
         return replace(flow, stages=(*flow.stages, stage), transforms=())
 
 
-__all__ = ["LATE", "OPTIONS", "Combined", "Flow", "Source", "Windowed", "flow_of", "followed_flow"]
+__all__ = ["LATE", "OPTIONS", "Combined", "Flow", "Source", "Windowed", "check_filters", "flow_of", "followed_flow"]

@@ -40,7 +40,7 @@ _RESULTS = {
 
 _OF_A_FLOW = (
     *("df", "distinct", "explain", "flat_map", "in_order", "join", "map", "process"),
-    *("schema", "select", "where", "window", "with_columns", "with_time"),
+    *("schema", "select", "to_table", "where", "window", "with_columns", "with_time"),
 )
 
 

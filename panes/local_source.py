@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +15,11 @@ from .chain import stages_of
 from .changelogs.base import Changelog
 from .changelogs.flows import changed_flow, reading_of, warn_of_changes
 from .flow import Flow, Source, flow_of
+from .local_run import LocalRun
 from .reading import Reading
 from .script import with_times
 from .settings import Settings
+from .tables import Changes, changes_of, table_flow, target_of, write_once
 from .watermark_strategies import Strategy
 
 
@@ -44,6 +47,13 @@ class LocalSource(Source):
             "a flow over uc.local.source() has no DataFrame: run it with uc.local.run(script, flow), or build the "
             "same flow over uc.flow(df)"
         )
+
+    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None) -> None:
+        place = target_of(target)
+        settled, layout = table_flow(flow, keys)
+        place.check(layout)
+        rows = LocalRun(settled).of_tables().panes.select(layout.rows.names)
+        write_once(place, Changes.of(layout, [changes_of(rows, layout)]))
 
     def explain(self, flow: Flow) -> str:
         return "\n".join(["A local run, without Spark: uc.local.run(script, flow).", *description(flow)])

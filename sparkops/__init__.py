@@ -16,6 +16,7 @@ from .progress import Progress, StageProgress, progress, watch
 from .session import session
 from .stored.columns import add_udf, extract_udf, merge_udf, uncombine_udf
 from .stored.dataframes import accumulate, extract_accumulated, merge_accumulated, uncombine_accumulated
+from .tables.live_table import live_table
 from .udfs import as_arrow_udf, as_pandas_udf, register
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "extract_udf",
     "files",
     "flow",
+    "live_table",
     "merge_accumulated",
     "merge_udf",
     "progress",

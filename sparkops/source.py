@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ..errors import TypeMismatch
+from ..errors import InvalidArgument, TypeMismatch
 from ..panes.chain import before
 from ..panes.flow import Combined, Flow, Source
 from ..panes.join_stage import JoinStage
@@ -21,10 +21,12 @@ from ..panes.stage import GroupingStage
 from ..panes.stages import EVENT_TIME
 from .inputs import DataFrameInput, Input, column
 from .routes import route
+from .routes.base import Route
 from .routes.live import united
 from .routes.native_join import native_join
 from .routes.replay import AtOnce
 from .sql_types import arrow_type, spark_type
+from .tables.batches import write_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,8 +67,17 @@ class SparkSource(Source):
         return route(flow, given).df()
 
     def explain(self, flow: Flow) -> str:
+        return self.route(flow).explain()
+
+    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None) -> None:
+        if flow.source.streaming:
+            raise InvalidArgument("to_table() takes a bounded flow: write uc.live_table(flow, target) for a stream")
+        write_table(flow, target, keys, self.route)
+
+    def route(self, flow: Flow) -> Route:
+        """The route on which Spark runs a flow over this source."""
         flow = whole(flow)
-        return route(flow, self._input(flow)).explain()
+        return route(flow, self._input(flow))
 
     def _input(self, flow: Flow) -> Input:
         return flow.source.input if isinstance(flow.source, SparkSource) else self.input

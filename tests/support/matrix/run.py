@@ -24,7 +24,10 @@ if __package__ in (None, ""):
 from matrix.pins import PROJECT, ROOT, lowest, lowest_python
 
 OUT = ROOT / "out" / "matrix"
-LIBRARIES = ("pyspark", "pandas", "pyarrow", "numpy", "protobuf", "hypothesis", "matplotlib")
+LIBRARIES = (
+    *("pyspark", "pandas", "pyarrow", "numpy", "protobuf", "hypothesis", "matplotlib"),
+    *("duckdb", "adbc-driver-postgresql", "deltalake", "pyiceberg"),
+)
 QUICK = [
     *("tests/combiners", "tests/windows", "tests/triggers", "tests/panes", "tests/sparkops"),
     *("tests/house/test_doctests.py", "tests/house/test_demo.py"),

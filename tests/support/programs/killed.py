@@ -1,4 +1,7 @@
-"""An application of its own, to be killed: panes of files into a file sink, and at its end the rows of the sink."""
+"""An application of its own, to be killed: panes of files into a file sink, and at its end the rows of the sink.
+
+With `--live` the result of `live` is kept in a table instead.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +72,16 @@ def two_stages(spark: SparkSession, folder: Path) -> DataFrame:
     return grouped.combine(by="large", minutes=uc.Count(), rows=uc.Sum("n"), most=uc.Max("total")).df
 
 
+def live(spark: SparkSession, folder: Path) -> uc.Flow:
+    """The groups of `two_stages`, each shown again in every batch that changes it, so that a table has them."""
+    trigger = uc.AfterWatermark(early=uc.AfterCount(1), late=uc.AfterCount(1))
+    options: dict[str, Any] = {"trigger": trigger, "mode": "retracting", "allowed_lateness": "1 day"}
+    flow = uc.flow(read_stream(spark, folder, SCHEMA), watermark=LAG)
+    minutes = flow.window(uc.Fixed("1 minute"), **options).combine(by="k", n=uc.Count(), total=uc.Sum("v"))
+    grouped = minutes.with_columns(large=uc.col("total") > LARGE).window(uc.Fixed("5 minutes"), **options)
+    return grouped.combine(by="large", minutes=uc.Count(), rows=uc.Sum("n"), most=uc.Max("total"))
+
+
 def joined(spark: SparkSession, folder: Path) -> DataFrame:
     """Even values with the odd ones of their key up to five seconds later, and how many of them each minute has."""
 
@@ -136,11 +149,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folders", nargs=3, type=Path, help="of files, of the checkpoint and sink, and the result")
     parser.add_argument("--pipeline", choices=PIPELINES, default="sessions")
+    parser.add_argument("--live", help="the table of `live`, as a URL")
     parser.add_argument("--set", action="append", default=[], help="a setting of Spark, as name=value")
     given = parser.parse_args()
     files, out, result = given.folders
     settings = {"spark.driver.memory": "700m"} | dict(each.split("=", 1) for each in given.set)
     spark = uc.session("killed", cores=2, settings=settings)
+    if given.live is not None:
+        flow, checkpoint = live(spark, files), str(out / "checkpoint")
+        uc.live_table(flow, given.live, checkpoint=checkpoint, trigger={"availableNow": True}).awaitTermination()
+        spark.stop()
+        return
     started(PIPELINES[given.pipeline](spark, files), out).awaitTermination()
     pq.write_table(spark.read.parquet(str(out / "panes")).toArrow(), result)
     spark.stop()

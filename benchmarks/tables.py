@@ -1,0 +1,236 @@
+"""Live tables: a batch of changes compared with a bare write of the same rows, in wall-clock time.
+
+A table holds five million rows. A batch retracts and replaces 100,000 of them, which is netted and applied. The bare
+write brings the same 100,000 rows: as one Arrow insert into a table of DuckDB with as many rows, as one COPY into a
+table of PostgreSQL with as many rows and the same unique index, or as one merge of delta-rs by the same keys.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from datasets import files
+from harness import Row
+
+import uncombine as uc
+from uncombine.panes.tables import Changes, Layout, changes_of, target_of
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+
+from postgres_server import PostgresServer
+
+HELD, CHANGED, FEW = 5_000_000, 100_000, 10
+RUNS = 5
+WINDOW = pa.struct({"start": pa.timestamp("us", "UTC"), "end": pa.timestamp("us", "UTC")})
+ROWS = pa.schema(
+    {
+        "k": pa.int64(),
+        "window": WINDOW,
+        "total": pa.int64(),
+        "mean": pa.float64(),
+        "event_time": pa.timestamp("us", "UTC"),
+        "diff": pa.int64(),
+    }
+)
+LAYOUT = Layout(ROWS, ("k", "window_start", "window_end"), "diff")
+MINUTE = 60_000_000
+DURABLE = "-c listen_addresses='' -c shared_buffers=512MB -c max_wal_size=4GB -c checkpoint_timeout=1h"
+
+
+def rows() -> Iterator[Row]:
+    folder = Path(tempfile.mkdtemp(prefix="uncombine-bench-"))
+    server = PostgresServer(folder / "postgres", DURABLE)
+    server.start()
+    try:
+        yield from _large(
+            f"duckdb:///{folder}/ours.db#t", "DuckDB", "a bare Arrow insert", 3, _DuckDB(folder / "bare.db")
+        )
+        yield from _large(server.url("ours"), "PostgreSQL", "a bare COPY", 3, _PostgreSQL(server.url()))
+        yield from _large(f"delta:{folder}/ours", "Delta", "a bare merge of delta-rs", 1.5, _Delta(folder / "bare"))
+        yield from _few(folder, server)
+    finally:
+        server.stop("immediate")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def values(keys: np.ndarray, version: int, diff: int) -> pa.Table:
+    """The rows of keys in one version of their values."""
+    start = pa.array(keys % 1000 * MINUTE).cast(pa.timestamp("us", "UTC"))
+    end = pa.array((keys % 1000 + 1) * MINUTE).cast(pa.timestamp("us", "UTC"))
+    window = pa.StructArray.from_arrays([start, end], fields=list(WINDOW))
+    total = keys * 7 + version
+    columns = [keys, window, total, total / 3, end, np.full(len(keys), diff)]
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, ROWS, strict=True)], schema=ROWS)
+
+
+class Batches:
+    """Batches that replace random rows of a table by those of a later version."""
+
+    def __init__(self) -> None:
+        self.random, self.versions = np.random.default_rng(1), np.zeros(HELD, np.int64)
+
+    def next(self, count: int) -> pa.Table:
+        keys = np.sort(self.random.choice(HELD, count, replace=False))
+        old = [values(keys, 0, -1).set_column(2, "total", pa.array(keys * 7 + self.versions[keys]))]
+        mean = pa.array((keys * 7 + self.versions[keys]) / 3)
+        old = [old[0].set_column(3, "mean", mean)]
+        self.versions[keys] += 1
+        total = keys * 7 + self.versions[keys]
+        new = values(keys, 0, 1).set_column(2, "total", pa.array(total)).set_column(3, "mean", pa.array(total / 3))
+        return pa.concat_tables([*old, new]).combine_chunks()
+
+
+def netted(rows: pa.Table) -> Changes:
+    return Changes.of(LAYOUT, [changes_of(rows, LAYOUT)])
+
+
+def _large(url: str, name: str, against: str, target: float, bare: Any) -> Iterator[Row]:
+    """Rows of a target: a large batch, the part of netting in it, and a batch of few rows."""
+    place = target_of(url)
+    place.check(LAYOUT)
+    writer, batches = place.writer(LAYOUT, "bench"), Batches()
+    writer.start()
+    everything = values(np.arange(HELD), 0, 1)
+    writer.apply(0, netted(everything))
+    bare.fill(LAYOUT.flat(everything).cast(LAYOUT.schema))
+    del everything
+    times: dict[str, list[float]] = {"net": [], "apply": [], "bare": [], "few": []}
+    number = 0
+    for run in range(RUNS + 1):
+        given = batches.next(CHANGED)
+        times["net"].append(_timed(lambda given=given: netted(given)))
+        changes = netted(given)
+        number += 1
+        times["apply"].append(_timed(lambda changes=changes, number=number: writer.apply(number, changes)))
+        rows = changes.reader().read_all().select(LAYOUT.schema.names)
+        times["bare"].append(_timed(lambda rows=rows, run=run: bare.write(rows, run)))
+        few, number = netted(batches.next(FEW)), number + 1
+        times["few"].append(_timed(lambda few=few, number=number: writer.apply(number, few)))
+    writer.close()
+    bare.close()
+    net, apply, other, few = (statistics.median(times[part][1:]) for part in ("net", "apply", "bare", "few"))
+    yield Row(f"{name}: 100 k changed keys of 5 M, netted and applied", net + apply, other, target, against, "s")
+    yield Row(f"{name}: the netting of these", net, net + apply, 0.2, "the whole batch", "s")
+    yield Row(f"{name}: 10 changed keys of 5 M, applied", few, 0.1, None, "100 ms", "s")
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+class _DuckDB:
+    def __init__(self, path: Path) -> None:
+        import duckdb
+
+        self.db = duckdb.connect(str(path))
+
+    def fill(self, rows: pa.Table) -> None:
+        self.db.execute("CREATE TABLE t AS SELECT * FROM rows")
+
+    def write(self, rows: pa.Table, run: int) -> None:
+        self.db.execute("INSERT INTO t SELECT * FROM rows")
+
+    def close(self) -> None:
+        self.db.close()
+
+
+class _PostgreSQL:
+    """The rows of each run have keys of their own, as an insert needs them."""
+
+    def __init__(self, url: str) -> None:
+        import adbc_driver_postgresql.dbapi as adbc
+
+        self.connection = adbc.connect(url)
+
+    def fill(self, rows: pa.Table) -> None:
+        self._run(
+            "CREATE TABLE bare (k bigint, window_start timestamptz, window_end timestamptz, total bigint, "
+            "mean double precision, event_time timestamptz)"
+        )
+        self._run("CREATE UNIQUE INDEX ON bare (k, window_start, window_end) NULLS NOT DISTINCT")
+        self.write(rows, -1)
+
+    def write(self, rows: pa.Table, run: int) -> None:
+        keys = pa.compute.add(pa.compute.multiply(rows["k"], 20), run + 1)
+        with closing(self.connection.cursor()) as cursor:
+            cursor.adbc_ingest("bare", rows.set_column(0, "k", keys), mode="append")
+        self.connection.commit()
+
+    def _run(self, statement: str) -> None:
+        with closing(self.connection.cursor()) as cursor:
+            cursor.execute(statement)
+        self.connection.commit()
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class _Delta:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def fill(self, rows: pa.Table) -> None:
+        from deltalake import DeltaTable, write_deltalake
+
+        write_deltalake(self.path, rows)
+        self.table = DeltaTable(self.path)
+
+    def write(self, rows: pa.Table, run: int) -> None:
+        keys = " AND ".join(f"(t.{name} IS NOT DISTINCT FROM s.{name})" for name in LAYOUT.keys)
+        merge = self.table.merge(rows, keys, source_alias="s", target_alias="t")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def close(self) -> None:
+        pass
+
+
+BATCHES = 12
+
+
+def _few(folder: Path, server: PostgresServer) -> Iterator[Row]:
+    """The time of a batch of few rows in a query, over that of the same query without a table."""
+    spark = uc.session("benchmarks", cores=2)
+    path = files(BATCHES * FEW, FEW, BATCHES, 120 * BATCHES)
+
+    def totals() -> Any:
+        source = uc.files(spark, path, watermark="1 minute", streaming=True, max_files_per_batch=1)
+        return source.window(uc.Global(), uc.Always(), mode="retracting").combine(by="k", s=uc.Sum("v"), c=uc.Count())
+
+    def floor() -> Any:
+        writer = totals().df.writeStream.foreachBatch(lambda df, batch: df.collect() and None)
+        return writer.option("checkpointLocation", tempfile.mkdtemp(dir=folder)).trigger(availableNow=True).start()
+
+    places = {
+        "DuckDB": f"duckdb:///{folder}/few.db#t",
+        "PostgreSQL": server.url("few"),
+        "Delta": f"delta:{folder}/few",
+        "Parquet": f"parquet:{folder}/few-parquet",
+    }
+    for name, url in places.items():
+
+        def live(url: str = url) -> Any:
+            return uc.live_table(totals(), url, checkpoint=tempfile.mkdtemp(dir=folder), trigger={"availableNow": True})
+
+        bare, ours = _batch(floor()), _batch(live())
+        yield Row(
+            f"{name}: a batch of 10 changed keys, beyond a query without a table", ours - bare, 0.1, 1, "100 ms", "s"
+        )
+
+
+def _batch(query: Any) -> float:
+    """The median seconds of a batch, without the first ones."""
+    query.awaitTermination()
+    done = [batch for batch in query.recentProgress if batch["numInputRows"]]
+    return statistics.median(batch["durationMs"]["triggerExecution"] for batch in done[3:]) / 1000

@@ -1,0 +1,25 @@
+"""Live tables: the current result of a changelog in a database or in files, right after every batch, without an engine.
+
+A batch is netted to one change for each key (`netting.py`). A target takes the changes and the number of the batch in
+one transaction, so that a repeated batch changes nothing and a reader never sees half a batch.
+"""
+
+from .changes import Changes
+from .keeper import Keeper, write_once
+from .layout import CHANGE, Layout, table_flow
+from .netting import changes_of
+from .target import Target, Writer
+from .targets import target_of
+
+__all__ = [
+    "CHANGE",
+    "Changes",
+    "Keeper",
+    "Layout",
+    "Target",
+    "Writer",
+    "changes_of",
+    "table_flow",
+    "target_of",
+    "write_once",
+]

@@ -1,0 +1,194 @@
+"""A live table in a Delta table: each batch is one merge and one commit, which has the number of the batch.
+
+Guarded by tests/panes/test_tables_delta.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import InvalidArgument, TableMismatch, TableUnreachable
+from .changes import Changes
+from .kinds import flat_type, has_type, require_types
+from .layout import CHANGE, Layout
+from .sql import joined, quoted
+from .target import NONE_YET, Kept, Target, Writer, library
+
+REFUSED = " ,;{}()\n\t="
+"""The characters that the columns of a Delta table do not have."""
+
+_UNFIT = "uncombine: a change does not fit"
+"""The text that a merge fails to read as a number when a change does not fit the rows of the table."""
+
+
+@dataclass(frozen=True, repr=False)
+class Delta(Target):
+    """A Delta table in a folder, or at a URL of delta-rs, which takes credentials from the environment."""
+
+    path: str
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"the Delta table {self.path}"
+
+    def check(self, layout: Layout) -> None:
+        library("deltalake", "delta")
+        require_types(layout.schema, _has, "Delta")
+        for name in layout.schema.names:
+            if found := [letter for letter in name if letter in REFUSED]:
+                raise InvalidArgument(
+                    f"a Delta table has no column {name!r}, because its name has {found[0]!r}: give it another one"
+                )
+
+    def writer(self, layout: Layout, owner: str) -> DeltaWriter:
+        return DeltaWriter(self, layout, owner)
+
+
+class DeltaWriter(Writer):
+    """Writes a Delta table. The number of a batch is a transaction of the application `uncombine <owner>`."""
+
+    def __init__(self, target: Delta, layout: Layout, owner: str) -> None:
+        super().__init__(target.name, layout, owner)
+        self.path, self.application = target.path, f"uncombine {owner}"
+        self.deltalake = library("deltalake", "delta")
+        self._opened: Any = None
+
+    def start(self) -> int:
+        table = self._table()
+        if table is None:
+            try:
+                made = {"name": None, "description": self._about(), "mode": "error"}
+                self.deltalake.DeltaTable.create(self.path, self.layout.schema, **made)
+            except self.deltalake.exceptions.DeltaError:  # another writer may have made it just now
+                if (table := self._table()) is None:
+                    raise
+            else:
+                table = self._table()
+        kept = self._kept(table)
+        if kept is None:
+            raise self.taken()
+        self.check(kept)
+        return kept.batch
+
+    def apply(self, batch: int, changes: Changes) -> bool:
+        table = self._table()
+        if self.is_done(self._kept(table), batch):
+            return False
+        try:
+            if changes.rows:
+                self._merge(table, batch, changes)
+            else:
+                table.create_write_transaction([], "append", table.schema(), commit_properties=self._commit(batch))
+        except self.deltalake.exceptions.CommitFailedError as error:
+            raise TableUnreachable(f"{self.name} was changed by another process at the same time: {error}") from None
+        return True
+
+    def once(self, changes: Changes) -> None:
+        if self._table() is not None:
+            raise self.taken()
+        self.deltalake.write_deltalake(
+            self.path,
+            pa.RecordBatchReader.from_batches(self.layout.schema, self._rows(changes)),
+            mode="error",
+            description=self._about(),
+            commit_properties=self._commit(0),
+        )
+
+    def read(self, limit: int | None = None) -> pa.Table:
+        table = self._existing()
+        if limit is None:
+            return table.to_pyarrow_table(columns=self.layout.schema.names).cast(self.layout.schema)
+        names, keys = (joined(part, str) for part in (self.layout.schema.names, self.layout.keys))
+        query = self.deltalake.QueryBuilder().register("live", table)
+        found = query.execute(f"SELECT {names} FROM live ORDER BY {keys} LIMIT {int(limit)}")
+        return pa.table(found).cast(self.layout.schema)
+
+    def files(self) -> list[str] | None:
+        return list(self._existing().file_uris())
+
+    def close(self) -> None:
+        self._opened = None
+
+    def _table(self) -> Any:
+        """The table as it is now; None if there is none."""
+        try:
+            if self._opened is None:
+                self._opened = self.deltalake.DeltaTable(self.path)
+            else:
+                self._opened.update_incremental()
+        except self.deltalake.exceptions.TableNotFoundError:
+            self._opened = None
+        return self._opened
+
+    def _existing(self) -> Any:
+        try:
+            return self.deltalake.DeltaTable(self.path)
+        except self.deltalake.exceptions.TableNotFoundError:
+            raise TableMismatch(f"{self.name} is gone: start with a new checkpoint to make it again") from None
+
+    def _kept(self, table: Any) -> Kept | None:
+        if table is None:
+            return None
+        try:
+            about = json.loads(table.metadata().description or "{}")["uncombine"]
+        except (ValueError, KeyError, TypeError):
+            raise self.taken() from None
+        done = table.transaction_version(f"uncombine {about['owner']}")
+        return Kept(about["owner"], NONE_YET if done is None else done, json.dumps(about["layout"]))
+
+    def _about(self) -> str:
+        return json.dumps({"uncombine": {"owner": self.owner, "layout": json.loads(self.layout.text())}})
+
+    def _commit(self, batch: int) -> Any:
+        done = self.deltalake.Transaction(self.application, batch)
+        return self.deltalake.CommitProperties(app_transactions=[done])
+
+    def _merge(self, table: Any, batch: int, changes: Changes) -> None:
+        keys, values, change = self.layout.keys, self.layout.values, f"s.{quoted(CHANGE)}"
+        every = [*keys, *values]
+        # A change that does not fit must fail before the commit, so its new values need a text that is no boolean.
+        unfit = f"CAST(concat('{_UNFIT}', CAST({change} AS VARCHAR)) AS BOOLEAN)"
+        failing = {name: f"CASE WHEN {unfit} THEN {value} END" for name, value in _assigned(every).items()}
+        merge = table.merge(
+            changes.reader(),
+            joined(keys, lambda n: f"(t.{n} IS NOT DISTINCT FROM s.{n})", " AND "),
+            source_alias="s",
+            target_alias="t",
+            commit_properties=self._commit(batch),
+        )
+        merge = merge.when_matched_delete(f"{change} < 0")
+        merge = merge.when_matched_update(_assigned(values or keys), f"{change} = 0")
+        merge = merge.when_matched_update(failing, f"{change} > 0")
+        merge = merge.when_not_matched_insert(_assigned(every), f"{change} > 0")
+        merge = merge.when_not_matched_insert(failing, f"{change} <= 0")
+        try:
+            merge.execute()
+        except self.deltalake.exceptions.CommitFailedError:
+            raise
+        except self.deltalake.exceptions.DeltaError as error:
+            if _UNFIT in str(error):
+                raise self.unfit(changes.rows - 1, changes) from None
+            raise
+
+    def _rows(self, changes: Changes) -> Iterable[pa.RecordBatch]:
+        """The rows of changes that are all new."""
+        for batch in changes.batches():
+            yield batch.select(self.layout.schema.names)
+
+
+def _assigned(names: Iterable[str]) -> dict[str, str]:
+    """Each column with its new value, for a merge."""
+    return {quoted(name): f"s.{quoted(name)}" for name in names}
+
+
+def _has(kind: pa.DataType) -> bool:
+    decimal = not pa.types.is_decimal(kind) or 0 <= kind.scale <= kind.precision
+    return decimal and has_type(kind, flat_type, nested=True)
+
+
+__all__ = ["Delta", "DeltaWriter"]

@@ -1,0 +1,180 @@
+"""A live table in a file of DuckDB.
+
+Guarded by tests/panes/test_tables.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from ...errors import InvalidArgument, TableUnreachable
+from .changes import Changes
+from .kinds import flat_type, has_type, require_types, table_type
+from .layout import Layout
+from .sql import STAGED, Database, SqlWriter, merge, qualified, quoted
+from .target import Target, library
+
+_TYPES = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "VARCHAR",
+    pa.binary(): "BLOB",
+    pa.date32(): "DATE",
+    pa.time64("us"): "TIME",
+    pa.timestamp("us"): "TIMESTAMP",
+    pa.timestamp("us", "UTC"): "TIMESTAMP WITH TIME ZONE",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class DuckDB(Target):
+    """A table in a file of DuckDB, which one process can open at a time."""
+
+    path: str
+    table: str
+    schema: str | None = None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"table {'.'.join(filter(None, (self.schema, self.table)))!r} of {self.path}"
+
+    def check(self, layout: Layout) -> None:
+        library("duckdb", "duckdb")
+        require_types(layout.schema, _has, "DuckDB")
+        seen: dict[str, str] = {}
+        for name in layout.schema.names:
+            if (other := seen.setdefault(name.lower(), name)) != name:
+                raise InvalidArgument(
+                    f"DuckDB takes columns {other!r} and {name!r} for one, because they differ only in case: give one "
+                    "of them another name"
+                )
+
+    def writer(self, layout: Layout, owner: str) -> DuckDBWriter:
+        return DuckDBWriter(self, layout, owner)
+
+
+class _Connection:
+    """A connection within a transaction."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = self.inner.execute(statement, list(values)).fetchall()
+        return found
+
+    def run(self, statement: str, *values: object) -> None:
+        self.inner.execute(statement, list(values))
+
+
+class DuckDBWriter(SqlWriter):
+    """Writes a table of DuckDB. The file stays open until `close`, as opening it takes longer than a small batch."""
+
+    def __init__(self, target: DuckDB, layout: Layout, owner: str) -> None:
+        super().__init__(target.name, layout, owner)
+        self.path, self.table, self.schema = target.path, target.table, target.schema
+        self.duckdb = library("duckdb", "duckdb")
+        self._opened: Any = None
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[Database]:
+        connection = self._cursor()
+        try:
+            connection.execute("BEGIN")
+            yield _Connection(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(self.duckdb.Error):
+                connection.execute("ROLLBACK")
+            with suppress(self.duckdb.Error):
+                self.close()  # a file whose disk was full can only be opened again
+            raise
+        finally:
+            connection.close()
+
+    def columns(self, db: Database) -> Mapping[str, object] | None:
+        assert isinstance(db, _Connection)
+        where = "table_name = ? AND table_schema = coalesce(?, current_schema()) AND table_catalog = current_database()"
+        found = db.rows(f"SELECT 1 FROM information_schema.tables WHERE {where}", self.table, self.schema)
+        if not found:
+            return None
+        schema = db.inner.sql(f"SELECT * FROM {self.quoted_table} LIMIT 0").to_arrow_table().schema
+        return {field.name: table_type(field.type) for field in schema}
+
+    def column_type(self, field: pa.Field) -> object:
+        return field.type
+
+    def definitions(self, db: Database, there: bool) -> Sequence[str]:
+        if there:
+            return []
+        columns = ", ".join(f"{quoted(field.name)} {_type(field.type)}" for field in self.layout.schema)
+        return [f"CREATE TABLE {self.quoted_table} ({columns})"]
+
+    def merged(self, db: Database, changes: Changes) -> int:
+        assert isinstance(db, _Connection)
+        db.inner.register(STAGED, changes.reader())
+        try:
+            staged = qualified("temp", STAGED)
+            return int(db.rows(merge(self.quoted_table, staged, self.layout.keys, self.layout.values))[0][0])
+        finally:
+            with suppress(self.duckdb.Error):  # an error of the statement is the one to show
+                db.inner.unregister(STAGED)
+
+    def read(self, limit: int | None = None) -> pa.Table:
+        connection = self._cursor()
+        try:
+            return connection.sql(self.selection(limit)).to_arrow_table().cast(self.layout.schema)
+        finally:
+            connection.close()
+
+    def _cursor(self) -> Any:
+        if self._opened is None:
+            try:
+                self._opened = self.duckdb.connect(self.path)
+            except self.duckdb.IOException as error:
+                if "lock" in str(error):
+                    raise TableUnreachable(
+                        f"{self.name} cannot be opened, because another process has it open: {error}"
+                    ) from None
+                raise
+        cursor = self._opened.cursor()
+        cursor.execute("SET TimeZone = 'UTC'")
+        return cursor
+
+
+def _has(kind: pa.DataType) -> bool:
+    return has_type(kind, lambda flat: (flat_type(flat) and _decimal(flat)) or pt.is_time64(flat), nested=True)
+
+
+def _decimal(kind: pa.DataType) -> bool:
+    return not pt.is_decimal(kind) or 0 <= kind.scale <= kind.precision
+
+
+def _type(kind: pa.DataType) -> str:
+    """The name of a type in DuckDB."""
+    if pt.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pt.is_list(kind):
+        return f"{_type(kind.value_type)}[]"
+    if pt.is_struct(kind):
+        return f"STRUCT({', '.join(f'{quoted(field.name)} {_type(field.type)}' for field in kind)})"
+    return _TYPES[kind]
+
+
+__all__ = ["DuckDB", "DuckDBWriter"]

@@ -1,0 +1,95 @@
+"""Keeps a table up to date with the batches of a flow, and waits for a database that is away.
+
+Guarded by tests/panes/test_tables.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Event, Lock
+from typing import TypeVar
+from uuid import uuid4
+
+from ...errors import TableUnreachable
+from .changes import Changes
+from .target import Target, Writer
+
+T = TypeVar("T")
+
+PATIENCE = 60.0
+"""The seconds for which a batch waits for a database that is away."""
+
+LONGEST_WAIT = 2.0
+
+
+class Keeper:
+    """Applies batches to a table, each of them once.
+
+    >>> import tempfile, pyarrow as pa
+    >>> from uncombine.panes.tables.layout import Layout
+    >>> from uncombine.panes.tables.netting import changes_of
+    >>> from uncombine.panes.tables.targets import target_of
+    >>> layout = Layout(pa.schema([("k", pa.int64()), ("n", pa.int64()), ("diff", pa.int64())]), ("k",), "diff")
+    >>> keeper = Keeper(target_of(f"duckdb:///{tempfile.mkdtemp()}/shop.db#totals").writer(layout, "me"))
+    >>> keeper.start()
+    -1
+    >>> rows = pa.table({"k": [1, 2], "n": [7, 8], "diff": [1, 1]})
+    >>> [keeper.take(0, Changes.of(layout, [changes_of(rows, layout)])) for _ in range(2)]
+    [True, False]
+    >>> keeper.writer.read().to_pydict()
+    {'k': [1, 2], 'n': [7, 8]}
+    """
+
+    def __init__(
+        self, writer: Writer, patience: float = PATIENCE, wait: Callable[[float], object] | None = None
+    ) -> None:
+        self.writer, self.patience = writer, patience
+        self._stopped, self._busy = Event(), Lock()
+        self._wait = self._stopped.wait if wait is None else wait
+
+    def start(self) -> int:
+        """Make or check the table; the number of its last batch."""
+        with self._busy:
+            return self.writer.start()
+
+    def take(self, batch: int, changes: Changes) -> bool:
+        """Apply a batch; False if the table has it already."""
+        return self._patiently(lambda: self.writer.apply(batch, changes))
+
+    def hurry(self) -> None:
+        """Make a batch that waits for a database give up."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Close the table when no batch is being applied."""
+        self.hurry()
+        with self._busy:
+            self.writer.close()
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Do the work; again while the database is away, which changes nothing if the batch was applied before."""
+        until, pause = time.monotonic() + self.patience, 0.05
+        while True:
+            with self._busy:
+                try:
+                    return work()
+                except TableUnreachable:
+                    self.writer.close()
+                    if self._stopped.is_set() or time.monotonic() >= until:
+                        raise
+            self._wait(pause)
+            pause = min(2 * pause, LONGEST_WAIT)
+
+
+def write_once(target: Target, changes: Changes) -> None:
+    """Make a table of the changes of a bounded flow, all of it or nothing."""
+    target.check(changes.layout)
+    writer = target.writer(changes.layout, uuid4().hex)
+    try:
+        writer.once(changes)
+    finally:
+        writer.close()
+
+
+__all__ = ["PATIENCE", "Keeper", "write_once"]

@@ -1,0 +1,196 @@
+"""The writer of a table in a database: one transaction has the changes of a batch and the number of the batch.
+
+Guarded by tests/panes/test_tables.py.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ...errors import TableMismatch, TableUnreachable
+from .changes import Changes
+from .layout import CHANGE
+from .target import BATCHES, NONE_YET, Kept, Writer
+
+STAGED = "_uncombine_staged"
+"""The name under which a database sees the changes of a batch."""
+
+
+class Database(Protocol):
+    """A connection within a transaction."""
+
+    def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """The rows that a statement gives."""
+
+    def run(self, statement: str, *values: object) -> None:
+        """Run a statement that gives no rows."""
+
+
+class SqlWriter(Writer):
+    """Writes a table of a database. A subclass has the words of its dialect."""
+
+    table: str
+    """The name of the table, which is its key in the table of batches."""
+    schema: str | None
+    """The schema of the database that has the table; None for its default."""
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[Database]:
+        """A transaction, which is committed at the end, or rolled back by an error."""
+
+    @abstractmethod
+    def columns(self, db: Database) -> Mapping[str, object] | None:
+        """The columns of the table with their types; None if there is no table."""
+
+    @abstractmethod
+    def column_type(self, field: pa.Field) -> object:
+        """The type of a column, as `columns` has it."""
+
+    @abstractmethod
+    def definitions(self, db: Database, there: bool) -> Sequence[str]:
+        """The statements that make the table, or that make an empty one ready that is `there` already."""
+
+    @abstractmethod
+    def merged(self, db: Database, changes: Changes) -> int:
+        """Apply the changes; the number of those that fit the rows of the table."""
+
+    def mark(self, place: int) -> str:
+        """The mark of a value in a statement; the first one has place 1."""
+        return "?"
+
+    def start(self) -> int:
+        with self.transaction() as db:
+            return self._claimed(db).batch
+
+    def apply(self, batch: int, changes: Changes) -> bool:
+        with self.transaction() as db:
+            if not self._counted(db, batch, batch - 1):
+                if self.is_done(self._kept(db), batch):
+                    return False
+                raise TableUnreachable(f"another process has changed the last batch of {self.name}")
+            self._merge(db, changes)
+        return True
+
+    def once(self, changes: Changes) -> None:
+        with self.transaction() as db:
+            self._claimed(db)
+            self._counted(db, 0, NONE_YET)
+            self._merge(db, changes)
+
+    def _merge(self, db: Database, changes: Changes) -> None:
+        applied = self.merged(db, changes) if changes.rows else 0
+        if applied != changes.rows:
+            raise self.unfit(applied, changes)
+
+    def _counted(self, db: Database, batch: int, last: int) -> bool:
+        """Count the batch as the last one, if the one before it is that now."""
+        one, two, three, four = map(self.mark, range(1, 5))
+        return bool(
+            db.rows(
+                f"UPDATE {self.batches} SET batch = {one} "
+                f"WHERE table_name = {two} AND owner = {three} AND batch = {four} RETURNING batch",
+                *(batch, self.table, self.owner, last),
+            )
+        )
+
+    def _claimed(self, db: Database) -> Kept:
+        """The facts of the table of this writer, which is made if it is not there."""
+        db.run(
+            f"CREATE TABLE IF NOT EXISTS {self.batches} "
+            "(table_name text PRIMARY KEY, owner text NOT NULL, batch bigint NOT NULL, layout text NOT NULL)"
+        )
+        kept, there = self._kept(db), self.columns(db)
+        if there is None and kept is not None:
+            if kept.owner == self.owner:
+                raise TableMismatch(f"{self.name} is gone: start with a new checkpoint to make it again")
+            db.run(f"DELETE FROM {self.batches} WHERE table_name = {self.mark(1)}", self.table)
+            kept = None
+        if kept is None and there is not None and db.rows(f"SELECT 1 FROM {self.quoted_table} LIMIT 1"):
+            raise self.taken()
+        if kept is not None:
+            self.check(kept)
+        if there is not None:
+            self._check_columns(there)
+        if kept is not None:
+            return kept
+        for statement in self.definitions(db, there is not None):
+            db.run(statement)
+        kept = Kept(self.owner, NONE_YET, self.layout.text())
+        marks = ", ".join(map(self.mark, range(1, 5)))
+        db.run(f"INSERT INTO {self.batches} VALUES ({marks})", self.table, kept.owner, kept.batch, kept.layout)
+        return kept
+
+    def _kept(self, db: Database) -> Kept | None:
+        where = f"WHERE table_name = {self.mark(1)}"
+        found = db.rows(f"SELECT owner, batch, layout FROM {self.batches} {where}", self.table)
+        return Kept(*found[0]) if found else None
+
+    def _check_columns(self, there: Mapping[str, object]) -> None:
+        for field in self.layout.schema:
+            wanted = self.column_type(field)
+            if field.name not in there:
+                raise TableMismatch(f"{self.name} has no column {field.name!r}, which the flow has")
+            if there[field.name] != wanted:
+                raise TableMismatch(
+                    f"column {field.name!r} of {self.name} is {there[field.name]}, but that of the flow needs {wanted}"
+                )
+
+    @property
+    def batches(self) -> str:
+        """The table of batches, for a statement."""
+        return qualified(self.schema, BATCHES)
+
+    @property
+    def quoted_table(self) -> str:
+        """The table, for a statement."""
+        return qualified(self.schema, self.table)
+
+    def selected(self, field: pa.Field) -> str:
+        """A column, for a statement that reads the table."""
+        return quoted(field.name)
+
+    def selection(self, limit: int | None) -> str:
+        """The statement that reads the table."""
+        names = ", ".join(map(self.selected, self.layout.schema))
+        first = "" if limit is None else f" ORDER BY {', '.join(map(quoted, self.layout.keys))} LIMIT {int(limit)}"
+        return f"SELECT {names} FROM {self.quoted_table}{first}"
+
+
+def quoted(name: str) -> str:
+    """A name, for a statement.
+
+    >>> print(quoted('a "b" c'))
+    "a ""b"" c"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def qualified(schema: str | None, name: str) -> str:
+    """A name with its schema, for a statement."""
+    return quoted(name) if schema is None else f"{quoted(schema)}.{quoted(name)}"
+
+
+def joined(names: Sequence[str], text: Callable[[str], str], by: str = ", ") -> str:
+    """The text of each name, quoted, one after the other."""
+    return by.join(text(quoted(name)) for name in names)
+
+
+def merge(table: str, staged: str, keys: Sequence[str], values: Sequence[str]) -> str:
+    """The statement that merges changes into a table, for a database that joins by IS NOT DISTINCT FROM."""
+    change, every = f"s.{quoted(CHANGE)}", [*keys, *values]
+    return (
+        f"MERGE INTO {table} AS t USING {staged} AS s "
+        f"ON {joined(keys, lambda n: f't.{n} IS NOT DISTINCT FROM s.{n}', ' AND ')} "
+        f"WHEN MATCHED AND {change} = 0 THEN UPDATE SET {joined(values or keys, lambda n: f'{n} = s.{n}')} "
+        f"WHEN MATCHED AND {change} < 0 THEN DELETE "
+        f"WHEN NOT MATCHED AND {change} > 0 THEN "
+        f"INSERT ({joined(every, str)}) VALUES ({joined(every, lambda n: f's.{n}')})"
+    )
+
+
+__all__ = ["STAGED", "Database", "SqlWriter", "joined", "merge", "qualified", "quoted"]

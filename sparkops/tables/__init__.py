@@ -1,0 +1,1 @@
+"""Live tables of streaming queries, and tables of bounded flows."""

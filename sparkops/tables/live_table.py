@@ -1,0 +1,183 @@
+"""A streaming query that keeps the current result of a flow in a table.
+
+Guarded by tests/sparkops/test_live_table.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TextIO
+
+import pyarrow as pa
+
+from ...errors import InvalidArgument
+from ...panes.flow import Flow
+from ...panes.tables import Keeper, Layout, Writer, table_flow, target_of
+from ...panes.tables.watching import watched
+from ..source import SparkSource
+from ..sql_types import spark_schema
+from .batches import changes_in, packed_changes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+
+class LiveTable:
+    """A streaming query and the table that it keeps up to date; it has the methods of the query too.
+
+    `live_table` makes it. A reader of the table sees the result of all batches so far, and never half a batch.
+    """
+
+    def __init__(self, query: StreamingQuery, keeper: Keeper) -> None:
+        self.query, self._keeper = query, keeper
+
+    def arrow(self) -> pa.Table:
+        """The rows of the table now, as an Arrow table."""
+        return self._read()
+
+    def df(self, spark: SparkSession) -> DataFrame:
+        """The rows of the table now, as a DataFrame. It does not change with the table."""
+        files = self._writer.files()
+        if files is None:
+            return spark.createDataFrame(self._read())
+        return spark.read.schema(spark_schema(self._writer.layout.schema)).parquet(*files)
+
+    def watch(self, rows: int = 20, every: float = 1.0, out: TextIO | None = None) -> None:
+        """Show the first rows of the table as it changes, until the query ends or the user interrupts.
+
+        It looks alike in a terminal and in a notebook. An interrupt ends the display and not the query.
+        """
+        watched(lambda limit: self._read(limit), self.awaitTermination, str(self._writer.name), rows, every, out)
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
+        """Wait for the end of the query, as its own method does."""
+        try:
+            ended: bool | None = self.query.awaitTermination(timeout)
+            return ended
+        finally:
+            if not self.query.isActive:
+                self._keeper.close()
+
+    def stop(self) -> None:
+        """Stop the query; the table stays as it is."""
+        self._keeper.hurry()
+        try:
+            self.query.stop()
+        finally:
+            self._keeper.close()
+
+    def _read(self, limit: int | None = None) -> pa.Table:
+        try:
+            return self._writer.read(limit)
+        finally:
+            if not self.query.isActive:
+                self._keeper.close()
+
+    @property
+    def _writer(self) -> Writer:
+        return self._keeper.writer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.query, name)
+
+    def __repr__(self) -> str:
+        return f"live {self._writer.name}"
+
+
+def live_table(
+    flow: Flow,
+    target: str,
+    keys: str | Sequence[str] | None = None,
+    *,
+    checkpoint: str,
+    trigger: Mapping[str, Any] | None = None,
+) -> LiveTable:
+    """Start a streaming query that keeps the current result of a flow in a table.
+
+    Each batch is netted to one change for each key. The table takes the changes and the number of the batch in one
+    transaction: a repeated batch changes nothing, and a reader never sees half a batch. The table is made when the
+    query first starts. Its columns are those of the flow without `diff` and `pane`, and `window_start` and `window_end`
+    in the place of `window`.
+
+    Parameters
+    ----------
+    flow
+        A flow over a stream. Rows of a grouping that can be shown again are retracted, as before another grouping.
+    target
+        The table, as a URL: "duckdb:///path.db#table".
+    keys
+        The columns that no two rows share; those of the last grouping, and its window, if not given.
+    checkpoint
+        The folder of the query's checkpoint. It belongs to the table: neither goes on without the other.
+    trigger
+        The trigger of the query, as `writeStream.trigger` takes it: {"availableNow": True}, or
+        {"processingTime": "10 seconds"}. Without it a batch follows the other.
+
+    Returns
+    -------
+    LiveTable
+        The query, with `.arrow()`, `.df(spark)` and `.watch()`, which read the table.
+
+    Examples
+    --------
+    >>> import tempfile, uncombine as uc
+    >>> spark = uc.session()
+    >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    >>> flow = uc.flow(rates, "timestamp", "1 minute").window(uc.Global(), uc.Always()).combine(n=uc.Count())
+    >>> folder = tempfile.mkdtemp()
+    >>> live = uc.live_table(flow, f"duckdb:///{folder}/a.db#counts", checkpoint=f"{folder}/c", trigger={"once": True})
+    >>> live.awaitTermination()
+    >>> live.arrow()["n"].to_pylist()
+    [10]
+    """
+    place = target_of(target)
+    settled, layout = table_flow(flow, keys)
+    if not settled.source.streaming:
+        raise InvalidArgument(
+            "uc.live_table() takes a flow over a stream: write flow.to_table(target) for a bounded one"
+        )
+    place.check(layout)
+    source = settled.source
+    while source.inputs:
+        source = source.inputs[0].source
+    if not isinstance(source, SparkSource):
+        raise InvalidArgument("uc.live_table() takes a flow over Spark: write flow.to_table(target) for a local one")
+    if ".connect." in type(source.input.spark).__module__:
+        raise InvalidArgument(
+            "uc.live_table() writes the table in the process of the driver, which is elsewhere with Spark Connect: run "
+            "it in a session of its own"
+        )
+    made: Future[Keeper] = Future()
+    writer = packed_changes(settled, layout, source.route).writeStream.foreachBatch(_Batches(layout, made))
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    query = (writer.trigger(**trigger) if trigger else writer).start()
+    try:
+        # The id of a query is that of its checkpoint.
+        keeper = Keeper(place.writer(layout, str(query.id)))
+        keeper.start()
+    except BaseException as error:
+        made.set_exception(error)
+        query.stop()
+        raise
+    made.set_result(keeper)
+    return LiveTable(query, keeper)
+
+
+class _Batches:
+    """Takes the batches of a query, from when the table is there."""
+
+    def __init__(self, layout: Layout, made: Future[Keeper]) -> None:
+        self.layout, self.made = layout, made
+
+    def __call__(self, packed: DataFrame, batch: int) -> None:
+        keeper = self.made.result()
+        packed.persist()
+        try:
+            keeper.take(batch, changes_in(packed, self.layout))
+        finally:
+            packed.unpersist()
+
+
+__all__ = ["LiveTable", "live_table"]

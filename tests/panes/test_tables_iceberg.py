@@ -1,0 +1,96 @@
+"""Live tables in Iceberg, in a catalog of SQLite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from live_tables import NESTED, VALUES, batch_of, follows, holds, refuses, row, writer_of
+from pyiceberg.catalog import load_catalog
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument, TableMismatch, TableUnreachable
+from uncombine.panes.tables import Changes, Layout, target_of
+
+
+def url(folder: Path, table: str = "t") -> str:
+    return f"iceberg:sqlite:///{folder}/catalog.db?warehouse={folder}/warehouse#shop.{table}"
+
+
+def catalog(folder: Path) -> object:
+    return load_catalog("default", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/warehouse")
+
+
+def test_a_table_follows_the_batches(tmp_path: Path) -> None:
+    assert follows(url(tmp_path), 0) > 50
+
+
+def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
+    refuses(url(tmp_path))
+
+
+def test_hard_names_and_values(tmp_path: Path) -> None:
+    holds(url(tmp_path, "a t 😀"), {name: found for name, found in VALUES.items() if "." not in name} | NESTED)
+
+
+def test_a_batch_is_one_snapshot(tmp_path: Path) -> None:
+    writer = writer_of(url(tmp_path))
+    writer.start()
+    given = [batch_of(row("a", 1), row("b", 1)), batch_of(), batch_of(row("b", 1, -1), row("a", 1, -1), row("a", 2))]
+    for batch, changes in enumerate(given):
+        writer.apply(batch, changes)
+    snapshots = catalog(tmp_path).load_table("shop.t").snapshots()  # type: ignore[attr-defined]
+    assert [snapshot.summary["uncombine.batch"] for snapshot in snapshots] == ["0", "1", "2"]
+    assert writer.read()["n"].to_pylist() == [2]
+
+
+def test_two_writers_of_one_checkpoint(tmp_path: Path) -> None:
+    """The other writer commits while this one writes its files."""
+    one, other = writer_of(url(tmp_path)), writer_of(url(tmp_path))
+    one.start(), other.start()
+    given = batch_of(row("a", 2))
+    calls = iter(range(9))
+
+    def late() -> object:
+        if next(calls) == 1:
+            assert other.apply(0, batch_of(row("a", 3)))
+        return given.batches()
+
+    with pytest.raises(TableUnreachable, match="by another process at the same time"):
+        one.apply(0, Changes(given.layout, given.rows, late))  # type: ignore[arg-type]
+    assert not one.apply(0, given)
+    assert one.read()["n"].to_pylist() == [3]
+
+
+def test_tables_of_others(tmp_path: Path) -> None:
+    other = catalog(tmp_path)
+    other.create_namespace("shop")  # type: ignore[attr-defined]
+    other.create_table("shop.t", pa.schema({"k": pa.int64()}))  # type: ignore[attr-defined]
+    with pytest.raises(TableMismatch, match="has rows that were not written here"):
+        writer_of(url(tmp_path)).start()
+    with pytest.raises(TableMismatch, match="is gone"):
+        writer_of(url(tmp_path, "other")).read()
+
+
+def test_a_name_that_iceberg_does_not_have(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"takes column 'a\.b' for a field"):
+        writer_of(url(tmp_path), Layout(pa.schema({"k": pa.int64(), "a.b": pa.int64()}), ("k",)))
+
+
+def test_a_flow_is_written_once(tmp_path: Path) -> None:
+    scores = pa.table({"ts": [0, 1, 2], "user": ["ada", "bob", "ada"], "score": [3, 5, 4]})
+    totals = uc.local.source(scores).window(uc.Global()).combine(by="user", total=uc.Sum("score"))
+    totals.to_table(url(tmp_path))
+    table = catalog(tmp_path).load_table("shop.t")  # type: ignore[attr-defined]
+    assert len(table.snapshots()) == 1
+    assert sorted(table.scan().to_arrow()["total"].to_pylist()) == [5, 7]
+    with pytest.raises(TableMismatch):
+        totals.to_table(url(tmp_path))
+
+
+def test_a_catalog_without_its_password() -> None:
+    place = target_of("iceberg:postgresql+psycopg2://me:secret@host/db?warehouse=s3://bucket#a.b.t")
+    assert repr(place) == "the Iceberg table 'a.b.t' of postgresql+psycopg2://host/db"
+    with pytest.raises(InvalidArgument, match="a target of Iceberg is"):
+        target_of("iceberg:sqlite:///secret.db#t")

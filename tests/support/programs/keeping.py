@@ -1,0 +1,83 @@
+"""A program whose parts are killed: each keeps a table up to date until a timer ends it, as kill -9 does."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+from live_tables import changes, in_order, random_batches, table_of, writer_of
+
+from uncombine.panes.tables import Keeper
+
+BATCHES, LONGEST = 8, 0.03
+"""A part is ended before it starts, or in one of so many batches, so many seconds after the start at the latest."""
+
+
+def keep(url: str, seed: int, count: int, life: int) -> None:
+    """Apply the batches that the table does not have, until the end of this life."""
+    r = random.Random(f"{seed} {life}")
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, without a line of Python
+
+    def soon() -> None:
+        signal.setitimer(signal.ITIMER_REAL, r.uniform(0.0005, LONGEST))
+
+    ends = None if life < 0 else r.randrange(BATCHES)
+    if ends == 0:
+        soon()
+    keeper = Keeper(writer_of(url))
+    last = keeper.start()
+    for batch, (rows, _) in enumerate(random_batches(seed, count)):
+        if ends and batch == last + ends:
+            soon()
+        if batch >= last:  # the last one comes again
+            assert keeper.take(batch, changes(rows)) == (batch > last)
+    keeper.close()
+
+
+def check(url: str, seed: int, count: int, life: int) -> None:
+    """Compare the table with the rows that its batches leave, and print the number of its last batch."""
+    writer = writer_of(url)
+    last = writer.start()
+    left = [{}, *(left for _, left in random_batches(seed, count))][last + 1]
+    assert in_order(writer.read()) == table_of(left), f"life {life}: batch {last}"
+    writer.close()
+    print(json.dumps({"life": life, "batch": last}), flush=True)
+
+
+def forked(work: Callable[[], None]) -> int:
+    """Run a part in a process of its own; the signal that ended it, or 0."""
+    child = os.fork()
+    if child:
+        status = os.waitpid(child, 0)[1]
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+            raise SystemExit(f"a part failed with {os.WEXITSTATUS(status)}")
+        return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    try:
+        work()
+        sys.stdout.flush()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)
+    os._exit(0)
+
+
+def main() -> None:
+    url, seed, count, lives, library = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]
+    import_module(library)
+    for rows, left in random_batches(seed, 5):  # loads what a part would load
+        assert in_order(changes(rows).reader().read_all()) is not None
+        table_of(left)
+    killed = 0
+    for life in [*range(lives), -1]:
+        killed += bool(forked(lambda life=life: keep(url, seed, count, life)))  # type: ignore[misc]
+        assert forked(lambda life=life: check(url, seed, count, life)) == 0  # type: ignore[misc]
+    print(json.dumps({"killed": killed}))
+
+
+if __name__ == "__main__":
+    main()
