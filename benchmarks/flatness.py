@@ -1,7 +1,8 @@
 """Two hundred micro-batches of windows that come and go: the sizes of workers, state and store must not grow.
 
-`python benchmarks/flatness.py [batches] [rows in a batch]` prints, for each quarter of the run, the most memory that
-any Python worker held, the windows held, the bytes of the chunk log, and the size of the RocksDB files.
+`python benchmarks/flatness.py [batches] [rows in a batch] [windows or join]` prints, for each quarter of the run, the
+most memory that any Python worker held, the windows held (or the rows that a join holds), the bytes of the chunk log,
+and the size of the RocksDB files.
 """
 
 from __future__ import annotations
@@ -41,14 +42,31 @@ def below(pid: int, parents: dict[int, int]) -> bool:
     return pid == os.getpid()
 
 
-def main(batches: int = 200, rows: int = 100_000) -> None:
-    """Run the query and print the table."""
-    spark = uc.session("flatness", cores=2)
-    path = files(batches * rows, 20_000, batches, 60 * batches)
-    flow = uc.files(spark, path, watermark=uc.BoundedLag("30 seconds"), streaming=True, max_files_per_batch=1)
+def source(batches: int, rows: int, seed: int) -> uc.Flow:
+    """A stream of files, each with the rows of a minute."""
+    path = files(batches * rows, 20_000, batches, 60 * batches, seed)
+    spark, name = uc.session("flatness", cores=2), f"source{seed}"
+    lag = uc.BoundedLag("30 seconds")
+    return uc.files(spark, path, watermark=lag, streaming=True, max_files_per_batch=1, name=name)
+
+
+def windows(batches: int, rows: int) -> uc.Flow:
+    """Windows with early, on-time and late panes."""
     early = uc.AfterWatermark(early=uc.AfterCount(1), late=uc.AfterCount(1))
-    panes = flow.window(uc.Fixed("1 minute"), early, mode="retracting", allowed_lateness="2 minutes")
-    df = panes.combine(by="k", s=uc.Sum("v"), best=uc.Max("v"), middle=uc.Median("v")).df
+    options = {"trigger": early, "mode": "retracting", "allowed_lateness": "2 minutes"}
+    panes = source(batches, rows, 1).window(uc.Fixed("1 minute"), **options)
+    return panes.combine(by="k", s=uc.Sum("v"), best=uc.Max("v"), middle=uc.Median("v"))
+
+
+def join(batches: int, rows: int) -> uc.Flow:
+    """A left join of two streams by key and time."""
+    left, right = (source(batches, rows, seed).select("k", "ts", "v") for seed in (1, 2))
+    return left.join(right, on="k", how="left", within=("0 seconds", "10 seconds"), unmatched="final")
+
+
+def main(batches: int = 200, rows: int = 100_000, what: str = "windows") -> None:
+    """Run the query and print the table."""
+    df = {"windows": windows, "join": join}[what](batches, rows).df
     writer = df.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp())
     query = writer.trigger(availableNow=True).start()
     seen: dict[int, int] = {}
@@ -62,7 +80,8 @@ def main(batches: int = 200, rows: int = 100_000) -> None:
             reported[batch] = last
         if ended:
             break
-    print("| batches | largest worker | windows held | chunk log | RocksDB files | median batch |")
+    held = {"windows": "windows", "join": "rows"}[what]
+    print(f"| batches | largest worker | {held} held | chunk log | RocksDB files | median batch |")
     print("|---|---:|---:|---:|---:|---:|")
     quarter = max(batches // 4, 1)
     for first in range(0, batches, quarter):
@@ -81,5 +100,5 @@ def main(batches: int = 200, rows: int = 100_000) -> None:
 
 if __name__ == "__main__":
     started = time.time()
-    main(*(int(value) for value in sys.argv[1:]))
+    main(*(int(value) for value in sys.argv[1:3]), *sys.argv[3:])
     print(f"\n{time.time() - started:.0f} s in all")

@@ -24,8 +24,9 @@ from .grouping import Grouping
 from .hints import no_such_step, no_such_step_before_combine
 from .join import SIDES
 from .join_stage import Joined, join_stage
-from .late_rows import LATE, late_type
+from .left_out import LATE, late_type
 from .operators.rows.options import RowOptions
+from .outputs import Outputs
 from .reading import Reading
 from .row_steps import RowSteps
 from .settings import Settings, check_free, check_name, check_settings
@@ -67,6 +68,14 @@ class Source(ABC):
         """The panes of a flow over this source, as a DataFrame of the engine."""
 
     @abstractmethod
+    def left_out(self, flow: Flow) -> Any:
+        """The rows that the steps of a flow leave out, as a DataFrame of the engine."""
+
+    @abstractmethod
+    def foreach_batch(self, flow: Flow, function: Any) -> Any:
+        """A writer of a stream that gives each batch of panes, and the rows left out in it, to a function."""
+
+    @abstractmethod
     def explain(self, flow: Flow) -> str:
         """A text that says how the engine runs a flow over this source, and why."""
 
@@ -101,6 +110,12 @@ class Combined(Source):
     def df(self, flow: Flow) -> Any:
         return self.inputs[0].source.df(flow)
 
+    def left_out(self, flow: Flow) -> Any:
+        return self.inputs[0].source.left_out(flow)
+
+    def foreach_batch(self, flow: Flow, function: Any) -> Any:
+        return self.inputs[0].source.foreach_batch(flow, function)
+
     def explain(self, flow: Flow) -> str:
         return self.inputs[0].source.explain(flow)
 
@@ -118,7 +133,7 @@ def flow_of(source: Source, settings: Settings) -> Flow:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Flow(RowSteps):
+class Flow(RowSteps, Outputs):
     """The steps that rows go through, as a value: every method returns a new flow and leaves this one as it is.
 
     Between two groupings, and before the first, rows are Arrow tables. `map` takes a function of a table, and
@@ -145,7 +160,7 @@ class Flow(RowSteps):
         for stage in self.stages:
             schema = self._after(stage.transforms, schema)
             before, schema = schema, stage.operator(schema).output_schema
-            if stage.late == "emit" and self.source.late_column:
+            if stage.shows_late and self.source.late_column:
                 schema = schema.append(pa.field(LATE, late_type(before)))
         return self._after(self.transforms, schema)
 
@@ -266,27 +281,6 @@ class Flow(RowSteps):
         stage, schema, settings = join_stage(sides, {**options, "allowed_lateness": allowed_lateness})
         return Flow(Combined(schema, inputs, stage.before(), stage), settings, schema)
 
-    @property
-    def df(self) -> Any:
-        """The panes, as a DataFrame of the source's engine. It is streaming if the source is."""
-        return self.source.df(self)
-
-    def to_table(self, target: str, keys: str | Sequence[str] | None = None) -> None:
-        """Write the result of a bounded flow into a new table, all of it or nothing.
-
-        `target` and `keys` are those of `uc.live_table`, which keeps the result of a stream.
-
-        >>> import tempfile, pyarrow as pa, uncombine as uc
-        >>> scores = uc.local.source(pa.table({"ts": [0, 1, 2], "user": ["ada", "bob", "ada"], "score": [3, 5, 4]}))
-        >>> totals = scores.window(uc.Global()).combine(by="user", total=uc.Sum("score"))
-        >>> totals.to_table(f"duckdb:///{tempfile.mkdtemp()}/scores.db#totals")
-        """
-        self.source.to_table(self, target, keys)
-
-    def explain(self) -> str:
-        """A text that says how the flow runs, and why."""
-        return self.source.explain(self)
-
     def __repr__(self) -> str:
         return self.explain()
 
@@ -336,13 +330,9 @@ def _followed(flow: Flow) -> Flow:
     if not flow.stages:
         return flow
     *first, last = flow.stages
-    if last.late == "emit" and flow.source.late_column:
-        raise InvalidArgument(
-            "late='emit' puts late rows among the panes, which only the last stage of a flow may do: use late='drop' "
-            "in the stages before it"
-        )
+    last = replace(last, followed=True)
     if not isinstance(last, GroupingStage):
-        return flow
+        return replace(flow, stages=(*first, last))
     each_batch = flow.settings.each_batch
     grouping = followed(last.grouping, last.asked, stages_of(flow), each_batch)
     check_followed(grouping, replace(flow, stages=tuple(first), transforms=last.transforms).schema, each_batch)

@@ -19,6 +19,7 @@ from ..windows import Span
 from .flow import Flow, Source
 from .grouping import MAX_FUTURE
 from .join import SIDES
+from .left_out import LeftOut, fields_of
 from .operators.stateful import StatefulOperator
 from .settings import Settings
 from .stage import Stage
@@ -93,12 +94,8 @@ class Step:
         return [ports.index(port) for port in range(max(ports) + 1)]
 
     @property
-    def late_schema(self) -> pa.Schema:
-        """The columns of late rows."""
-        return self.stage.late_schema(*self._schemas)
-
-    @property
-    def _schemas(self) -> list[pa.Schema]:
+    def schemas(self) -> list[pa.Schema]:
+        """The columns of the rows of each port."""
         return [self.feeds[place].output_schema for place in self.firsts]
 
     @property
@@ -130,7 +127,7 @@ class Step:
 
     def operator(self) -> StatefulOperator:
         """The operator of the step."""
-        return self.stage.operator(*self._schemas)
+        return self.stage.operator(*self.schemas)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +150,21 @@ class Graph:
         for feed in step.feeds:
             out |= {feed.origin} if isinstance(feed.origin, Leaf) else self.leaves_of(feed.origin)
         return out
+
+    @cached_property
+    def left_out(self) -> dict[Step, LeftOut]:
+        """The form in which each step shows the rows that it leaves out."""
+        row, names = fields_of([(step.number, step.schemas) for step in self.steps])
+        return {
+            step: LeftOut(
+                step.number,
+                (None,) if len(own) == 1 else tuple(SIDES),
+                tuple(own),
+                row,
+                step.stage.late == "duplicate",
+            )
+            for step, own in zip(self.steps, names, strict=True)
+        }
 
     def reader(self, step: Step) -> tuple[Step, int] | None:
         """The step that reads the rows of this one, and the place of these rows among its feeds; None at the end."""

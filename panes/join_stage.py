@@ -16,7 +16,6 @@ from ..windows import Global, Inherit, Window, span
 from .grouping import Grouping
 from .join import SIDES, Join
 from .operators.join.operator import JoinOperator
-from .operators.join.step import late_schema
 from .settings import Settings, check_free
 from .shard.row_lift import RowLift
 from .stage import Stage
@@ -36,10 +35,7 @@ class JoinStage(Stage):
         left, right = schemas
         return JoinOperator(self.join, left, right)
 
-    def late_schema(self, *schemas: pa.Schema) -> pa.Schema:
-        return late_schema(schemas)
-
-    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0) -> RowLift:
+    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False) -> RowLift:
         return RowLift([pair[port] for pair in self.join.on], shards)
 
     def before(self) -> Before:

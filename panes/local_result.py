@@ -41,6 +41,9 @@ class Result:
     """The output watermark of the last grouping after each entry of the script, in microseconds."""
     rows_kept: bool = True
     """True if all rows of the script came to the first grouping, so that `dropped_rows` has places in the script."""
+    left_out: pa.Table = field(default_factory=lambda: pa.table({}))
+    """The rows that every step left out: `stage`, `side` (of a join), `why` ("late", "bad", "unassigned" or
+    "finished"), `row`, and `step`: the entry of the script."""
 
     def counts(self, stage: int | None = None) -> dict[str, int]:
         """The number of rows without a result, by the reason, and of windows that are still held at the end.

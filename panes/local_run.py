@@ -15,15 +15,20 @@ from ..errors import InvalidArgument
 from ..windows.times import MIN_TIME
 from .flow import Flow
 from .graph import Feed, Leaf, Step, check_ends, graph_of
-from .late_rows import with_late_rows
+from .join_stage import JoinStage
+from .left_out import late_schema, late_table, with_late_rows
 from .local_inputs import InputNames, LocalInput, Part
 from .local_result import Result
 from .reading import good
 from .script import Clock, Elements, Entry, Watermark, instant, tables_of
 from .shard.arrivals import Arrival
 from .shard.shard import END, Played, Shard, by_bundle
+from .stage import Stage
 from .transforms import Transform, applied
 from .watermarks import Watermarks
+
+_STEP = pa.field("step", pa.int64())
+"""The column with the entry of the script that a row came from."""
 
 
 class LocalRun:
@@ -37,6 +42,7 @@ class LocalRun:
         self.now = MIN_TIME
         self.out: list[pa.Table] = []
         self.late: dict[Step, list[pa.Table]] = {step: [] for step in self.graph.steps}
+        self.left_out: list[pa.Table] = []
         self.dropped: list[tuple[int, int]] = []
         self.output_watermarks: list[int] = []
         self.schema = flow.schema
@@ -84,7 +90,7 @@ class LocalRun:
             given = [_arrivals(feed, parts, played) for feed in step.feeds]
             shard, played[step] = self.shards[step].play(*given, until=self.now)
             self.shards[step] = shard
-            self.late[step] += [done.stepped.late_rows for done in played[step]]
+            self._leave_out(place, step, played[step])
             self._count_dropped(place, step, given, played[step], parts)
         for feed in self.graph.ends:
             if isinstance(feed.origin, Step):
@@ -98,6 +104,14 @@ class LocalRun:
         ends = [self.shards[feed.origin] for feed in self.graph.ends if isinstance(feed.origin, Step)]
         if ends:
             self.output_watermarks.append(min(shard.operator.hold(shard.state) for shard in ends))
+
+    def _leave_out(self, place: int, step: Step, played: Sequence[Played]) -> None:
+        """Keep the rows that a step left out."""
+        some = [done for done in played if done.rows]
+        if some:
+            rows = self.graph.left_out[step].table(some)
+            self.left_out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
+            self.late[step] += [late_table(done.left_out("late"), step.schemas) for done in some]
 
     def _parts(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> dict[Feed, dict[int, Part]]:
         """The bundles of an entry for each feed from a source, by their processing time."""
@@ -127,9 +141,9 @@ class LocalRun:
             return
         for done in played:
             at = done.arrived
-            if at is not None and len(done.stepped.dropped_places):
+            if at is not None and len(late := done.stepped.left_out.get("late", ())):
                 here = [parts[feed][at].places for feed in step.feeds if at in parts.get(feed, {})]
-                places = np.concatenate(here)[done.stepped.dropped_places]
+                places = np.concatenate(here)[late]
                 self.dropped += [(place, int(row)) for row in places]
 
     def _shown(self, feed: Feed, done: Played) -> pa.Table:
@@ -137,8 +151,8 @@ class LocalRun:
         assert isinstance(step, Step)
         if not feed.transforms:
             return panes
-        if self.flow.source.late_column and step.stage.late == "emit":
-            panes = with_late_rows(panes, done.stepped.late_rows, step.late_schema)
+        if self.flow.source.late_column and step.stage.shows_late:
+            panes = with_late_rows(panes, done.left_out("late"), step.schemas[0])
         return applied(feed.transforms, panes)
 
     def _show(self, place: int, rows: pa.Table) -> None:
@@ -146,12 +160,23 @@ class LocalRun:
             self.out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
 
     def _result(self) -> Result:
-        panes = pa.concat_tables([self.schema.append(pa.field("step", pa.int64())).empty_table(), *self.out])
+        panes = pa.concat_tables([self.schema.append(_STEP).empty_table(), *self.out])
         shards = self.shards.values()
         counts = [{**asdict(s.state.counts), "held": s.operator.held(s.state)} for s in shards]
-        late = [pa.concat_tables([step.late_schema.empty_table(), *tables]) for step, tables in self.late.items()]
+        late = [
+            pa.concat_tables([late_schema(step.schemas).empty_table(), *(tables if _tells(step.stage) else ())])
+            for step, tables in self.late.items()
+        ]
+        none = next((form.schema.append(_STEP) for form in self.graph.left_out.values()), pa.schema([_STEP]))
+        left_out = pa.concat_tables([none.empty_table(), *self.left_out])
         fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
-        return Result(panes, counts, late, self.dropped, self.output_watermarks, all(one.keeps_rows for one in fed))
+        kept = all(one.keeps_rows for one in fed)
+        return Result(panes, counts, late, self.dropped, self.output_watermarks, kept, left_out)
+
+
+def _tells(stage: Stage) -> bool:
+    """True if the late rows of a stage are asked for; those of a join always are."""
+    return stage.late == "emit" or isinstance(stage, JoinStage)
 
 
 def _time_of(entry: Entry) -> int:

@@ -55,6 +55,17 @@ class LocalSource(Source):
         rows = LocalRun(settled).of_tables().panes.select(layout.rows.names)
         write_once(place, Changes.of(layout, [changes_of(rows, layout)]))
 
+    def left_out(self, flow: Flow) -> Any:
+        raise InvalidArgument(
+            "the rows that a local run leaves out are in its result: write uc.local.run(script, flow).left_out"
+        )
+
+    def foreach_batch(self, flow: Flow, function: Any) -> Any:
+        raise InvalidArgument(
+            "a flow over uc.local.source() has no stream to write: run it with uc.local.run(script, flow), whose "
+            "result has the panes and left_out"
+        )
+
     def explain(self, flow: Flow) -> str:
         return "\n".join(["A local run, without Spark: uc.local.run(script, flow).", *description(flow)])
 

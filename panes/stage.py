@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -55,6 +55,8 @@ class Stage(ABC):
     """A step that keeps state, and the transforms before it."""
 
     transforms: tuple[Transform, ...]
+    followed: bool = field(default=False, kw_only=True)
+    """True if another step follows, so that no late rows stand among the panes."""
 
     always_guards: ClassVar[bool] = False
     """True if the operator takes rows of any time, so that far rows of sources are found before it."""
@@ -63,13 +65,12 @@ class Stage(ABC):
     def operator(self, *schemas: pa.Schema) -> StatefulOperator:
         """The operator over rows of these schemas, one for each port; raises if it does not fit."""
 
-    def late_schema(self, *schemas: pa.Schema) -> pa.Schema:
-        """The columns of late rows."""
-        return schemas[0]
-
     @abstractmethod
-    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0) -> Lifting:
-        """The lift of rows of this schema for a port; `timed` if each row may have its own processing time."""
+    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False) -> Lifting:
+        """The lift of rows of this schema for a port.
+
+        `timed` if each row may have its own processing time, and `rows` if all rows must travel as rows.
+        """
 
     @abstractmethod
     def before(self) -> Before:
@@ -91,6 +92,11 @@ class Stage(ABC):
     @abstractmethod
     def late(self) -> str:
         """The treatment of late rows."""
+
+    @property
+    def shows_late(self) -> bool:
+        """True if late rows stand among the panes, in the column `late`."""
+        return self.late == "emit" and not self.followed
 
     @property
     @abstractmethod
@@ -115,8 +121,8 @@ class GroupingStage(Stage):
         (schema,) = schemas
         return Operator(self.grouping, schema)
 
-    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0) -> Lift:
-        return Lift(Compiled.of(self.grouping, schema), shards, timed)
+    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False) -> Lift:
+        return Lift(Compiled.of(self.grouping, schema), shards, timed, rows)
 
     def before(self) -> Before:
         return Before.of(self.grouping)
@@ -179,7 +185,7 @@ class RowStage(Stage):
         (schema,) = schemas
         return _OPERATORS[type(self.options)](self.options, schema)
 
-    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0) -> RowLift:
+    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False) -> RowLift:
         return RowLift(self.keys(schema), shards)
 
     def keys(self, schema: pa.Schema) -> Sequence[str]:

@@ -159,6 +159,9 @@ def _check_case(schema: pa.Schema) -> None:
 def _wider(name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if one == other:
         return one
+    one, other = (kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (one, other))
+    if one == other:
+        return one
     if (wide := _decimal(one, other)) is not None:
         return wide
     try:

@@ -14,22 +14,25 @@ from ..errors import InvalidArgument, TypeMismatch
 from ..panes.chain import before
 from ..panes.flow import Combined, Flow, Source
 from ..panes.join_stage import JoinStage
+from ..panes.left_out import LEFT_OUT
 from ..panes.local_source import description
 from ..panes.operators.grouping.pane_columns import PANE
 from ..panes.reading import Reading
 from ..panes.stage import GroupingStage
 from ..panes.stages import EVENT_TIME
 from .inputs import DataFrameInput, Input, column
-from .routes import route
+from .routes import route, route_with_left_out
 from .routes.base import Route
 from .routes.live import united
 from .routes.native_join import native_join
 from .routes.replay import AtOnce
+from .split import EachBatch, Split
 from .sql_types import arrow_type, spark_type
 from .tables.batches import write_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import DataStreamWriter
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,19 @@ class SparkSource(Source):
         if plain and isinstance(given, DataFrameInput) and given.schema == flow.source_schema:
             return given.df.select(*map(column, given.schema.names))
         return route(flow, given).df()
+
+    def left_out(self, flow: Flow) -> DataFrame:
+        both = route_with_left_out(flow, self._input(flow)).df()
+        return both.where(column(LEFT_OUT).isNotNull()).select(f"{LEFT_OUT}.*")
+
+    def foreach_batch(self, flow: Flow, function: EachBatch) -> DataStreamWriter:
+        if not flow.source.streaming:
+            raise InvalidArgument(
+                "foreach_batch() writes the batches of a stream, and this flow is bounded: write flow.df and "
+                "flow.left_out"
+            )
+        both = route_with_left_out(flow, self._input(flow)).df()
+        return both.writeStream.foreachBatch(Split(function))
 
     def explain(self, flow: Flow) -> str:
         return self.route(flow).explain()

@@ -75,7 +75,7 @@ class OperatorState:
 
 @dataclass(frozen=True)
 class Stepped:
-    """The result of a step: the rows that it gives in their order, the new state, and the rows that came too late.
+    """The result of a step: the rows that it gives in their order, the new state, and the rows that it left out.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
@@ -89,9 +89,10 @@ class Stepped:
 
     panes: pa.Table
     state: OperatorState
-    late_rows: pa.Table
-    dropped_places: np.ndarray
-    """The places in the bundle of rows whose window had expired."""
+    left_out: Mapping[str, np.ndarray]
+    """The places in the bundle of the rows that were left out, by the reason; a reason without rows may be missing.
+
+    The places go on from one input to the next. A bundle of cells has no rows, so that it names no places."""
 
     @property
     def output_watermark(self) -> int:

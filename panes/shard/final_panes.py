@@ -61,10 +61,7 @@ class Final:
     """
 
     def __init__(self, grouping: Grouping, schema: pa.Schema) -> None:
-        grouping = replace(
-            grouping, trigger=None, mode="retracting", late="drop", granularity="bundle", closing="never"
-        )
-        self.operator = Operator(replace(grouping, allowed_lateness="0 seconds", only_updated=False), schema)
+        self.operator = Operator(final_grouping(grouping), schema)
         self.grouping = self.operator.grouping
         names = ["start", "end"]
         if self.grouping.changelog:
@@ -160,6 +157,20 @@ class Final:
         op = self.operator
         rows = pa.concat_tables([parcel.table.select(op.schema.names) for parcel in parcels])
         return op.step(op.initial(), rows, MAX_TIME).panes.drop_columns(["diff", "pane"])
+
+
+def final_grouping(grouping: Grouping) -> Grouping:
+    """The grouping with one pane for each window, when it expires."""
+    return replace(
+        grouping,
+        trigger=None,
+        mode="retracting",
+        late="drop",
+        granularity="bundle",
+        closing="never",
+        allowed_lateness="0 seconds",
+        only_updated=False,
+    )
 
 
 def nothing() -> bytes:

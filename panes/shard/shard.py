@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 
 from ...windows.times import MAX_TIME
@@ -38,10 +39,21 @@ class Played:
     """True if the step ended the input."""
     arrived: int | None = None
     """The processing time of the arrivals that the step took, which can be before `at`; None for a timer."""
+    rows: tuple[pa.Table, ...] = ()
+    """The rows of the bundle for each port of the operator, if some of them were left out."""
 
     @property
     def panes(self) -> pa.Table:
         return self.stepped.panes
+
+    def left_out(self, why: str) -> list[pa.Table]:
+        """The rows of each port that were left out for a reason; nothing if the bundle lost no rows at all."""
+        places = self.stepped.left_out.get(why)
+        if places is None or not self.rows:
+            return [table.slice(0, 0) for table in self.rows]
+        starts = np.cumsum([0, *(table.num_rows for table in self.rows)])
+        here = [places[(places >= a) & (places < b)] - a for a, b in pairwise(starts)]
+        return [table.take(pa.array(some)) for table, some in zip(self.rows, here, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -92,7 +104,7 @@ class Shard:
         shard, moved = shard._with_clock()  # before the rows come
         out += moved
         shard = replace(shard, watermarks=shard.watermarks.told([arrival.reports for arrival in inputs], at))
-        shard, played = shard._step(shard._bundle(inputs), any(arrival.whole for arrival in inputs))
+        shard, played = shard._step(inputs, any(arrival.whole for arrival in inputs))
         return shard, [*out, replace(played, arrived=at)]
 
     def wait(self, now: int) -> tuple[Shard, list[Played]]:
@@ -103,7 +115,7 @@ class Shard:
                 shard, moved = shard._at(due - 1)._with_clock()  # every shard knows the same watermark at a timer
                 out += moved
             shard = shard._at(due)
-            shard, played = shard._step(shard._bundle())
+            shard, played = shard._step()
             out.append(played)
         return shard._at(now), out
 
@@ -115,7 +127,7 @@ class Shard:
         marks = self.watermarks
         ended = replace(marks, inputs=tuple(Watermarks(least=MAX_TIME, now=marks.now) for _ in marks.inputs))
         shard = replace(self, watermarks=ended.at(marks.now))
-        shard, played = shard._step(shard._bundle(inputs))
+        shard, played = shard._step(inputs)
         return shard, [replace(played, closes=True)]
 
     @property
@@ -137,25 +149,29 @@ class Shard:
         """Move the watermark on to processing time, in a step of its own, if it follows that."""
         if not self.watermarks.follows_clock or self.watermarks.least <= self.state.watermark:
             return self, []
-        shard, played = self._step(self._bundle())
+        shard, played = self._step()
         return shard, [played]
 
     def _at(self, now: int) -> Shard:
         return replace(self, watermarks=self.watermarks.at(now))
 
-    def _bundle(self, inputs: Sequence[Arrival] = ()) -> Any:
+    def _rows(self, inputs: Sequence[Arrival]) -> tuple[pa.Table, ...]:
+        """The rows of the arrivals, for each port of the operator."""
         schemas = self.operator.schemas
         tables = [[schema.empty_table()] for schema in schemas]
         for port, arrival in zip(self.ports, inputs, strict=False):
             tables[port] += [table.select(schemas[port].names) for table in arrival.rows]
-        cells = [parcel for arrival in inputs for parcel in arrival.cells]
-        return self.operator.bundle([pa.concat_tables(some) for some in tables], cells, self.watermarks.now)
+        return tuple(pa.concat_tables(some) for some in tables)
 
-    def _step(self, bundle: Any, whole: bool = False) -> tuple[Shard, Played]:
-        marks = self.watermarks
+    def _step(self, inputs: Sequence[Arrival] = (), whole: bool = False) -> tuple[Shard, Played]:
+        marks, rows = self.watermarks, self._rows(inputs)
+        cells = [parcel for arrival in inputs for parcel in arrival.cells]
+        bundle = self.operator.bundle(rows, cells, marks.now)
         percents = marks.percentiles(self.operator.percents)
         stepped = self.operator.step(self.state, bundle, marks.least, marks.now, percents, whole)
-        return replace(self, state=stepped.state), Played(marks.now, stepped, self.operator.hold(stepped.state), whole)
+        kept = rows if any(len(places) for places in stepped.left_out.values()) else ()
+        hold = self.operator.hold(stepped.state)
+        return replace(self, state=stepped.state), Played(marks.now, stepped, hold, whole, rows=kept)
 
 
 def by_bundle(played: Iterable[Played]) -> dict[int, list[Played]]:

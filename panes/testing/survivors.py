@@ -71,7 +71,7 @@ class TracedRun(LocalRun):
                 continue
             at = END if done.closes or done.arrived is None else done.arrived
             tables = [pa.concat_tables(some[at].rows) if at in some and some[at].rows else None for some in given]
-            late = done.stepped.dropped_places
+            late = done.stepped.left_out.get("late", np.zeros(0, np.int64))
             wrong = _bad_places(step, tables, done.at)
             if counts.bad - bad != len(wrong):
                 self.unclear = "rows without a usable time came from another step"

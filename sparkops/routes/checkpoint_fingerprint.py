@@ -63,7 +63,7 @@ def _difference(name: str, stored: Any, now: Any) -> str:
             return f"it had {stored} shards and has {now} (spark.sql.shuffle.partitions or shards=)"
         case "whole_keys":
             held = {True: "all windows of a key in one shard", False: "each window of a key in a shard of its own"}
-            return f"it kept {held[stored]} and keeps {held[now]} (late='emit' or processing_time=)"
+            return f"it kept {held[stored]} and keeps {held[now]} (late='emit', rows left out, or processing_time=)"
         case "inputs":
             return f"its inputs were {_inputs(stored)}, and are {_inputs(now)}"
         case "by":

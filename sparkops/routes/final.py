@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ...panes import Grouping
 from ...panes.chain import groupings_of
-from ...panes.late_rows import LATE
+from ...panes.left_out import LATE
 from ...panes.shard.final_panes import nothing
 from ...panes.transforms import applied
 from ..inputs import column, wire_map

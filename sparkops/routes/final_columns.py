@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...panes.flow import Flow
-from ...panes.late_rows import LATE
+from ...panes.left_out import LATE
 from ...panes.operators.grouping.pane_columns import PANE
 from ...panes.shard.final_panes import FINAL_PANE
 from ..sql_types import spark_type
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def no_late_rows(flow: Flow) -> list[Column]:
     """The empty column of late rows, if the flow asks for it; no row of bounded input is late."""
-    if flow.stages[-1].late != "emit":
+    if not flow.stages[-1].shows_late:
         return []
     return [F.lit(None).cast(spark_type(flow.schema.field(LATE).type, LATE)).alias(LATE)]
 

@@ -6,8 +6,8 @@ Guarded by tests/sparkops/test_union.py and tests/sparkops/test_replay.py.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ...panes import Watermarks
 from ...panes.graph import Feed, Graph, Leaf, Step, check_ends, graph_of
+from ...panes.left_out import LeftOut, beside
 from ...panes.operators.stateful import StatefulOperator
 from ..inputs import Input
 from ..sql_types import spark_schema
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 class Live(Route):
     """Runs the steps of a flow as shards that take bundles in order of processing time."""
 
+    beside: bool = False
+    """True if the rows that steps leave out are shown beside the result, in a column of their own."""
+
     def df(self) -> DataFrame:
         check_ends(self.graph)
         return united([self._rows(feed) for feed in self.graph.ends])
@@ -41,6 +45,22 @@ class Live(Route):
     @abstractmethod
     def shown(self, feed: Feed, packed: DataFrame) -> DataFrame:
         """The rows of the result, from the packed rows of the last step."""
+
+    @cached_property
+    def forms(self) -> Mapping[Step, LeftOut]:
+        """The form in which each step shows the rows that it leaves out; none if they are not shown."""
+        return self.graph.left_out if self.beside else {}
+
+    @property
+    def left_out_schema(self) -> pa.Schema | None:
+        """The columns of rows that were left out, if they are shown."""
+        return next((form.schema for form in self.forms.values()), None)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result, with those of rows that were left out if they are shown."""
+        rows, result = self.left_out_schema, self.flow.schema
+        return result if rows is None else beside(result.empty_table(), rows.empty_table()).schema
 
     @property
     def whole(self) -> bool:
@@ -58,13 +78,25 @@ class Live(Route):
         stage, leaf = step.stage, feed.leaf
         port = step.ports[place] if step.ports else 0
         if leaf is None:
-            return LiftLive(stage, feed.schema, feed.transforms, self.ids, timed=step.timed, input=place, port=port)
-        wanted = leaf_columns(step, feed, leaf)
+            lift = LiftLive(stage, feed.schema, feed.transforms, self.ids, timed=step.timed, input=place, port=port)
+            return replace(lift, rows=self.beside)
+        wanted = frozenset(feed.schema.names) if self.beside else leaf_columns(step, feed, leaf)
         schema = pa.schema([field for field in feed.schema if field.name in wanted])
         time, strategy = leaf.settings.time, leaf.settings.strategy
         future, guards = step.max_future, step.guards
         return LiftLive(
-            stage, schema, feed.transforms, self.ids, time, strategy, step.timed, future, guards, place, port
+            stage,
+            schema,
+            feed.transforms,
+            self.ids,
+            time,
+            strategy,
+            step.timed,
+            future,
+            guards,
+            place,
+            port,
+            self.beside,
         )
 
     def then(self, step: Step) -> LiftLive | None:
@@ -116,8 +148,8 @@ class Live(Route):
         if isinstance(feed.origin, Step):
             return self.shown(feed, self.stepped(feed.origin, self.packed(feed.origin), None))
         columns = list(feed.schema.names)
-        through = Through(feed.transforms)
-        return self.read(feed.origin).mapped(through, columns, None, spark_schema(self.flow.schema), self.metric)
+        through = Through(feed.transforms, self.left_out_schema)
+        return self.read(feed.origin).mapped(through, columns, None, spark_schema(self.schema), self.metric)
 
     def read(self, leaf: Leaf) -> Input:
         """The rows of a source on Spark."""

@@ -35,11 +35,13 @@ class Replay(Live):
             step.ports,
             then=then,
             after=self._after(step) if last else (),
-            late=self.lifted(step)[0] if step.stage.late == "emit" else None,
+            late=self.lifted(step)[0] if step.stage.shows_late else None,
             whole=self.whole,
+            left_out=self.forms.get(step),
+            schema=self.flow.schema,
         )
         shuffled = packed.repartition(len(self.ids), "shard")
-        return wire_map(shuffled, play, spark_schema(self.flow.schema) if last else WIRE_DDL)
+        return wire_map(shuffled, play, spark_schema(self.schema) if last else WIRE_DDL)
 
     def shown(self, feed: Feed, packed: DataFrame) -> DataFrame:
         return packed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ...panes.chunks.cache import ChunkCache
 from ...panes.chunks.log import load, save
 from ...panes.chunks.manifest import bytes_of, extra_of
 from ...panes.chunks.store import cuts
+from ...panes.left_out import LEFT_OUT, LeftOut
 from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.arrivals import arrivals
 from ...panes.shard.malloc import keep_memory
@@ -108,13 +110,17 @@ class ShardTask:
     late: pa.Schema | None = None
     whole: bool = False
     """True if the watermark runs from the beginning to the end of time in each bundle."""
+    left_out: LeftOut | None = None
+    """The form of the rows that are left out, if they are shown."""
 
     def fresh(self, operator: StatefulOperator) -> Shard:
         """A shard without stored state."""
         return Shard.start(operator, *self.inputs, ports=self.ports)
 
     def out(self, shard: int, played: Sequence[Played]) -> Iterator[tuple[int, int, bytes]]:
-        """The packed rows for the next stage, or the packed panes."""
+        """The packed rows for the next stage, or the packed panes, and packed rows that were left out."""
+        if self.left_out is not None:
+            yield from packed(shard, LEFT_OUT, self.left_out.table(played))
         if self.then is not None:
             yield from Passing(self.then, f"shard {shard}")(played)
             return
@@ -122,11 +128,15 @@ class ShardTask:
         tables = [table for table in tables if table.num_rows]
         if not tables:
             return
-        panes = pa.concat_tables(tables)
-        for start in range(0, panes.num_rows, OUT_PANES):
-            some = panes.slice(start, OUT_PANES)
-            for first, stop in cuts(some, OUT_BYTES):
-                yield shard, 0, Parcel("panes", some.slice(first, stop - first)).pack()
+        yield from packed(shard, "panes", pa.concat_tables(tables))
+
+
+def packed(shard: int, kind: str, rows: pa.Table) -> Iterator[tuple[int, int, bytes]]:
+    """Rows as packed parcels of one kind, none of them too large."""
+    for start in range(0, rows.num_rows, OUT_PANES):
+        some = rows.slice(start, OUT_PANES)
+        for first, stop in cuts(some, OUT_BYTES):
+            yield shard, 0, Parcel(kind, some.slice(first, stop - first)).pack()
 
 
 class ShardProcessor(StatefulProcessor):
@@ -190,7 +200,8 @@ class ShardProcessor(StatefulProcessor):
         self.manifest.update((manifest,))
         about = counted(before, running, parcels, played)
         about |= {"state_bytes": bytes_of(manifest), "load_us": load_us, "step_us": step_us}
-        yield from frames(task.out(shard, played), about | {"save_us": clock.lap()})
+        passing = ((shard, 0, parcel.pack()) for parcel in parcels if parcel.kind == LEFT_OUT)
+        yield from frames(chain(passing, task.out(shard, played)), about | {"save_us": clock.lap()})
 
     def _timer(self, old: int | None, next_timer: int | None) -> int | None:
         """Set Spark's timer to the first millisecond at which the next timer is due."""

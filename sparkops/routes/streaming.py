@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ...errors import InvalidArgument
 from ...panes.graph import Feed, Step
+from ...panes.left_out import LEFT_OUT, beside
 from ...panes.shard.parcels import Parcel
 from ...panes.transforms import Transform, applied
 from ..inputs import wire_map
@@ -20,7 +21,7 @@ from ..wire import WIRE, payloads
 from .checkpoint_fingerprint import fingerprint
 from .live import Live
 from .shard_processor import CLOCKS, COUNTS, OUT_DDL, ShardProcessor, ShardTask
-from .tasks import LiftLive, batches_of
+from .tasks import LiftLive, alone, batches_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -31,10 +32,18 @@ class ShowPanes:
     """Unpacks panes to rows."""
 
     after: Sequence[Transform]
+    schema: pa.Schema
+    """The columns of the result."""
+    left_out: pa.Schema | None = None
+    """The columns of rows that were left out, if they are shown beside it."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, _, payload in payloads(batches):
-            yield from batches_of(applied(self.after, Parcel.unpack(payload).table))
+            parcel = Parcel.unpack(payload)
+            if parcel.kind == LEFT_OUT:
+                yield from batches_of(beside(self.schema.empty_table(), parcel.table))
+            else:
+                yield from batches_of(alone(applied(self.after, parcel.table), self.left_out))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +61,8 @@ class Streaming(Live):
         return observed.where(F.col("payload").isNotNull()).select(*WIRE.names)
 
     def shown(self, feed: Feed, packed: DataFrame) -> DataFrame:
-        return wire_map(packed, ShowPanes(feed.transforms), spark_schema(self.flow.schema))
+        show = ShowPanes(feed.transforms, self.flow.schema, self.left_out_schema)
+        return wire_map(packed, show, spark_schema(self.schema))
 
     def task(self, step: Step, then: LiftLive | None) -> ShardTask:
         """The work of the shards of a step."""
@@ -67,8 +77,9 @@ class Streaming(Live):
             tuple(strategies),
             step.ports,
             then,
-            schemas[0] if step.stage.late == "emit" else None,
+            schemas[0] if step.stage.shows_late else None,
             self.whole,
+            self.forms.get(step),
         )
 
     @property

@@ -13,7 +13,7 @@ from ...combiners.rows.columns import int64_column
 from ...combiners.rows.decoded_sizes import cut, fixed_bytes
 from ...panes import Grouping
 from ...panes.intake import Intake, Taken, transformed
-from ...panes.late_rows import with_late_rows
+from ...panes.left_out import LEFT_OUT, LeftOut, beside, with_late_rows
 from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.arrivals import Arrival, arrivals
 from ...panes.shard.final_panes import Final
@@ -90,10 +90,17 @@ class Through:
     """Applies the transforms of a flow without a grouping."""
 
     transforms: Sequence[Transform]
+    left_out: pa.Schema | None = None
+    """The columns of rows that were left out, if a column for them is asked for."""
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         for table in tables:
-            yield from batches_of(applied(self.transforms, table))
+            yield from batches_of(alone(applied(self.transforms, table), self.left_out))
+
+
+def alone(rows: pa.Table, left_out: pa.Schema | None) -> pa.Table:
+    """Rows of the result; with an empty column for rows that were left out, if that is asked for."""
+    return rows if left_out is None else beside(rows, left_out.empty_table())
 
 
 @dataclass(frozen=True)
@@ -191,6 +198,8 @@ class LiftLive:
     """The input of the shards to which the parcels go."""
     port: int = 0
     """The port of the operator to which the rows go."""
+    rows: bool = False
+    """True if all rows must travel as rows, because those that are left out are shown."""
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """Lift rows of a source, each with its processing time in the column `AT`."""
@@ -213,7 +222,7 @@ class LiftLive:
     @property
     def lift(self) -> Lifting:
         """The lift that makes the parcels."""
-        return self.stage.lift(self.lifted, len(self.ids), self.timed, self.port)
+        return self.stage.lift(self.lifted, len(self.ids), self.timed, self.port, self.rows)
 
     @property
     def lifted(self) -> pa.Schema:
@@ -282,11 +291,19 @@ class Play:
     """The columns of late rows, if they are shown."""
     whole: bool = False
     """True if the watermark runs from the beginning to the end of time in each bundle."""
+    left_out: LeftOut | None = None
+    """The form of the rows that are left out, if they are shown."""
+    schema: pa.Schema | None = None
+    """The columns of the result, for rows that are left out beside it."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shards: dict[int, list[Parcel]] = {}
         for shard, _, payload in payloads(batches):
-            shards.setdefault(shard, []).append(Parcel.unpack(payload))
+            parcel = Parcel.unpack(payload)
+            if parcel.kind == LEFT_OUT:
+                yield from self._beside(shard, parcel.table)
+                continue
+            shards.setdefault(shard, []).append(parcel)
         operator = self.operator()
         for shard in list(shards):
             running = Shard.start(operator, *self.inputs, ports=self.ports)
@@ -294,14 +311,27 @@ class Play:
             if self.ends:
                 given[0].setdefault(END, Arrival())
             played = running.play(*given)[1]
+            if self.left_out is not None:
+                yield from self._beside(shard, self.left_out.table(played))
             if self.then is not None:
                 for row in Passing(self.then, f"shard {shard}")(played):
                     yield wire_batch([row])
                 continue
             for instant in played:
-                yield from batches_of(applied(self.after, shown(instant, self.late)))
+                panes = applied(self.after, shown(instant, self.late))
+                yield from batches_of(alone(panes, None if self.left_out is None else self.left_out.schema))
+
+    def _beside(self, shard: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Rows that were left out, on their way to the result or in it."""
+        if rows.num_rows == 0:
+            return
+        if self.then is not None:
+            yield wire_batch([(shard, 0, Parcel(LEFT_OUT, rows).pack())])
+            return
+        assert self.schema is not None
+        yield from batches_of(beside(self.schema.empty_table(), rows))
 
 
 def shown(instant: Played, late: pa.Schema | None) -> pa.Table:
     """The panes of a step, followed by its late rows if they are shown."""
-    return instant.panes if late is None else with_late_rows(instant.panes, instant.stepped.late_rows, late)
+    return instant.panes if late is None else with_late_rows(instant.panes, instant.left_out("late"), late)

@@ -43,7 +43,7 @@ class Play:
     def step(self, left: Bundle, right: Bundle, watermark: int) -> list[tuple[Any, ...]]:
         bundle = (table(self.operator.schemas[0], left), table(self.operator.schemas[1], right))
         stepped = self.operator.step(self.state, bundle, watermark)
-        self.state, self.late_rows = stepped.state, stepped.late_rows
+        self.state, self.late, self.bundle = stepped.state, stepped.left_out["late"], bundle
         columns = [
             (column.combine_chunks().view(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
             for column in stepped.panes.columns
@@ -131,9 +131,8 @@ def test_rule_47_late_and_bad_rows_are_counted() -> None:
     rows = play.step([("a", 6, 0), ("a", 7, 1), ("a", None, 2)], [("a", 6, 3), ("a", 7, 4)], 10)
     assert [(row[2], row[4]) for row in rows] == [(1, 4)]
     assert (play.state.counts.dropped, play.state.counts.bad) == (2, 1)
-    late = play.late_rows.to_pylist()
-    assert [(row["left"] or {}).get("x") for row in late] == [0, None]
-    assert [(row["right"] or {}).get("y") for row in late] == [None, 3]
+    assert play.late.tolist() == [0, 3]
+    assert (play.bundle[0]["x"][0].as_py(), play.bundle[1]["y"][0].as_py()) == (0, 3)
 
 
 def test_rule_48_the_output_watermark() -> None:

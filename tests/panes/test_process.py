@@ -360,7 +360,7 @@ def test_with_a_watermark_of_each_batch_timers_of_event_time_fire_in_their_bundl
 @pytest.mark.parametrize(
     ("function", "options", "error", "words"),
     [
-        (3, {}, InvalidArgument, r"int has no method on_row\(\)"),
+        (3, {}, InvalidArgument, r"int has no method on_row\(row, state, ctx\)"),
         (type("Mine", (Told,), {"output": {"x": "int"}}), {}, TypeMismatch, "Mine.output must be an Arrow schema"),
         (
             type("Mine", (Told,), {"output": pa.schema({"id": pa.string()})}),
@@ -374,6 +374,23 @@ def test_with_a_watermark_of_each_batch_timers_of_event_time_fire_in_their_bundl
 def test_wrong_use_is_refused_when_built(function: Any, options: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         driven(function, **options)
+
+
+def test_a_function_without_timers_needs_no_method_for_them() -> None:
+    class Counting:
+        output, state = pa.schema({"n": pa.int64()}), pa.schema({"n": pa.int64()})
+
+        def on_row(self, row: dict[str, Any], state: dict[str, Any], ctx: Any) -> None:
+            state["n"] = (state["n"] or 0) + 1
+            ctx.emit({"n": state["n"]})
+            if state["n"] == 2:
+                ctx.set_timer("never", ctx.time + 1, "event")
+
+    operator = ProcessOperator(Process(Counting), PLAIN)
+    stepped = operator.step(operator.initial(), table_of([(20, "a", 1, 1)], PLAIN), 10)
+    assert tuples(stepped.panes) == [(1, 20, 1)]
+    with pytest.raises(InvalidArgument, match=r"Counting sets a timer, and has no method on_timer\(tag, ctx\)"):
+        operator.step(stepped.state, table_of([(21, "a", 1, 1)], PLAIN), 10)
 
 
 def test_emitted_values_are_those_of_the_call() -> None:

@@ -161,6 +161,18 @@ def test_types_without_a_common_type_are_refused(one: pa.DataType, other: pa.Dat
         uc.union(*flows)
 
 
+def test_a_dictionary_is_united_with_its_values() -> None:
+    kinds = [pa.dictionary(pa.int8(), pa.string()), pa.string()]
+    tables = [
+        pa.table({"ts": pa.array([i], TIME), "x": pa.array(["a"], pa.string()).cast(kind)})
+        for i, kind in enumerate(kinds)
+    ]
+    for flows in (tables, tables[::-1], tables[:1] * 2):
+        both = uc.union(*(uc.local.source(table, name=str(i)) for i, table in enumerate(flows)))
+        counted = both.window(uc.Global()).combine(by="x", n=uc.Count())
+        assert uc.local.run(flow=counted)["n"].to_pylist() == [2]
+
+
 def test_a_grouping_before_a_union_retracts() -> None:
     """A window that is shown again would count twice after the union."""
     left, right = two()

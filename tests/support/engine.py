@@ -19,7 +19,7 @@ from uncombine.panes.transforms import applied
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes.shard_processor import CLOCKS, COUNTS, ShardProcessor
 from uncombine.sparkops.routes.streaming import ShowPanes, Streaming
-from uncombine.sparkops.routes.tasks import Clocks, LiftLive
+from uncombine.sparkops.routes.tasks import Clocks, LiftLive, alone
 
 Packed = tuple[int, bytes]
 """A shard, and a parcel for it."""
@@ -96,10 +96,14 @@ class Engine:
     """
 
     def __init__(
-        self, flow: Flow, seed: int | None = None, restored: dict[tuple[int, int], Handle] | None = None
+        self,
+        flow: Flow,
+        seed: int | None = None,
+        restored: dict[tuple[int, int], Handle] | None = None,
+        beside: bool = False,
     ) -> None:
         self.flow, self.random = flow, None if seed is None else random.Random(seed)
-        self.route = route = Streaming(flow, getattr(flow.source, "input", None))  # type: ignore[arg-type]
+        self.route = route = Streaming(flow, getattr(flow.source, "input", None), beside)  # type: ignore[arg-type]
         self.ids, self.graph = route.ids, route.graph
         self.tasks = {step: route.task(step, route.then(step)) for step in self.graph.steps}
         self.timed = route.wakes
@@ -130,12 +134,13 @@ class Engine:
         for step in self.graph.steps:
             sent[step], numbers = self._stage(step, self._packed(step, tasks, sent, now), now)
             counted.append(numbers)
-        shown = [self.flow.schema.empty_table()]
+        shown = [self.route.schema.empty_table()]
         for feed in self.graph.ends:
             if isinstance(feed.origin, Step):
                 shown.append(self._shown(feed, sent[feed.origin]))
             else:
-                shown += [applied(feed.transforms, task.select(feed.schema.names)) for task in tasks[feed.origin]]
+                rows_of = (applied(feed.transforms, task.select(feed.schema.names)) for task in tasks[feed.origin])
+                shown += [alone(table, self.route.left_out_schema) for table in rows_of]
         return pa.concat_tables(shown), counted
 
     def _cut(self, rows: pa.Table | list[pa.Table] | None) -> list[pa.Table]:
@@ -217,7 +222,8 @@ class Engine:
                 "payload": pa.array([payload for _, payload in packed], pa.binary()),
             }
         )
-        return pa.Table.from_batches(list(ShowPanes(feed.transforms)([wire])), self.flow.schema)
+        show = ShowPanes(feed.transforms, self.flow.schema, self.route.left_out_schema)
+        return pa.Table.from_batches(list(show([wire])), self.route.schema)
 
 
 def _sent(task: LiftLive | Clocks, rows: pa.Table) -> list[Packed]:

@@ -57,8 +57,7 @@ class Later:
             processing_time=processing_time,
             output_watermark=max(state.watermark, watermark),
         )
-        nothing = np.zeros(0, np.int64)
-        return Stepped(pa.Table.from_pylist(due, SCHEMA), state, SCHEMA.empty_table(), nothing)
+        return Stepped(pa.Table.from_pylist(due, SCHEMA), state, {})
 
     def next_timer(self, state: OperatorState) -> int | None:
         due = self._rows(state).least("processing")

@@ -50,7 +50,7 @@ class Driven:
             self.net[tuple(row)] += weight
         self.net = Counter({row: weight for row, weight in self.net.items() if weight})
         assert min(self.net.values(), default=1) > 0
-        self.late += tuples(stepped.late_rows)
+        self.late += tuples(rows.take(pa.array(stepped.left_out["late"])))
         if self.stored:
             self.manifest = save(self.state, self.loaded, self.log)
             self.loaded = load(self.manifest, self.log, self.operator)

@@ -42,8 +42,8 @@ def needs_rows(grouping: Grouping) -> bool:
 class Lift:
     """Makes parcels of rows for a number of shards.
 
-    With `timed`, each row may have its own processing time: then some travel as rows and some as cells. All windows of
-    a key are in one shard, since the window of a row is known only in the shard.
+    With `timed`, each row may have its own processing time: then some travel as rows and some as cells. With `rows` all
+    travel as rows. In both cases all windows of a key are in one shard, since only there the window of a row is known.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> from uncombine.panes.operators.grouping.compiled import Compiled
@@ -55,9 +55,9 @@ class Lift:
     [(0, 'cells', 1)]
     """
 
-    def __init__(self, compiled: Compiled, shards: int, timed: bool = False) -> None:
+    def __init__(self, compiled: Compiled, shards: int, timed: bool = False, rows: bool = False) -> None:
         self.compiled, self.shards, self.timed = compiled, shards, timed
-        self.as_rows = needs_rows(compiled.grouping)
+        self.as_rows = rows or needs_rows(compiled.grouping)
 
     def __call__(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
         """Make parcels of rows that arrived `at`: one time for all, or one for each."""

@@ -17,6 +17,7 @@ from ....combiners.rows.ordering import order_keys
 from ....windows import time_column
 from ....windows.times import MAX_TIME, MIN_TIME
 from ...grouping import Grouping
+from .cells import Cells
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Rows:
     bad: int
     places: np.ndarray
     """The place of each row in the bundle."""
+    bad_places: np.ndarray
+    """The places in the bundle of the bad rows; none where these came as cells."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -38,14 +41,18 @@ class Rows:
     def none(cls, schema: pa.Schema, bad: int) -> Rows:
         """No good rows, and this number of bad ones."""
         nowhere = np.empty(0, np.int64)
-        return cls(schema.empty_table(), [], nowhere, None, bad, nowhere)
+        return cls(schema.empty_table(), [], nowhere, None, bad, nowhere, nowhere)
 
     def take(self, places: np.ndarray) -> Rows:
         """The rows at these places, in this order."""
         at = pa.array(places)
         weights = None if self.weights is None else self.weights[places]
         keys = [k.take(at) for k in self.keys]
-        return Rows(self.table.take(at), keys, self.times[places], weights, 0, self.places[places])
+        return Rows(self.table.take(at), keys, self.times[places], weights, 0, self.places[places], places[:0])
+
+    def places_in(self, cells: Cells) -> np.ndarray:
+        """The places in the bundle of those of the rows that are in these cells."""
+        return np.unique(self.places[cells.of_row()[0]])
 
 
 def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows:
@@ -55,11 +62,13 @@ def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows
         valid = valid & (times <= min(processing_time + int(grouping.max_future), MAX_TIME))
     bad = len(valid) - int(np.count_nonzero(valid))
     places = np.arange(len(valid))
+    bad_places = places[:0]
     if bad:
-        table, times, places = table.filter(pa.array(valid)), times[valid], np.flatnonzero(valid)
+        table, times = table.filter(pa.array(valid)), times[valid]
+        places, bad_places = np.flatnonzero(valid), np.flatnonzero(~valid)
     keys = [normal_keys(flat(table[name])) for name in grouping.by]
     weights = None if grouping.diff is None else weights_of(table, grouping.diff)
-    return Rows(table, keys, times, weights, bad, places)
+    return Rows(table, keys, times, weights, bad, places, bad_places)
 
 
 def rounds(rows: Rows) -> list[Rows]:

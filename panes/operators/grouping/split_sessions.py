@@ -32,11 +32,10 @@ def take_in_and_split(
 ) -> tuple[TakenIn, Atoms]:
     """Put cells into the atoms, and compute the windows of their keys again; windows of other keys stay."""
     cells, late = _in_time(compiled, atoms.held, cells, clocks.before)
-    finished = 0
+    finished = None
     if compiled.trigger.done(windows.trigger).any():
         done = _finished(compiled, windows, cells, clocks)
-        finished = int(cells.count[done].sum())
-        cells = cells.take(~done)
+        finished, cells = cells.take(done), cells.take(~done)
     atoms = atoms.with_cells(compiled, cells)
     mine, places = atoms.held, np.arange(len(windows))
     of_windows, of_atoms = _of_keys(cells, windows, mine)
@@ -56,7 +55,7 @@ def _computed(
     atoms: Cells,
     cells: Cells,
     late: Cells | None,
-    finished: int,
+    finished: Cells | None,
     clocks: Clocks,
 ) -> TakenIn:
     """All windows of some keys, computed from the atoms of these keys, with the new cells among them."""

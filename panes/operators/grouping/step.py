@@ -10,7 +10,7 @@ Guarded by tests/panes/test_rules.py, test_reference.py and, for steps in parts,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -43,14 +43,18 @@ class Output:
     """The output of a step so far."""
 
     panes: tuple[pa.Table, ...] = ()
-    late_rows: tuple[pa.Table, ...] = ()
-    dropped: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    """The places in the bundle of rows that came too late."""
+    left_out: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """The places in the bundle of the rows that were left out, by the reason."""
     counts: Counts = field(default_factory=Counts)
 
     def with_panes(self, panes: Sequence[pa.Table]) -> Output:
         """The same and further panes."""
         return replace(self, panes=(*self.panes, *panes))
+
+    def without(self, why: str, places: np.ndarray) -> Output:
+        """The same where rows at these places in the bundle were left out; a row of several windows counts once."""
+        before = self.left_out.get(why, places[:0])
+        return replace(self, left_out={**self.left_out, why: np.union1d(before, places)})
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,8 @@ class Step:
         """The panes of the step, and the state after it."""
         windows, atoms = state.windows, state.atoms
         touched = self.bundle.touched(self.compiled, state)
-        output = Output(counts=Counts(bad=self.bundle.rows.bad))
+        rows = self.bundle.rows
+        output = Output(left_out={"bad": rows.bad_places}, counts=Counts(bad=rows.bad))
         for part in self._parts(windows, atoms, touched):
             windows, atoms, output = replace(self, part=part)._of_part(windows, atoms, touched, output)
         return self._stepped(state, windows, atoms, output)
@@ -134,6 +139,7 @@ class Step:
         """Rows are taken in, and the triggers of the windows that got some are asked."""
         compiled, part, atoms = self.compiled, self.part, progress.atoms
         unassigned = cells.unassigned if part is None or part.number == 0 else 0
+        given = rows.places_in(cells) if unassigned else rows.places
         if part is not None:
             cells = cells.take(part.has(upper_half(compiled.hashes(cells.keys, cells.start))))
         if atoms is None:
@@ -141,7 +147,11 @@ class Step:
         else:
             taken, atoms = take_in_and_split(compiled, progress.windows, atoms, cells, self.clocks)
         output = progress.output if taken.late is None else self._late(progress.output, rows, taken.late)
-        counted = Counts(dropped=taken.dropped, finished=taken.finished, unassigned=unassigned)
+        if taken.finished is not None:
+            output = output.without("finished", rows.places_in(taken.finished))
+        if unassigned and len(rows):
+            output = output.without("unassigned", np.setdiff1d(rows.places, given))
+        counted = Counts(rows_of(taken.late), rows_of(taken.finished), unassigned)
         windows, retractions = retract_ended(compiled, taken.windows)
         output = replace(output, counts=output.counts + counted).with_panes(retractions)
         moment = rows_moment(compiled, self.clocks, replace(taken, windows=windows), rows)
@@ -164,12 +174,7 @@ class Step:
     def _late(self, output: Output, rows: Rows, late: Cells) -> Output:
         """The output with rows that came too late."""
         compiled, clocks = self.compiled, self.clocks
-        row = np.unique(late.of_row()[0])
-        # A row of several windows may have been late in another part.
-        row = row[~np.isin(rows.places[row], output.dropped)]
-        output = replace(output, dropped=np.concatenate([output.dropped, rows.places[row]]))
-        if compiled.grouping.late == "emit":
-            return replace(output, late_rows=(*output.late_rows, rows.table.take(pa.array(row))))
+        output = output.without("late", rows.places_in(late))
         if compiled.grouping.late == "duplicate":
             every = np.ones(len(late), np.bool_)
             given = {"fresh": every, "born_late": every, **{name: getattr(late, name) for name in NUMBERS}}
@@ -253,6 +258,10 @@ class Step:
                 output_watermark=max(state.output_watermark, hold),
                 percentiles=clocks.percentiles_after or state.percentiles,
             )
-        late_rows = pa.concat_tables([compiled.schema.empty_table(), *output.late_rows])
         panes = pa.concat_tables([compiled.output_schema.empty_table(), *output.panes])
-        return Stepped(panes, after, late_rows, np.unique(output.dropped))
+        return Stepped(panes, after, output.left_out)
+
+
+def rows_of(cells: Cells | None) -> int:
+    """The number of rows of cells, counted once for each window."""
+    return 0 if cells is None else int(cells.count.sum())

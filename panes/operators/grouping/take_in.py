@@ -37,15 +37,10 @@ class TakenIn:
     """Pairs (window before, window after): the second goes on from the first."""
     late: Cells | None
     """The cells of windows that have expired."""
-    finished: int
-    """The number of rows whose window's trigger has finished."""
+    finished: Cells | None
+    """The cells of windows whose trigger has finished."""
     rows_of: Callable[[], Pairs]
     """Pairs (row, window) of a row and a window that it went into; computed when called."""
-
-    @property
-    def dropped(self) -> int:
-        """The number of rows that came too late."""
-        return 0 if self.late is None else int(self.late.count.sum())
 
     def beside(self, others: InHand, places: np.ndarray, others_places: np.ndarray) -> TakenIn:
         """The same with other windows that got nothing; both places are those in hand before the rows."""
@@ -111,10 +106,9 @@ def take_in(compiled: Compiled, windows: InHand, cells: Cells, clocks: Clocks) -
     keys = first_keys(windows, cells, placed)
     out = carry_over(compiled, windows, lineage, keys, placed.start, placed.end, clocks)
     done = compiled.trigger.done(out.trigger)[placed.of_cells]
-    finished = 0
+    finished = None
     if done.any():
-        finished = int(cells.count[done].sum())
-        cells = cells.take(~done)
+        finished, cells = cells.take(done), cells.take(~done)
         placed = replace(placed, of_cells=placed.of_cells[~done])
     got, born = np.zeros(len(placed), np.bool_), np.ones(len(placed), np.bool_)
     got[placed.of_cells] = True

@@ -26,7 +26,8 @@ class Rows:
     table: pa.Table
     hashes: np.ndarray
     expiry: np.ndarray
-    bad: int
+    bad: np.ndarray
+    """The places in the bundle of rows without a usable time."""
     late: np.ndarray
     """The places in the bundle of rows that came too late."""
 
@@ -60,7 +61,6 @@ def take_in(side: Side, given: pa.Table, before: int) -> Rows:
         for name in side.keys:
             if given[name].null_count:
                 taken &= np.asarray(flat(given[name]).is_valid())
-    bad = len(usable) - int(np.count_nonzero(usable))
     if not taken.all():
         given, times, weights = given.filter(pa.array(taken)), times[taken], weights[taken]
         ends = None if ends is None else ends[taken]
@@ -71,7 +71,7 @@ def take_in(side: Side, given: pa.Table, before: int) -> Rows:
         pa.Table.from_arrays(columns, schema=side.stored),
         key_hashes(keys, len(times)),
         side.expiry(times, ends),
-        bad,
+        np.flatnonzero(~usable),
         np.flatnonzero(late),
     )
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ....combiners.rows.columns import flat, int64_column
+from ....combiners.rows.columns import int64_column
 from ....windows.times import MAX_TIME, MIN_TIME
 from ...chunks.hashes import lookup
 from ...chunks.store import Store
-from ...join import SIDES
 from ..state import Counts, OperatorState, Stepped
 from .compiled import Compiled, Side
 from .difference import Keys, difference
@@ -63,11 +62,12 @@ class Step:
             stores=stores,
             watermark=self.watermark,
             processing_time=processing_time,
-            counts=state.counts + Counts(dropped=sum(len(r.late) for r in rows), bad=sum(r.bad for r in rows)),
+            counts=state.counts + Counts(dropped=sum(len(r.late) for r in rows), bad=sum(len(r.bad) for r in rows)),
         )
         after = replace(after, output_watermark=max(state.output_watermark, hold(compiled, after)))
-        late = late_rows(compiled, [given.take(pa.array(r.late)) for given, r in zip(bundle, rows, strict=True)])
-        return Stepped(panes, after, late, np.concatenate([rows[0].late, rows[1].late + bundle[0].num_rows]))
+        (one, other), first = rows, bundle[0].num_rows
+        left_out = {"late": (one.late, other.late + first), "bad": (one.bad, other.bad + first)}
+        return Stepped(panes, after, {why: np.concatenate(places) for why, places in left_out.items()})
 
     def _touched(self, rows: list[Rows]) -> list[np.ndarray]:
         """For each side, the hashes of the rows of its state that the step reads, in the form for a look-up."""
@@ -168,23 +168,4 @@ def hold(compiled: Compiled, state: OperatorState) -> int:
     return least
 
 
-def late_rows(compiled: Compiled, rows: Sequence[pa.Table]) -> pa.Table:
-    """Late rows of both sides: columns `left` and `right`, one of them null in each row."""
-    schema = late_schema([side.schema for side in compiled.sides])
-    fields = list(schema)
-    count = sum(table.num_rows for table in rows)
-    columns = []
-    for i, (table, field) in enumerate(zip(rows, fields, strict=True)):
-        whole = pa.StructArray.from_arrays([flat(column) for column in table.columns], fields=list(field.type))
-        others = pa.nulls(count - table.num_rows, field.type)
-        columns.append(pa.concat_arrays([whole, others] if i == 0 else [others, whole]))
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def late_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """The columns of late rows of inputs with these schemas."""
-    pairs = zip(SIDES, schemas, strict=True)
-    return pa.schema([pa.field(name, pa.struct(list(schema))) for name, schema in pairs])
-
-
-__all__ = ["Step", "hold", "late_rows", "late_schema"]
+__all__ = ["Step", "hold"]

@@ -74,6 +74,7 @@ class Calls:
                     )
 
     def _timer(self, ctx: KeyContext, tag: str) -> None:
+        self.process.check_timers()
         try:
             self.process.function.on_timer(tag, ctx)
         except Exception as error:

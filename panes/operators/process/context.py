@@ -5,7 +5,7 @@ Guarded by tests/panes/test_process.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
@@ -44,6 +44,8 @@ class Scene:
     """The output watermark before the step."""
     watermark: int
     processing_time: int
+    check_timers: Callable[[], None]
+    """Raises if the function takes no timers."""
     emitted: list[Emitted] = field(default_factory=list)
 
 
@@ -119,6 +121,7 @@ class KeyContext:
         if not isinstance(tag, str):
             raise TypeMismatch(f"ctx.set_timer(tag): tag must be a text, but is {tag!r}")
         due, scene = timestamp(time), self._scene
+        scene.check_timers()
         if domain == "processing":
             due = max(due, scene.processing_time + 1)
         elif self.firing is not None and self.firing.domain == "event" and due <= self.firing.time:

@@ -66,7 +66,8 @@ class ProcessOperator(RowOperator):
         found, store = store_of(state, "keys").take(touched, {"event": end, "processing": clocks.now})
         floor = state.output_watermark
         least = max(floor - self.process.wait, MIN_TIME)
-        scene = Scene(frozenset(self.process.function.output.names), least, floor, clocks.before, clocks.now)
+        process, columns = self.process, frozenset(self.process.function.output.names)
+        scene = Scene(columns, least, floor, clocks.before, clocks.now, process.check_timers)
         keys = Keys.of(self.keys, self.process.function.state, found, arrays, len(taken), scene)
         calls = Calls(self.process, scene, keys.contexts)
         calls.processing_timers(clocks.now)
@@ -99,7 +100,7 @@ class ProcessOperator(RowOperator):
             order = np.lexsort((first, sums > 0, times[first]))
             places, weights = first[order], sums[order]
         rows = taken.rows.take(pa.array(places))
-        return Taken(rows, times[places], weights, taken.late_rows, taken.dropped, taken.bad)
+        return Taken(rows, times[places], weights, taken.late, taken.bad)
 
 
 __all__ = ["ProcessOperator"]

@@ -24,8 +24,6 @@ class KeyFunction(Protocol):
     ...         if state["most"] is None or row["x"] > state["most"]:
     ...             state["most"] = row["x"]
     ...             ctx.emit({"x": row["x"]})
-    ...     def on_timer(self, tag, ctx):
-    ...         pass
     >>> numbers = uc.local.source(pa.table({"ts": [0, 1, 2], "x": [5, 3, 8]}))
     >>> uc.local.run(flow=numbers.process(function=Rising))["x"].to_pylist()
     [5, 8]
@@ -40,7 +38,10 @@ class KeyFunction(Protocol):
         """Handle a row of the key; `ctx.diff` is its weight and `ctx.time` its event time."""
 
     def on_timer(self, tag: str, ctx: KeyContext) -> None:
-        """Handle a timer whose time has come, and which is no longer set; the state is `ctx.state`."""
+        """Handle a timer whose time has come, and which is no longer set; the state is `ctx.state`.
+
+        A function that sets no timers needs no such method.
+        """
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,8 +67,6 @@ class Process(RowOptions):
     ...         state["n"] = (state["n"] or 0) + ctx.diff
     ...         if state["n"] & (state["n"] - 1) == 0:
     ...             ctx.emit({"rows": state["n"]})
-    ...     def on_timer(self, tag, ctx):
-    ...         pass
     >>> Process(Doubled, by="user").by
     ('user',)
     """
@@ -80,9 +79,8 @@ class Process(RowOptions):
         object.__setattr__(self, "by", key_columns(self.by, "process(by=)"))
         if isinstance(self.function, type):
             object.__setattr__(self, "function", self.function())
-        for name in ("on_row", "on_timer"):
-            if not callable(getattr(self.function, name, None)):
-                raise InvalidArgument(f"process(function=): {self.name} has no method {name}(): write one")
+        if not callable(getattr(self.function, "on_row", None)):
+            raise InvalidArgument(f"process(function=): {self.name} has no method on_row(row, state, ctx): write one")
         for name in ("output", "state"):
             if not isinstance(getattr(self.function, name, None), pa.Schema):
                 raise TypeMismatch(
@@ -99,6 +97,13 @@ class Process(RowOptions):
     def name(self) -> str:
         """The name of the function in messages."""
         return type(self.function).__name__
+
+    def check_timers(self) -> None:
+        """Raise unless the function takes timers."""
+        if not callable(getattr(self.function, "on_timer", None)):
+            raise InvalidArgument(
+                f"process(function=): {self.name} sets a timer, and has no method on_timer(tag, ctx): write one"
+            )
 
     def checked(self, schema: pa.Schema) -> Columns:
         """The columns of an input of this schema; raises if they do not fit."""

@@ -63,8 +63,8 @@ class RowOperator(ABC):
         clocks = Clocks.of(state, watermark, processing_time, each_batch)
         taken = self.columns.take(bundle, clocks)
         panes, stores, hold = self.take_in(state, taken, clocks)
-        counts = Counts(dropped=len(taken.dropped), bad=taken.bad)
-        return Stepped(panes, clocks.state(state, stores, counts, hold), taken.late_rows, taken.dropped)
+        counts = Counts(dropped=len(taken.late), bad=len(taken.bad))
+        return Stepped(panes, clocks.state(state, stores, counts, hold), {"late": taken.late, "bad": taken.bad})
 
     def next_timer(self, state: OperatorState) -> int | None:
         """The next processing time at which a timer is due; None where nothing waits for processing time."""

@@ -112,10 +112,10 @@ class Taken:
     times: np.ndarray
     weights: np.ndarray | None
     """The weights, none of them 0; None where every row is an addition."""
-    late_rows: pa.Table
-    dropped: np.ndarray
+    late: np.ndarray
     """The places in the bundle of late rows."""
-    bad: int
+    bad: np.ndarray
+    """The places in the bundle of bad rows."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -152,20 +152,18 @@ class Columns:
         times, valid = time_column(flat(bundle[options.time]))
         if clocks.now > MIN_TIME and options.max_future is not None:
             valid = valid & (times <= min(clocks.now + int(options.max_future), MAX_TIME))
-        bad = len(valid) - int(np.count_nonzero(valid))
         late = valid & (times + options.wait < clocks.before)
-        dropped = np.flatnonzero(late)
+        left_out = np.flatnonzero(late), np.flatnonzero(~valid)
         weights = None if options.diff is None else weights_of(bundle, options.diff)
         good = valid & ~late
         if weights is not None:
             good &= weights != 0
-        late_rows = bundle.take(pa.array(dropped)) if options.late == "emit" else bundle.slice(0, 0)
         if not good.all():
             bundle, times = bundle.filter(pa.array(good)), times[good]
             weights = None if weights is None else weights[good]
         columns = [flat(bundle[f.name]).cast(f.type) for f in self.user]
         rows = pa.Table.from_arrays([*columns, pa.array(times).view(UTC_MICROS)], schema=self.rows)
-        return Taken(rows, times, weights, late_rows, dropped, bad)
+        return Taken(rows, times, weights, *left_out)
 
     def row_hashes(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """A hash of 128 bits of each row: equal rows have equal hashes, and others have others."""

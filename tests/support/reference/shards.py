@@ -36,8 +36,10 @@ class Outcome:
     """The panes of a script for each shard, as `uc.local.run` gives them."""
 
     schema: pa.Schema
+    emits: bool
+    """True if late rows are asked for."""
     panes: list[pa.Table] = field(default_factory=list)
-    late: list[pa.Table] = field(default_factory=list)
+    late: int = 0
     counts: Counts = field(default_factory=Counts)
     held: int = 0
     atoms: int = 0
@@ -50,7 +52,7 @@ class Outcome:
 
     def add(self, step: int, stepped: Stepped) -> None:
         self.panes.append(stepped.panes.append_column("step", pa.array([step] * stepped.panes.num_rows, pa.int64())))
-        self.late.append(stepped.late_rows)
+        self.late += len(stepped.left_out.get("late", ())) if self.emits else 0
         self.output_watermarks[step] = stepped.output_watermark
 
     def end(self, states: Iterable[Any]) -> Outcome:
@@ -90,7 +92,7 @@ def at_once(script: Sequence[Any], schema: pa.Schema, options: dict[str, Any], c
     state, marks, out = (
         operator.initial(),
         InputWatermarks((Watermarks(idle_after=idle),)),
-        Outcome(operator.output_schema),
+        Outcome(operator.output_schema, grouping.late == "emit"),
     )
     for step, bundle in enumerate(bundles(script, schema)):
         marks = marks.told([bundle.reports], bundle.at)
@@ -113,7 +115,7 @@ def in_parcels(
     """The loop of a shard: entries in micro-batches of any size, rows cut into any tasks, timers on the way."""
     grouping, idle = grouping_of(options, combiners)
     operator = Operator(grouping, schema)
-    out, given = Outcome(operator.output_schema), bundles(script, schema)
+    out, given = Outcome(operator.output_schema, grouping.late == "emit"), bundles(script, schema)
     lift = Lift(operator.compiled, shards, timed=True)
     running = [Shard.start(operator, Watermarks(idle_after=idle)) for _ in range(shards)]
     for first, last in _batches(given, r):

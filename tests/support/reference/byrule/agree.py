@@ -107,7 +107,7 @@ def _found(outcome: Outcome) -> dict[str, Any]:
         "rows": _rows(outcome.table),
         **{name: counts[name] for name in ("dropped", "finished", "unassigned", "bad")},
         "held": outcome.held,
-        "late": sum(late.num_rows for late in outcome.late),
+        "late": outcome.late,
         "output_watermarks": outcome.output_watermarks,
     }
 

@@ -54,6 +54,9 @@ class Operator:
     bad: int = 0
     late_rows: list[Row] = field(default_factory=list)
     dropped_places: list[int] = field(default_factory=list)
+    left_out: list[tuple[str, Row]] = field(default_factory=list)
+    """rule 66: the rows without a result, each once for each reason in a step."""
+    _left: set[tuple[str, int]] = field(default_factory=set)
 
     def step(
         self,
@@ -64,7 +67,7 @@ class Operator:
         each_batch: bool = False,
     ) -> list[Row]:
         """rule 13: one step, with what it emits."""
-        self.dropped_places = []
+        self.dropped_places, self._left = [], set()
         out: list[Row] = []
         if each_batch:
             for live in self.lives():
@@ -168,13 +171,17 @@ class Operator:
         for place, row in enumerate(rows):
             if row[self.options.time] is None:
                 self.bad += 1  # rule 11
+                self.leave("bad", place, row)
                 continue
             t = micros(row[self.options.time])
             if self.clock != MIN_TIME and t > plus(self.clock, self.options.max_future):
                 self.bad += 1  # rule 11
+                self.leave("bad", place, row)
                 continue
             windows = assign(self.options.window, t, row)
             self.unassigned += not windows  # rule 3
+            if not windows:
+                self.leave("unassigned", place, row)
             key = tuple(row[name] for name in self.options.by)
             weight = 1 if self.options.diff is None else int(row[self.options.diff])  # rule 38
             found.append(Arrival(place, key, Datum(row, t, weight, t >= self.output_watermark), windows))
@@ -223,7 +230,7 @@ class Operator:
                     del lives[source.window]
                 lives[merged] = live
                 if live.trigger.finished:
-                    self.finished += len(came)  # rule 26
+                    self.finish(came)
                     continue
                 if self.options.eager_retractions:
                     retractions += self.retract(live)
@@ -245,7 +252,7 @@ class Operator:
         for group in components(self.options.window, [*lives, *opened]):
             came = [arrival for arrival in arrivals if any(window in group for window in arrival.windows)]
             if came and self.merge(key, hull(group), [lives[w] for w in group if w in lives]).trigger.finished:
-                self.finished += len(came)
+                self.finish(came)
             else:
                 kept += came
         return sorted(kept, key=lambda arrival: arrival.place)
@@ -253,6 +260,18 @@ class Operator:
     def order(self, row: Row) -> Any:
         """rule 16: where an output row stands among those of its phase."""
         return order(tuple(row[name] for name in self.options.by), row["window"] or (MIN_TIME, MAX_TIME))
+
+    def finish(self, came: list[Arrival]) -> None:
+        """rule 26: rows whose window's trigger has finished."""
+        self.finished += len(came)
+        for arrival in came:
+            self.leave("finished", arrival.place, arrival.datum.row)
+
+    def leave(self, why: str, place: int, row: Row) -> None:
+        """rule 66: a row is left out once for each reason, of however many windows."""
+        if (why, place) not in self._left:
+            self._left.add((why, place))
+            self.left_out.append((why, row))
 
     def in_time(self, key: Key, arrivals: list[Arrival]) -> list[Arrival]:
         """rule 9 over a changelog: judged by the windows that rows open, which are there or have not expired (D16)."""
@@ -320,6 +339,9 @@ class Operator:
     def too_late(self, key: Key, window: Window, came: list[Arrival]) -> list[Row]:
         """rule 9."""
         self.dropped += len(came)
+        if self.options.late != "duplicate":
+            for arrival in came:
+                self.leave("late", arrival.place, arrival.datum.row)
         if self.options.late == "emit":
             self.late_rows += [arrival.datum.row for arrival in came if arrival.place not in self.dropped_places]
         self.dropped_places += [arrival.place for arrival in came]

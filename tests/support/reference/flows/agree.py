@@ -54,7 +54,8 @@ def _differences(case: Case) -> Iterator[str]:
         before = local.rows[: len(whole) - len(want.rows[-1][-1])] if case.ends else local.rows
         yield from _rows("stream, local", stream.rows, before, case.shards == 1)
         late = [*want.late[:-1], want.late[-1][: want.late_before_the_end]]
-        yield from _rest("stream, local", stream, replace(want, late=late), want.counts_before_the_end)
+        left = [some[:n] for some, n in zip(want.left_out, want.left_out_before_the_end, strict=True)]
+        yield from _rest("stream, local", stream, replace(want, late=late, left_out=left), want.counts_before_the_end)
 
 
 def _rest(who: str, got: Found, want: Outcome, counts: list[dict[str, int]]) -> Iterator[str]:
@@ -68,6 +69,17 @@ def _rest(who: str, got: Found, want: Outcome, counts: list[dict[str, int]]) -> 
         one, other = map(_texts, (got.late, want.late[-1]))
         if one != other:
             yield f"{who}: late rows {one}, {other}"
+    if got.left_out is not None and want.left_out:
+        for stage, (mine, theirs) in enumerate(zip(got.left_out, want.left_out, strict=True), 1):
+            one, other = ([f"{why} {_known(row)}" for why, row in some] for some in (mine, theirs))
+            if sorted(one) != sorted(other):
+                yield f"{who}: left out of stage {stage}\n  {sorted(one)}\n  {sorted(other)}"
+
+
+def _known(row: Row) -> str:
+    """A row that was left out, without what is null in it; the models have no information on panes."""
+    (text,) = _texts([{name: value for name, value in row.items() if value is not None}])
+    return text
 
 
 def _texts(late: Sequence[Row]) -> list[str]:

@@ -82,6 +82,10 @@ class ByRule:
     def late_rows(self) -> list[Row]:
         return self.inner.late_rows
 
+    def left_out(self) -> list[tuple[str, Row]]:
+        """The rows without a result, each with the reason."""
+        return self.inner.left_out
+
 
 class ByWindow:
     """The model that goes window by window; it knows no windows or triggers of users."""
@@ -210,6 +214,10 @@ class Outcome:
     late: list[list[Row]] = field(default_factory=list)
     late_before_the_end: int = 0
     """The number of late rows of the last grouping before the end."""
+    left_out: list[list[tuple[str, Row]]] = field(default_factory=list)
+    """The rows that each grouping left out, with the reasons."""
+    left_out_before_the_end: list[int] = field(default_factory=list)
+    """The number of them for each grouping before the end."""
     output_watermarks: list[int] = field(default_factory=list)
 
 
@@ -237,6 +245,7 @@ def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any
     out.counts_before_the_end = [grouped.inner.numbers() for grouped in chain]
     if kind is ByRule:
         out.late_before_the_end = len(chain[-1].inner.late_rows())
+        out.left_out_before_the_end = [len(grouped.inner.left_out()) for grouped in chain]
     if case.ends:
         played = []
         for i, grouped in enumerate(chain):
@@ -246,6 +255,7 @@ def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any
     out.counts = [grouped.inner.numbers() for grouped in chain]
     if kind is ByRule:
         out.late = [grouped.inner.late_rows() for grouped in chain]
+        out.left_out = [grouped.inner.left_out() for grouped in chain]
     return out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import uncombine as uc
 from reference.byrule.agree import _without_times
 from reference.byrule.times import MAX_TIME, MIN_TIME
 from uncombine.errors import InvalidArgument
+from uncombine.sparkops.routes import route_with_left_out
 
 from .by_models import COUNTS
 from .case import SCHEMA, Case, Row, grouped
@@ -36,6 +38,8 @@ class Found:
     counts: list[dict[str, int]] | None = None
     output_watermarks: dict[int, int] | None = None
     """After some of the bundles, by their place."""
+    left_out: list[list[tuple[str, Row]]] | None = None
+    """The rows that each stage left out, with the reasons."""
 
 
 def locally(case: Case, flow: Any) -> Found:
@@ -56,7 +60,23 @@ def locally(case: Case, flow: Any) -> Found:
         [] if late is None or not emits else numbers_of(late),
         counts,
         dict(zip(places, result.output_watermarks, strict=True)),
+        left_out_of(result.left_out, case),
     )
+
+
+def left_out_of(rows: pa.Table, case: Case) -> list[list[tuple[str, Row]]]:
+    """Rows that were left out, for each stage; a row without the fields of other stages, which are null."""
+    out: list[list[tuple[str, Row]]] = [[] for _ in case.stages]
+    whole = rows["row"].combine_chunks()
+    fields = numbers_of(pa.table([whole.field(i) for i in range(whole.type.num_fields)], [f.name for f in whole.type]))
+    for stage, why, row in zip(rows["stage"].to_pylist(), rows["why"].to_pylist(), fields, strict=True):
+        out[stage - 1].append((why, {re.sub(r"_\d+$", "", n): v for n, v in row.items() if v is not None}))
+    return out
+
+
+def shows_left_out(case: Case) -> bool:
+    """True for half of the cases, in which Spark's ways show the rows that are left out, beside the panes."""
+    return case.seed % 2 == 0
 
 
 def local_flow(case: Case) -> Any:
@@ -78,7 +98,18 @@ def replay_flow(case: Case) -> Any:
 
 
 def replayed(case: Case, flow: Any) -> Found:
-    return _shown(flow.df.toArrow())
+    if not shows_left_out(case):
+        return _shown(flow.df.toArrow())
+    return _with_left_out(route_with_left_out(flow, flow.source.input).df().toArrow(), case)
+
+
+def _with_left_out(both: pa.Table, case: Case) -> Found:
+    """Panes, and beside them the rows that were left out."""
+    no = pc.is_null(both["left_out"])
+    found = _shown(both.filter(no).drop_columns(["left_out"]))
+    rows = pa.Table.from_struct_array(both.filter(pc.invert(no))["left_out"].combine_chunks())
+    found.left_out = left_out_of(rows, case)
+    return found
 
 
 def stream_flow(case: Case) -> Any:
@@ -97,7 +128,8 @@ def stream_flow(case: Case) -> Any:
 def streamed(case: Case, flow: Any) -> Found:
     """In micro-batches cut anywhere, some of them with new workers, some run twice from the same checkpoint."""
     r = random.Random(case.seed + 1)
-    engine, panes = Engine(flow, None if case.in_order else case.seed), list[pa.Table]()
+    beside = shows_left_out(case)
+    engine, panes = Engine(flow, None if case.in_order else case.seed, beside=beside), list[pa.Table]()
     totals: list[dict[str, int]] = [dict.fromkeys((*COUNTS, "held"), 0) for _ in case.stages]
     now = None
     for some in _joined(case, r, 0.0 if case.clocked else 0.4):
@@ -110,9 +142,10 @@ def streamed(case: Case, flow: Any) -> Found:
         if r.random() < 0.1:
             kept = engine.snapshot()
             engine.batch(table(some), now)
-            engine = Engine(flow, None if case.in_order else case.seed, kept)
+            engine = Engine(flow, None if case.in_order else case.seed, kept, beside)
         panes += _batch(engine, table(some), now, totals)
-    found = _shown(pa.concat_tables(panes))
+    every = pa.concat_tables(panes)
+    found = _with_left_out(every, case) if beside else _shown(every)
     found.counts = totals
     return found
 
