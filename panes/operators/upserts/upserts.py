@@ -90,12 +90,12 @@ class Versions(Columns):
                 "select these, in this order"
             )
         weights = np.asarray(flat(bundle[self.options.diff]).to_numpy(zero_copy_only=False))
-        bad = len(weights) - int(np.count_nonzero(weights))
-        if bad:
+        bad, nowhere = np.flatnonzero(weights == 0), np.zeros(0, np.int64)
+        if len(bad):
             bundle, weights = bundle.filter(pa.array(weights != 0)), weights[weights != 0]
         columns = [flat(bundle[f.name]).cast(f.type) for f in self.user]
         rows = pa.Table.from_arrays([*columns, *(bundle[name] for name in self._beside)], schema=self._with_order)
-        return Taken(rows, np.zeros(0, np.int64), weights, bundle.slice(0, 0), np.zeros(0, np.int64), bad)
+        return Taken(rows, nowhere, weights, nowhere, bad)
 
     @property
     def _beside(self) -> list[str]:
