@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -95,8 +94,11 @@ class Texts:
 
     def _sampled(self, texts: pa.Array) -> list[pa.Field]:
         """The fields with types that Arrow's reader knows: times are numbers or texts, as some of the texts show."""
-        sample = [json.loads(text.as_py()) for text in islice(texts, SAMPLE)]
-        return [_shown(f, [row.get(f.name) for row in sample]) for f in self.schema]
+        places = np.unique(np.linspace(0, len(texts) - 1, SAMPLE).astype(np.int64))
+        sample = [json.loads(text) for text in texts.take(pa.array(places)).to_pylist()]
+        known = [_kinds(f.type, [row.get(f.name) for row in sample]) for f in self.schema]
+        as_text = any(kind is str for kinds in known for kind in kinds)  # so a time that no text has is like the others
+        return [_shown(f, [row.get(f.name) for row in sample], as_text) for f in self.schema]
 
     def _one_by_one(self, texts: pa.Array) -> tuple[pa.Table, np.ndarray]:
         """The fields of each text, in a loop, because one text must not spoil the others."""
@@ -125,17 +127,34 @@ def _pieces(texts: pa.Array) -> Iterator[pa.Array]:
             yield piece
 
 
-def _shown(field: pa.Field, values: list[Any]) -> pa.Field:
-    """The field in a type of Arrow's reader, by some of its values."""
-    kind, values = field.type, [value for value in values if value is not None]
+def _inside(kind: pa.DataType, values: list[Any]) -> Iterator[tuple[pa.Field, list[Any]]]:
+    """The fields inside a type, each with its values in some values of the type."""
     if pa.types.is_struct(kind):
-        inner = [_shown(f, [value.get(f.name) for value in values if isinstance(value, dict)]) for f in kind]
+        for f in kind:
+            yield f, [value.get(f.name) for value in values if isinstance(value, dict)]
+    elif pa.types.is_list(kind):
+        yield kind.value_field, [one for value in values if isinstance(value, list) for one in value]
+
+
+def _kinds(kind: pa.DataType, values: list[Any]) -> Iterator[type]:
+    """The types of the values of times in some values."""
+    if pa.types.is_temporal(kind):
+        yield from (type(value) for value in values if value is not None)
+    for f, some in _inside(kind, values):
+        yield from _kinds(f.type, some)
+
+
+def _shown(field: pa.Field, values: list[Any], as_text: bool) -> pa.Field:
+    """The field in a type of Arrow's reader, by some of its values; `as_text` is for times without any."""
+    kind, values = field.type, [value for value in values if value is not None]
+    inner = [_shown(f, some, as_text) for f, some in _inside(kind, values)]
+    if pa.types.is_struct(kind):
         return pa.field(field.name, pa.struct(inner))
     if pa.types.is_list(kind):
-        inside = [one for value in values if isinstance(value, list) for one in value]
-        return pa.field(field.name, pa.list_(_shown(kind.value_field, inside)))
+        return pa.field(field.name, pa.list_(inner[0]))
     if pa.types.is_temporal(kind):
-        return pa.field(field.name, pa.string() if values and isinstance(values[0], str) else pa.int64())
+        text = isinstance(values[0], str) if values else as_text
+        return pa.field(field.name, pa.string() if text else pa.int64())
     if pa.types.is_binary(kind) or pa.types.is_map(kind):
         raise ValueError(f"Arrow's reader of JSON has no {kind}")
     return pa.field(field.name, kind)

@@ -172,3 +172,18 @@ def test_values_of_postgresql() -> None:
     assert (row["b"], row["n"], row["raw"], row["t"].microsecond) == (True, Decimal("1.10"), b"\x00\xff", 500_000)
     assert math.isnan(row["f"])
     assert row["j"] == {"start": datetime(2016, 1, 20, tzinfo=UTC), "end": None}
+
+
+def test_a_time_that_few_texts_have_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old rows of Debezium are null in the texts of a snapshot, which come first."""
+    image = pa.struct([("ts", UTC_MICROS)])
+    times = [datetime(2016, 1, 20, tzinfo=UTC), None]
+    rows = pa.table(
+        {
+            "before": pa.array([*[None] * 3_000, {"ts": times[0]}, *[None] * 3_000], image),
+            "after": pa.array([{"ts": time} for time in [*times[:1] * 6_000, None]], image),
+        }
+    )
+    monkeypatch.setattr(Texts, "_one_by_one", None)
+    read, _ = Texts("value", rows.schema)(pa.table({"value": texts_of(rows)}))
+    assert read.equals(rows)
