@@ -6,12 +6,12 @@ import random
 import warnings
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from changes import FORMS, ROW, TIME, Event, bundles, debezium, history, left, net, totals, weighted
+from changes import FORMS, ROW, SECOND, TIME, Event, bundles, debezium, history, left, net, totals, weighted
 from random_pipelines import draw
 
 import uncombine as uc
@@ -19,6 +19,7 @@ from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
 
 SEEDS = [*range(5), *(pytest.param(i, marks=pytest.mark.soak) for i in range(5, 60))]
 c = uc.changelog
+NOW = datetime(2016, 1, 20, 12, tzinfo=UTC)
 
 
 def drawn(name: str, seed: int) -> list[Event]:
@@ -67,6 +68,34 @@ def test_bundles_of_messages_give_what_their_weights_give(name: str, seed: int) 
     assert got.counts()["bad"] == 0
 
 
+@pytest.mark.parametrize("name", ["debezium", "debezium keyed", "flat", "kafka json", "wal2json keyed"])
+@pytest.mark.parametrize("seed", range(4))
+def test_times_that_are_missing_or_far_ahead_count_as_those_of_the_weights(name: str, seed: int) -> None:
+    form, r = FORMS[name], random.Random(f"{name} {seed}")
+    events = [replace(event, old=odd(event.old), new=odd(event.new)) for event in history(r, 25)]
+    some = bundles(r, events)
+    at = [NOW + timedelta(minutes=i) for i in range(len(some))]
+    schema = form.messages(events).schema
+    for strategy, build in ((uc.BoundedLag("20 seconds"), totals), (uc.EachBatch(), by_minute)):
+        plain = build(uc.local.source(weighted(events).schema, watermark=strategy, diff="diff"))
+        read = build(uc.local.source(schema, watermark=strategy, changelog=form.changelog))
+        want = uc.local.run([uc.Elements(weighted(b), at=t) for b, t in zip(some, at, strict=True)], plain)
+        got = uc.local.run([uc.Elements(form.messages(b), at=t) for b, t in zip(some, at, strict=True)], read)
+        assert net(got.panes) == net(want.panes)
+
+
+def odd(row: Any) -> Any:
+    """The row, some with no time or one that is days ahead; the same row always alike."""
+    if row is None:
+        return None
+    chance = random.Random(repr(row)).random()
+    return {**row, "ts": None} if chance < 0.1 else {**row, "ts": row["ts"] + (chance < 0.2) * 3 * 86_400 * SECOND}
+
+
+def by_minute(flow: uc.Flow) -> uc.Flow:
+    return flow.window(uc.Fixed("1 minute"), mode="retracting").combine(by="k", rows=uc.Count(), x=uc.Sum("x"))
+
+
 def test_rows_keep_their_columns_and_lose_those_of_the_message() -> None:
     events = history(random.Random(1), 10)
     messages = debezium(events).append_column(
@@ -92,7 +121,6 @@ def test_a_pickled_flow_reads_the_same_messages() -> None:
         assert again(messages.slice(0, 0)).schema == reading(messages).schema
 
 
-NOW = datetime(2016, 1, 20, 12, tzinfo=UTC)
 BAD: dict[str, tuple[Any, pa.Table, str]] = {
     "op": (
         c.Debezium(),

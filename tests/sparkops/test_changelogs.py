@@ -192,6 +192,21 @@ def test_a_processing_time_may_be_a_column_of_the_rows(spark: SparkSession) -> N
     assert net(totals(flow).df.toArrow()) == net(totals(plain).df.toArrow())
 
 
+def test_final_results_of_a_union_and_a_join_of_changelogs(spark: SparkSession) -> None:
+    one, other = (history(random.Random(seed), 20, nulls=False) for seed in (11, 12))
+    forms = [FORMS["debezium keyed"], FORMS["delta"]]
+
+    def built(flows: list[uc.Flow]) -> list[uc.Flow]:
+        joined = flows[0].join(flows[1].select("id", "ts", "x", "diff"), on="id", within=("-2 minutes", "2 minutes"))
+        return [totals(uc.union(*flows)), joined.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count())]
+
+    pairs = zip(forms, (one, other), strict=True)
+    read = built([uc.flow(frame(spark, f.messages(e)), changelog=f.changelog, shards=2) for f, e in pairs])
+    plain = built([uc.local.source(weighted(e), name, diff="diff") for name, e in (("a", one), ("b", other))])
+    for got, want in zip(read, plain, strict=True):
+        assert net(got.df.toArrow()) == net(uc.local.run(flow=want).panes)
+
+
 def test_changelogs_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     """Each flow leaves, after every batch, the rows that the weights leave."""
     events = history(random.Random(9), 30)

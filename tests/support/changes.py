@@ -171,6 +171,8 @@ def kafka_json(events: Sequence[Event]) -> pa.Table:
 
 def _text(row: Row) -> Row:
     """The values as PostgreSQL writes them: times are texts."""
+    if row["ts"] is None:
+        return row
     seconds, micros = divmod(row["ts"], SECOND)
     time = str(pa.scalar(seconds, pa.timestamp("s")))
     return {**row, "ts": f"{time}.{micros:06d}+00"}
