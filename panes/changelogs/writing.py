@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from ...combiners.aggregate import weights_of
@@ -43,8 +42,6 @@ class Writing:
         rows = plain_table(rows.select([name for name in rows.column_names if name not in hidden]))
         for name in self.keys:
             require_column(name, rows.column_names, "keys=")
-        if not weights.all():
-            rows, weights = rows.filter(pa.array(weights != 0)), weights[np.flatnonzero(weights)]
         return self.format.written(rows.combine_chunks(), weights, self.keys)
 
 

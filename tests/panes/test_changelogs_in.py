@@ -208,6 +208,17 @@ def test_rule_64_a_bad_message_is_an_error_in_a_table_and_a_bad_row_in_a_script(
     assert uc.local.run([uc.Elements(messages), uc.Watermark(None)], flow).num_rows == 0
 
 
+def test_a_deleted_row_gives_its_key_alone_and_does_not_move_the_watermark() -> None:
+    """Debezium sends any values for the other columns."""
+    row = {"id": "a", "x": 1, "__op": "c"}
+    later = NOW + timedelta(hours=3)
+    rows = [{**row, "ts": NOW}, {**row, "ts": later, "__op": "d"}, {**row, "id": "b", "ts": NOW}]
+    bundles = [uc.Elements(pa.Table.from_pylist([one])) for one in rows]
+    feed = uc.local.source(bundles[0].rows.schema, watermark="1 minute", changelog=c.Debezium("id", flat=True))  # type: ignore[union-attr]
+    run = uc.local.run([*bundles, uc.Watermark(None)], feed.window(uc.Fixed("1 hour")).combine(by="id", n=uc.Count()))
+    assert (run["id"].to_pylist(), run.counts()["dropped"]) == (["b"], 0)
+
+
 def test_a_bad_message_does_not_touch_the_others() -> None:
     for name, form in FORMS.items():
         events = history(random.Random(name), 12, form.deletes)

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -187,3 +188,21 @@ def test_a_time_that_few_texts_have_is_read_at_once(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Texts, "_one_by_one", None)
     read, _ = Texts("value", rows.schema)(pa.table({"value": texts_of(rows)}))
     assert read.equals(rows)
+
+
+def test_two_objects_in_one_text_of_many_are_bad() -> None:
+    texts = [f'{{"x": {i}}}' for i in range(200)]
+    texts[1] = '{"x": 1} {"x": 1}'
+    read, unread = Texts("value", pa.schema([("x", pa.int64())]))(pa.table({"value": texts}))
+    assert read["x"].to_pylist() == [0, None, *range(2, 200)]
+    assert np.flatnonzero(unread).tolist() == [1]
+
+
+def test_a_large_value_that_did_not_change_is_that_of_the_old_row() -> None:
+    """PostgreSQL leaves it out of the new row."""
+    old = [{"name": "ts", "value": None}, {"name": "text", "value": "long"}, {"name": "x", "value": 1}]
+    message = {"action": "U", "columns": [old[0], {"name": "x", "value": 2}], "identity": old}
+    row = pa.schema({"ts": UTC_MICROS, "text": pa.string(), "x": pa.int64()})
+    messages = pa.table({"data": [json.dumps(message)]})
+    read = uc.changelog.Postgres(row).reading(messages.schema)(messages)
+    assert [(r["text"], r["x"], r["diff"]) for r in read.to_pylist()] == [("long", 1, -1), ("long", 2, 1)]
