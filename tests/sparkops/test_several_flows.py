@@ -196,3 +196,27 @@ def test_a_progress_of_a_listener_or_of_the_past() -> None:
     assert found.flows["b #1"].files_skipped == 4
     assert found.flows["a 1"] == FlowProgress(found.flows["a 1"].stages)
     assert pc.sum(pa.array([f.files_skipped for f in found.flows.values()])).as_py() == found.files_skipped
+
+
+@pytest.mark.parametrize(
+    "route",
+    [*(pytest.param(name, marks=pytest.mark.soak) for name in ("native", "files")), "python", "replay"],
+)
+def test_a_stage_that_two_flows_of_a_batch_read_is_computed_once(
+    route: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The second flow reads the exchange of the first, as Spark's plan says once it has run."""
+    rows = pa.concat_tables(batches(3))
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    df = spark.read.parquet(str(tmp_path))
+    window = uc.Sessions("1 minute") if route == "python" else MINUTE
+    replay: dict[str, Any] = (
+        {"replay": True, "processing_time": "ts", "close_at_end": True} if route == "replay" else {}
+    )
+    source = uc.files(spark, str(tmp_path)) if route == "files" else uc.flow(df, watermark=LAG, **replay)
+    base = source.window(window).combine(by="k", s=uc.Sum("v"))
+    big, small = base.where(uc.col("s") > 100), base.where(uc.col("s") <= 100)
+    both = uc.union(big=big, small=small, side="side").window(uc.Global()).combine(by="side", s=uc.Sum("s"))
+    found = both.df
+    assert sum(row.s for row in found.collect()) == pc.sum(rows["v"]).as_py()
+    assert "ReusedExchange" in found._jdf.queryExecution().executedPlan().toString()
