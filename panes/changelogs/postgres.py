@@ -1,15 +1,12 @@
 """PostgreSQL's logical decoding as the plugin wal2json writes it, in both of its formats.
 
-The values of a message stand in one field and have many types, so no reader of Arrow takes them: Python parses each
-text, and Arrow then converts whole columns.
-
 Guarded by tests/panes/test_changelogs_json.py.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,18 +16,11 @@ import pyarrow.compute as pc
 
 from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument, TypeMismatch, require_column
-from ..reading import Changes, Reading, Upserted, without
-from .base import Changelog, only_keys, row_schema, upserted
+from ..reading import Reading
+from .base import Changelog, row_schema, upserted
 from .json_out import escaped, text_of
-from .json_values import UNREADABLE, times_of_texts, value_of
 from .netting import latest, pairs
-
-TRUNCATED = (
-    "PostgreSQL reports that the table was truncated, which names no rows: start again from a new snapshot, or give "
-    "truncate='bad', which counts the message as a bad row and keeps the rows"
-)
-
-Values = Mapping[str, Any]
+from .wal2json import Wal2Json
 
 _TYPES = {"int": "bigint", "uint": "bigint", "bool": "boolean", "timestamp": "timestamp with time zone", "date": "date"}
 
@@ -135,138 +125,6 @@ def _columns(rows: pa.Table) -> pa.Array:
         comma = "," if parts else ""
         parts += [f'{comma}{{"name":{name},"type":"{kind}","value":', value, "}"]
     return pc.binary_join_element_wise(*parts, "")
-
-
-@dataclass(frozen=True)
-class Wal2Json:
-    """Reads the messages of wal2json."""
-
-    column: str
-    row: pa.Schema
-    table: str | None
-    upserted: Upserted | None
-    stops: bool
-
-    def __call__(self, messages: pa.Table, names: Sequence[str]) -> Changes:
-        place, sign, images = list[int](), list[int](), list[Values]()
-        fault = ""
-        # A message is a tree whose values have types of their own, so each one is parsed by itself.
-        for i, text in enumerate(flat(messages[self.column]).to_pylist()):
-            try:
-                found = list(self._changes(text))
-            except UNREADABLE as error:
-                if isinstance(error, InvalidArgument):
-                    raise
-                fault = fault or f"column {self.column!r} has a text that wal2json does not write: {error}"
-                found = [(0, {})]
-            for weight, values in found:
-                place.append(i)
-                sign.append(weight)
-                images.append(values)
-        signs = np.array(sign, np.int64)
-        bad = signs == 0
-        columns = {}
-        for name in names:
-            columns[name], wrong = column_of([image.get(name) for image in images], self.row.field(name).type)
-            if wrong.any():
-                fault = fault or f"column {name!r} of a message of wal2json is no {self.row.field(name).type}"
-                bad |= wrong
-        rows = pa.table(columns)
-        if self.upserted is not None:
-            rows = only_keys(rows, signs < 0, (*self.upserted.keys, *self.upserted.order))
-        changes = Changes(rows, signs, np.array(place, np.int64))
-        return without(changes, bad, fault) if bad.any() else changes
-
-    def _changes(self, text: Any) -> Iterator[tuple[int, Values]]:
-        """The rows of a message, each with its weight."""
-        if text is None:
-            return
-        message = json.loads(text, parse_float=str, parse_int=str)
-        for change in message.get("change", [message]):
-            one = "kind" in change
-            kind = change["kind"][0].upper() if one else change["action"]
-            if kind in ("B", "C", "M") or not self._is_of_table(change):
-                continue
-            if kind == "T":
-                if self.stops:
-                    raise InvalidArgument(TRUNCATED)
-                raise ValueError("a truncated table")
-            yield from self._images(kind, *(_first_format(change) if one else _second_format(change)))
-
-    def _images(self, kind: str, new: Values | None, old: Values | None) -> Iterator[tuple[int, Values]]:
-        if kind not in ("I", "U", "D"):
-            raise ValueError(f"action {kind!r}")
-        if kind != "D":
-            new = self._whole(new, old)
-            if self.upserted is not None and kind == "U":
-                keys = self.upserted.keys
-                same = old is None or all(old.get(key, new[key]) == new[key] for key in keys)
-                old = None if same else old
-        wants_old = kind == "D" or (kind == "U" and self.upserted is None)
-        needed = self.row.names if self.upserted is None else self.upserted.keys
-        if wants_old and (old is None or not set(needed) <= set(old)):
-            raise ValueError("no whole old row: give keys=, the primary key, or set REPLICA IDENTITY FULL")
-        if kind != "I" and old is not None:
-            yield -1, old
-        if kind != "D":
-            assert new is not None
-            yield 1, new
-
-    def _whole(self, new: Values | None, old: Values | None) -> Values:
-        """The new row with large values of the old one, which PostgreSQL does not send again if they did not change."""
-        if new is None:
-            raise ValueError("no new row")
-        whole = {**(old or {}), **new}
-        if missing := [name for name in self.row.names if name not in whole]:
-            raise ValueError(f"no value of column {missing[0]!r}: set REPLICA IDENTITY FULL")
-        return whole
-
-    def _is_of_table(self, change: Values) -> bool:
-        if self.table is None:
-            return True
-        schema, _, name = self.table.rpartition(".")
-        return change.get("table") == name and (not schema or change.get("schema") == schema)
-
-
-def _second_format(change: Values) -> tuple[Values | None, Values | None]:
-    pairs = ({c["name"]: c["value"] for c in change[key]} if key in change else None for key in ("columns", "identity"))
-    new, old = pairs
-    return new, old
-
-
-def _first_format(change: Values) -> tuple[Values | None, Values | None]:
-    new = dict(zip(change["columnnames"], change["columnvalues"], strict=True)) if "columnnames" in change else None
-    keys = change.get("oldkeys")
-    return new, None if keys is None else dict(zip(keys["keynames"], keys["keyvalues"], strict=True))
-
-
-def column_of(values: list[Any], kind: pa.DataType) -> tuple[pa.Array, np.ndarray]:
-    """A column of a type from values of JSON whose numbers are texts, and a mask of the values that are not of it."""
-    wrong = np.zeros(len(values), np.bool_)
-    try:
-        texts = pa.array(
-            [{True: "true", False: "false"}[one] if isinstance(one, bool) else one for one in values], pa.string()
-        )
-        if pa.types.is_timestamp(kind):
-            return times_of_texts(texts, kind), wrong
-        if not (pa.types.is_nested(kind) or pa.types.is_binary(kind)):
-            return texts.cast(kind), wrong
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        pass
-    out: list[Any] = []
-    for i, value in enumerate(values):  # one by one, to find those that do not fit
-        try:
-            out.append(_one(value, kind))
-        except UNREADABLE:
-            out.append(None)
-            wrong[i] = True
-    return pa.array(out, kind), wrong
-
-
-def _one(value: Any, kind: pa.DataType) -> Any:
-    if isinstance(value, str) and pa.types.is_binary(kind):
-        return bytes.fromhex(value.removeprefix("\\x"))
-    return value_of(value, kind)
 
 
 __all__ = ["Postgres"]

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from changes import ROW, history, wal2json, wal2json_1
 
 import uncombine as uc
 from uncombine.panes.changelogs import json_in
 from uncombine.panes.changelogs.json_in import Texts
 from uncombine.panes.changelogs.json_out import texts_of
+from uncombine.panes.changelogs.wal2json import Wal2Json
+from uncombine.panes.changelogs.wal2json_columns import Image, SecondFormat, Usual
 
 UTC_MICROS = pa.timestamp("us", "UTC")
 WINDOW = pa.struct([("start", UTC_MICROS), ("end", UTC_MICROS)])
@@ -206,3 +209,59 @@ def test_a_large_value_that_did_not_change_is_that_of_the_old_row() -> None:
     messages = pa.table({"data": [json.dumps(message)]})
     read = uc.changelog.Postgres(row).reading(messages.schema)(messages)
     assert [(r["text"], r["x"], r["diff"]) for r in read.to_pylist()] == [("long", 1, -1), ("long", 2, 1)]
+
+
+@pytest.mark.parametrize("keys", [None, "id"])
+@pytest.mark.parametrize("seed", range(12))
+def test_messages_of_wal2json_in_columns_are_those_one_by_one(
+    seed: int, keys: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Usual messages, and all kinds of others among them."""
+    r = random.Random(seed)
+    events = history(r, 30)
+    texts = [*wal2json(events, keyed=keys is not None)["data"].to_pylist(), *wal2json_1(events)["data"].to_pylist()]
+    texts += [
+        None,
+        "",
+        "[]",
+        "7",
+        '{"action":"Z"}',
+        '{"action":"I"}',
+        '{"action":"I","columns":7}',
+        '{"x": "\\"action\\""}',
+    ]
+    pair = '{"name":"id","value":"a"}'
+    texts += [f'{{"action":"D","table":"t","schema":"s","identity":[{pair},{pair}]}}']
+    texts += [text.replace('"value": ', '"value" :  ') for text in texts[:9] if text]
+    r.shuffle(texts)
+    column = pa.array(texts, pa.string())
+    for given in (column, column.cast(pa.binary()), pa.array([*column.cast(pa.binary()).to_pylist(), b"\xff"])):
+        messages = pa.table({"data": given})
+        reading: Any = uc.changelog.Postgres(ROW, r.choice([None, "t", "s.t"]), keys=keys).reading(messages.schema)
+        at_once = reading(messages)
+        with monkeypatch.context() as patched:
+            patched.setattr(SecondFormat, "__call__", lambda self, texts: nothing(self, len(texts)))
+            assert at_once.equals(reading(messages))
+        assert sum(weight != 0 for weight in at_once["diff"].to_pylist()) > 10
+
+
+def nothing(given: SecondFormat, count: int) -> Usual:
+    """A reading in columns that takes no message."""
+    none = Image(pa.array([], pa.string()), {name: np.full(count, -1) for name in given.names})
+    return Usual(np.zeros(count, np.bool_), np.zeros(0, np.int64), np.zeros(0, np.int64), none, none)
+
+
+def test_usual_messages_of_wal2json_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Wal2Json, "_changes", None)
+    events = history(random.Random(1), 30)
+    for keys in (None, "id"):
+        messages = wal2json(events, keyed=keys is not None)
+        assert uc.changelog.Postgres(ROW, "s.t", keys=keys).reading(messages.schema)(messages).num_rows > 20
+
+
+def test_a_bad_change_is_alone_in_its_transaction() -> None:
+    good = {"kind": "insert", "table": "t", "columnnames": ["ts", "x"], "columnvalues": [None, 5]}
+    messages = pa.table({"data": [json.dumps({"change": [good, {**good, "kind": "?"}, good]})]})
+    row = pa.schema({"ts": UTC_MICROS, "x": pa.int64()})
+    read = uc.changelog.Postgres(row).reading(messages.schema)(messages)
+    assert [(r["x"], r["diff"]) for r in read.to_pylist()] == [(5, 1), (None, 0), (5, 1)]
