@@ -36,7 +36,8 @@ class KafkaUpsert(Changelog):
     schema
         For JSON: the columns of a row with its keys. Times are read as `Debezium` reads them.
     order
-        The column by which one message of a key is later than another; `"offset"` if there is such a column.
+        The column by which one message of a key is later than another; `"offset"` if there is such a column, because
+        all messages of a key are in one partition.
     keep_deletes
         The event time for which a deleted key is remembered; see `Debezium`.
 
