@@ -1,12 +1,14 @@
 """Live tables: a batch of changes compared with a bare write of the same rows, in wall-clock time.
 
-A table holds five million rows. A batch retracts and replaces 100,000 of them, which is netted and applied. The bare
-write brings the same 100,000 rows: as one Arrow insert into a table of DuckDB with as many rows, as one COPY into a
-table of PostgreSQL with as many rows and the same unique index, or as one merge of delta-rs by the same keys.
+A table holds five million rows, of 50,000 keys in 100 windows. A batch retracts and replaces 100,000 of them, which is
+netted and applied: any rows, or rows of the last ten windows, as in most streams. The bare write brings the same
+100,000 rows: as one Arrow insert into a table of DuckDB with as many rows, as one COPY into a table of PostgreSQL with
+as many rows and the same unique index, or as one merge of delta-rs by the same keys.
 """
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import statistics
 import sys
@@ -15,10 +17,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from datasets import files
 from harness import Row
 
@@ -29,8 +32,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 
 from postgres_server import PostgresServer
 
-HELD, CHANGED, FEW = 5_000_000, 100_000, 10
+HELD, KEYS, CHANGED, FEW = 5_000_000, 50_000, 100_000, 10
+RECENT = HELD - 10 * KEYS
 RUNS = 5
+T = TypeVar("T")
 WINDOW = pa.struct({"start": pa.timestamp("us", "UTC"), "end": pa.timestamp("us", "UTC")})
 ROWS = pa.schema(
     {
@@ -63,31 +68,30 @@ def rows() -> Iterator[Row]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def values(keys: np.ndarray, version: int, diff: int) -> pa.Table:
-    """The rows of keys in one version of their values."""
-    start = pa.array(keys % 1000 * MINUTE).cast(pa.timestamp("us", "UTC"))
-    end = pa.array((keys % 1000 + 1) * MINUTE).cast(pa.timestamp("us", "UTC"))
-    window = pa.StructArray.from_arrays([start, end], fields=list(WINDOW))
-    total = keys * 7 + version
-    columns = [keys, window, total, total / 3, end, np.full(len(keys), diff)]
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, ROWS, strict=True)], schema=ROWS)
+def values(rows: np.ndarray, versions: np.ndarray, diff: int) -> pa.Table:
+    """Rows of the table in a version each."""
+    start = rows // KEYS * MINUTE
+    times = [pa.array(found).cast(pa.timestamp("us", "UTC")) for found in (start, start + MINUTE, start + MINUTE - 1)]
+    window = pa.StructArray.from_arrays(times[:2], fields=list(WINDOW))
+    total = rows * 7 + versions
+    columns = [rows % KEYS, window, total, total / 3, times[2], np.full(len(rows), diff)]
+    return pa.table(
+        [c if isinstance(c, pa.Array) else pa.array(c, f.type) for c, f in zip(columns, ROWS, strict=True)], schema=ROWS
+    )
 
 
 class Batches:
-    """Batches that replace random rows of a table by those of a later version."""
+    """Batches that retract random rows of a table and give them again in the next version."""
 
     def __init__(self) -> None:
         self.random, self.versions = np.random.default_rng(1), np.zeros(HELD, np.int64)
 
-    def next(self, count: int) -> pa.Table:
-        keys = np.sort(self.random.choice(HELD, count, replace=False))
-        old = [values(keys, 0, -1).set_column(2, "total", pa.array(keys * 7 + self.versions[keys]))]
-        mean = pa.array((keys * 7 + self.versions[keys]) / 3)
-        old = [old[0].set_column(3, "mean", mean)]
-        self.versions[keys] += 1
-        total = keys * 7 + self.versions[keys]
-        new = values(keys, 0, 1).set_column(2, "total", pa.array(total)).set_column(3, "mean", pa.array(total / 3))
-        return pa.concat_tables([*old, new]).combine_chunks()
+    def next(self, count: int, first: int = 0) -> pa.Table:
+        """A batch of so many rows, not before the first one."""
+        rows = np.sort(self.random.choice(HELD - first, count, replace=False)) + first
+        old = values(rows, self.versions[rows], -1)
+        self.versions[rows] += 1
+        return pa.concat_tables([old, values(rows, self.versions[rows], 1)]).combine_chunks()
 
 
 def netted(rows: pa.Table) -> Changes:
@@ -95,39 +99,43 @@ def netted(rows: pa.Table) -> Changes:
 
 
 def _large(url: str, name: str, against: str, target: float, bare: Any) -> Iterator[Row]:
-    """Rows of a target: a large batch, the part of netting in it, and a batch of few rows."""
+    """Rows of a target: large batches, the part of netting in them, and a batch of few rows."""
     place = target_of(url)
     place.check(LAYOUT)
     writer, batches = place.writer(LAYOUT, "bench"), Batches()
     writer.start()
-    everything = values(np.arange(HELD), 0, 1)
+    everything = values(np.arange(HELD), np.zeros(HELD, np.int64), 1)
     writer.apply(0, netted(everything))
     bare.fill(LAYOUT.flat(everything).cast(LAYOUT.schema))
     del everything
-    times: dict[str, list[float]] = {"net": [], "apply": [], "bare": [], "few": []}
-    number = 0
-    for run in range(RUNS + 1):
-        given = batches.next(CHANGED)
-        times["net"].append(_timed(lambda given=given: netted(given)))
-        changes = netted(given)
-        number += 1
-        times["apply"].append(_timed(lambda changes=changes, number=number: writer.apply(number, changes)))
-        rows = changes.reader().read_all().select(LAYOUT.schema.names)
-        times["bare"].append(_timed(lambda rows=rows, run=run: bare.write(rows, run)))
-        few, number = netted(batches.next(FEW)), number + 1
-        times["few"].append(_timed(lambda few=few, number=number: writer.apply(number, few)))
+    number = itertools.count(1)
+
+    def applied(given: pa.Table) -> tuple[float, float, pa.Table]:
+        """The seconds of netting and of applying a batch, and the rows that it brings."""
+        net, changes = _timed(lambda: netted(given))
+        apply, _ = _timed(lambda: writer.apply(next(number), changes))
+        return net, apply, changes.reader().read_all().select(LAYOUT.schema.names)
+
+    runs = itertools.count()
+    for first, words in ((0, ""), (RECENT, " in the last windows")):
+        times: list[tuple[float, ...]] = []
+        for _ in range(RUNS + 1):
+            net, apply, rows = applied(batches.next(CHANGED, first))
+            other, _ = _timed(lambda rows=rows: bare.write(rows, next(runs)))  # type: ignore[misc]
+            few = applied(batches.next(FEW, first))
+            times.append((net, apply, other, few[0] + few[1]))
+        net, apply, other, small = (statistics.median(part) for part in zip(*times[1:], strict=True))
+        yield Row(f"{name}: 100 k changed keys of 5 M{words}", net + apply, other, target, against, "s")
+        yield Row(f"{name}: the netting of these", net, net + apply, 0.2, "the whole batch", "s")
+        yield Row(f"{name}: 10 changed keys of 5 M{words}", small, 0.1, None, "100 ms", "s")
     writer.close()
     bare.close()
-    net, apply, other, few = (statistics.median(times[part][1:]) for part in ("net", "apply", "bare", "few"))
-    yield Row(f"{name}: 100 k changed keys of 5 M, netted and applied", net + apply, other, target, against, "s")
-    yield Row(f"{name}: the netting of these", net, net + apply, 0.2, "the whole batch", "s")
-    yield Row(f"{name}: 10 changed keys of 5 M, applied", few, 0.1, None, "100 ms", "s")
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _timed(work: Callable[[], T]) -> tuple[float, T]:
     start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+    done = work()
+    return time.perf_counter() - start, done
 
 
 class _DuckDB:
@@ -163,7 +171,7 @@ class _PostgreSQL:
         self.write(rows, -1)
 
     def write(self, rows: pa.Table, run: int) -> None:
-        keys = pa.compute.add(pa.compute.multiply(rows["k"], 20), run + 1)
+        keys = pc.add(rows["k"], (run + 1) * KEYS)
         with closing(self.connection.cursor()) as cursor:
             cursor.adbc_ingest("bare", rows.set_column(0, "k", keys), mode="append")
         self.connection.commit()

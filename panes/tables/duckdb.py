@@ -16,8 +16,8 @@ import pyarrow.types as pt
 from ...errors import InvalidArgument, TableUnreachable
 from .changes import Changes
 from .kinds import flat_type, has_type, require_types, table_type
-from .layout import Layout
-from .sql import STAGED, Database, SqlWriter, merge, qualified, quoted
+from .layout import CHANGE, Layout
+from .sql import STAGED, Database, SqlWriter, Staged, qualified, quoted
 from .target import Target, library
 
 _TYPES = {
@@ -35,6 +35,10 @@ _TYPES = {
     pa.timestamp("us"): "TIMESTAMP",
     pa.timestamp("us", "UTC"): "TIMESTAMP WITH TIME ZONE",
 }
+
+
+STREAM, FOUND = "_uncombine_stream", "_uncombine_found"
+"""The names under which DuckDB sees the changes on their way, and the places of the rows that they change."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,14 +131,30 @@ class DuckDBWriter(SqlWriter):
         return [f"CREATE TABLE {self.quoted_table} ({columns})"]
 
     def merged(self, db: Database, changes: Changes) -> int:
+        """Delete the rows that change and insert those of the changes, which DuckDB does faster than a merge."""
         assert isinstance(db, _Connection)
-        db.inner.register(STAGED, changes.reader())
+        staged, change = Staged(changes), quoted(CHANGE)
+        changed, found = qualified("temp", STAGED), qualified("temp", FOUND)
+        db.inner.register(STREAM, staged.reader())
         try:
-            staged = qualified("temp", STAGED)
-            return int(db.rows(merge(self.quoted_table, staged, self.layout.keys, self.layout.values))[0][0])
+            db.run(f"CREATE OR REPLACE TEMPORARY TABLE {quoted(STAGED)} AS FROM {qualified('temp', STREAM)}")
         finally:
             with suppress(self.duckdb.Error):  # an error of the statement is the one to show
-                db.inner.unregister(STAGED)
+                db.inner.unregister(STREAM)
+        db.run(f"CREATE OR REPLACE TEMPORARY TABLE {quoted(FOUND)} (place BIGINT, {change} TINYINT)")
+        for of_pattern, equal in staged.matches():
+            db.run(
+                f"INSERT INTO {found} SELECT t.rowid, s.{change} FROM {self.quoted_table} AS t "
+                f"JOIN {changed} AS s ON {equal} WHERE {of_pattern}"
+            )
+        [(old, unfit)] = db.rows(f"SELECT count(*), count(*) FILTER ({change} > 0) FROM {found}")
+        [(new,)] = db.rows(f"SELECT count(*) FILTER ({change} > 0) FROM {changed}")
+        db.run(f"DELETE FROM {self.quoted_table} WHERE rowid IN (SELECT place FROM {found})")
+        names = ", ".join(map(quoted, self.layout.schema.names))
+        db.run(f"INSERT INTO {self.quoted_table} ({names}) SELECT {names} FROM {changed} WHERE {change} >= 0")
+        db.run(f"DROP TABLE {changed}")
+        db.run(f"DROP TABLE {found}")
+        return int(old - unfit + new - unfit)
 
     def read(self, limit: int | None = None) -> pa.Table:
         connection = self._cursor()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...combiners.aggregate import weights_of
 from ...combiners.rows.columns import Column, flat
@@ -23,12 +24,13 @@ from .layout import CHANGE, Layout
 def changes_of(rows: pa.Table, layout: Layout) -> pa.Table:
     """The changes of a table by the rows of a batch: one row for each key that changes, with the column `CHANGE`.
 
-    A new row has 1. A row that takes the place of another has 0. A row that is retracted and not replaced has -1.
+        A new row has 1. A row that takes the place of another has 0. A row that is retracted and not replaced has -1.
 
-    >>> import pyarrow as pa
-    >>> rows = pa.table({"k": ["a", "a", "b", "c", "c"], "n": [1, 2, 5, 7, 7], "diff": [-1, 1, 1, 1, -1]})
-    >>> changes_of(rows, Layout(rows.schema, ("k",), "diff")).to_pydict()
-    {'k': ['a', 'b'], 'n': [2, 5], '_uncombine_change': [0, 1]}
+        >>> import pyarrow as pa
+    import pyarrow.compute as pc
+        >>> rows = pa.table({"k": ["a", "a", "b", "c", "c"], "n": [1, 2, 5, 7, 7], "diff": [-1, 1, 1, 1, -1]})
+        >>> changes_of(rows, Layout(rows.schema, ("k",), "diff")).to_pydict()
+        {'k': ['a', 'b'], 'n': [2, 5], '_uncombine_change': [0, 1]}
     """
     given = layout.flat(rows)
     weights = np.ones(rows.num_rows, np.int64) if layout.diff is None else weights_of(rows, layout.diff)
@@ -36,8 +38,8 @@ def changes_of(rows: pa.Table, layout: Layout) -> pa.Table:
         keys = [normal_keys(flat(given[name])) for name in layout.keys]
     for name, key in zip(layout.keys, keys, strict=True):  # -0.0 and 0.0 are one key, which no target need know
         given = given.set_column(given.column_names.index(name), name, key)
-    groups, _ = group_rows(keys, rows.num_rows)
-    places, left = _survivors(given, groups, weights)
+    groups, first = group_rows(keys, rows.num_rows)
+    places, left = _survivors(given, layout, groups, first, weights)
     codes = groups.codes[places]
     new, old = left > 0, left < 0
     _check(given, layout, places, codes, left, groups.count)
@@ -52,20 +54,42 @@ def changes_of(rows: pa.Table, layout: Layout) -> pa.Table:
         return out.cast(layout.changes)
 
 
-def _survivors(given: pa.Table, groups: Groups, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _survivors(
+    given: pa.Table, layout: Layout, groups: Groups, first: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The places of rows whose weights do not sum to zero, and these sums."""
     if groups.count == len(weights):
         places = np.flatnonzero(weights)
         return places, weights[places]
-    # A row that is alone with its key has no equal.
-    several = groups.sizes[groups.codes] > 1
-    shared = np.flatnonzero(several)
+    # A row that is alone with its key has no equal, and mostly a retraction and a new row differ in the first values.
+    settled = groups.sizes == 1
+    settled[_updates(given, layout, groups, first, weights)] = True
+    known = settled[groups.codes]
+    shared = np.flatnonzero(~known)
     some = given.take(pa.array(shared))
     low, high = hash_rows_128([Column(column) for column in some.columns])
-    _, first, sums = netted(low, high, weights[shared])
-    alone = np.flatnonzero(~several & (weights != 0))
-    kept = sums != 0
-    return np.concatenate([alone, shared[first[kept]]]), np.concatenate([weights[alone], sums[kept]])
+    _, firsts, sums = netted(low, high, weights[shared])
+    kept, alone = sums != 0, np.flatnonzero(known & (weights != 0))
+    return np.concatenate([alone, shared[firsts[kept]]]), np.concatenate([weights[alone], sums[kept]])
+
+
+def _updates(given: pa.Table, layout: Layout, groups: Groups, first: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The keys of one retraction and one new row that differ for certain."""
+    last = np.empty(groups.count, np.int64)
+    last[groups.codes] = np.arange(len(weights))
+    keys = np.flatnonzero((groups.sizes == 2) & (weights[first] * weights[last] == -1))
+    left = np.arange(len(keys))
+    for name in layout.values:
+        if not len(left):
+            break
+        if pa.types.is_nested(given[name].type):
+            continue
+        one, other = (given[name].take(pa.array(places[keys[left]])) for places in (first, last))
+        differ = pc.fill_null(pc.not_equal(one, other), False)
+        if pa.types.is_floating(one.type):  # NaN equals NaN here
+            differ = pc.and_not(differ, pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
+        left = left[~np.asarray(differ)]
+    return np.delete(keys, left)
 
 
 def _check(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -20,7 +19,7 @@ from ...errors import InvalidArgument, TableMismatch, TableUnreachable, Uncombin
 from .changes import Changes
 from .kinds import flat_type, require_types
 from .layout import CHANGE, Layout
-from .sql import STAGED, Database, SqlWriter, joined, quoted
+from .sql import STAGED, Database, SqlWriter, Staged, joined, quoted
 from .target import Kept, Target, library
 
 _TYPES = {
@@ -149,23 +148,15 @@ class PostgreSQLWriter(SqlWriter):
         assert isinstance(db, _Connection)
         fields = ", ".join(f"{quoted(field.name)} {_type(field.type)}" for field in self.layout.changes)
         db.run(f"CREATE TEMPORARY TABLE IF NOT EXISTS {quoted(STAGED)} ({fields}) ON COMMIT DELETE ROWS")
-        patterns = set[tuple[bool, ...]]()
-        batches = _noting(changes, patterns)
+        staged = Staged(changes)
         with closing(db.inner.cursor()) as cursor:
-            reader = pa.RecordBatchReader.from_batches(changes.layout.changes, batches)
-            cursor.adbc_ingest(STAGED, reader, mode="append", temporary=True)
-        return sum(int(db.rows(self._merge_of(pattern))[0][0]) for pattern in sorted(patterns))
+            cursor.adbc_ingest(STAGED, staged.reader(), mode="append", temporary=True)
+        return sum(int(db.rows(self._merge_of(*found))[0][0]) for found in staged.matches())
 
-    def _merge_of(self, nulls: Sequence[bool]) -> str:
-        """The statement that merges the changes whose keys are null in these places.
-
-        PostgreSQL finds rows by an index for = and IS NULL, and not for IS NOT DISTINCT FROM.
-        """
+    def _merge_of(self, of_pattern: str, equal: str) -> str:
+        """The statement that merges the changes of a pattern of nulls."""
         table, staged, change = self.quoted_table, f"pg_temp.{quoted(STAGED)}", f"s.{quoted(CHANGE)}"
         keys, values = self.layout.keys, self.layout.values
-        pairs = [(quoted(name), null) for name, null in zip(keys, nulls, strict=True)]
-        of_pattern = " AND ".join(f"s.{name} IS {'' if null else 'NOT '}NULL" for name, null in pairs)
-        equal = " AND ".join(f"t.{name} IS NULL" if null else f"t.{name} = s.{name}" for name, null in pairs)
         every = [*keys, *values]
         return (
             f"WITH gone AS (DELETE FROM {table} AS t USING {staged} AS s "
@@ -233,19 +224,6 @@ def without_secrets(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "***")
     return " ".join(text.split())
-
-
-def _noting(changes: Changes, patterns: set[tuple[bool, ...]]) -> Iterator[pa.RecordBatch]:
-    """The batches of changes; the sets of key columns that are null in some row are added to `patterns`."""
-    keys = changes.layout.keys
-    for batch in changes.batches():
-        columns = [batch.column(name) for name in keys]
-        if not any(column.null_count for column in columns):
-            patterns.add((False,) * len(keys))
-        else:
-            nulls = np.stack([np.asarray(column.is_null()) for column in columns], axis=1)
-            patterns.update(tuple(map(bool, row)) for row in np.unique(nulls, axis=0))
-        yield batch
 
 
 def _has(kind: pa.DataType) -> bool:

@@ -6,15 +6,15 @@ Guarded by tests/panes/test_tables.py.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from ...errors import TableMismatch, TableUnreachable
 from .changes import Changes
-from .layout import CHANGE
 from .target import BATCHES, NONE_YET, Kept, Writer
 
 STAGED = "_uncombine_staged"
@@ -180,17 +180,38 @@ def joined(names: Sequence[str], text: Callable[[str], str], by: str = ", ") -> 
     return by.join(text(quoted(name)) for name in names)
 
 
-def merge(table: str, staged: str, keys: Sequence[str], values: Sequence[str]) -> str:
-    """The statement that merges changes into a table, for a database that joins by IS NOT DISTINCT FROM."""
-    change, every = f"s.{quoted(CHANGE)}", [*keys, *values]
-    return (
-        f"MERGE INTO {table} AS t USING {staged} AS s "
-        f"ON {joined(keys, lambda n: f't.{n} IS NOT DISTINCT FROM s.{n}', ' AND ')} "
-        f"WHEN MATCHED AND {change} = 0 THEN UPDATE SET {joined(values or keys, lambda n: f'{n} = s.{n}')} "
-        f"WHEN MATCHED AND {change} < 0 THEN DELETE "
-        f"WHEN NOT MATCHED AND {change} > 0 THEN "
-        f"INSERT ({joined(every, str)}) VALUES ({joined(every, lambda n: f's.{n}')})"
-    )
+class Staged:
+    """Changes on their way into a temporary table, and the ways to find the rows of their keys.
+
+    A database finds rows by an index, or by the least and greatest values of its blocks, for = and IS NULL, and not for
+    IS NOT DISTINCT FROM. So changes are told apart by the key columns that are null.
+    """
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+        self._patterns = set[tuple[bool, ...]]()
+
+    def reader(self) -> pa.RecordBatchReader:
+        """All changes, as a stream of Arrow."""
+        return pa.RecordBatchReader.from_batches(self.changes.layout.changes, self._batches())
+
+    def matches(self) -> Iterator[tuple[str, str]]:
+        """For each pattern of nulls that has come, the condition of its changes `s`, and that of their rows `t`."""
+        for pattern in sorted(self._patterns):
+            pairs = [(quoted(name), null) for name, null in zip(self.changes.layout.keys, pattern, strict=True)]
+            changes = " AND ".join(f"s.{name} IS {'' if null else 'NOT '}NULL" for name, null in pairs)
+            yield changes, " AND ".join(f"t.{name} IS NULL" if null else f"t.{name} = s.{name}" for name, null in pairs)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        keys = self.changes.layout.keys
+        for batch in self.changes.batches():
+            columns = [batch.column(name) for name in keys]
+            if not any(column.null_count for column in columns):
+                self._patterns.add((False,) * len(keys))
+            else:
+                nulls = np.stack([np.asarray(column.is_null()) for column in columns], axis=1)
+                self._patterns.update(tuple(map(bool, row)) for row in np.unique(nulls, axis=0))
+            yield batch
 
 
-__all__ = ["STAGED", "Database", "SqlWriter", "joined", "merge", "qualified", "quoted"]
+__all__ = ["STAGED", "Database", "SqlWriter", "Staged", "joined", "qualified", "quoted"]
