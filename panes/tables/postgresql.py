@@ -39,6 +39,9 @@ _TYPES = {
 }
 """The names of types, as PostgreSQL itself writes them."""
 
+FILL = 80
+"""The part of a page, in percent, that new rows fill. In the rest the index finds updated rows without a new entry."""
+
 LEAST_VERSION = 15
 LONGEST_NAME = 63
 """The bytes of a name that PostgreSQL keeps; it cuts off the others without a word."""
@@ -142,7 +145,7 @@ class PostgreSQLWriter(SqlWriter):
     def definitions(self, db: Database, there: bool) -> Sequence[str]:
         columns = ", ".join(f"{quoted(field.name)} {_type(field.type)}" for field in self.layout.schema)
         index = f"CREATE UNIQUE INDEX ON {self.quoted_table} ({joined(self.layout.keys, str)}) NULLS NOT DISTINCT"
-        return [index] if there else [f"CREATE TABLE {self.quoted_table} ({columns})", index]
+        return [index] if there else [f"CREATE TABLE {self.quoted_table} ({columns}) WITH (fillfactor = {FILL})", index]
 
     def merged(self, db: Database, changes: Changes) -> int:
         assert isinstance(db, _Connection)
