@@ -61,3 +61,50 @@ def test_a_writer_that_is_killed_40_times(url: str, library: str, seed: int, tmp
 @pytest.mark.parametrize("seed", range(10, 15))
 def test_a_writer_of_postgresql_that_is_killed_40_times(seed: int, server: PostgresServer) -> None:
     agree(server.url("t"), "adbc_driver_postgresql.dbapi", kills=40, seed=seed, count=300)
+
+
+FULL = """
+import random, sys
+from live_tables import batch_of, in_order, row, writer_of
+url, kept = sys.argv[1], []
+writer = writer_of(url)
+writer.start()
+for batch in range(10_000):
+    rows = [row(f"{batch} {i} " + random.Random(f"{batch} {i}").randbytes(10_000).hex(), i) for i in range(40)]
+    try:
+        writer.apply(batch, batch_of(*rows))
+    except Exception as error:
+        print(batch, type(error).__name__, str(error)[:300].replace("\\n", " "))
+        break
+    kept += rows
+writer.close()
+again = writer_of(url)
+assert again.start() == batch - 1
+assert sorted(again.read()["k"].to_pylist()) == sorted(each["k"] for each in kept)
+again.close()
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["duckdb", "delta", "parquet", "iceberg"])
+def test_a_full_disk(kind: str, tmp_path: Path) -> None:
+    """A batch that finds no room is an error, and the table has the batches before it."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(disk)], check=False)
+    if mounted.returncode:
+        pytest.skip("a small disk can only be made by root")
+    try:
+        url = {
+            "duckdb": f"duckdb:///{disk}/a.db#t",
+            "delta": f"delta:{disk}/t",
+            "parquet": f"parquet:{disk}/t",
+            "iceberg": f"iceberg:sqlite:///{disk}/catalog.db?warehouse={disk}/warehouse#shop.t",
+        }[kind]
+        ran = subprocess.run([sys.executable, "-c", FULL, url], capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
+        batch, _, error = ran.stdout.partition(" ")
+        assert int(batch) > 2
+        assert "space" in error.lower() or "full" in error.lower(), error
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
