@@ -196,7 +196,7 @@ class _Delta:
         self.table = DeltaTable(self.path)
 
     def write(self, rows: pa.Table, run: int) -> None:
-        keys = " AND ".join(f"(t.{name} IS NOT DISTINCT FROM s.{name})" for name in LAYOUT.keys)
+        keys = " AND ".join(f"t.{name} = s.{name}" for name in LAYOUT.keys)
         merge = self.table.merge(rows, keys, source_alias="s", target_alias="t")
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
 

@@ -16,11 +16,14 @@ from ...errors import InvalidArgument, TableMismatch, TableUnreachable
 from .changes import Changes
 from .kinds import flat_type, has_type, require_types
 from .layout import CHANGE, Layout
-from .sql import joined, quoted
+from .sql import joined, null_patterns, quoted
 from .target import NONE_YET, Kept, Target, Writer, library
 
 REFUSED = " ,;{}()\n\t="
 """The characters that the columns of a Delta table do not have."""
+
+HELD = 1 << 20
+"""The changes of a batch that are held in memory, so that files without their keys are not read."""
 
 _UNFIT = "uncombine: a change does not fit"
 """The text that a merge fails to read as a number when a change does not fit the rows of the table."""
@@ -156,9 +159,10 @@ class DeltaWriter(Writer):
         failing = {name: f"CASE WHEN {unfit} THEN {value} END" for name, value in _assigned(every).items()}
         merge = table.merge(
             changes.reader(),
-            joined(keys, lambda n: f"(t.{n} IS NOT DISTINCT FROM s.{n})", " AND "),
+            _matching(changes),
             source_alias="s",
             target_alias="t",
+            streamed_exec=changes.rows > HELD,
             commit_properties=self._commit(batch),
         )
         merge = merge.when_matched_delete(f"{change} < 0")
@@ -179,6 +183,16 @@ class DeltaWriter(Writer):
         """The rows of changes that are all new."""
         for batch in changes.batches():
             yield batch.select(self.layout.schema.names)
+
+
+def _matching(changes: Changes) -> str:
+    """The condition of a row and a change of one key: by =, which is faster, if all rows have the same nulls."""
+    keys = changes.layout.keys
+    patterns = set[tuple[bool, ...]]().union(*(null_patterns(batch, keys) for batch in changes.batches()))
+    if len(patterns) != 1 or all(min(patterns)):
+        return joined(keys, lambda n: f"(t.{n} IS NOT DISTINCT FROM s.{n})", " AND ")
+    pairs = zip(map(quoted, keys), min(patterns), strict=True)
+    return " AND ".join(f"t.{n} IS NULL AND s.{n} IS NULL" if null else f"t.{n} = s.{n}" for n, null in pairs)
 
 
 def _assigned(names: Iterable[str]) -> dict[str, str]:

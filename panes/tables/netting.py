@@ -24,13 +24,12 @@ from .layout import CHANGE, Layout
 def changes_of(rows: pa.Table, layout: Layout) -> pa.Table:
     """The changes of a table by the rows of a batch: one row for each key that changes, with the column `CHANGE`.
 
-        A new row has 1. A row that takes the place of another has 0. A row that is retracted and not replaced has -1.
+    A new row has 1. A row that takes the place of another has 0. A row that is retracted and not replaced has -1.
 
-        >>> import pyarrow as pa
-    import pyarrow.compute as pc
-        >>> rows = pa.table({"k": ["a", "a", "b", "c", "c"], "n": [1, 2, 5, 7, 7], "diff": [-1, 1, 1, 1, -1]})
-        >>> changes_of(rows, Layout(rows.schema, ("k",), "diff")).to_pydict()
-        {'k': ['a', 'b'], 'n': [2, 5], '_uncombine_change': [0, 1]}
+    >>> import pyarrow as pa
+    >>> rows = pa.table({"k": ["a", "a", "b", "c", "c"], "n": [1, 2, 5, 7, 7], "diff": [-1, 1, 1, 1, -1]})
+    >>> changes_of(rows, Layout(rows.schema, ("k",), "diff")).to_pydict()
+    {'k': ['a', 'b'], 'n': [2, 5], '_uncombine_change': [0, 1]}
     """
     given = layout.flat(rows)
     weights = np.ones(rows.num_rows, np.int64) if layout.diff is None else weights_of(rows, layout.diff)

@@ -205,13 +205,21 @@ class Staged:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         keys = self.changes.layout.keys
         for batch in self.changes.batches():
-            columns = [batch.column(name) for name in keys]
-            if not any(column.null_count for column in columns):
-                self._patterns.add((False,) * len(keys))
-            else:
-                nulls = np.stack([np.asarray(column.is_null()) for column in columns], axis=1)
-                self._patterns.update(tuple(map(bool, row)) for row in np.unique(nulls, axis=0))
+            self._patterns |= null_patterns(batch, keys)
             yield batch
 
 
-__all__ = ["STAGED", "Database", "SqlWriter", "Staged", "joined", "qualified", "quoted"]
+def null_patterns(batch: pa.RecordBatch, keys: Sequence[str]) -> set[tuple[bool, ...]]:
+    """The sets of key columns that are null in some row, as a flag for each key.
+
+    >>> sorted(null_patterns(pa.record_batch({"a": [1, None, 2], "b": ["x", "y", "z"]}), ["a", "b"]))
+    [(False, False), (True, False)]
+    """
+    columns = [batch.column(name) for name in keys]
+    if not any(column.null_count for column in columns):
+        return {(False,) * len(keys)} if batch.num_rows else set()
+    nulls = np.stack([np.asarray(column.is_null()) for column in columns], axis=1)
+    return {tuple(map(bool, row)) for row in np.unique(nulls, axis=0)}
+
+
+__all__ = ["STAGED", "Database", "SqlWriter", "Staged", "joined", "null_patterns", "qualified", "quoted"]
