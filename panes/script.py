@@ -167,11 +167,25 @@ def _column(table: pa.Table, field: pa.Field, entry: int) -> pa.Array | pa.Chunk
     if field.name not in table.column_names:
         return pa.nulls(table.num_rows, field.type)
     try:
-        return table[field.name].cast(field.type)
+        return _reordered(table[field.name], field.type).cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise TypeMismatch(
             f"column {field.name!r} of entry {entry} of the script does not fit {field.type}: {error}"
         ) from None
+
+
+def _reordered(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """A struct with its fields in the order of `kind`; older versions of Arrow order the keys of a dict by name."""
+    names = [field.name for field in column.type] if pa.types.is_struct(column.type) else []
+    wanted = [field.name for field in kind] if pa.types.is_struct(kind) else []
+    if names == wanted or sorted(names) != sorted(wanted):
+        return column
+    fields = [column.type.field(name) for name in wanted]
+    chunks = [
+        pa.StructArray.from_arrays([chunk.field(name) for name in wanted], fields=fields, mask=chunk.is_null())
+        for chunk in column.chunks
+    ]
+    return pa.chunked_array(chunks, pa.struct(fields))
 
 
 def instant(value: datetime | str | int | None, default: int) -> int:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import pyarrow as pa
 
 from ..panes.flow import Flow
@@ -38,8 +37,7 @@ def _on_spark(spark: SparkSession, flow: Flow, script: Sequence[Entry], known: d
         own = [entry for entry in script if isinstance(entry, Elements) and entry.input in (None, name)]
         tables = [table for table in tables_of(own, [flow.settings.time], schema) if table is not None]
         rows = pa.concat_tables([schema.empty_table(), *tables])
-        frame = rows.to_pandas(types_mapper=pd.ArrowDtype)
-        known[id(flow.source)] = SparkSource(DataFrameInput(spark.createDataFrame(frame, spark_schema(schema))))
+        known[id(flow.source)] = SparkSource(DataFrameInput(spark.createDataFrame(rows, spark_schema(schema))))
     return replace(flow, source=known[id(flow.source)], settings=settings)
 
 

@@ -140,7 +140,7 @@ def require_seed(seed: object, who: str) -> None:
 def require_hash(kind: pa.DataType, who: object, given: object) -> None:
     """Raise `TypeMismatch` for a column type that cannot be hashed."""
     try:
-        _hash(pa.array([], kind), _LANES[0])
+        _hash(pa.nulls(0, kind), _LANES[0])
     except TypeMismatch as error:
         raise TypeMismatch(f"{who!r} hashes its input, but {given!r} cannot be hashed: {error}") from None
 
@@ -197,6 +197,8 @@ def _hash(array: pa.Array, lane: _Lane) -> np.ndarray:
 
 def _numbers(array: pa.Array, lane: _Lane) -> np.ndarray:
     kind = array.type
+    if pa.types.is_float16(kind):  # older versions of Arrow cannot fill nulls of this type
+        array = array.cast(pa.float32())
     values = np.asarray(array.fill_null(False if pa.types.is_boolean(kind) else 0) if array.null_count else array)
     if pa.types.is_floating(kind):
         values = values.astype(np.float64) + 0.0

@@ -120,6 +120,8 @@ def _as(column: pa.Array, back: Callable[[pa.Array], pa.Array]) -> KeyCodes:
 
 def _floats(column: pa.Array) -> KeyCodes:
     kind = column.type
+    if pa.types.is_float16(kind):  # older versions of Arrow cannot fill nulls of this type
+        column = column.cast(pa.float32())
     floats = np.asarray(column.fill_null(0.0).to_numpy(zero_copy_only=False), dtype=np.float64) + 0.0
     floats[np.isnan(floats)] = np.nan
     bits = pa.array(floats.view(np.int64), mask=_nulls(column))

@@ -39,7 +39,9 @@ def test_as_a_dictionary_of_rows(rows: list[tuple[str, str | None, int | None, i
             if sum(row[3] for row in here) == 0:
                 continue
             weights = {v: sum(row[3] for row in here if row[2] == v) for v in {row[2] for row in here} - {None}}
-            total = sum(v * n for v, n in weights.items()) if sum(weights.values()) else None
+            total = sum(v * n for v, n in weights.items())
+            if not (total or sum(weights.values())):  # of values that were retracted but never came a sum stays
+                total = None
             held = [v for v in sorted(weights) for _ in range(weights[v])]
             entries.append((key, {"total": total, "held": held}))
         expected[group] = entries

@@ -105,6 +105,8 @@ def test_each_part_of_a_footer_that_ends_the_process_in_pyarrow(tmp_path: Path) 
         no_description: "a row group does not describe column 'k'",
         encrypted: "column 'k' is encrypted",
     }
+    if int(pa.__version__.split(".")[0]) < 20:  # it writes no levels, and reads short statistics
+        del wrong[more_levels], wrong[short_smallest]
     paths, expected = [str(good)], [str(good), "1"]
     for wound, reason in [*wrong.items(), (short_fixed, "")]:
         tree = footer(good.read_bytes())

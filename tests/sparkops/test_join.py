@@ -132,7 +132,7 @@ def test_joins_of_bounded_rows(names: tuple[str, ...], spark: SparkSession) -> N
     """Spark's own join gives the rows of a local run; so does the operator, where rows have weights."""
     for weighted in (False, True):
         table = table_of(5, weighted)
-        df = spark.createDataFrame(table.to_pandas(types_mapper=pd.ArrowDtype), spark_schema(table.schema))
+        df = spark.createDataFrame(table, spark_schema(table.schema))
         options: dict[str, Any] = {"diff": "w" if weighted else None}
         given = {"full": PLAIN["full"], "panes": PLAIN["panes"]} if weighted else {**PLAIN, **AFTER_STEPS}
         builds = {name: build for name, build in given.items() if name in names}
