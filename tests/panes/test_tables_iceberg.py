@@ -22,6 +22,7 @@ def catalog(folder: Path) -> object:
     return load_catalog("default", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/warehouse")
 
 
+@pytest.mark.soak
 def test_a_table_follows_the_batches(tmp_path: Path) -> None:
     assert follows(url(tmp_path), 0) > 50
 

@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 
 from live_tables import changes, in_order, random_batches, table_of, writer_of
@@ -46,7 +47,7 @@ def check(url: str, seed: int, count: int, life: int) -> None:
     left = [{}, *(left for _, left in random_batches(seed, count))][last + 1]
     assert in_order(writer.read()) == table_of(left), f"life {life}: batch {last}"
     writer.close()
-    print(json.dumps({"life": life, "batch": last}), flush=True)
+    print(json.dumps({"url": url, "life": life, "batch": last}), flush=True)
 
 
 def forked(work: Callable[[], None]) -> int:
@@ -67,16 +68,19 @@ def forked(work: Callable[[], None]) -> int:
 
 
 def main() -> None:
-    url, seed, count, lives, library = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]
-    import_module(library)
+    """Print the lives of each table; `places` are pairs of a URL and the library that its target imports."""
+    places, seed, count, lives = json.loads(sys.argv[1]), *map(int, sys.argv[2:])
+    for _, library in places:
+        import_module(library)
     for rows, left in random_batches(seed, 5):  # loads what a part would load
         assert in_order(changes(rows).reader().read_all()) is not None
         table_of(left)
-    killed = 0
-    for life in [*range(lives), -1]:
-        killed += bool(forked(lambda life=life: keep(url, seed, count, life)))  # type: ignore[misc]
-        assert forked(lambda life=life: check(url, seed, count, life)) == 0  # type: ignore[misc]
-    print(json.dumps({"killed": killed}))
+    for url, _ in places:
+        killed = 0
+        for life in [*range(lives), -1]:
+            killed += bool(forked(partial(keep, url, seed, count, life)))
+            assert forked(partial(check, url, seed, count, life)) == 0
+        print(json.dumps({"url": url, "killed": killed}), flush=True)
 
 
 if __name__ == "__main__":
