@@ -39,7 +39,7 @@ _RESULTS = {
 """Advice about rows and panes, which a flow has and `flow.window(...)` does not have before `combine`."""
 
 _OF_A_FLOW = (
-    *("df", "distinct", "explain", "flat_map", "in_order", "join", "map", "process"),
+    *("df", "distinct", "explain", "flat_map", "foreach_batch", "in_order", "join", "left_out", "map", "process"),
     *("schema", "select", "to_table", "where", "window", "with_columns", "with_time"),
 )
 

@@ -197,10 +197,6 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
             "rows in column 'late'",
         ),
         (
-            lambda: grouped(grouped(rows_flow().window(FIXED, late="emit")).window(FIXED)),
-            "use late='drop' in the stages before it",
-        ),
-        (
             lambda: grouped(grouped(each("accumulating")).window(FIXED)),
             "use mode='retracting'",
         ),
