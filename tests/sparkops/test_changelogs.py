@@ -207,11 +207,14 @@ def test_final_results_of_a_union_and_a_join_of_changelogs(spark: SparkSession) 
         assert net(got.df.toArrow()) == net(uc.local.run(flow=want).panes)
 
 
-def test_changelogs_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+STREAMED = ["debezium", "debezium json", "debezium keyed", "flat", "kafka json"]
+
+
+@pytest.mark.parametrize("names", [STREAMED[2:3], pytest.param(STREAMED, marks=pytest.mark.soak)], ids=len)
+def test_changelogs_in_a_stream(names: list[str], spark: SparkSession, tmp_path: Path) -> None:
     """Each flow leaves, after every batch, the rows that the weights leave."""
     events = history(random.Random(9), 30)
     some = [events[:9], events[9:20], events[20:]]
-    names = ["debezium", "debezium json", "debezium keyed", "flat", "kafka json"]
     flows: dict[str, Any] = {}
     for name in names:
         form = FORMS[name]

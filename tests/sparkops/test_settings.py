@@ -41,14 +41,19 @@ def run(spark: SparkSession, files: Path, out: Path) -> pa.Table:
     return pa.concat_tables(panes_by_batch(out))
 
 
+SETTINGS = {
+    "no changelog": {CHANGELOG: "false"},
+    "not adaptive": {"spark.sql.adaptive.enabled": "false"},
+    "10 rows to a record batch": {"spark.sql.execution.arrow.maxRecordsPerBatch": "10"},
+}
+
+
 @pytest.mark.parametrize(
     "settings",
     [
-        {CHANGELOG: "false"},
-        {"spark.sql.adaptive.enabled": "false"},
-        {"spark.sql.execution.arrow.maxRecordsPerBatch": "10"},
+        pytest.param({name: value for given in SETTINGS.values() for name, value in given.items()}, id="all"),
+        *(pytest.param(given, id=name, marks=pytest.mark.soak) for name, given in SETTINGS.items()),
     ],
-    ids=["no changelog", "not adaptive", "10 rows to a record batch"],
 )
 def test_settings_that_change_nothing(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
     """In a stream of two runs, and in batch; all other tests run with adaptive execution."""
