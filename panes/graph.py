@@ -19,7 +19,7 @@ from ..windows import Span
 from .flow import Flow, Source
 from .grouping import MAX_FUTURE
 from .join import SIDES
-from .left_out import LeftOut, fields_of
+from .left_out import REASONS, LeftOut, fields_of
 from .operators.stateful import StatefulOperator
 from .settings import Settings
 from .stage import Stage
@@ -161,7 +161,7 @@ class Graph:
                 (None,) if len(own) == 1 else tuple(SIDES),
                 tuple(own),
                 row,
-                step.stage.late == "duplicate",
+                tuple(why for why in REASONS if (why, step.stage.late) != ("late", "duplicate")),
             )
             for step, own in zip(self.steps, names, strict=True)
         }

@@ -35,8 +35,8 @@ class LeftOut:
     fields: tuple[Mapping[str, str], ...]
     """For each input of the operator, the field of `row` for each of its columns."""
     row: pa.StructType
-    duplicates: bool = False
-    """True if late rows have a window of their own, so that they are not left out."""
+    reasons: tuple[str, ...] = REASONS
+    """The reasons to leave a row out. Late rows with a window of their own are not left out."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -47,7 +47,7 @@ class LeftOut:
         """The rows that some steps left out."""
         parts = [self.schema.empty_table()]
         for done in played:
-            for why in REASONS[self.duplicates :]:
+            for why in self.reasons:
                 for port, rows in enumerate(done.left_out(why)):
                     if rows.num_rows:
                         parts.append(self._shown(rows, port, why))

@@ -20,7 +20,7 @@ from .shard.parcels import AT
 
 
 @dataclass(frozen=True)
-class Changes:
+class WeightedRows:
     """The changes of some messages: a row each, with its weight and the place of its message."""
 
     rows: pa.Table
@@ -57,7 +57,7 @@ class Reading:
     """The columns of a row."""
     own: frozenset[str]
     """The columns of a message that the format reads for every row."""
-    changes: Callable[[pa.Table, Sequence[str]], Changes]
+    changes: Callable[[pa.Table, Sequence[str]], WeightedRows]
     """Gives the changes of messages, with these columns of their rows."""
     words: str
     """The format, as text."""
@@ -120,7 +120,7 @@ class Reading:
                 out[name] = messages[name] if whole else messages[name].take(places)
         return pa.table(out)
 
-    def _ordered(self, messages: pa.Table, changes: Changes) -> Changes:
+    def _ordered(self, messages: pa.Table, changes: WeightedRows) -> WeightedRows:
         """The changes, of which those without a place in the order are bad."""
         for name in self.upserted.order if self.upserted else ():
             column = changes.rows[name] if name in changes.rows.column_names else None
@@ -135,7 +135,7 @@ class Reading:
         return changes
 
 
-def without(changes: Changes, bad: np.ndarray, fault: str) -> Changes:
+def without(changes: WeightedRows, bad: np.ndarray, fault: str) -> WeightedRows:
     """The changes, of which these are bad rows."""
     kept = pa.array(np.arange(len(bad)), mask=bad)
     return replace(changes, rows=changes.rows.take(kept), weights=np.where(bad, 0, changes.weights), fault=fault)
@@ -147,4 +147,4 @@ def good(rows: pa.Table, weight: str) -> pa.Table:
     return rows if weights.all() else rows.filter(pa.array(weights != 0))
 
 
-__all__ = ["Changes", "Reading", "Upserted", "good", "without"]
+__all__ = ["Reading", "Upserted", "WeightedRows", "good", "without"]

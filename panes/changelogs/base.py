@@ -17,7 +17,7 @@ from ...combiners.rows.columns import flat
 from ...combiners.rows.plain_types import plain_schema
 from ...errors import InvalidArgument, TypeMismatch
 from ..column_names import column_names
-from ..reading import Changes, Upserted, without
+from ..reading import Upserted, WeightedRows, without
 
 
 class Changelog(ABC):
@@ -78,13 +78,13 @@ def _listed(known: Any) -> str:
     return ", ".join(map(str, known))
 
 
-def chosen(rows: pa.Table, weights: np.ndarray, kept: np.ndarray, bad: np.ndarray, fault: str) -> Changes:
+def chosen(rows: pa.Table, weights: np.ndarray, kept: np.ndarray, bad: np.ndarray, fault: str) -> WeightedRows:
     """The changes of messages that are a row each; `kept` has those that say something of a row."""
     places = np.arange(len(weights))
     if not kept.all():
         places = np.flatnonzero(kept)
         rows, weights, bad = rows.take(pa.array(places)), weights[places], bad[places]
-    changes = Changes(rows, weights, places)
+    changes = WeightedRows(rows, weights, places)
     return without(changes, bad, fault) if bad.any() else changes
 
 

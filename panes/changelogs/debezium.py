@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument, TypeMismatch, require_column
-from ..reading import Changes, Reading, Upserted
+from ..reading import Reading, Upserted, WeightedRows
 from .base import Changelog, chosen, fault_of, lacking, only_keys, row_schema, upserted
 from .envelope import TRUNCATED, UNSENT, Envelope, envelope_columns
 from .json_in import Texts
@@ -180,7 +180,7 @@ class Flat:
 
     WEIGHTS: ClassVar[dict[str, int]] = {"c": 1, "r": 1, "u": 1, "d": -1}
 
-    def __call__(self, messages: pa.Table, names: Sequence[str]) -> Changes:
+    def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
         count = messages.num_rows
         bad, deleted, fault = np.zeros(count, np.bool_), np.zeros(count, np.bool_), ""
         empty = np.ones(count, np.bool_)

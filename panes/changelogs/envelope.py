@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument
-from ..reading import Changes, Upserted, without
+from ..reading import Upserted, WeightedRows, without
 from .base import UNAVAILABLE, lacking, only_keys
 from .json_in import Texts
 
@@ -39,7 +39,7 @@ class Envelope:
     order: tuple[str, ...] = ()
     """The columns of the order that are fields inside others."""
 
-    def __call__(self, messages: pa.Table, names: Sequence[str]) -> Changes:
+    def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
         count, unread = messages.num_rows, np.zeros(messages.num_rows, np.bool_)
         if self.texts is not None:
             messages, unread = self.texts(messages)
@@ -71,7 +71,7 @@ class Envelope:
         table = pa.table(both) if both else pa.table({"": pa.nulls(len(place))})
         if self.upserted is not None and both:
             table = only_keys(table, sign < 0, (*self.upserted.keys, *self.upserted.order))
-        changes = Changes(table, sign, place)
+        changes = WeightedRows(table, sign, place)
         unsent = lacking(table) & (sign != 0)
         if unsent.any():
             changes, fault = without(changes, unsent, UNSENT), fault or UNSENT

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument, TypeMismatch, require_column
-from ..reading import Changes, Reading, Upserted, without
+from ..reading import Reading, Upserted, WeightedRows, without
 from .base import Changelog, only_keys, row_schema, upserted
 from .json_in import Texts
 from .json_out import key_texts, texts_of
@@ -95,7 +95,7 @@ class Keyed:
     row: pa.Schema
     upserted: Upserted
 
-    def __call__(self, messages: pa.Table, names: Sequence[str]) -> Changes:
+    def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
         count, keys = messages.num_rows, self.upserted.keys
         value, wrong = self._objects(messages, "value", pa.schema(list(self.row)))
         key, odd = self._keys(messages)
@@ -112,7 +112,7 @@ class Keyed:
         rows = only_keys(pa.table(columns), deleted, (*keys, *self.upserted.order))
         none = np.asarray(flat(messages["key"]).is_null()) & deleted
         bad = wrong | odd | none
-        changes = Changes(rows, np.where(deleted, -1, 1), np.arange(count))
+        changes = WeightedRows(rows, np.where(deleted, -1, 1), np.arange(count))
         if not bad.any():
             return changes
         first = int(np.flatnonzero(bad)[0])

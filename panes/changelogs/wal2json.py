@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument
-from ..reading import Changes, Upserted, without
+from ..reading import Upserted, WeightedRows, without
 from .base import only_keys
 from .json_values import UNREADABLE, times_of_texts, value_of
 from .wal2json_columns import SecondFormat
@@ -38,7 +38,7 @@ class Wal2Json:
     upserted: Upserted | None
     stops: bool
 
-    def __call__(self, messages: pa.Table, names: Sequence[str]) -> Changes:
+    def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
         texts = flat(messages[self.column])
         keys = None if self.upserted is None else self.upserted.keys
         usual = SecondFormat(tuple(self.row.names), self.table, keys)(texts)
@@ -61,7 +61,7 @@ class Wal2Json:
         rows, signs = pa.table(columns), signs[order]
         if self.upserted is not None:
             rows = only_keys(rows, signs < 0, (*self.upserted.keys, *self.upserted.order))
-        changes = Changes(rows, signs, places[order])
+        changes = WeightedRows(rows, signs, places[order])
         return without(changes, bad[order], fault) if bad.any() else changes
 
     def _one_by_one(self, texts: pa.Array) -> tuple[np.ndarray, np.ndarray, list[Values]]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import InvalidArgument, require_column
-from ..reading import Changes, Reading, Upserted
+from ..reading import Reading, Upserted, WeightedRows
 from .base import Changelog, chosen, fault_of, only_keys, row_schema, several, signs, upserted
 from .netting import latest, pairs
 
@@ -27,7 +27,7 @@ class Words:
     who: str
     upserted: Upserted | None
 
-    def __call__(self, messages: pa.Table, names: Sequence[str]) -> Changes:
+    def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
         numbers, bad = signs(messages[self.column], self.weights, self.who)
         rows, kept = messages.select(list(names)), (numbers != 0) | bad
         if self.upserted is not None:
@@ -237,10 +237,10 @@ class SparkUpdate(Changelog):
         return last
 
 
-def each_added(messages: pa.Table, names: Sequence[str]) -> Changes:
+def each_added(messages: pa.Table, names: Sequence[str]) -> WeightedRows:
     """Every message sets the row of its key."""
     count = messages.num_rows
-    return Changes(messages.select(list(names)), np.ones(count, np.int64), np.arange(count))
+    return WeightedRows(messages.select(list(names)), np.ones(count, np.int64), np.arange(count))
 
 
 def worded(rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...], kind: str, words: Sequence[str]) -> pa.Table:

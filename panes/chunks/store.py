@@ -155,16 +155,6 @@ class Store:
         """The places, chunk by chunk, of the rows that `take` would return."""
         return tuple(chunk.places(touched, clocks) for chunk in self.chunks)
 
-    def find(self, touched: np.ndarray) -> tuple[pa.Table, dict[str, np.ndarray]]:
-        """The rows whose hash may be in `touched` (see `lookup`), and their clocks; they stay in the store."""
-        tables, wakes = [self.schema.empty_table()], list[dict[str, np.ndarray]]()
-        for chunk, places in zip(self.chunks, self.places(touched, {}), strict=True):
-            if len(places):
-                tables.append(chunk.table.take(pa.array(places)))
-                wakes.append({name: values[places] for name, values in chunk.wake.items()})
-        wake = {name: np.concatenate([some[name] for some in wakes]) for name in (wakes[0] if wakes else ())}
-        return pa.concat_tables(tables).combine_chunks(), wake
-
     def without(self, places: Places) -> Store:
         """The store without the rows at these places."""
         pairs = zip(self.chunks, places, strict=True)

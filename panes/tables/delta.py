@@ -12,12 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...errors import InvalidArgument, TableMismatch, TableUnreachable
+from ...errors import InvalidArgument, TableUnreachable
 from .changes import Changes
-from .kinds import flat_type, has_type, require_types
+from .copying import new_rows
+from .kinds import flat_type, nested, require_types
 from .layout import CHANGE, Layout
 from .sql import joined, null_patterns, quoted
-from .target import NONE_YET, Kept, Target, Writer, library
+from .target import NONE_YET, Kept, Target, Writer, library, shown_url
 
 REFUSED = " ,;{}()\n\t="
 """The characters that the columns of a Delta table do not have."""
@@ -37,11 +38,11 @@ class Delta(Target):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return f"the Delta table {self.path}"
+        return f"the Delta table {shown_url(self.path)}"
 
     def check(self, layout: Layout) -> None:
         library("deltalake", "delta")
-        require_types(layout.schema, _has, "Delta")
+        require_types(layout.schema, nested(flat_type), "Delta")
         for name in layout.schema.names:
             if found := [letter for letter in name if letter in REFUSED]:
                 raise InvalidArgument(
@@ -96,7 +97,7 @@ class DeltaWriter(Writer):
             raise self.taken()
         self.deltalake.write_deltalake(
             self.path,
-            pa.RecordBatchReader.from_batches(self.layout.schema, self._rows(changes)),
+            pa.RecordBatchReader.from_batches(self.layout.schema, new_rows(changes)),
             mode="error",
             description=self._about(),
             commit_properties=self._commit(0),
@@ -132,7 +133,7 @@ class DeltaWriter(Writer):
         try:
             return self.deltalake.DeltaTable(self.path)
         except self.deltalake.exceptions.TableNotFoundError:
-            raise TableMismatch(f"{self.name} is gone: start with a new checkpoint to make it again") from None
+            raise self.gone() from None
 
     def _kept(self, table: Any) -> Kept | None:
         if table is None:
@@ -179,11 +180,6 @@ class DeltaWriter(Writer):
                 raise self.unfit(changes.rows - 1, changes) from None
             raise
 
-    def _rows(self, changes: Changes) -> Iterable[pa.RecordBatch]:
-        """The rows of changes that are all new."""
-        for batch in changes.batches():
-            yield batch.select(self.layout.schema.names)
-
 
 def _matching(changes: Changes) -> str:
     """The condition of a row and a change of one key: by =, which is faster, if all rows have the same nulls."""
@@ -198,11 +194,6 @@ def _matching(changes: Changes) -> str:
 def _assigned(names: Iterable[str]) -> dict[str, str]:
     """Each column with its new value, for a merge."""
     return {quoted(name): f"s.{quoted(name)}" for name in names}
-
-
-def _has(kind: pa.DataType) -> bool:
-    decimal = not pa.types.is_decimal(kind) or 0 <= kind.scale <= kind.precision
-    return decimal and has_type(kind, flat_type, nested=True)
 
 
 __all__ = ["Delta", "DeltaWriter"]

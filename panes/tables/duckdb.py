@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from ...errors import InvalidArgument, TableUnreachable
 from .changes import Changes
-from .kinds import flat_type, has_type, require_types, table_type
+from .kinds import nested, require_types, table_type, timed_type
 from .layout import CHANGE, Layout
 from .sql import STAGED, Database, SqlWriter, Staged, qualified, quoted
 from .target import Target, library
@@ -55,7 +55,7 @@ class DuckDB(Target):
 
     def check(self, layout: Layout) -> None:
         library("duckdb", "duckdb")
-        require_types(layout.schema, _has, "DuckDB")
+        require_types(layout.schema, nested(timed_type), "DuckDB")
         seen: dict[str, str] = {}
         for name in layout.schema.names:
             if (other := seen.setdefault(name.lower(), name)) != name:
@@ -176,14 +176,6 @@ class DuckDBWriter(SqlWriter):
         cursor = self._opened.cursor()
         cursor.execute("SET TimeZone = 'UTC'")
         return cursor
-
-
-def _has(kind: pa.DataType) -> bool:
-    return has_type(kind, lambda flat: (flat_type(flat) and _decimal(flat)) or pt.is_time64(flat), nested=True)
-
-
-def _decimal(kind: pa.DataType) -> bool:
-    return not pt.is_decimal(kind) or 0 <= kind.scale <= kind.precision
 
 
 def _type(kind: pa.DataType) -> str:

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from ...errors import InvalidArgument, TableMismatch, TableUnreachable
 from .changes import Changes
 from .copying import ChangedKeys, new_rows
-from .kinds import flat_type, has_type, require_types
+from .kinds import nested, require_types, timed_type
 from .layout import Layout
-from .target import NONE_YET, Kept, Target, Writer, library
+from .target import NONE_YET, Kept, Target, Writer, library, shown_url
 
 _OWNER, _BATCH, _LAYOUT = "uncombine.owner", "uncombine.batch", "uncombine.layout"
 
@@ -40,13 +39,11 @@ class Iceberg(Target):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        place = urlsplit(self.catalog)
-        where = self.catalog if not place.netloc else f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path}"
-        return f"the Iceberg table {'.'.join(self.identifier)!r} of {where}"
+        return f"the Iceberg table {'.'.join(self.identifier)!r} of {shown_url(self.catalog)}"
 
     def check(self, layout: Layout) -> None:
         library("pyiceberg.catalog", "iceberg")
-        require_types(layout.schema, _has, "Iceberg")
+        require_types(layout.schema, nested(timed_type), "Iceberg")
         for name in layout.schema.names:
             if "." in name:
                 raise InvalidArgument(f"Iceberg takes column {name!r} for a field of a struct: give it another name")
@@ -172,7 +169,7 @@ class IcebergWriter(Writer):
     def _existing(self) -> Any:
         table = self._table()
         if table is None:
-            raise TableMismatch(f"{self.name} is gone: start with a new checkpoint to make it again")
+            raise self.gone()
         return table
 
     def _kept(self, table: Any) -> Kept | None:
@@ -191,11 +188,6 @@ class IcebergWriter(Writer):
 
     def _about(self) -> dict[str, str]:
         return {_OWNER: self.owner, _LAYOUT: self.layout.text(), **_SETTINGS}
-
-
-def _has(kind: pa.DataType) -> bool:
-    decimal = not pa.types.is_decimal(kind) or 0 <= kind.scale <= kind.precision
-    return decimal and has_type(kind, lambda flat: flat_type(flat) or pa.types.is_time64(flat), nested=True)
 
 
 __all__ = ["Iceberg", "IcebergWriter"]

@@ -26,10 +26,10 @@ FLAT = (
     pt.is_boolean, pt.is_signed_integer, pt.is_floating, pt.is_decimal128,
     pt.is_string, pt.is_binary, pt.is_date32, pt.is_timestamp,
 )  # fmt: skip
-"""The types without fields that every target has."""
+"""The types without fields that every target has, but for decimals of an odd scale and times in nanoseconds."""
 
 Known = Callable[[pa.DataType], bool]
-"""True for a type without fields that a target has."""
+"""True for a type that a target has."""
 
 
 def table_type(kind: pa.DataType) -> pa.DataType:
@@ -61,20 +61,37 @@ def table_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def has_type(kind: pa.DataType, known: Known, nested: bool) -> bool:
-    """True if a target that has the `known` types, and nested ones of them, has this type."""
-    if pt.is_struct(kind):
-        return nested and kind.num_fields > 0 and all(has_type(field.type, known, nested) for field in kind)
-    if pt.is_list(kind):
-        return nested and has_type(kind.value_type, known, nested)
-    if pt.is_timestamp(kind) and kind.unit == "ns":
-        return False
-    return not pt.is_nested(kind) and known(kind)
+def nested(known: Known) -> Known:
+    """True for the types that a target has if it has the `known` ones, and structs and lists of them.
+
+    >>> import pyarrow as pa
+    >>> nested(flat_type)(pa.struct({"xs": pa.list_(pa.int64())})), nested(flat_type)(pa.list_(pa.null()))
+    (True, False)
+    """
+
+    def has(kind: pa.DataType) -> bool:
+        if pt.is_struct(kind):
+            return kind.num_fields > 0 and all(has(field.type) for field in kind)
+        return has(kind.value_type) if pt.is_list(kind) else known(kind)
+
+    return has
 
 
 def flat_type(kind: pa.DataType) -> bool:
-    """True for a type without fields that every target has."""
-    return any(is_kind(kind) for is_kind in FLAT)
+    """True for a type without fields that every target has.
+
+    >>> import pyarrow as pa
+    >>> flat_type(pa.decimal128(5, 2)), flat_type(pa.decimal128(5, -2)), flat_type(pa.time64("us"))
+    (True, False, False)
+    """
+    odd = pt.is_decimal(kind) and not 0 <= kind.scale <= kind.precision
+    finer = pt.is_timestamp(kind) and kind.unit == "ns"
+    return not (odd or finer) and any(is_kind(kind) for is_kind in FLAT)
+
+
+def timed_type(kind: pa.DataType) -> bool:
+    """True for a type without fields of a target that also has times of the day."""
+    return flat_type(kind) or pt.is_time64(kind)
 
 
 def require_types(schema: pa.Schema, has: Known, who: str) -> None:
@@ -87,4 +104,4 @@ def require_types(schema: pa.Schema, has: Known, who: str) -> None:
             )
 
 
-__all__ = ["FLAT", "Known", "flat_type", "has_type", "require_types", "table_type"]
+__all__ = ["FLAT", "Known", "flat_type", "nested", "require_types", "table_type", "timed_type"]

@@ -16,10 +16,9 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...errors import TableMismatch
 from .changes import Changes
 from .copying import ChangedKeys, new_rows
-from .kinds import flat_type, has_type, require_types
+from .kinds import nested, require_types, timed_type
 from .layout import Layout
 from .target import NONE_YET, Kept, Target, Writer
 
@@ -41,7 +40,7 @@ class ParquetFolder(Target):
         return f"the Parquet folder {self.path}"
 
     def check(self, layout: Layout) -> None:
-        require_types(layout.schema, _has, "a Parquet table")
+        require_types(layout.schema, nested(timed_type), "a Parquet table")
 
     def writer(self, layout: Layout, owner: str) -> ParquetWriter:
         return ParquetWriter(self, layout, owner)
@@ -89,7 +88,7 @@ class ParquetWriter(Writer):
         try:
             table = pq.ParquetFile(self.file).read(columns=self.layout.schema.names).cast(self.layout.schema)
         except FileNotFoundError:
-            raise TableMismatch(f"{self.name} is gone: start with a new checkpoint to make it again") from None
+            raise self.gone() from None
         if limit is None:
             return table
         return table.sort_by([(name, "ascending") for name in self.layout.keys]).slice(0, limit)
@@ -155,10 +154,6 @@ def _synced(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _has(kind: pa.DataType) -> bool:
-    return has_type(kind, lambda flat: flat_type(flat) or pa.types.is_time64(flat), nested=True)
 
 
 __all__ = ["FILE", "ParquetFolder", "ParquetWriter"]

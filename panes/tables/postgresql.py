@@ -17,10 +17,10 @@ import pyarrow.types as pt
 
 from ...errors import InvalidArgument, TableMismatch, TableUnreachable, UncombineError
 from .changes import Changes
-from .kinds import flat_type, require_types
+from .kinds import require_types, timed_type
 from .layout import CHANGE, Layout
 from .sql import STAGED, Database, SqlWriter, Staged, joined, quoted
-from .target import Kept, Target, library
+from .target import Kept, Target, library, shown_url
 
 _TYPES = {
     pa.bool_(): "boolean",
@@ -63,10 +63,8 @@ class PostgreSQL(Target):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        place = urlsplit(self.url)
-        host = place.netloc.rpartition("@")[2]
         table = ".".join(filter(None, (self.schema, self.table)))
-        return f"table {table!r} of PostgreSQL at {host}{place.path}"
+        return f"table {table!r} of PostgreSQL at {shown_url(self.url).removeprefix('postgresql://')}"
 
     def check(self, layout: Layout) -> None:
         library("adbc_driver_postgresql", "postgresql")
@@ -232,9 +230,7 @@ def without_secrets(text: str, secrets: Sequence[str]) -> str:
 def _has(kind: pa.DataType) -> bool:
     if pt.is_list(kind):
         return not pt.is_nested(kind.value_type) and _has(kind.value_type)
-    if pt.is_decimal(kind):
-        return pt.is_decimal128(kind) and 0 <= kind.scale <= kind.precision
-    return kind in _TYPES and (flat_type(kind) or pt.is_time64(kind))
+    return timed_type(kind) and (pt.is_decimal(kind) or kind in _TYPES)
 
 
 def _type(kind: pa.DataType) -> str:

@@ -107,7 +107,7 @@ class SqlWriter(Writer):
         kept, there = self._kept(db), self.columns(db)
         if there is None and kept is not None:
             if kept.owner == self.owner:
-                raise TableMismatch(f"{self.name} is gone: start with a new checkpoint to make it again")
+                raise self.gone()
             db.run(f"DELETE FROM {self.batches} WHERE table_name = {self.mark(1)}", self.table)
             kept = None
         if kept is None and there is not None and db.rows(f"SELECT 1 FROM {self.quoted_table} LIMIT 1"):

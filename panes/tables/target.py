@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -93,7 +94,7 @@ class Writer(ABC):
     def is_done(self, kept: Kept | None, batch: int) -> bool:
         """True if the table has the batch; raises unless it has it or the one before."""
         if kept is None:
-            raise TableMismatch(f"{self.name} is gone: start with a new checkpoint to make it again")
+            raise self.gone()
         self.check(kept)
         if kept.batch < batch - 1:
             raise TableMismatch(
@@ -108,12 +109,26 @@ class Writer(ABC):
             f"{self.name} has rows that were not written here: choose another table, or delete this one"
         )
 
+    def gone(self) -> TableMismatch:
+        """The error for a table that was there, and is there no more."""
+        return TableMismatch(f"{self.name} is gone: start with a new checkpoint to make it again")
+
     def unfit(self, applied: int, changes: Changes) -> TableMismatch:
         """The error for changes that do not fit the rows of the table."""
         return TableMismatch(
             f"{changes.rows - applied} of {changes.rows} changes do not fit the rows of {self.name}: something else "
             "has written it, the input retracts rows that it never added, or two rows have one key"
         )
+
+
+def shown_url(url: str) -> str:
+    """A URL without user, password and parameters, for messages; a path as it is.
+
+    >>> [shown_url(url) for url in ("s3://me:secret@bucket/a?token=t", "postgresql:///db?password=p", "/data/a@b")]
+    ['s3://bucket/a', 'postgresql:///db', '/data/a@b']
+    """
+    place = urlsplit(url)
+    return f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path}" if "://" in url else url
 
 
 def library(name: str, extra: str) -> Any:
@@ -126,4 +141,4 @@ def library(name: str, extra: str) -> Any:
         ) from None
 
 
-__all__ = ["BATCHES", "NONE_YET", "Kept", "Target", "Writer", "library"]
+__all__ = ["BATCHES", "NONE_YET", "Kept", "Target", "Writer", "library", "shown_url"]

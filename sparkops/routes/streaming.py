@@ -50,11 +50,8 @@ class ShowPanes:
 class Streaming(Live):
     """Runs a flow over unbounded input on Structured Streaming."""
 
-    def df(self) -> DataFrame:
-        require_rocksdb(self.input.spark)
-        return super().df()
-
     def stepped(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
+        require_rocksdb(self.input.spark)
         processor = ShardProcessor(self.task(step, then))
         shards = packed.groupBy("shard").transformWithStateInPandas(processor, OUT_DDL, "append", self._time_mode)
         observed = shards.observe(self.metric(str(step.number)), *numbers())

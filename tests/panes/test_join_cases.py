@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from uncombine.errors import InvalidArgument, OutOfRange, TypeMismatch, UncombineError, UnknownColumn
+from uncombine.panes.chunks.found import Found
 from uncombine.panes.join import Join
 from uncombine.panes.operators.join import output
-from uncombine.panes.operators.join.found import Found
 from uncombine.panes.operators.join.operator import JoinOperator
 from uncombine.panes.operators.join.ranges import Ranges
 from uncombine.panes.operators.state import OperatorState

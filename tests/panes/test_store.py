@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from uncombine.panes.chunks import store as store_module
+from uncombine.panes.chunks.found import Found
 from uncombine.panes.chunks.hashes import Part, lookup, upper_half
 from uncombine.panes.chunks.store import Store
 from uncombine.windows.times import NEVER
@@ -41,10 +42,13 @@ def test_rows_come_out_by_hash_or_by_clock_and_no_others(seed: int, most: int, m
         else:
             wanted = rng.integers(0, 30, int(rng.integers(0, 6))).astype(np.uint64) << np.uint64(32)
             clock = int(rng.integers(0, 200))
-            seen, wake = store.find(lookup(wanted))
-            there = set(wanted.tolist())
-            assert sorted(seen["id"].to_pylist()) == sorted(i for i, (h, _) in held.items() if h in there)
-            assert list(wake.get("event", ())) == [held[i][1] for i in seen["id"].to_pylist()]
+            found = Found.of(store, lookup(wanted), {}, SCHEMA)
+            seen, there = found.read()["id"].to_pylist(), set(wanted.tolist())
+            assert sorted(seen) == sorted(i for i, (h, _) in held.items() if h in there)
+            assert found.clock("event").tolist() == [held[i][1] for i in seen]
+            some = rng.random(len(found)) < 0.5
+            gone = {i for i, chosen in zip(seen, some.tolist(), strict=True) if chosen}
+            assert set(found.where(some).removed().rows()["id"].to_pylist()) == held.keys() - gone
             left = store.without_due({"event": clock}).rows()
             assert set(left["id"].to_pylist()) == {i for i, (_, e) in held.items() if e > clock}
             weight = store.weight(lookup(wanted), {"event": clock}, below=-1)

@@ -116,6 +116,9 @@ def test_state_in_no_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
     ):
         flow.df
     assert str(refused.value).startswith(f"a streaming flow keeps its state in RocksDB, but {PROVIDER} is {HDFS}: set")
+    with changed(spark, {PROVIDER: HDFS}), pytest.raises(uc.UncombineError, match="keeps its state in RocksDB"):
+        uc.live_table(flow, f"duckdb:///{tmp_path}/t.db#t", checkpoint=str(tmp_path / "checkpoint"))
+    assert not (tmp_path / "checkpoint").exists()
     assert flow.df.isStreaming
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ....combiners.rows.columns import Column
 from ....combiners.rows.hashing import hash_rows_128
 from ....windows.times import NEVER
+from ...chunks.found import Found
 from ...chunks.hashes import lookup
 from ...chunks.store import Store
 from ..rows.clocks import Clocks
@@ -89,13 +90,11 @@ class DistinctOperator(RowOperator):
 
     def _known(self, store: Store, low: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The ids and times of shown rows whose ids may be among these."""
-        table, wake = store.find(lookup(low))
-        if table.num_rows == 0:
-            return np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64)
-        distinct = self.distinct
-        times = np.zeros_like(wake["event"])  # without `within` any row of the id hides others, whatever its time
+        found = Found.of(store, lookup(low), {}, KNOWN)
+        table, distinct = found.read(), self.distinct
+        times = np.zeros(len(found), np.int64)  # without `within` any row of the id hides others, whatever its time
         if distinct.within is not None:
-            times = wake["event"] - (distinct.reach + distinct.wait)
+            times = found.clock("event") - (distinct.reach + distinct.wait)
         return table["low"].to_numpy(), table["high"].to_numpy(), times
 
     def _remembered(self, store: Store, low: np.ndarray, high: np.ndarray, times: np.ndarray, clocks: Clocks) -> Store:

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from ....combiners.rows.columns import flat, int64_column
+from ...chunks.found import Found
 from .compiled import Side
-from .found import Found
 from .netting import Changed
 
 

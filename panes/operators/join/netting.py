@@ -18,7 +18,7 @@ from ....combiners.rows.columns import Column, flat, int64_column
 from ....combiners.rows.group_sums import sum_counts
 from ....combiners.rows.groups import group_rows
 from ....combiners.rows.hashing import hash_rows_128
-from .found import Found
+from ...chunks.found import Found
 from .intake import Rows
 
 

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from ....combiners.rows.columns import int64_column
 from ....windows.times import MAX_TIME, MIN_TIME
+from ...chunks.found import Found
 from ...chunks.hashes import lookup
 from ...chunks.store import Store
 from ..state import Counts, OperatorState, Stepped
 from .compiled import Compiled, Side
 from .difference import Keys, difference
-from .found import Found
 from .in_hand import InHand
 from .intake import Rows, take_in
 from .netting import Changed, all_new, netted

@@ -15,6 +15,7 @@ from ....combiners.rows.columns import Column
 from ....combiners.rows.hashing import hash_rows_128, require_hash
 from ....errors import TypeMismatch
 from ....windows.times import MAX_TIME, MIN_TIME, NEVER
+from ...chunks.found import Found
 from ...chunks.hashes import lookup
 from ...chunks.store import Store
 from ..rows.clocks import Clocks
@@ -61,10 +62,8 @@ class UpsertsOperator(RowOperator):
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
         low, high = hash_rows_128([Column(key) for key in key_arrays(taken.rows, self.upserts.by)])
         assert taken.weights is not None
-        store = store_of(state, "rows")
-        places = store.places(lookup(low), {})
-        found = store.find(lookup(low))[0]
-        old = found.num_rows
+        held = Found.of(store_of(state, "rows"), lookup(low), {}, self.stored_schema)
+        found, old = held.read(), len(held)
         low, high = np.concatenate([found["low"].to_numpy(), low]), np.concatenate([found["high"].to_numpy(), high])
         lives = np.concatenate([found["lives"].to_numpy(), taken.weights > 0])
         versions = [
@@ -78,7 +77,7 @@ class UpsertsOperator(RowOperator):
         changed = last >= old
         known = changed & (before >= 0)
         # The rows of keys that are found by mistake, or whose version is the last already, stay in the store.
-        store = store.without(_only(places, known[groups.codes[:old]]))
+        store = held.where(known[groups.codes[:old]]).removed()
         retracted = known & lives[before]
         added = changed & lives[last]
         rows = pa.concat_tables([found.rename_columns(self._names).select(self.user.names), _user(taken, self.user)])
@@ -128,12 +127,6 @@ def _last(codes: np.ndarray, count: int, versions: list[np.ndarray]) -> np.ndarr
     ends = np.append(np.flatnonzero(np.diff(codes[order])), len(codes) - 1) if len(codes) else order
     last[codes[order[ends]]] = order[ends]
     return last
-
-
-def _only(places: tuple[np.ndarray, ...], chosen: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Some of the places, chunk by chunk."""
-    cuts = np.cumsum([len(some) for some in places])[:-1]
-    return tuple(some[mask] for some, mask in zip(places, np.split(chosen, cuts), strict=True)) if places else ()
 
 
 def _user(taken: Taken, user: pa.Schema) -> pa.Table:

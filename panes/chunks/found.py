@@ -1,6 +1,6 @@
 """Rows that were found in a store: their hashes and clocks at once, their columns when they are needed.
 
-Guarded by tests/panes/test_join_cases.py.
+Guarded by tests/panes/test_store.py and tests/panes/test_join_cases.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ...chunks.store import Places, Store
+from .store import Places, Store
 
 
 @dataclass(frozen=True)
