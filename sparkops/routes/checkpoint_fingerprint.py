@@ -60,7 +60,7 @@ def _difference(name: str, stored: Any, now: Any) -> str:
         case "combiners":
             return _combiners(dict(stored), dict(now))
         case "shards":
-            return f"it had {stored} shards and has {now} (spark.sql.shuffle.partitions or shards=)"
+            return f"it had shards={stored} and has shards={now} (from shards= or spark.sql.shuffle.partitions)"
         case "whole_keys":
             held = {True: "all windows of a key in one shard", False: "each window of a key in a shard of its own"}
             return f"it kept {held[stored]} and keeps {held[now]} (late='emit', rows left out, or processing_time=)"

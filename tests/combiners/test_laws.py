@@ -265,8 +265,9 @@ def test_expected_results(combiner: uc.Combiner, values: Any, expected: Any) -> 
     check_laws(combiner, values=values and (values,) * columns, expected=expected, max_examples=9)
 
 
-@pytest.mark.parametrize(("combiner", "expected"), [(uc.Min, min), (uc.Max, max)])
-@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize(
+    ("combiner", "expected", "kind"), [(uc.Min, min, pa.float64()), (uc.Max, max, pa.float32())], ids=["Min", "Max"]
+)
 def test_functions_that_depend_on_the_order_are_not_compared(combiner: Any, expected: Any, kind: pa.DataType) -> None:
     check_laws(combiner("x"), values=kind, expected=expected, max_examples=150)
 

@@ -84,6 +84,13 @@ def test_public_name_has_an_example(name: str) -> None:
     assert has_example(PUBLIC[name]), f"{name} is public, so its docstring needs an example (>>>)"
 
 
+@pytest.fixture(autouse=True)
+def session(request: pytest.FixtureRequest) -> None:
+    """Examples on Spark run in the session of the other tests, whose Python workers start quickly."""
+    if request.node.get_closest_marker("spark"):
+        request.getfixturevalue("spark")
+
+
 @pytest.mark.parametrize("name", [pytest.param(n, marks=sessions(source_of(n))) for n in MODULES])
 def test_examples_in_code(name: str) -> None:
     module = importlib.import_module(name)

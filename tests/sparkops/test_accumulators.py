@@ -108,7 +108,9 @@ def test_every_combiner_with_weights(spark: SparkSession) -> None:
     assert every.differing(combiners, found, expected, table) == []
 
 
-@pytest.mark.parametrize(("count", "nulls"), [(300, 0.2), (1, 0.0), (1, 1.0), (0, 0.0)])
+@pytest.mark.parametrize(
+    ("count", "nulls"), [(300, 0.2), (1, 0.0), *(pytest.param(n, 1.0, marks=pytest.mark.soak) for n in (0, 1))]
+)
 def test_every_form_of_every_combiner_is_merged(spark: SparkSession, count: int, nulls: float) -> None:
     table = every.rows(count, seed=14, nulls=nulls)
     stored = accumulate(every.frame(spark, table), by=["g", "part"], **every.ONE_OF_EACH)

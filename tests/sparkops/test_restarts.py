@@ -56,7 +56,7 @@ CHANGES = {
     "mode": ({"mode": "accumulating"}, ["mode was 'retracting' and is 'accumulating'"]),
     "by": ({"by": "k"}, ["it was by (k: string, j: string) and is by (k: string)"]),
     "order of keys": ({"by": ("j", "k")}, ["it was by (k: string, j: string) and is by (j: string, k: string)"]),
-    "shards": ({"shards": 3}, ["it had 2 shards and has 3"]),
+    "shards": ({"shards": 3}, ["it had shards=2 and has shards=3"]),
     "combiner added": ({"most": uc.Max("v")}, ["most=Max('v') was added, and the state lacks it for earlier rows"]),
     "combiner changed": ({"total": uc.Max("v")}, ["total=Sum('v') is now Max('v')"]),
     "order of combiners": (
