@@ -22,7 +22,7 @@ MARKERS = ("lift", "merge", "last", "lift of a replay", "replay")
 
 
 @pytest.mark.spark
-def test_neither_workers_that_die_nor_a_time_zone_change_anything(tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_die_in_another_zone(tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     table = rows()
