@@ -22,7 +22,7 @@ import uncombine as uc
 from uncombine.sparkops.sql_types import spark_schema
 
 STRATEGIES = [uc.BoundedLag("2 minutes"), uc.BoundedLag("30 seconds"), uc.Monotonic()]
-BUNCH = 25
+BUNCH = 10
 
 
 class Case:
