@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,9 @@ from ..combiners.rows.group_sums import sum_weights
 from ..combiners.rows.groups import group_rows
 from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument
+from .flow import Flow
+from .showing import Shown, shown_rows
+from .tables import write_result
 
 _OF_A_PANE = ("diff", "pane", "step")
 _WEIGHT = pa.field("diff", pa.int64())
@@ -44,6 +47,10 @@ class Result:
     left_out: pa.Table = field(default_factory=lambda: pa.table({}))
     """The rows that every step left out: `stage`, `side` (of a join), `why` ("late", "bad", "unassigned" or
     "finished"), `row`, and `step`: the entry of the script."""
+    flow: Flow | None = None
+    """The flow that gave the result."""
+    again: Callable[[Flow], Result] | None = None
+    """Runs the same script through another flow."""
 
     def counts(self, stage: int | None = None) -> dict[str, int]:
         """The number of rows without a result, by the reason, and of windows that are still held at the end.
@@ -109,6 +116,22 @@ class Result:
         rows = panes.select(kept).take(pa.array(first)).append_column("diff", pa.array(weights))
         return rows.filter(pa.array(weights != 0))
 
+    def to_table(self, target: str, keys: str | Sequence[str] | None = None) -> None:
+        """Write the net result into a new table, all of it or nothing, as `flow.to_table` does for a bounded flow.
+
+        `target` and `keys` are those of `uc.live_table`. Where the mode is left open, a grouping that can show a window
+        again retracts its panes; the script then runs again in that mode.
+
+        >>> import tempfile, uncombine as uc
+        >>> script = [uc.Elements([{"ts": 0, "user": "ada", "x": 5}]), uc.Watermark(None)]
+        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), by="user", total=uc.Sum("x"))
+        >>> result.to_table(f"duckdb:///{tempfile.mkdtemp()}/shop.db#totals")
+        """
+        if self.flow is None or self.again is None:
+            raise InvalidArgument("only a result of uc.local.run() can be written into a table")
+        given, again = self.flow, self.again
+        write_result(given, target, keys, lambda flow: self.panes if flow is given else again(flow).panes)
+
     def _place(self, stage: int) -> int:
         stages = len(self.of_stages)
         if isinstance(stage, bool) or not isinstance(stage, int) or not 1 <= stage <= stages:
@@ -139,7 +162,16 @@ class Result:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return repr(self.panes)
+        return self._shown().text()
+
+    def _repr_html_(self) -> str:
+        return self._shown().html()
+
+    def __rich__(self) -> Any:
+        return self._shown().rich()
+
+    def _shown(self) -> Shown:
+        return shown_rows(self.panes)
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.Array:

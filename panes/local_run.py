@@ -5,8 +5,9 @@ Guarded by tests/panes/test_local.py and tests/panes/test_union.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +36,7 @@ class LocalRun:
     """A flow in the middle of a run."""
 
     def __init__(self, flow: Flow, idle_after: int | None = None) -> None:
-        self.flow, self.graph = flow, graph_of(flow)
+        self.flow, self.idle_after, self.graph = flow, idle_after, graph_of(flow)
         self.leaves = self.graph.leaves
         check_ends(self.graph)
         self.shards = {step: self._start(step, idle_after) for step in self.graph.steps}
@@ -70,7 +71,7 @@ class LocalRun:
         for place, entry in enumerate(entries):
             rows = {leaf: some[place] for leaf, some, to in zip(self.leaves, tables, goes[place], strict=True) if to}
             self._entry(place, entry, rows)
-        return self._result()
+        return self._result(partial(_again, idle_after=self.idle_after, entries=entries))
 
     def of_tables(self) -> Result:
         """The result of the rows of the tables of all sources, as one entry, and then the end."""
@@ -79,7 +80,7 @@ class LocalRun:
             raise InvalidArgument("local.run() needs a script, since a source of the flow has columns and no rows")
         self._entry(0, Elements(()), rows)
         self._entry(1, Watermark(None), {leaf: table.slice(0, 0) for leaf, table in rows.items()})
-        return self._result()
+        return self._result(_of_tables)
 
     def _entry(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> None:
         """Take one entry through all steps, in their order; `rows` has the rows of each source that it goes to."""
@@ -159,7 +160,7 @@ class LocalRun:
         if rows.num_rows:
             self.out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
 
-    def _result(self) -> Result:
+    def _result(self, again: Callable[[Flow], Result]) -> Result:
         panes = pa.concat_tables([self.schema.append(_STEP).empty_table(), *self.out])
         shards = self.shards.values()
         counts = [{**asdict(s.state.counts), "held": s.operator.held(s.state)} for s in shards]
@@ -171,7 +172,15 @@ class LocalRun:
         left_out = pa.concat_tables([none.empty_table(), *self.left_out])
         fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
         kept = all(one.keeps_rows for one in fed)
-        return Result(panes, counts, late, self.dropped, self.output_watermarks, kept, left_out)
+        return Result(panes, counts, late, self.dropped, self.output_watermarks, kept, left_out, self.flow, again)
+
+
+def _again(flow: Flow, idle_after: int | None, entries: Sequence[Entry]) -> Result:
+    return LocalRun(flow, idle_after).all(entries)
+
+
+def _of_tables(flow: Flow) -> Result:
+    return LocalRun(flow).of_tables()
 
 
 def _tells(stage: Stage) -> bool:

@@ -19,7 +19,7 @@ from .local_run import LocalRun
 from .reading import Reading
 from .script import with_times
 from .settings import Settings
-from .tables import Changes, changes_of, table_flow, target_of, write_once
+from .tables import write_result
 from .watermark_strategies import Strategy
 
 
@@ -49,11 +49,7 @@ class LocalSource(Source):
         )
 
     def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None) -> None:
-        place = target_of(target)
-        settled, layout = table_flow(flow, keys)
-        place.check(layout)
-        rows = LocalRun(settled).of_tables().panes.select(layout.rows.names)
-        write_once(place, Changes.of(layout, [changes_of(rows, layout)]))
+        write_result(flow, target, keys, lambda settled: LocalRun(settled).of_tables().panes)
 
     def left_out(self, flow: Flow) -> Any:
         raise InvalidArgument(

@@ -5,7 +5,7 @@ one transaction, so that a repeated batch changes nothing and a reader never see
 """
 
 from .changes import Changes
-from .keeper import Keeper, write_once
+from .keeper import Keeper, write_once, write_result
 from .layout import CHANGE, Layout, table_flow
 from .netting import changes_of
 from .target import Target, Writer
@@ -22,4 +22,5 @@ __all__ = [
     "table_flow",
     "target_of",
     "write_once",
+    "write_result",
 ]

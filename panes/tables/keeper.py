@@ -6,14 +6,20 @@ Guarded by tests/panes/test_tables.py.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event, Lock
 from typing import TypeVar
 from uuid import uuid4
 
+import pyarrow as pa
+
 from ...errors import TableUnreachable
+from ..flow import Flow
 from .changes import Changes
+from .layout import table_flow
+from .netting import changes_of
 from .target import Target, Writer
+from .targets import target_of
 
 T = TypeVar("T")
 
@@ -82,6 +88,15 @@ class Keeper:
             pause = min(2 * pause, LONGEST_WAIT)
 
 
+def write_result(flow: Flow, target: str, keys: str | Sequence[str] | None, run: Callable[[Flow], pa.Table]) -> None:
+    """Write the rows of a bounded flow into a new table; `run` gives the rows of the flow in the mode of a table."""
+    place = target_of(target)
+    settled, layout = table_flow(flow, keys)
+    place.check(layout)
+    rows = run(settled).select(layout.rows.names)
+    write_once(place, Changes.of(layout, [changes_of(rows, layout)]))
+
+
 def write_once(target: Target, changes: Changes) -> None:
     """Make a table of the changes of a bounded flow, all of it or nothing."""
     target.check(changes.layout)
@@ -92,4 +107,4 @@ def write_once(target: Target, changes: Changes) -> None:
         writer.close()
 
 
-__all__ = ["PATIENCE", "Keeper", "write_once"]
+__all__ = ["PATIENCE", "Keeper", "write_once", "write_result"]

@@ -227,6 +227,31 @@ def test_a_flow_is_written_once(tmp_path: Path) -> None:
         assert db.sql('SELECT "user", total FROM t ORDER BY "user"').fetchall() == [("ada", 7), ("bob", 5)]
 
 
+def test_the_result_of_a_script_is_written_once(tmp_path: Path) -> None:
+    """It is the table that a live table has after these batches: of a grouping that retracts, if no mode is given."""
+    script = [
+        uc.Elements([{"ts": 0, "user": "ada", "score": 3}, {"ts": 1, "user": "bob", "score": 5}]),
+        uc.Watermark("1970-01-01T00:02:00Z"),
+        uc.Elements([{"ts": 2, "user": "ada", "score": 4}]),
+    ]
+    late = {"window": uc.Fixed("1 minute"), "allowed_lateness": "1 hour", "by": "user", "total": uc.Sum("score")}
+    url = f"duckdb:///{tmp_path}/a.db#t"
+    result = uc.local.run(script, **late)
+    assert result.panes["total"].to_pylist() == [3, 5, 7]
+    result.to_table(url)
+    with duckdb.connect(str(tmp_path / "a.db")) as db:
+        assert db.sql('SELECT "user", total FROM t ORDER BY "user"').fetchall() == [("ada", 7), ("bob", 5)]
+    with pytest.raises(TableMismatch, match="choose another table"):
+        result.to_table(url)
+    with pytest.raises(InvalidArgument, match=r"use mode='retracting'"):
+        uc.local.run(script, mode="accumulating", **late).to_table(f"duckdb:///{tmp_path}/b.db#t")
+    with pytest.raises(UnknownColumn, match="did you mean 'user'"):
+        result.to_table(f"parquet:{tmp_path}/p", keys="usr")
+    with pytest.raises(InvalidArgument, match=r"a result of uc\.local\.run"):
+        uc.local.Result(result.panes).to_table(url)
+    assert not (tmp_path / "p").exists()
+
+
 def test_a_failure_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     writer = writer_of(f"duckdb:///{tmp_path}/a.db#t")
     writer.start()
@@ -301,18 +326,6 @@ def test_a_table_is_shown_when_it_changes() -> None:
     assert out.getvalue() == "table 't'\nk  n\na  1\n\ntable 't'\nk    n\na\nb c  2\n\n"
     with pytest.raises(InvalidArgument, match="rows= must be"):
         watched(lambda limit: pa.table({}), lambda every: True, "", rows=0)
-
-
-def test_a_terminal_shows_one_table() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    out = Terminal()
-    tables = iter([pa.table({"k": ["a"]}), pa.table({"k": ["b"]})])
-    ended = iter([False, True])
-    watched(lambda limit: next(tables), lambda every: next(ended), "t", out=out)
-    assert out.getvalue() == "t\nk\na\n\x1b[3A\x1b[Jt\nk\nb\n"
 
 
 def test_the_changes_of_a_batch_come_again(tmp_path: Path) -> None:
