@@ -94,12 +94,16 @@ def shown_rows(table: pa.Table, rows: int = ROWS, title: str = "", whole: bool =
     lines = [list(line) for line in zip(*columns, strict=True)]
     numbers = [pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind) for kind in table.schema.types]
     more = f"... {count}" if left > 0 else "" if table.num_rows else "(no rows)"
-    return Shown(_clean(title), [_clean(name) for name in table.column_names], lines, numbers, more)
+    return Shown(_clean(title), [_short(name) for name in table.column_names], lines, numbers, more)
 
 
 def _text(value: pa.Scalar) -> str:
     """A value in one short line."""
-    found = _clean("".join(_pieces(value)))
+    return _short("".join(_pieces(value)))
+
+
+def _short(text: str) -> str:
+    found = _clean(text[: WIDEST + 1])
     return found if len(found) <= WIDEST else found[: WIDEST - 3] + "..."
 
 
@@ -136,8 +140,8 @@ def _plain(value: pa.Scalar) -> str:
 
 
 def _clean(text: str) -> str:
-    """The beginning of a text in one line, without characters that move a cursor or turn a line around."""
-    return "".join(letter if letter.isprintable() else " " for letter in text[: WIDEST + 1])
+    """A text in one line, without characters that move a cursor or turn a line around."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _width(text: str) -> int:

@@ -48,6 +48,7 @@ def test_columns_stand_below_each_other() -> None:
     assert shown_rows(pa.table({"k": ["鸭鸭鸭"]})).text(width=5) == "k\n鸭鸭"
     assert shown_rows(pa.table({"k": pa.array([], pa.int64())})).text() == "k\n(no rows)"
     assert shown_rows(pa.table({})).text() == "\n(no rows)"
+    assert shown_rows(pa.table({"x" * 99: [1]}), title="t" * 99).text().split("\n")[:2] == ["t" * 99, "x" * 37 + "..."]
 
 
 def test_html_has_only_its_own_tags() -> None:

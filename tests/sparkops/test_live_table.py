@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import random
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
+from changes import ROW, debezium_keyed, history, left
 from live_tables import in_order
 from pyspark.sql import SparkSession
 from streams import FEW_ROWS, START, read_stream, written
@@ -104,6 +106,7 @@ def latest(source: Any) -> Any:
     return source.where(uc.col("v") > 1).with_columns(doubled=uc.col("v") + uc.col("v"))
 
 
+@pytest.mark.soak
 def test_rows_of_a_changelog_that_no_step_has_put_together(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +122,30 @@ def test_rows_of_a_changelog_that_no_step_has_put_together(
     rows = sorted(zip(*(found[name].to_pylist() for name in ("k", "v", "doubled")), strict=True))
     assert rows == [("a", 2, 4), ("a", 5, 10), ("c", 3, 6), ("c", 3, 6), ("c", 9, 18)]
     assert in_order(live.df(spark).toArrow().cast(found.schema)) == in_order(found)
+
+
+def test_a_feed_without_old_rows_goes_on_after_a_restart(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last rows of the keys are in the checkpoint, so that a run retracts the rows of the run before it."""
+    monkeypatch.setattr(batches, "INLINE", 0)
+    monkeypatch.setattr(batches, "PIECE_ROWS", 2)
+    events = history(random.Random(5), 60)
+    parts = [events[:20], events[20:40], events[40:]]
+    place = written([debezium_keyed(part) for part in parts], tmp_path / "files")
+    (place / "00002.parquet").rename(tmp_path / "last")
+    changelog = uc.changelog.Debezium("id", order="source.lsn")
+    for name, upto in ((None, events[:40]), ("last", events)):
+        if name is not None:
+            (tmp_path / name).rename(place / "00002.parquet")
+        messages = read_stream(spark, place, debezium_keyed(events).schema)
+        flow = uc.flow(messages, watermark="1 minute", changelog=changelog)
+        target, checkpoint = f"parquet:{tmp_path}/live", str(tmp_path / "checkpoint")
+        live = uc.live_table(flow, target, "id", checkpoint=checkpoint, trigger=NOW)
+        live.awaitTermination()
+        assert in_order(live.arrow()) == in_order(pa.Table.from_pylist(list(left(upto).values()), ROW))
+    retracted = {event.key for event in events[40:] if event.old is not None}
+    assert retracted & {event.key for event in events[:40]}
 
 
 def test_a_bounded_flow_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
