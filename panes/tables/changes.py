@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
-from .layout import Layout
+from .layout import CHANGE, Layout
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ class Changes:
                 yield from table.to_batches()
 
         return cls(layout, sum(table.num_rows for table in held), batches)
+
+    @property
+    def new(self) -> int:
+        """The number of changes that are rows of keys that had none."""
+        return sum(int((np.asarray(batch.column(CHANGE)) > 0).sum()) for batch in self.batches())
 
     def reader(self) -> pa.RecordBatchReader:
         """All changes, as a stream of Arrow."""

@@ -37,8 +37,8 @@ _TYPES = {
 }
 
 
-STREAM, FOUND = "_uncombine_stream", "_uncombine_found"
-"""The names under which DuckDB sees the changes on their way, and the places of the rows that they change."""
+STREAM = "_uncombine_stream"
+"""The name under which DuckDB sees the changes on their way."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,28 +133,26 @@ class DuckDBWriter(SqlWriter):
     def merged(self, db: Database, changes: Changes) -> int:
         """Delete the rows that change and insert those of the changes, which DuckDB does faster than a merge."""
         assert isinstance(db, _Connection)
-        staged, change = Staged(changes), quoted(CHANGE)
-        changed, found = qualified("temp", STAGED), qualified("temp", FOUND)
+        staged, change, changed = Staged(changes), quoted(CHANGE), qualified("temp", STAGED)
         db.inner.register(STREAM, staged.reader())
         try:
             db.run(f"CREATE OR REPLACE TEMPORARY TABLE {quoted(STAGED)} AS FROM {qualified('temp', STREAM)}")
         finally:
             with suppress(self.duckdb.Error):  # an error of the statement is the one to show
                 db.inner.unregister(STREAM)
-        db.run(f"CREATE OR REPLACE TEMPORARY TABLE {quoted(FOUND)} (place BIGINT, {change} TINYINT)")
-        for of_pattern, equal in staged.matches():
-            db.run(
-                f"INSERT INTO {found} SELECT t.rowid, s.{change} FROM {self.quoted_table} AS t "
-                f"JOIN {changed} AS s ON {equal} WHERE {of_pattern}"
-            )
-        [(old, unfit)] = db.rows(f"SELECT count(*), count(*) FILTER ({change} > 0) FROM {found}")
         [(new,)] = db.rows(f"SELECT count(*) FILTER ({change} > 0) FROM {changed}")
-        db.run(f"DELETE FROM {self.quoted_table} WHERE rowid IN (SELECT place FROM {found})")
+        fitting = int(new)
+        for of_pattern, equal in staged.matches():
+            table, match = f"{self.quoted_table} AS t", f"{changed} AS s WHERE {of_pattern} AND {equal} AND s.{change}"
+            if new:
+                [(there,)] = db.rows(f"SELECT count(*) FROM {table}, {match} > 0")
+                fitting -= int(there)
+            [(gone,)] = db.rows(f"DELETE FROM {table} USING {match} <= 0")
+            fitting += int(gone)
         names = ", ".join(map(quoted, self.layout.schema.names))
         db.run(f"INSERT INTO {self.quoted_table} ({names}) SELECT {names} FROM {changed} WHERE {change} >= 0")
         db.run(f"DROP TABLE {changed}")
-        db.run(f"DROP TABLE {found}")
-        return int(old - unfit + new - unfit)
+        return fitting
 
     def read(self, limit: int | None = None) -> pa.Table:
         connection = self._cursor()

@@ -101,6 +101,8 @@ def write_once(target: Target, changes: Changes) -> None:
     """Make a table of the changes of a bounded flow, all of it or nothing."""
     target.check(changes.layout)
     writer = target.writer(changes.layout, uuid4().hex)
+    if (new := changes.new) != changes.rows:
+        raise writer.unfit(new, changes)
     try:
         writer.once(changes)
     finally:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from uncombine.errors import TableMismatch
-from uncombine.panes.tables import Changes, Keeper, Layout, Target, changes_of, target_of
+from uncombine.panes.tables import Changes, Keeper, Layout, Target, changes_of, target_of, write_once
 
 ROWS = pa.schema(
     {
@@ -104,9 +104,12 @@ def batch_of(*rows: dict[str, Any]) -> Changes:
 
 def refuses(url: str) -> None:
     """Check that a table refuses other writers, other rows, and batches that do not follow, and stays as it is."""
+    with pytest.raises(TableMismatch, match="2 of 3 changes do not fit"):
+        write_once(target_of(url), batch_of(row("a", 1, -1), row("b", 1), row("c", 1, -1), row("c", 2)))
     first = writer_of(url)
     assert first.start() == -1
     assert first.start() == -1
+    assert first.read().num_rows == 0
     assert first.apply(0, batch_of(row("a", 1), row("b", 2)))
     kept = in_order(first.read())
     first.close()
@@ -165,6 +168,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "i8": (pa.int8(), [-128, 127]),
     "i64": (pa.int64(), [-(2**63), 2**63 - 1]),
     "u64": (pa.uint64(), [0, 2**64 - 1]),
+    "rowid": (pa.int64(), [7, 7]),
 }
 """Columns with hard names and hard values."""
 
@@ -182,7 +186,7 @@ def holds(url: str, columns: dict[str, tuple[pa.DataType, list[Any]]]) -> None:
     writer = writer_of(url, layout)
 
     def rows(keys: Sequence[str], diffs: Sequence[int], turned: bool) -> pa.Table:
-        values = {name: given[::-1] if turned else given for name, (_, given) in columns.items()}
+        values = {name: given[:: -1 if turned else 1][: len(keys)] for name, (_, given) in columns.items()}
         return pa.table({key: keys, **values, "diff": diffs}, schema=schema)
 
     keys = ["'; DELETE FROM t", 'é"\n']
@@ -192,6 +196,8 @@ def holds(url: str, columns: dict[str, tuple[pa.DataType, list[Any]]]) -> None:
     assert in_order(writer.read()) == in_order(layout.flat(before).cast(layout.schema))
     writer.apply(1, changes(pa.concat_tables([rows(keys, [-1, -1], False), after]), layout))
     assert in_order(writer.read()) == in_order(layout.flat(after).cast(layout.schema))
-    writer.apply(2, changes(rows(keys, [-1, -1], True), layout))
+    writer.apply(2, changes(rows(keys[:1], [-1], True), layout))
+    assert writer.read()[key].to_pylist() == keys[1:]
+    writer.apply(3, changes(rows(keys[1:], [-1], True), layout))
     assert writer.read().num_rows == 0
     writer.close()
