@@ -26,9 +26,6 @@ class PostgresServer:
         folder.mkdir(parents=True)
         if self.user:
             shutil.chown(folder, "nobody")
-            for parent in (folder, *folder.parents):
-                if parent.owner() != "nobody" and not parent.stat().st_mode & 1:
-                    parent.chmod(parent.stat().st_mode | 0o11)
         self._run("initdb", "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
 
     def start(self) -> None:
@@ -44,5 +41,9 @@ class PostgresServer:
         return f"postgresql:///{database}?user={user}&host={quote(str(self.folder), safe='')}{fragment}"
 
     def _run(self, program: str, *options: str) -> None:
+        # Another run of the tests closes the folder of all runs again.
+        for parent in self.folder.parents if self.user else ():
+            if parent.owner() != "nobody" and not parent.stat().st_mode & 1:
+                parent.chmod(parent.stat().st_mode | 0o11)
         command = [str(self.programs / program), "-D", str(self.folder / "data"), *options]
         subprocess.run(command, check=True, cwd=self.folder, stdout=subprocess.DEVNULL, **self.user)  # type: ignore[call-overload]
