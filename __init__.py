@@ -9,6 +9,7 @@ from . import combiners, panes, triggers, windows
 from .combiners import *
 from .errors import UncombineError
 from .panes import *
+from .panes.other_names import no_such_name
 from .triggers import *
 from .windows import *
 
@@ -41,13 +42,16 @@ else:
         "sparkops": ".sparkops",
         "testing": ".testing",
     }
+    _ROOMS = ("combiners", "errors", "panes", "triggers", "windows")
 
     def __getattr__(name: str) -> object:
         if name in _LAZY:
             return import_module(_LAZY[name], __name__)
         if name in ON_SPARK:
             return getattr(import_module(".sparkops", __name__), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise no_such_name(name, __dir__())
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_LAZY, *ON_SPARK})
+        return sorted({*__all__, *_LAZY, *ON_SPARK, *_ROOMS, "__version__"})

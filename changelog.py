@@ -104,3 +104,7 @@ def to(
 
 
 __all__ = ["Changelog", "Debezium", "DeltaFeed", "Flink", "KafkaUpsert", "Ops", "Postgres", "SparkUpdate", "To", "to"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import warnings
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -74,9 +72,6 @@ REPORTS = tuple(
 
 The first report is wrong: the 9 is seen after it.
 """
-
-PANDAS_3 = "PySpark does not yet fully support pandas"
-"""The beginning of a warning of PySpark that says nothing about this demo."""
 
 
 def retraction() -> None:
@@ -214,11 +209,6 @@ def _say(text: str) -> None:
 
 def main() -> None:
     """Run all parts, one after the other."""
-    # In this process and in the Python workers that Spark starts.
-    warnings.filterwarnings("ignore", PANDAS_3, FutureWarning)
-    os.environ["PYTHONWARNINGS"] = ",".join(
-        filter(None, [os.environ.get("PYTHONWARNINGS"), f"ignore:{PANDAS_3}:FutureWarning"])
-    )
     retraction()
     never_seen()
     spark = start()

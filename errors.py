@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 
 class UncombineError(Exception):
@@ -41,6 +43,10 @@ class UnknownColumn(UncombineError, LookupError):
 
 class NoSuchStep(UncombineError, AttributeError):
     """A flow is asked for a method that it does not have; the message names what to write."""
+
+
+class UnknownName(UncombineError, AttributeError):
+    """The package has no such name; the message names the one to write."""
 
 
 class NotRetractable(UncombineError, ValueError):
@@ -135,3 +141,30 @@ def require_options(given: Iterable[str], known: Iterable[str], what: str) -> No
     for name in given:
         if name not in known:
             raise InvalidArgument(f"{what} has no option {name!r}: {nearest(name, known)}")
+
+
+class NamedOptions:
+    """A class of values whose constructor refuses an option that it does not have, and names those that it has.
+
+    >>> class Box(NamedOptions):
+    ...     def __init__(self, width=1):
+    ...         self.width = width
+    >>> Box(widht=2)
+    Traceback (most recent call last):
+        ...
+    uncombine.errors.InvalidArgument: Box() has no option 'widht': did you mean 'width'?
+    """
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        if options and (known := _options(cls)) is not None:
+            require_options(options, known, f"{cls.__name__}()")
+        return super().__new__(cls)
+
+
+@cache
+def _options(cls: type) -> tuple[str, ...] | None:
+    """The names that a constructor takes; None if it takes any."""
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))

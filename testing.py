@@ -131,3 +131,7 @@ def _replayed(spark: Any, flow: Flow, script: Sequence[Entry]) -> pa.Table:
 
 
 __all__ = ["assert_rows", "changelogs", "check_flow", "check_script", "scripts"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -93,3 +93,7 @@ def __getattr__(name: str) -> ModuleType:
     if name == "laws":
         return import_module(".laws", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "laws"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidArgument, OutOfRange, TypeMismatch, require_column
 from .algebra import Accumulators, Weights
+from .column_names import check_named, key_names
 from .combiner import Combiner
 from .plan import Plan
 from .rows.columns import flat
@@ -24,14 +25,23 @@ from .rows.plain_types import text_room
 if TYPE_CHECKING:
     import pandas as pd
 
+
+class ArrowStream(Protocol):
+    """A value that gives its rows as a stream of Arrow, such as a DataFrame of Polars."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The stream, as a capsule of the C data interface."""
+
+
 PIECE_BYTES = 1 << 30
 """Bytes of text and lists that are combined at once; an Arrow column of text holds at most 2 GiB."""
 
 
 def aggregate(
-    table: pa.Table | pa.RecordBatch | pd.DataFrame,
+    table: pa.Table | pa.RecordBatch | pd.DataFrame | Sequence[Mapping[str, Any]] | ArrowStream,
     by: str | Sequence[str] = (),
     diff: str | None = None,
+    *unnamed: Never,
     **combiners: Combiner,
 ) -> pa.Table:
     """The results of `combiners` for each group of rows that agree in the columns `by`.
@@ -39,8 +49,9 @@ def aggregate(
     Parameters
     ----------
     table
-        An Arrow table or record batch, or a pandas DataFrame (whose NaN means missing, as in pandas). Columns
-        may be of any size. Large and view types are computed as the plain types, and results have plain types.
+        An Arrow table or record batch, a pandas DataFrame (whose NaN means missing, as in pandas), a list of dicts, or
+        anything with `__arrow_c_stream__`, such as a Polars DataFrame. Columns may be of any size. Large and view types
+        are computed as the plain types, and results have plain types.
     by
         The key columns. Null is a key of its own, and NaN equals NaN. Without key columns all rows are one group,
         and the result always has one row; the result of no rows is 0 for counts and null for most combiners.
@@ -53,7 +64,8 @@ def aggregate(
     Returns
     -------
     pyarrow.Table
-        The keys and the results, groups in the order of their first appearance.
+        The keys and the results, groups in the order of their first appearance. It is an Arrow table for any type of
+        input: `.to_pandas()` makes it a pandas DataFrame, and `polars.from_arrow()` a Polars one.
 
     Examples
     --------
@@ -62,8 +74,8 @@ def aggregate(
     >>> uc.aggregate(scores, by="user", diff="diff", total=uc.Sum("score"), best=uc.Max("score")).to_pylist()
     [{'user': 'a', 'total': 3, 'best': 3}, {'user': 'b', 'total': 5, 'best': 5}]
     """
-    source = as_table(table)
-    keys = [by] if isinstance(by, str) else list(by)
+    check_named("aggregate()", [diff] if isinstance(diff, Combiner) else unnamed)
+    source, keys = as_table(table), key_names(by)
     for name in keys:
         require_column(name, source.column_names, "by=")
         if name in combiners:
@@ -133,7 +145,7 @@ def _pieces(plan: Plan, keys: list[str], table: pa.Table, weights: Weights) -> I
 
 
 def as_table(table: Any) -> pa.Table:
-    """A table from what users hold: Arrow as it is, a pandas DataFrame without its index, any other Arrow stream."""
+    """A table from what users hold: Arrow as it is, a pandas DataFrame without its index, an Arrow stream, or dicts."""
     if isinstance(table, pa.Table):
         return table
     if isinstance(table, pa.RecordBatch):
@@ -142,7 +154,23 @@ def as_table(table: Any) -> pa.Table:
         return pa.Table.from_pandas(table, preserve_index=False)
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
-    raise TypeMismatch(f"an Arrow table or a pandas DataFrame is needed, but the table is a {type(table).__name__}")
+    if isinstance(table, list | tuple) and all(isinstance(row, Mapping) for row in table):
+        return _table_of_rows(table)
+    raise TypeMismatch(
+        "an Arrow table, a pandas DataFrame, an Arrow stream or a list of dicts is needed, but the table is a "
+        f"{type(table).__name__}"
+    )
+
+
+def _table_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """A table of dicts, with a column for each name that one of them has."""
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        try:
+            columns[name] = pa.array([row.get(name) for row in rows])
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise TypeMismatch(f"column {name!r} of the dicts has values of different types: {error}") from None
+    return pa.table(columns)
 
 
 def weights_of(table: pa.Table, diff: str) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..errors import InvalidArgument, OutOfRange, TypeMismatch
+from ..errors import InvalidArgument, NamedOptions, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights, weakest
 from .compiled import CompiledCombiner, CompiledPlan
 from .expressions.expr import Expr, col
@@ -29,7 +29,7 @@ Tolerance: TypeAlias = Callable[[Sequence[float], int], float]
 """The greatest error of a result, given the magnitudes of the inputs and their count."""
 
 
-class Combiner(ABC):
+class Combiner(NamedOptions, ABC):
     """An aggregation as a value: immutable, comparable, with a repr that evaluates back.
 
     Subclasses are frozen dataclasses whose first field is the input column (or columns); they define `compile`

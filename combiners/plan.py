@@ -29,7 +29,9 @@ class Plan(CompiledPlan):
         compiled: dict[str, CompiledCombiner] = {}
         for name, combiner in combiners.items():
             if not isinstance(combiner, Combiner):
-                raise InvalidArgument(f"{name}= takes a combiner such as Sum('x'), but was given {combiner!r}")
+                called = isinstance(combiner, type) and issubclass(combiner, Combiner)
+                given = f"the class {combiner.__name__}: write {combiner.__name__}(...)" if called else repr(combiner)
+                raise InvalidArgument(f"{name}= takes a combiner such as Sum('x'), but was given {given}")
             compiled[name] = _append_only(combiner, plain) if append_only else combiner.compile(plain)
         super().__init__(compiled, schema)
 

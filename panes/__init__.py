@@ -39,3 +39,7 @@ __all__ = [
     "Watermarks",
     "union",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

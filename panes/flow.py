@@ -9,17 +9,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Never
 
 import pyarrow as pa
 
 from ..combiners import Combiner
+from ..combiners.column_names import check_named, column_names
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, require_options
 from ..triggers import Trigger
 from ..windows import Span, Window, span
 from .chain import before, last_groupings, leaves_of, stages_of, windows_of
-from .column_names import column_names
 from .grouping import Grouping
 from .hints import no_such_step, no_such_step_before_combine
 from .join import SIDES
@@ -356,8 +356,12 @@ class Windowed:
     def __getattr__(self, name: str) -> Any:
         raise no_such_step_before_combine(name)
 
-    def combine(self, by: str | Sequence[str] = (), **combiners: Combiner) -> Flow:
-        """Combine the rows of each key and window; the result is a flow of panes."""
+    def combine(self, by: str | Sequence[str] = (), *unnamed: Never, **combiners: Combiner) -> Flow:
+        """Combine the rows of each key and window; the result is a flow of panes.
+
+        `by` names the key columns. Each combiner comes after the name of its result: `n=uc.Count()`.
+        """
+        check_named("combine()", unnamed)
         flow, settings = followed_flow(self.flow), self.flow.settings
         asked = Asked(combiners, self.window, {"by": column_names(by, "by="), **self.options})
         number = stages_of(flow) + 1

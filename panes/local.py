@@ -114,3 +114,7 @@ def _short_form(
 
 
 __all__ = ["Result", "run", "source"]
+
+
+def __dir__() -> list[str]:
+    return __all__

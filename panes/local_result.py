@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..combiners.aggregate import weights_of
 from ..combiners.rows.group_sums import sum_weights
@@ -16,6 +17,9 @@ from ..errors import InvalidArgument
 from .flow import Flow
 from .showing import Shown, shown_rows
 from .tables import write_result
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _OF_A_PANE = ("diff", "pane", "step")
 _WEIGHT = pa.field("diff", pa.int64())
@@ -92,8 +96,24 @@ class Result:
         """
         return self.late[self._place(stage)]
 
-    def table(self) -> pa.Table:
+    def to_pandas(self, *, flat: bool = False, **options: Any) -> pd.DataFrame:
+        """The panes as a pandas DataFrame; `options` are those of `pyarrow.Table.to_pandas`.
+
+        With `flat=True` all columns are plain: `window_start` and `window_end` in the place of `window`, and `timing`
+        and `processing_time` in the place of `pane`.
+
+        >>> import uncombine as uc
+        >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
+        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+        >>> list(result.to_pandas(flat=True).columns)
+        ['window_start', 'window_end', 'total', 'event_time', 'diff', 'timing', 'processing_time', 'step']
+        """
+        return (flat_panes(self.panes) if flat else self.panes).to_pandas(**options)
+
+    def table(self, flat: bool = False) -> pa.Table:
         """The net result of the changelog: each distinct row with the sum of its `diff`, unless that is zero.
+
+        With `flat=True` it has `window_start` and `window_end` in the place of `window`.
 
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Elements([{"ts": 1, "x": 2}]), uc.Watermark(None)]
@@ -106,7 +126,8 @@ class Result:
         left_out = _OF_A_PANE if self.of_stages else ("diff", "step")
         kept = [name for name in panes.column_names if name not in left_out]
         if "diff" not in panes.column_names:
-            return panes.select(kept)
+            rows = panes.select(kept)
+            return flat_panes(rows) if flat else rows
         given = weights_of(panes, "diff")
         if not kept:
             return pa.table({"diff": [total for total in [int(given.sum())] if total]}, schema=pa.schema([_WEIGHT]))
@@ -114,7 +135,8 @@ class Result:
         groups, first = group_rows(columns, panes.num_rows)
         weights = sum_weights(groups, given)
         rows = panes.select(kept).take(pa.array(first)).append_column("diff", pa.array(weights))
-        return rows.filter(pa.array(weights != 0))
+        rows = rows.filter(pa.array(weights != 0))
+        return flat_panes(rows) if flat else rows
 
     def to_table(self, target: str, keys: str | Sequence[str] | None = None) -> None:
         """Write the net result into a new table, all of it or nothing, as `flow.to_table` does for a bounded flow.
@@ -174,6 +196,32 @@ class Result:
         return shown_rows(self.panes)
 
 
+_PARTS = {"window": {"start": "window_start", "end": "window_end"}}
+_PARTS |= {"pane": {"timing": "timing", "processing_time": "processing_time"}}
+"""The columns that stand for parts of structs in flat panes."""
+
+
+def flat_panes(panes: pa.Table) -> pa.Table:
+    """Panes without structs of their own: with `window_start`, `window_end`, `timing` and `processing_time`.
+
+    >>> import pyarrow as pa
+    >>> flat_panes(pa.table({"window": [{"start": 1, "end": 2}], "n": [3]})).to_pylist()
+    [{'window_start': 1, 'window_end': 2, 'n': 3}]
+    """
+    columns: list[tuple[str, pa.ChunkedArray]] = []
+    for known, column in zip(panes.schema, panes.columns, strict=True):
+        parts = _PARTS.get(known.name) if pa.types.is_struct(known.type) else None
+        if parts is None:
+            columns.append((known.name, column))
+            continue
+        columns += [(name, pc.struct_field(column, part)) for part, name in parts.items()]
+    names = [name for name, _ in columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidArgument(f"flat=True gives a column {name!r}, which the result has already: rename that one")
+    return pa.table([column for _, column in columns], names=names)
+
+
 def _comparable(column: pa.ChunkedArray) -> pa.Array:
     """The column; its values as text if rows cannot be grouped by its type."""
     whole = column.combine_chunks()
@@ -206,4 +254,4 @@ def _positive_zeros(value: Any) -> Any:
             return value
 
 
-__all__ = ["Result"]
+__all__ = ["Result", "flat_panes"]

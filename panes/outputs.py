@@ -6,6 +6,7 @@ Guarded by tests/panes/test_local_flows.py and tests/sparkops/test_flow.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 
@@ -13,6 +14,10 @@ class Outputs:
     """The ways out of a flow."""
 
     source: Any
+
+    def __dir__(self) -> list[str]:
+        """The names for users; the fields, of which engines build a query, are left out."""
+        return sorted({name for name in dir(type(self)) if not name.startswith("_")} - {f.name for f in fields(self)})
 
     @property
     def df(self) -> Any:

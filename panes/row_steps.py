@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from ..combiners.column_names import column_name, column_names
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument
 from ..windows import Span
-from .column_names import column_name, column_names
 from .operators.distinct.distinct import Distinct
 from .operators.order.in_order import InOrder
 from .operators.process.process import Process

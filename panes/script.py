@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..combiners.aggregate import as_table
 from ..combiners.rows.plain_types import plain_table
 from ..errors import InvalidArgument, TypeMismatch, UncombineError, UnknownColumn, nearest
 from ..windows import timestamp
@@ -19,6 +20,9 @@ from ..windows.times import times_of
 class Elements:
     """Rows that arrive together at the processing time `at` (None: processing time stays as it is).
 
+    `rows` is a list of dicts, an Arrow table, a pandas or Polars DataFrame, or anything with `__arrow_c_stream__`.
+    In a list of dicts, times may be datetimes, ISO texts, or whole microseconds since 1970.
+
     `watermarks` are watermark reports in the same bundle, as in a micro-batch of a stream. The watermark before the
     bundle decides which of its rows are late. `input` names the source of the rows, if a flow has several.
 
@@ -27,10 +31,14 @@ class Elements:
     '2016-01-20T12:05:19Z'
     """
 
-    rows: Sequence[Mapping[str, Any]] | pa.Table
+    rows: Sequence[Mapping[str, Any]] | pa.Table | Any
     at: datetime | str | int | None = None
     watermarks: Sequence[Watermark] = ()
     input: str | None = None
+
+    def __post_init__(self) -> None:
+        if hasattr(self.rows, "__arrow_c_stream__"):
+            object.__setattr__(self, "rows", as_table(self.rows))
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,9 @@ def check_script(script: Sequence[Entry]) -> list[Entry]:
             raise InvalidArgument(f"entry {i} of the script must be Elements, Watermark or Clock, but is {entry!r}")
         if isinstance(entry, Elements):
             if not isinstance(entry.rows, pa.Table) and not _readable(entry.rows):
-                raise InvalidArgument(f"the rows of entry {i} of the script must be a list of dicts or an Arrow table")
+                raise InvalidArgument(
+                    f"the rows of entry {i} of the script must be a list of dicts, an Arrow table or a DataFrame"
+                )
             if not _readable(entry.watermarks):
                 raise InvalidArgument(f"watermarks= of entry {i} of the script must be a list of Watermark")
             for report in entry.watermarks:
@@ -127,7 +137,9 @@ def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, times: Sequence[str], e
     if isinstance(rows, pa.Table):
         return with_times(rows, times)
     if isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows):
-        raise InvalidArgument(f"the rows of entry {entry} of the script must be a list of dicts or an Arrow table")
+        raise InvalidArgument(
+            f"the rows of entry {entry} of the script must be a list of dicts, an Arrow table or a DataFrame"
+        )
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns: dict[str, pa.Array] = {}
     for name in names:

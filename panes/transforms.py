@@ -15,6 +15,7 @@ from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..triggers import truth
 from .shard.parcels import parts
+from .user_functions import called, takes_arrow
 
 Held = Callable[[pa.Field], pa.Field]
 """Gives the type in which an engine returns a column that was handed to it."""
@@ -57,7 +58,7 @@ class Map(Transform):
     """The name of the step in messages."""
 
     def apply(self, table: pa.Table) -> pa.Table:
-        result = self.function(table)
+        result = called(self.function, table, self.step)
         try:
             given = as_table(result)
         except TypeMismatch:
@@ -108,7 +109,8 @@ class Where(Transform):
         return table.filter(self._kept(table.drop_columns([column])))
 
     def _kept(self, table: pa.Table) -> pa.Array:
-        return pa.array(np.asarray(truth(self.predicate, table)))
+        with takes_arrow(self.predicate, "where()"):
+            return pa.array(np.asarray(truth(self.predicate, table)))
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
         if columns is None or not isinstance(self.predicate, Expr):
@@ -174,7 +176,7 @@ class WithColumns(Transform):
 
 def values_of(value: Expr | Callable[[pa.Table], Any], table: pa.Table, who: str) -> pa.Array | pa.ChunkedArray:
     """The value of each row of a table, by an expression or a function of the user."""
-    column = value.evaluate(table) if isinstance(value, Expr) else value(table)
+    column = value.evaluate(table) if isinstance(value, Expr) else called(value, table, who)
     if isinstance(column, pa.Scalar):
         column = pa.repeat(column, table.num_rows)
     elif not isinstance(column, pa.Array | pa.ChunkedArray):

@@ -41,3 +41,7 @@ __all__ = [
     "uncombine_udf",
     "watch",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners import Combiner
+from ..combiners.column_names import key_names
 from ..errors import InvalidArgument
 from ..panes.flow import Flow, flow_of
 from ..panes.settings import Settings
@@ -63,7 +64,7 @@ def combine_per_key(
     >>> sorted(map(tuple, found.collect()))
     [('a', 3.5, 2), ('b', 5.0, 1)]
     """
-    keys = [by] if isinstance(by, str) else list(by)
+    keys = key_names(by)
     return per_key(df, keys, diff, shards, combiners).df.select(*map(column, [*keys, *combiners]))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners.expressions.expr import Expr
 from ..combiners.rows.columns import flat
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, TypeMismatch
 from ..panes.changelogs.base import Changelog
 from ..panes.changelogs.flows import warn_of_changes
 from ..panes.flow import Flow, flow_of
@@ -43,7 +44,7 @@ LARGE = 128 << 20
 
 def files(
     spark: SparkSession,
-    path: str | Sequence[str],
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
     format: str | None = None,
     *,
     time: str = "ts",
@@ -102,11 +103,12 @@ def files(
     >>> [row.total for row in totals.df.orderBy("window").collect()]
     [3, 4]
     """
+    check_session(spark, path)
     if max_files_per_batch is not None and not streaming:
         raise InvalidArgument(
             "max_files_per_batch= needs streaming=True: leave it out, because a bounded flow reads all files"
         )
-    paths = [path] if isinstance(path, str) else list(path)
+    paths = [str(one) for one in ([path] if isinstance(path, str | PathLike) else path)]
     described = describe(
         paths,
         format,
@@ -122,6 +124,19 @@ def files(
         return flow_over(given, settings, changelog)
     warn_of_changes(given.schema.names, settings)
     return flow_of(SparkSource(given), settings)
+
+
+def check_session(spark: object, path: object) -> None:
+    """Raise unless the session comes first and then the path."""
+    if not hasattr(spark, "readStream"):
+        is_path = isinstance(spark, str | PathLike)
+        raise TypeMismatch(
+            "files() takes a session of Spark and then a path, but was first given "
+            f"{repr(str(spark)) if is_path else f'a {type(spark).__name__}'}: write uc.files(uc.session(), "
+            f"{repr(str(spark)) if is_path else 'path'})"
+        )
+    if not isinstance(path, str | PathLike | Sequence):
+        raise TypeMismatch(f"files() takes a path or several, but was given a {type(path).__name__} as path=")
 
 
 @dataclass(frozen=True, eq=False)

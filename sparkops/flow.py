@@ -81,8 +81,11 @@ def flow(
     <BLANKLINE>
     """
     if not hasattr(df, "isStreaming"):
+        remedy = {"SparkSession": "write uc.flow(spark.table(name))", "str": "write uc.files(spark, path)"}
+        remedy |= {"Flow": "it is a flow already"}
         raise TypeMismatch(
-            f"flow() takes a DataFrame of Spark, but was given {type(df).__name__}: use spark.createDataFrame"
+            f"flow() takes a DataFrame of Spark, but was given {type(df).__name__}: "
+            f"{remedy.get(type(df).__name__, 'use spark.createDataFrame')}"
         )
     settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name)
     if changelog is not None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, TypeMismatch
+from ..panes.flow import Flow
 from ..windows import MAX_TIME, MIN_TIME
 from .naming import FILES, Label, parsed, shown_names
 from .routes.shard_processor import CLOCKS, COUNTS
@@ -164,8 +165,19 @@ def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any])
     >>> [uc.progress(batch).batch for batch in query.recentProgress]
     [0]
     """
+    _check_query(query, "progress()")
     last = query.lastProgress if hasattr(query, "lastProgress") else query
     return None if last is None else progress_of(last)
+
+
+def _check_query(query: object, who: str) -> None:
+    """Raise for a flow, or a DataFrame, in the place of the query that runs it."""
+    if isinstance(query, Flow) or hasattr(query, "writeStream"):
+        start = "flow.df" if isinstance(query, Flow) else "df"
+        raise TypeMismatch(
+            f"{who} takes a running query, but was given a {type(query).__name__}: write "
+            f"query = {start}.writeStream.option('checkpointLocation', folder).start(), then uc.{who[:-1]}query)"
+        )
 
 
 def progress_of(last: Any) -> Progress:
@@ -204,6 +216,7 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
     <BLANKLINE>
     ...batch 0, ... s: 10 rows in, panes 0 early 0 on time 0 late, ...
     """
+    _check_query(query, "watch()")
     if every <= 0:
         raise InvalidArgument(f"every= must be more than 0 seconds, but is {every!r}")
     out = sys.stdout if out is None else out

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import SparkUnavailable
+from .quiet_start import quiet_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +50,8 @@ def session(
     """Start a local Spark session: RocksDB state, Arrow, UTC, few shuffle partitions, workers on this Python.
 
     Spark's timeouts for Python workers and heartbeats (15 and 10 seconds) are raised to minutes. One timeout cannot be
-    changed: a streaming query starts a Python process on the driver, which must answer within 10 seconds.
+    changed: a streaming query starts a Python process on the driver, which must answer within 10 seconds. The lines
+    that every start of Spark prints are left out of stderr.
 
     Parameters
     ----------
@@ -81,7 +83,8 @@ def session(
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, str(value))
-    return builder.getOrCreate()
+    with quiet_start():
+        return builder.getOrCreate()
 
 
 def require_java() -> None:

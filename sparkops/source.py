@@ -28,6 +28,7 @@ from .routes.native_join import native_join
 from .routes.replay import AtOnce
 from .split import EachBatch, Split
 from .sql_types import arrow_type, spark_type
+from .streamed import checked_writer, streamed
 from .tables.batches import write_table
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ class SparkSource(Source):
         plain = not (flow.stages or flow.transforms or isinstance(flow.source, Combined))
         if plain and isinstance(given, DataFrameInput) and given.schema == flow.source_schema:
             return given.df.select(*map(column, given.schema.names))
-        return route(flow, given).df()
+        df = route(flow, given).df()
+        return streamed(df) if flow.source.streaming else df
 
     def left_out(self, flow: Flow) -> DataFrame:
         both = route_with_left_out(flow, self._input(flow)).df()
@@ -80,7 +82,7 @@ class SparkSource(Source):
                 "flow.left_out"
             )
         both = route_with_left_out(flow, self._input(flow)).df()
-        return both.writeStream.foreachBatch(Split(function))
+        return checked_writer(both.writeStream).foreachBatch(Split(function))
 
     def explain(self, flow: Flow) -> str:
         return self.route(flow).explain()

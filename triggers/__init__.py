@@ -52,3 +52,7 @@ __all__ = [
     "UserTrigger",
     "WatermarkPercentile",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

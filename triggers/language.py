@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, TypeAlias
 
 from ..combiners.expressions.expr import Expr
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, NamedOptions
 
 Predicate: TypeAlias = "Expr | Callable[[Any], Any]"
 """An expression, or a function that takes an Arrow table and gives a boolean for each row."""
@@ -21,7 +21,7 @@ DOMAINS = ("processing", "event")
 """The names of the two clocks: processing time, and event time as the watermark measures it."""
 
 
-class Trigger:
+class Trigger(NamedOptions):
     """A rule for when the panes of a window are emitted.
 
     Triggers are values: they compare, hash, and print as they are written.

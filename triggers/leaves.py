@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument
-from ..windows.spans import Span, positive, span
+from ..windows.spans import Length, positive, span
 from ..windows.times import time_text, timestamp
 from .language import Predicate, Trigger, at_least_one, domain_of, shown, trigger
 
@@ -106,7 +106,7 @@ class AtPeriod(Trigger):
     AtPeriod('1 minute', domain='event')
     """
 
-    period: Span | str | timedelta
+    period: Length
     origin: int | str | datetime | None = None
     domain: str = "processing"
 
@@ -145,7 +145,7 @@ class AfterDelay(Trigger):
     AfterDelay('5 seconds')
     """
 
-    delay: Span | str | timedelta
+    delay: Length
     domain: str = "processing"
 
     def __post_init__(self) -> None:

@@ -39,3 +39,7 @@ __all__ = [
     "span",
     "timestamp",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

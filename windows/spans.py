@@ -6,6 +6,8 @@ import re
 from datetime import timedelta
 from fractions import Fraction
 
+import numpy as np
+
 from ..errors import InvalidArgument, OutOfRange, TypeMismatch, nearest
 
 UNITS = {
@@ -19,6 +21,15 @@ UNITS = {
 }
 _SHORT = {"d": "day", "h": "hour", "min": "minute", "sec": "second", "s": "second"}
 _SHORT |= {"ms": "millisecond", "us": "microsecond"}
+_OF_NUMPY = {
+    "W": "week",
+    "D": "day",
+    "h": "hour",
+    "m": "minute",
+    "s": "second",
+    "ms": "millisecond",
+    "us": "microsecond",
+}
 _UNEQUAL = ("month", "quarter", "year")
 _PART = re.compile(r"[\s,]*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
 _LONGEST = 2**63 - 1
@@ -52,7 +63,7 @@ class Span(int):
         return repr(str(self))
 
 
-Length = str | timedelta | Span
+Length = str | timedelta | Span | np.timedelta64
 """The types that are accepted as a length of time."""
 
 ZERO = Span(0)
@@ -60,7 +71,7 @@ ZERO = Span(0)
 
 
 def span(value: Length) -> Span:
-    """A length of time from a text such as "30 minutes", a `timedelta`, or a Span.
+    """A length of time from a text such as "30 minutes", a `timedelta` of Python or NumPy, or a Span.
 
     Units are microseconds to weeks, written out or as us, ms, s, min, h, d. Several parts are added up. A number
     without a unit is refused, because a reader cannot know its unit.
@@ -68,7 +79,7 @@ def span(value: Length) -> Span:
     Parameters
     ----------
     value
-        The text, `timedelta` or Span.
+        The text, `timedelta`, `numpy.timedelta64` or Span.
 
     Returns
     -------
@@ -88,6 +99,8 @@ def span(value: Length) -> Span:
         return _checked(int(value), value)
     if isinstance(value, timedelta):
         return _checked(value // timedelta(microseconds=1), value)
+    if isinstance(value, np.timedelta64):
+        return _checked(_of_numpy(value), value)
     if isinstance(value, str):
         return _checked(_read(value), value)
     raise TypeMismatch(
@@ -107,6 +120,17 @@ def _checked(micros: int, value: object) -> Span:
     if abs(micros) > _LONGEST:
         raise OutOfRange(f"the length of time {value!r} does not fit into 64 bits of microseconds (292,000 years)")
     return Span(micros)
+
+
+def _of_numpy(value: np.timedelta64) -> int:
+    unit, count = np.datetime_data(value.dtype)
+    if np.isnat(value) or unit not in (*_OF_NUMPY, "ns"):
+        raise InvalidArgument(
+            f"{value!r} is not a length of time: give it a unit from nanoseconds to weeks, such as "
+            "np.timedelta64(30, 'm')"
+        )
+    length = int(value.astype(np.int64)) * count
+    return length // 1000 if unit == "ns" else length * UNITS[_OF_NUMPY[unit]]
 
 
 def _read(text: str) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -26,6 +27,8 @@ LAST = 253_402_300_799_999_999
 UTC_MICROS = pa.timestamp("us", "UTC")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CENTURY = (946_684_800, 4_102_444_800)
+"""The years 2000 to 2099, in seconds since 1970."""
 _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -123,8 +126,27 @@ def times_of(values: Iterable[Any]) -> pa.Array:
     >>> times_of(["2016-01-20T12:00:26Z", None]).null_count
     1
     """
+    values = list(values)
+    warn_of_units([value for value in values if type(value) is int])
     given = [None if value is None or value != value else timestamp(value) for value in values]
     return pa.array(given, pa.int64()).view(UTC_MICROS)
+
+
+def warn_of_units(times: Sequence[int]) -> None:
+    """Warn if whole numbers are times of 1970, as microseconds, and times of this century as seconds or milliseconds.
+
+    Whole seconds of 1970 are taken as meant: a test counts from 0, and no clock gives numbers that are all so round.
+    """
+    for unit, factor in (("seconds", 1), ("milliseconds", 1_000)):
+        first, after = (seconds * factor for seconds in _CENTURY)
+        if times and first <= min(times) and max(times) < after and any(time % 1_000_000 for time in times):
+            as_meant = time_text(times[0] * (1_000_000 // factor))
+            warnings.warn(
+                f"whole numbers are times in microseconds since 1970, so {times[0]} is {time_text(times[0])}: if it is "
+                f"in {unit} ({as_meant}), multiply by {1_000_000 // factor:_}, or give datetimes",
+                stacklevel=3,
+            )
+            return
 
 
 def time_text(time: int) -> str:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..errors import require_column
+from ..errors import NamedOptions, require_column
 from .merging import Merged, union_intervals
 
 Bounds: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -63,7 +63,7 @@ class Assigned:
 
 
 @dataclass(frozen=True, repr=False)
-class Window(ABC):
+class Window(NamedOptions, ABC):
     """A way to cut event time into half-open windows, as a value: windows of one kind and settings are equal."""
 
     @property

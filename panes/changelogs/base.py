@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...combiners.column_names import column_names
 from ...combiners.rows.columns import flat
 from ...combiners.rows.plain_types import plain_schema
 from ...errors import InvalidArgument, TypeMismatch
-from ..column_names import column_names
 from ..reading import Upserted, WeightedRows, without
 
 

@@ -12,10 +12,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from ...combiners.column_names import column_names
 from ...combiners.rows.hashing import require_hash
 from ...errors import InvalidArgument, TypeMismatch, UnknownColumn, require_column
 from ..chain import before
-from ..column_names import column_names
 from ..flow import Flow, check_filters
 from ..operators.grouping.pane_columns import PANE, WINDOW
 from ..stage import GroupingStage

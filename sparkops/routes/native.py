@@ -167,8 +167,27 @@ def _equivalent(combiner: Combiner, schema: pa.Schema) -> tuple[Column, str] | N
     fits, function = _TABLE[type(combiner)]
     if not any(fit(kind) for fit in fits):
         return None
+    if isinstance(combiner, Sum) and kind.bit_width == 64:
+        return _whole_sum(name), f"{function}({name}), in two halves of 32 bits"
     result: Column = getattr(F, function)(column(name)).cast(spark_type(combiner.compile(schema).output, name))
     return result, f"{function}({name})"
+
+
+def _whole_sum(name: str) -> Column:
+    """The sum of 64-bit integers, if it fits them, also where a sum of some of them does not.
+
+    Each half of 32 bits has a sum of its own, as 2**31 rows at most can overflow it. An error says what the sum is.
+    """
+    low = F.sum(column(name).bitwiseAND(F.lit((1 << 32) - 1)))
+    high = F.sum(F.shiftright(column(name), 32)) + F.shiftright(low, 32)
+    fits = high.between(-(1 << 31), (1 << 31) - 1)
+    digits = high.cast("decimal(38,0)") * F.lit(1 << 32).cast("decimal(11,0)") + low.bitwiseAND(F.lit((1 << 32) - 1))
+    message = F.concat(F.lit("a sum is "), digits.cast("string"), F.lit(_OUTSIDE))
+    whole = F.shiftleft(high, 32).bitwiseOR(low.bitwiseAND(F.lit((1 << 32) - 1)))
+    return F.when(high.isNull() | fits, whole).otherwise(F.raise_error(message).cast("bigint"))
+
+
+_OUTSIDE = ", outside int64: cast the column to a decimal or to float64"
 
 
 def _anything(_: pa.DataType) -> bool:

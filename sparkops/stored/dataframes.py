@@ -12,6 +12,7 @@ from pyspark.sql.types import StructField, StructType
 
 from ...combiners import Combiner
 from ...combiners.aggregate import weights_of
+from ...combiners.column_names import key_names
 from ...combiners.rows.groups import Groups, group_rows
 from ...combiners.rows.key_codes import normal_keys
 from ...errors import InvalidArgument, TypeMismatch, require_column
@@ -338,7 +339,7 @@ def _through(
 
 
 def _keys(df: DataFrame, by: str | Sequence[str], combiners: Iterable[str] = ()) -> list[str]:
-    keys = [by] if isinstance(by, str) else list(by)
+    keys = key_names(by)
     for name in keys:
         require_column(name, df.columns, "by=")
         if name in combiners:

@@ -55,6 +55,11 @@ def test_frames_and_batches_are_taken_as_they_are() -> None:
     assert uc.aggregate(frame, by="k", n=uc.Count("x"), s=uc.Sum("x")).to_pylist() == expected
     batch = pa.record_batch({"x": [1, 2]})
     assert uc.aggregate(batch, s=uc.Sum("x")).to_pylist() == [{"s": 3}]
+    reader = pa.RecordBatchReader.from_batches(batch.schema, [batch, batch])
+    assert uc.aggregate(reader, s=uc.Sum("x")).to_pylist() == [{"s": 6}]
+    dicts = [{"k": "a", "x": 1.0}, {"k": "a"}, {"x": 3.0, "k": "b"}]
+    assert uc.aggregate(dicts, by=uc.col("k"), n=uc.Count("x"), s=uc.Sum("x")).to_pylist() == expected
+    assert uc.aggregate(frame, by="k", s=uc.Sum("x")).to_pandas().s.tolist() == [1.0, 3.0]
 
 
 def test_chunked_and_sliced_tables_are_no_different() -> None:
@@ -114,7 +119,8 @@ BAD: list[tuple[Callable[[], Any], type[Exception], type[Exception], str]] = [
     ),
     (lambda: uc.aggregate(TABLE, k=uc.Count(), by="k"), InvalidArgument, ValueError, "rename"),
     (lambda: uc.aggregate(TABLE, n="x"), InvalidArgument, ValueError, "takes a combiner"),  # type: ignore[arg-type]
-    (lambda: uc.aggregate([1, 2], n=uc.Count()), TypeMismatch, TypeError, "list"),  # type: ignore[arg-type]
+    (lambda: uc.aggregate([1, 2], n=uc.Count()), TypeMismatch, TypeError, "list"),  # type: ignore[list-item]
+    (lambda: uc.aggregate([{"x": 1}, {"x": "a"}], n=uc.Count()), TypeMismatch, TypeError, "column 'x' of the dicts"),
     (lambda: uc.aggregate(TABLE), InvalidArgument, ValueError, "Count"),
     (lambda: uc.Histogram("x", [3, 1, 2]), InvalidArgument, ValueError, "increas"),
     (lambda: uc.TopK("x", 0), InvalidArgument, ValueError, "TopK"),

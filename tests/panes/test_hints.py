@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+import types
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.errors import NoSuchStep
+from uncombine.errors import NoSuchStep, UnknownName
 from uncombine.panes import flow as flows
+from uncombine.panes import other_names
 
 ROWS = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()}))
 
@@ -97,3 +102,130 @@ def test_a_watermark_column_with_other_text_is_refused() -> None:
         uc.errors.InvalidArgument, match="column 'until' of entry 0 of the script: 'soon' is not an ISO"
     ):
         uc.local.run([uc.Elements([{"ts": "2024-05-01T12:00:00", "until": "soon"}])], counted)
+
+
+TABLE = pa.table({"ts": ["2016-01-20T12:00:26Z"], "user": ["ada"], "x": [5]})
+SOURCE = uc.local.source(TABLE)
+MINUTES = SOURCE.window(uc.Fixed("1 minute"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (
+            lambda: MINUTES.combine(uc.Count()),
+            "by= takes names of columns, but was given Count(): a combiner comes after",
+        ),
+        (
+            lambda: MINUTES.combine("user", uc.Count()),
+            "combine() takes combiners by name, but was given Count() without",
+        ),
+        (lambda: MINUTES.combine("user", "x"), "combine() takes one by= and combiners by name, but was also given 'x'"),
+        (
+            lambda: MINUTES.combine(n=uc.Count),
+            "n= takes a combiner such as Sum('x'), but was given the class Count: write",
+        ),
+        (lambda: uc.aggregate(TABLE, uc.Count()), "by= takes names of columns, but was given Count()"),
+        (lambda: uc.aggregate(TABLE, "user", uc.Count()), "aggregate() takes combiners by name, but was given Count()"),
+        (
+            lambda: uc.aggregate(TABLE, by=5, n=uc.Count()),
+            "by= takes the name of a column or several names, but was given 5",
+        ),
+        (lambda: uc.Sessions("1 minute", period="1 s"), "Sessions() has no option 'period': known are 'gap'"),
+        (
+            lambda: uc.Sliding("1 minute", every="1 s"),
+            "Sliding() has no option 'every': known are 'size', 'period', 'offset'",
+        ),
+        (lambda: uc.Sum("x", exakt=True), "Sum() has no option 'exakt': did you mean 'exact'?"),
+        (
+            lambda: uc.AfterWatermark(erly=uc.AfterCount(1)),
+            "AfterWatermark() has no option 'erly': did you mean 'early'?",
+        ),
+        (lambda: SOURCE.map(lambda df: df.assign(y=1)), "map() calls <lambda> with an Arrow table, not with a pandas"),
+        (lambda: SOURCE.map(lambda df: df[df["x"] > 2]), "map() calls <lambda> with an Arrow table, not with a pandas"),
+        (lambda: SOURCE.map(lambda df: df.x, remember=True), "map(remember=True) calls <lambda> with an Arrow table"),
+        (lambda: SOURCE.where(lambda df: df.x > 2), "where() calls <lambda> with an Arrow table, not with a pandas"),
+        (lambda: SOURCE.where(lambda df: df["x"] > 2).schema, "where() calls <lambda> with an Arrow table"),
+        (lambda: SOURCE.with_columns(y=lambda df: df["x"] * 2), "with_columns(y=) calls <lambda> with an Arrow table"),
+        (lambda: uc.progress(SOURCE), "progress() takes a running query, but was given a Flow: write query = flow.df."),
+        (lambda: uc.watch(SOURCE), "watch() takes a running query, but was given a Flow: write query = flow.df."),
+        (lambda: uc.flow("/data"), "flow() takes a DataFrame of Spark, but was given str: write uc.files(spark, path)"),
+        (lambda: uc.flow(SOURCE), "flow() takes a DataFrame of Spark, but was given Flow: it is a flow already"),
+        (
+            lambda: uc.files("/data", object()),
+            "files() takes a session of Spark and then a path, but was first given '/data'",
+        ),
+    ],
+)
+def test_a_wrong_call_is_refused_in_one_sentence(wrong: Callable[[], object], says: str) -> None:
+    with pytest.raises(uc.UncombineError) as refused:
+        wrong()
+    assert str(refused.value).startswith(says)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_error_of_the_user_stays_as_it_is() -> None:
+    with pytest.raises(TypeError, match=r"^unsupported operand"):
+        SOURCE.map(lambda table: 1 + "a")  # type: ignore[operator]
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'x'"):
+        SOURCE.map(lambda table: (1).x)  # type: ignore[attr-defined]
+
+
+def test_values_take_all_options_of_their_own() -> None:
+    class Own(uc.UserTrigger):
+        def __init__(self, **options: int) -> None:
+            self.options = options
+
+    assert Own(anything=1).options == {"anything": 1}
+    assert uc.Sessions(gap="1 minute") == pickle.loads(pickle.dumps(uc.Sessions("1 minute")))
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("Avg", "uc.Mean"),
+        ("Tumbling", "uc.Fixed"),
+        ("Hopping", "uc.Sliding"),
+        ("FixedWindows", "uc.Fixed"),
+        ("AfterProcessingTime", "uc.AfterDelay"),
+        ("AfterAny", "uc.FirstOf"),
+        ("session_windows", "uc.Sessions"),
+        ("sum", "uc.Sum"),
+        ("CountDistnct", "uc.CountDistinct"),
+        ("max_by", "uc.ArgMax"),
+    ],
+)
+def test_a_name_of_another_library_gets_ours(name: str, ours: str) -> None:
+    with pytest.raises(UnknownName) as refused:
+        getattr(uc, name)
+    assert str(refused.value) == f"uncombine has no name {name!r}: did you mean {ours}?"
+
+
+def test_a_name_of_nothing_is_an_attribute_error() -> None:
+    assert not hasattr(uc, "bogus")
+    assert not hasattr(uc, "__wrapped__")
+    with pytest.raises(UnknownName, match=r"^uncombine has no name 'qqq'$"):
+        uc.qqq
+
+
+def test_every_name_that_a_hint_gives_is_there() -> None:
+    assert [ours for ours in other_names._OURS if not hasattr(uc, ours)] == []
+    known = [other for others in other_names._OURS.values() for other in others.split()]
+    assert sorted(known) == sorted(set(known))
+    assert [other for other in known if hasattr(uc, other)] == []
+
+
+@pytest.mark.parametrize(
+    "module", [uc, uc.local, uc.plot, uc.changelog, uc.testing, uc.combiners, uc.windows, uc.panes]
+)
+def test_completion_shows_public_names_only(module: types.ModuleType) -> None:
+    names = set(dir(module))
+    assert set(module.__all__) <= names
+    assert not names & {"annotations", "Any", "pa", "np", "TYPE_CHECKING", "import_module", "Sequence", "ON_SPARK"}
+    assert all(hasattr(module, name) for name in names)
+
+
+def test_completion_of_a_flow_shows_its_steps() -> None:
+    names = dir(MINUTES.combine(n=uc.Count()))
+    assert {"window", "where", "df", "join", "schema", "explain"} <= set(names)
+    assert not {"stages", "transforms", "source_schema", "_then"} & set(names)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.errors import TypeMismatch, UncombineError, UnknownColumn
+from uncombine.errors import InvalidArgument, TypeMismatch, UncombineError, UnknownColumn
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.list_(pa.int8())})
 
@@ -78,3 +78,42 @@ def test_keys_and_names_that_spark_would_refuse_are_refused(options: dict[str, A
     with pytest.raises(UncombineError, match=says) as told:
         uc.local.run([], schema=schema, window=uc.Fixed("1 minute"), **options)
     assert "\n" not in str(told.value)
+
+
+class Stream:
+    """A frame of another library: only an Arrow stream."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def test_elements_may_be_frames_and_streams() -> None:
+    rows = [{"ts": "2016-01-20T12:00:26Z", "x": 5}, {"ts": "2016-01-20T12:00:40Z", "x": 7}]
+    table = pa.Table.from_pylist(rows)
+    found = [
+        uc.local.run([uc.Elements(given), uc.Watermark(None)], window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+        for given in (rows, table, table.to_pandas(), table.to_batches()[0], table.to_reader(), Stream(table))
+    ]
+    assert found[0]["total"].to_pylist() == [12]
+    assert all(result == found[0] for result in found)
+    with pytest.raises(InvalidArgument, match="must be a list of dicts, an Arrow table or a DataFrame"):
+        uc.local.run([uc.Elements(5)], window=uc.Fixed("1 minute"), n=uc.Count())
+
+
+def test_flat_results_have_plain_columns() -> None:
+    script = [uc.Elements([{"ts": 0, "x": 5}, {"ts": 60_000_000, "x": 7}], at=90_000_000), uc.Watermark(None)]
+    result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+    frame = result.to_pandas(flat=True)
+    assert list(zip(frame.window_start.dt.minute, frame.window_end.dt.minute, frame.timing, strict=True)) == [
+        (0, 1, "ON_TIME"),
+        (1, 2, "ON_TIME"),
+    ]
+    assert not any(isinstance(value, dict) for value in frame.to_numpy().flat)
+    assert list(result.to_pandas().columns) == result.column_names
+    assert result.table(flat=True).column_names == ["window_start", "window_end", "total", "event_time", "diff"]
+    named = uc.local.run(script, window=uc.Fixed("1 minute"), timing=uc.Sum("x"))
+    with pytest.raises(InvalidArgument, match="flat=True gives a column 'timing', which the result has already"):
+        named.to_pandas(flat=True)

@@ -6,6 +6,8 @@ import pickle
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +59,28 @@ def test_timedelta_is_exact(delta: timedelta) -> None:
             uc.span(delta)
     else:
         assert uc.span(delta) == micros
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.timedelta64(90, "m"), "1 hour 30 minutes"),
+        (np.timedelta64(1_500, "ns"), "1 microsecond"),
+        (np.array([3], "timedelta64[2D]")[0], "6 days"),
+        (pd.Timedelta("14 days").to_numpy(), "14 days"),
+    ],
+)
+def test_timedeltas_of_numpy(value: np.timedelta64, text: str) -> None:
+    assert uc.span(value) == uc.span(text)
+    assert uc.Fixed(value) == uc.Fixed(text)
+
+
+@pytest.mark.parametrize(
+    "value", [np.timedelta64(1, "M"), np.timedelta64(1, "Y"), np.timedelta64(1), np.timedelta64("NaT")]
+)
+def test_timedeltas_of_numpy_that_are_no_length(value: np.timedelta64) -> None:
+    with pytest.raises(InvalidArgument, match="is not a length of time: give it a unit from nanoseconds to weeks"):
+        uc.span(value)
 
 
 def test_text_for_people_has_no_quotes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
+import warnings
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -143,3 +144,31 @@ def test_columns_of_what_people_write() -> None:
     column = times_of(["1970-01-01T00:00:01Z", 2, None, datetime(1970, 1, 1), pd.NaT])
     assert column.type == pa.timestamp("us", "UTC")
     assert column.cast(pa.int64()).to_pylist() == [1_000_000, 2, None, 0, None]
+
+
+@pytest.mark.parametrize(
+    ("times", "unit"),
+    [([1_453_291_226, 1_453_291_299], "seconds"), ([1_453_291_226_000, None], "milliseconds")],
+)
+def test_whole_numbers_that_land_in_1970_are_told(times: list[int | None], unit: str) -> None:
+    with pytest.warns(
+        UserWarning, match=rf"so {times[0]} is 1970-01-.* in {unit} \(2016-01-20T12:00:26Z\), multiply by"
+    ):
+        times_of(times)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [0, 60_000_000],
+        [1_453_291_226_000_000],
+        [1_500_000_000, 2_400_000_000],
+        [1_453_291_226, 0],
+        [None],
+        ["2016-01-20"],
+    ],
+)
+def test_whole_numbers_that_may_be_meant_are_not_told(times: list[int | str | None]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        times_of(times)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..errors import InvalidArgument, require_column
-from .grouping import RESERVED
-from .local_result import Result
-from .script import Clock, Elements, Entry, Watermark, check_script, reports, tables_of
+from ...errors import InvalidArgument, require_column
+from ..grouping import RESERVED
+from ..local_result import Result
+from ..script import Clock, Elements, Entry, Watermark, check_script, reports, tables_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,7 +142,7 @@ def _script_columns(entries: list[Entry]) -> set[str]:
 
 def _clock(entries: list[Entry]) -> list[datetime]:
     """The processing time after each entry. Entries before the first with a time have that time."""
-    from ..windows import timestamp
+    from ...windows import timestamp
 
     known: list[int | None] = []
     now: int | None = None
@@ -211,7 +211,7 @@ def _told(entry: Entry, inputs: list[str | None]) -> list[str | None]:
 
 
 def _moved(entry: Watermark) -> datetime:
-    from ..windows import timestamp
+    from ...windows import timestamp
 
     return datetime.max.replace(tzinfo=UTC) if entry.t is None else _datetime(timestamp(entry.t))
 
@@ -369,4 +369,4 @@ def _text(value: Any) -> str:
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-__all__ = ["panes"]
+__all__ = ["panes", "save"]

@@ -1,6 +1,6 @@
 """Names of columns as users give them: texts, and bare columns of `uc.col` or of Spark.
 
-Guarded by tests/panes/test_local_flows.py.
+Guarded by tests/panes/test_local_flows.py and tests/panes/test_hints.py.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument
+from .combiner import Combiner
+from .expressions.expr import Expr
 
 
 def column_names(by: Any, what: str) -> Any:
@@ -20,8 +21,23 @@ def column_names(by: Any, what: str) -> Any:
     return column_name(by, what)
 
 
+def key_names(by: Any) -> list[str]:
+    """The names of key columns, as a list."""
+    names = column_names(by, "by=")
+    if isinstance(names, str):
+        return [names]
+    if not isinstance(names, tuple):
+        raise InvalidArgument(f"by= takes the name of a column or several names, but was given {by!r}")
+    return list(names)
+
+
 def column_name(value: Any, what: str) -> Any:
     """The name of a bare column; other values unchanged."""
+    if isinstance(value, Combiner):
+        raise InvalidArgument(
+            f"{what} takes names of columns, but was given {value!r}: a combiner comes after the name of its result, "
+            f"such as n={value!r}"
+        )
     if isinstance(value, Expr):
         if value.op == "col":
             return value.args[0]
@@ -38,10 +54,23 @@ def column_name(value: Any, what: str) -> Any:
     return value
 
 
+def check_named(who: str, unnamed: Iterable[object]) -> None:
+    """Raise for a combiner, or a second key, that is given by its place."""
+    for value in unnamed:
+        if isinstance(value, Combiner):
+            raise InvalidArgument(
+                f"{who} takes combiners by name, but was given {value!r} without one: write a name before it, such as "
+                f"n={value!r}"
+            )
+        raise InvalidArgument(
+            f"{who} takes one by= and combiners by name, but was also given {value!r}: write by=[...]"
+        )
+
+
 def _is_of_spark(value: object) -> bool:
     """True for a column of Spark's `F.col`, which this module knows without importing pyspark."""
     kind = type(value)
     return kind.__name__ == "Column" and kind.__module__.startswith("pyspark.")
 
 
-__all__ = ["column_name", "column_names"]
+__all__ = ["check_named", "column_name", "column_names", "key_names"]

@@ -1,0 +1,140 @@
+"""The streaming DataFrame of a flow: its writer refuses what a changelog cannot be written as.
+
+Guarded by tests/sparkops/test_streamed.py.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any, TypeVar
+
+from pyspark.sql import SparkSession
+
+from ..errors import InvalidArgument
+
+_Value = TypeVar("_Value")
+
+_STEPS = (
+    *("alias", "drop", "filter", "select", "selectExpr", "toDF", "union", "where"),
+    *("withColumn", "withColumns", "withColumnRenamed", "withColumnsRenamed"),
+)
+"""The methods of a DataFrame that give rows of a changelog again."""
+
+_TRIED_OUT = ("console", "memory", "noop")
+"""The formats that nobody restarts a query from."""
+
+
+def streamed(df: _Value) -> _Value:
+    """The DataFrame, with a writer as `checked_writer` makes it."""
+    return _with(df, _Streamed)
+
+
+def checked_writer(writer: _Value) -> _Value:
+    """The writer, which takes the output mode append alone, and warns if a query starts without a checkpoint."""
+    return _with(writer, _Writer)
+
+
+class _Streamed:
+    """The part of a DataFrame that makes its writer."""
+
+    @property
+    def writeStream(self) -> Any:  # noqa: N802
+        return checked_writer(super().writeStream)  # type: ignore[misc]
+
+
+def _same_kind(name: str) -> Any:
+    def step(self: Any, *arguments: Any, **options: Any) -> Any:
+        return streamed(getattr(super(_Streamed, self), name)(*arguments, **options))
+
+    step.__name__ = name
+    return step
+
+
+for _name in _STEPS:
+    setattr(_Streamed, _name, _same_kind(_name))
+
+
+class _Writer:
+    """The part of a writer that looks at the output mode and at the checkpoint."""
+
+    _checkpointed = False
+    _format: str | None = None
+
+    def outputMode(self, outputMode: str) -> Any:  # noqa: N802, N803
+        _check_mode(outputMode)
+        return super().outputMode(outputMode)  # type: ignore[misc]
+
+    def format(self, source: str) -> Any:
+        self._format = source
+        return super().format(source)  # type: ignore[misc]
+
+    def option(self, key: str, value: Any) -> Any:
+        self._note([key])
+        return super().option(key, value)  # type: ignore[misc]
+
+    def options(self, **options: Any) -> Any:
+        self._note(options)
+        return super().options(**options)  # type: ignore[misc]
+
+    def start(
+        self,
+        path: str | None = None,
+        format: str | None = None,
+        outputMode: str | None = None,  # noqa: N803
+        *arguments: Any,
+        **options: Any,
+    ) -> Any:
+        self._check(format, outputMode, options)
+        return super().start(path, format, outputMode, *arguments, **options)  # type: ignore[misc]
+
+    def toTable(  # noqa: N802
+        self,
+        tableName: str,  # noqa: N803
+        format: str | None = None,
+        outputMode: str | None = None,  # noqa: N803
+        *arguments: Any,
+        **options: Any,
+    ) -> Any:
+        self._check(format, outputMode, options)
+        return super().toTable(tableName, format, outputMode, *arguments, **options)  # type: ignore[misc]
+
+    def _note(self, keys: Any) -> None:
+        self._checkpointed |= any(key.casefold() == "checkpointlocation" for key in keys)
+
+    def _check(self, format: str | None, mode: str | None, options: Any) -> None:
+        _check_mode(mode)
+        self._note(options)
+        if (format or self._format) in _TRIED_OUT or self._checkpointed:
+            return
+        spark = SparkSession.getActiveSession()
+        if spark is not None and spark.conf.get("spark.sql.streaming.checkpointLocation", None):
+            return
+        warnings.warn(
+            "the query has no checkpoint, so a restart forgets its windows and reads all rows again: write "
+            ".option('checkpointLocation', folder) before start()",
+            stacklevel=3,
+        )
+
+
+def _check_mode(mode: str | None) -> None:
+    if mode is not None and mode.casefold() != "append":
+        raise InvalidArgument(
+            f"outputMode({mode!r}) does not fit the rows of a flow, which are a changelog to append: leave it out, and "
+            "write uc.live_table(flow, target, checkpoint=folder) for a table of the current result"
+        )
+
+
+def _with(value: _Value, part: type) -> _Value:
+    """The same object as a subclass of its own class and of a part of this module."""
+    if not isinstance(value, part):
+        value.__class__ = _joined(type(value), part)
+    return value
+
+
+@cache
+def _joined(kind: type, part: type) -> type:
+    return type(kind.__name__, (part, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+
+
+__all__ = ["checked_writer", "streamed"]
