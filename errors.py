@@ -156,7 +156,8 @@ class NamedOptions:
     """
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
-        if options and (known := _options(cls)) is not None:
+        kind: Any = cls
+        if options and (known := _options(kind)) is not None:
             require_options(options, known, f"{cls.__name__}()")
         return super().__new__(cls)
 

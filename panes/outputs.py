@@ -6,7 +6,6 @@ Guarded by tests/panes/test_local_flows.py and tests/sparkops/test_flow.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import Any
 
 
@@ -17,7 +16,8 @@ class Outputs:
 
     def __dir__(self) -> list[str]:
         """The names for users; the fields, of which engines build a query, are left out."""
-        return sorted({name for name in dir(type(self)) if not name.startswith("_")} - {f.name for f in fields(self)})
+        fields = getattr(type(self), "__dataclass_fields__", ())
+        return sorted({name for name in dir(type(self)) if not name.startswith("_")} - set(fields))
 
     @property
     def df(self) -> Any:

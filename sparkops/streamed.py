@@ -128,7 +128,8 @@ def _check_mode(mode: str | None) -> None:
 def _with(value: _Value, part: type) -> _Value:
     """The same object as a subclass of its own class and of a part of this module."""
     if not isinstance(value, part):
-        value.__class__ = _joined(type(value), part)
+        kind: Any = type(value)
+        value.__class__ = _joined(kind, part)
     return value
 
 

@@ -1,4 +1,7 @@
-"""Pictures of panes: event time to the right, processing time upwards, as in the Dataflow model."""
+"""Pictures of panes: event time to the right, processing time upwards, as in the Dataflow model.
+
+Guarded by tests/panes/test_plot.py.
+"""
 
 from __future__ import annotations
 
