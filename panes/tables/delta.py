@@ -18,7 +18,8 @@ from .copying import new_rows
 from .kinds import flat_type, nested, require_types
 from .layout import CHANGE, Layout
 from .sql import joined, null_patterns, quoted
-from .target import NONE_YET, Kept, Target, Writer, library, shown_url
+from .target import NONE_YET, Kept, Target, Writer, library
+from .urls import shown_url
 
 REFUSED = " ,;{}()\n\t="
 """The characters that the columns of a Delta table do not have."""

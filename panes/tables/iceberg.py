@@ -18,7 +18,8 @@ from .changes import Changes
 from .copying import ChangedKeys, new_rows
 from .kinds import nested, require_types, timed_type
 from .layout import Layout
-from .target import NONE_YET, Kept, Target, Writer, library, shown_url
+from .target import NONE_YET, Kept, Target, Writer, library
+from .urls import shown_url
 
 _OWNER, _BATCH, _LAYOUT = "uncombine.owner", "uncombine.batch", "uncombine.layout"
 

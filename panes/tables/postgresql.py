@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -20,7 +19,8 @@ from .changes import Changes
 from .kinds import require_types, timed_type
 from .layout import CHANGE, Layout
 from .sql import STAGED, Database, SqlWriter, Staged, joined, quoted
-from .target import Kept, Target, library, shown_url
+from .target import Kept, Target, library
+from .urls import secrets_of, shown_url, without_secrets
 
 _TYPES = {
     pa.bool_(): "boolean",
@@ -203,28 +203,6 @@ class PostgreSQLWriter(SqlWriter):
                     f"have one key ({words})"
                 ) from None
             raise TableMismatch(f"{self.name} refuses the rows: {words}") from None
-
-
-def secrets_of(url: str) -> list[str]:
-    """The parts of a URL that no message may show, in the forms in which a library may repeat them.
-
-    >>> secrets_of("postgresql://me:sec%20ret@host/db?sslpassword=key")
-    ['sec%20ret', 'sec ret', '20ret', 'key', 'ret', 'sec']
-    """
-    place = urlsplit(url)
-    given = place.netloc.rpartition("@")[0].partition(":")[2]
-    named = [value for name, value in parse_qsl(place.query) if "password" in name]
-    raw = [part.partition("=")[2] for part in place.query.split("&") if "password" in part.partition("=")[0]]
-    whole = [given, unquote(given), *named, *raw]
-    parts = [part for text in whole for part in re.split(r"[@:/?#&%\s]+", text)]
-    return sorted({text for text in (*whole, *parts) if len(text) > 1}, key=lambda text: (-len(text), text))
-
-
-def without_secrets(text: str, secrets: Sequence[str]) -> str:
-    """The text with stars in the place of secrets, in one line."""
-    for secret in secrets:
-        text = text.replace(secret, "***")
-    return " ".join(text.split())
 
 
 def _has(kind: pa.DataType) -> bool:

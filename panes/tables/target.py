@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -121,16 +120,6 @@ class Writer(ABC):
         )
 
 
-def shown_url(url: str) -> str:
-    """A URL without user, password and parameters, for messages; a path as it is.
-
-    >>> [shown_url(url) for url in ("s3://me:secret@bucket/a?token=t", "postgresql:///db?password=p", "/data/a@b")]
-    ['s3://bucket/a', 'postgresql:///db', '/data/a@b']
-    """
-    place = urlsplit(url)
-    return f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path}" if "://" in url else url
-
-
 def library(name: str, extra: str) -> Any:
     """A module that an extra of the package installs; raises with the command if it is not installed."""
     try:
@@ -141,4 +130,4 @@ def library(name: str, extra: str) -> Any:
         ) from None
 
 
-__all__ = ["BATCHES", "NONE_YET", "Kept", "Target", "Writer", "library", "shown_url"]
+__all__ = ["BATCHES", "NONE_YET", "Kept", "Target", "Writer", "library"]

@@ -15,6 +15,7 @@ from .iceberg import Iceberg
 from .parquet import ParquetFolder
 from .postgresql import PostgreSQL
 from .target import Target
+from .urls import has_password
 
 FORMS = (
     "duckdb:///path.db#table",
@@ -60,6 +61,8 @@ def _postgresql(rest: str) -> Target:
 def _delta(rest: str) -> Target:
     if not rest:
         raise InvalidArgument("a target of Delta is 'delta:' and the path of a folder, such as delta:/data/totals")
+    if "://" in rest and has_password(rest):
+        raise InvalidArgument("a URL of Delta has no password in it: give the credentials in the environment")
     return Delta(rest)
 
 

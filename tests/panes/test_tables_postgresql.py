@@ -11,7 +11,6 @@ from postgres_server import PostgresServer
 
 from uncombine.errors import InvalidArgument, TableMismatch, TableUnreachable, TypeMismatch
 from uncombine.panes.tables import Keeper, Layout, target_of
-from uncombine.panes.tables.postgresql import secrets_of, without_secrets
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +114,3 @@ def test_no_message_has_a_password(url: str) -> None:
         assert "top" not in text
         assert "hush" not in text
     assert told.value.__suppress_context__
-
-
-def test_secrets_are_found_in_all_forms() -> None:
-    secrets = secrets_of("postgresql://me:a%40bc@host/db?sslpassword=d%23ef")
-    assert (
-        without_secrets("tried a@bc and a%40bc, d#ef,\n at bc@host", secrets) == "tried *** and ***, ***, at ***@host"
-    )
