@@ -61,7 +61,7 @@ def others(spark: SparkSession, path: str) -> Iterator[Row]:
     total = uc.sparkops.as_pandas_udf(uc.Sum("v"), df.schema)
     one = spark.read.parquet(f"{path}/part-0.parquet")
     grouped = done(one.groupBy("k").agg(total("v")))
-    ours = done(uc.sparkops.combine_per_key(one, "k", s=uc.Mean("v")))
+    ours = done(uc.sparkops.combine_per_key(one, "k", files="never", s=uc.Mean("v")))
     yield wall("by key, 1 M rows, 100 k keys", ours, grouped, "a grouped-agg pandas UDF", 1 / 10, runs=3)
     per_key = partial(per_file_key, spark, path)
     fast, exact = done(per_key(s=uc.Sum("x"))), done(per_key(s=uc.Sum("x", exact=True)))
@@ -71,7 +71,7 @@ def others(spark: SparkSession, path: str) -> Iterator[Row]:
         ("count distinct", uc.CountDistinct("v"), F.countDistinct("v")),
     ):
         theirs = done(df.groupBy("k").agg(native))
-        frame = done(uc.sparkops.combine_per_key(df, "k", r=combiner))
+        frame = done(uc.sparkops.combine_per_key(df, "k", files="never", r=combiner))
         yield wall(f"{name} by key, 100 k keys: DataFrame", frame, theirs, "native", 1 / 2, runs=3)
         yield wall(f"{name} by key, 100 k keys: files", done(per_key(r=combiner)), theirs, "native", 1 / 2, runs=3)
 
@@ -87,11 +87,11 @@ def per_file_key(spark: SparkSession, path: str, **combiners: Any) -> DataFrame:
 
 
 def of_df(df: DataFrame, window: Any) -> DataFrame:
-    return uc.flow(df).window(window).combine(by="k", **SUMS).df.select("k", "window", "s", "c")
+    return uc.flow(df, files="never").window(window).combine(by="k", **SUMS).df.select("k", "window", "s", "c")
 
 
 def merged(df: DataFrame, window: Any) -> DataFrame:
-    flow = uc.flow(df).window(window).combine(by="k", **SUMS)
+    flow = uc.flow(df, files="never").window(window).combine(by="k", **SUMS)
     return FinalPanes(flow, flow.source.input, "to be measured").df().select("k", "window", "s", "c")
 
 

@@ -87,7 +87,9 @@ def stream(spark: SparkSession, path: str) -> DataFrame:
 
 
 def ours(spark: SparkSession, path: str, window: Any, **options: Any) -> DataFrame:
-    return uc.flow(stream(spark, path), watermark=LAG).window(window, **options).combine(by="k", **SUMS).df
+    return (
+        uc.flow(stream(spark, path), watermark=LAG, files="never").window(window, **options).combine(by="k", **SUMS).df
+    )
 
 
 def read(spark: SparkSession, path: str, window: Any, **options: Any) -> DataFrame:

@@ -6,7 +6,7 @@ Guarded by tests/sparkops/test_changelogs.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +69,9 @@ class ChangelogInput(Input):
         counted = schema == WIRE_DDL
         read = ReadChanges(task, reading, tuple(asked), tuple(columns), own, counted)
         return self.given.mapped(read, reading.needs(asked), "" if own else at, schema, metric)
+
+    def over(self, change: Callable[[Input], Input]) -> Input:
+        return replace(self, given=change(self.given))
 
     def describe(self) -> str:
         return f"{self.given.describe()}, read by {self.reading.words}"

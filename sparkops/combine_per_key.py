@@ -13,7 +13,7 @@ from ..errors import InvalidArgument
 from ..panes.flow import Flow, flow_of
 from ..panes.settings import Settings
 from ..windows import Global
-from .inputs import DataFrameInput, column
+from .inputs import DataFrameInput, auto, column
 from .source import SparkSource
 
 if TYPE_CHECKING:
@@ -28,12 +28,15 @@ def combine_per_key(
     *,
     diff: str | None = None,
     shards: int | None = None,
+    native: str = "auto",
+    files: str = "auto",
     **combiners: Combiner,
 ) -> DataFrame:
     """Combine the rows of each key of a bounded DataFrame.
 
     Every task combines the rows that it reads, so only a few large packed rows go through the shuffle, and a key with
-    most of the rows is not slower. If Spark's own aggregation gives the same to the last bit, it is used instead.
+    most of the rows is not slower. Spark's own aggregation is used instead if it gives the same, or, for plain sums and
+    means of floats, results within the same tolerance.
 
     Parameters
     ----------
@@ -47,6 +50,10 @@ def combine_per_key(
         result is then that of no rows.
     shards
         The number of parts into which keys are divided; the number of Spark's shuffle partitions if not given.
+    native
+        "never" leaves nothing to Spark's own aggregation.
+    files
+        "never" leaves the reading of files to Spark, as in `flow`.
     **combiners
         The name of each result, and its combiner.
 
@@ -65,15 +72,22 @@ def combine_per_key(
     [('a', 3.5, 2), ('b', 5.0, 1)]
     """
     keys = key_names(by)
-    return per_key(df, keys, diff, shards, combiners).df.select(*map(column, [*keys, *combiners]))
+    flow = per_key(df, keys, diff, shards, combiners, auto("native=", native), auto("files=", files))
+    return flow.df.select(*map(column, [*keys, *combiners]))
 
 
 def per_key(
-    df: DataFrame, by: Sequence[str], diff: str | None, shards: int | None, combiners: dict[str, Combiner]
+    df: DataFrame,
+    by: Sequence[str],
+    diff: str | None,
+    shards: int | None,
+    combiners: dict[str, Combiner],
+    native: bool = True,
+    files: bool = True,
 ) -> Flow:
     """The flow of `combine_per_key`: one window of all time, and one event time for all rows."""
     if df.isStreaming:
         raise InvalidArgument("combine_per_key takes a bounded DataFrame: use uc.flow for a streaming one")
     timed = df.withColumn(_TIME, F.timestamp_micros(F.lit(0)))
-    source = SparkSource(DataFrameInput(timed, _TIME))
+    source = SparkSource(DataFrameInput(timed, _TIME, native=native, files=files, before=df))
     return flow_of(source, Settings(_TIME, diff=diff, shards=shards)).window(Global()).combine(by, **combiners)

@@ -11,7 +11,7 @@ from ..panes.flow import Flow, flow_of
 from ..panes.settings import Settings
 from ..panes.watermark_strategies import Strategy
 from .changelogs import flow_over
-from .inputs import DataFrameInput
+from .inputs import DataFrameInput, auto
 from .source import SparkSource
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def flow(
     wake: bool = True,
     shards: int | None = None,
     name: str | None = None,
+    native: str = "auto",
+    files: str = "auto",
 ) -> Flow:
     """Start a flow over the rows of a DataFrame, bounded or streaming.
 
@@ -65,6 +67,12 @@ def flow(
     name
         The name of the flow in `progress` and `watch`, for a query with several flows. It may change between two runs
         from a checkpoint, but not if the flow is an input of a union, whose inputs the checkpoint knows by their names.
+    native
+        "auto": final panes are computed by Spark's own aggregation where its results are the same, or, for plain sums
+        and means of floats, within the same tolerance. "never": the library computes them itself.
+    files
+        "auto": if the DataFrame is nothing but Parquet files, with plain conditions and a choice of columns, the tasks
+        that combine its rows read the files themselves, as those of `uc.files` do. "never": Spark reads them.
 
     Examples
     --------
@@ -88,7 +96,8 @@ def flow(
             f"{remedy.get(type(df).__name__, 'use spark.createDataFrame')}"
         )
     settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name)
+    given = DataFrameInput(df, native=auto("native=", native), files=auto("files=", files))
     if changelog is not None:
-        return flow_over(DataFrameInput(df), settings, changelog)
+        return flow_over(given, settings, changelog)
     warn_of_changes(df.columns, settings)
-    return flow_of(SparkSource(DataFrameInput(df)), settings)
+    return flow_of(SparkSource(given), settings)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ..errors import TypeMismatch
+from ..errors import InvalidArgument, TypeMismatch
 from ..panes.reading import Reading
 from ..panes.shard.malloc import keep_memory
 from ..panes.shard.parcels import AT
@@ -54,6 +54,10 @@ class Input(ABC):
         )
         return packed.union(row)
 
+    def over(self, change: Callable[[Input], Input]) -> Input:
+        """This input over others than those that it takes its rows from."""
+        return self
+
     @abstractmethod
     def describe(self) -> str:
         """A text that names the input."""
@@ -68,6 +72,12 @@ class DataFrameInput(Input):
     """A column with the first instant of 1970 in all rows. It is not sent if there are other columns."""
     text: str = "a DataFrame"
     """The words for it."""
+    native: bool = True
+    """True if Spark's own aggregation may run over it."""
+    files: bool = True
+    """True if its files may be read instead, if it is nothing but a scan of them."""
+    before: DataFrame | None = None
+    """The DataFrame to which the column `instant` was added."""
 
     @property
     def spark(self) -> SparkSession:
@@ -104,7 +114,7 @@ class DataFrameInput(Input):
             tables = (fitted(batch, types) for batch in batches)
             if instant is None:
                 return task(tables)
-            return task(table.append_column(instant, _instants(table.num_rows, instant.type)) for table in tables)
+            return task(table.append_column(instant, instants(table.num_rows, instant.type)) for table in tables)
 
         return self.df.select(*chosen).mapInArrow(lift, schema)
 
@@ -112,7 +122,15 @@ class DataFrameInput(Input):
         return self.text
 
 
-def _instants(count: int, kind: pa.DataType) -> pa.Array:
+def auto(option: str, value: object) -> bool:
+    """True for "auto", False for "never"; raise for another value of an option."""
+    if value not in ("auto", "never"):
+        raise InvalidArgument(f"{option} must be 'auto' or 'never', but is {value!r}")
+    return value == "auto"
+
+
+def instants(count: int, kind: pa.DataType) -> pa.Array:
+    """The first instant of 1970, a number of times."""
     return pa.array(np.zeros(count, np.int64)).view(kind)
 
 

@@ -26,6 +26,7 @@ from .routes.base import Route
 from .routes.live import united
 from .routes.native_join import native_join
 from .routes.replay import AtOnce
+from .scans.faster import faster
 from .split import EachBatch, Split
 from .sql_types import arrow_type, spark_type
 from .streamed import checked_writer, streamed
@@ -54,8 +55,13 @@ class SparkSource(Source):
     def reading(self) -> Reading | None:  # type: ignore[override]
         return self.input.reading
 
+    @cached_property
+    def taken(self) -> Input:
+        """The input whose rows a route takes: the files of a DataFrame, where that is faster."""
+        return faster(self.input)
+
     def describe(self) -> str:
-        return self.input.describe()
+        return self.taken.describe()
 
     def held(self, field: pa.Field) -> pa.Field:
         with suppress(TypeMismatch):  # a column that never goes to Spark may have any type
@@ -64,11 +70,11 @@ class SparkSource(Source):
 
     def df(self, flow: Flow) -> DataFrame:
         flow = whole(flow)
-        given = self._input(flow)
+        given = flow.source.input if isinstance(flow.source, SparkSource) else self.input
         plain = not (flow.stages or flow.transforms or isinstance(flow.source, Combined))
         if plain and isinstance(given, DataFrameInput) and given.schema == flow.source_schema:
             return given.df.select(*map(column, given.schema.names))
-        df = route(flow, given).df()
+        df = route(flow, self._input(flow)).df()
         return streamed(df) if flow.source.streaming else df
 
     def left_out(self, flow: Flow) -> DataFrame:
@@ -98,7 +104,7 @@ class SparkSource(Source):
         return route(flow, self._input(flow))
 
     def _input(self, flow: Flow) -> Input:
-        return flow.source.input if isinstance(flow.source, SparkSource) else self.input
+        return flow.source.taken if isinstance(flow.source, SparkSource) else self.taken
 
 
 def whole(flow: Flow) -> Flow:
@@ -107,8 +113,17 @@ def whole(flow: Flow) -> Flow:
     if not isinstance(source, Combined) or source.streaming or flow.settings.replay:
         return flow
     frames = [_rows(given) for given in source.inputs]
-    over = SparkSource(DataFrameInput(united(frames)) if source.stage is None else _joined(flow, source, frames))
+    given = DataFrameInput(united(frames)) if source.stage is None else _joined(flow, source, frames)
+    over = SparkSource(replace(given, native=all(map(_native, source.inputs))))
     return replace(flow, source=over, source_schema=over.schema)
+
+
+def _native(flow: Flow) -> bool:
+    """True if Spark's own aggregation may run over the rows of a flow."""
+    source = flow.source
+    if isinstance(source, Combined):
+        return all(map(_native, source.inputs))
+    return not isinstance(source, SparkSource) or getattr(source.input, "native", True)
 
 
 def _joined(flow: Flow, source: Combined, frames: Sequence[DataFrame]) -> DataFrameInput:

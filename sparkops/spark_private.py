@@ -8,13 +8,15 @@ between versions; `make matrix` tests them.
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import DataType
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo as ExpiredTimerInfo
     from pyspark.sql.streaming.stateful_processor import TimerValues as TimerValues
 
@@ -44,3 +46,23 @@ def spark_of(kind: pa.DataType) -> DataType:
     (TimestampNTZType(), TimestampType())
     """
     return from_arrow_type(kind, prefer_timestamp_ntz=True)
+
+
+def execution(df: DataFrame) -> Any | None:
+    """Catalyst's query execution of a DataFrame, as an object of the JVM; None for a DataFrame of Spark Connect.
+
+    >>> import uncombine as uc
+    >>> execution(uc.session().range(3)).analyzed().nodeName()
+    'Range'
+    """
+    plan = getattr(df, "_jdf", None)
+    return None if plan is None else plan.queryExecution()
+
+
+def messages(df: DataFrame) -> Iterator[tuple[Any, DataFrame]]:
+    """The messages of the operations of a DataFrame of Spark Connect, the last first, and a DataFrame of each."""
+    made: Any = df
+    plan = made._plan
+    while plan is not None:
+        yield plan.plan(made.sparkSession.client), type(made)(plan, made.sparkSession)
+        plan = plan._child

@@ -40,6 +40,8 @@ class FileFormat:
     on_bad_file: str = "error"
     options: Mapping[str, Any] = field(default_factory=dict)
     on_missing_column: str = "error"
+    as_spark: bool = False
+    """True: a Parquet file of which Spark would make other values is an error."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "format", format_name(self.format))

@@ -13,6 +13,8 @@ from .conform import conform
 from .describing import describe
 from .file_format import FAULTS, FileFormat, Split, lacks_memory, unreadable
 from .formats import Source, open_source
+from .parquet_as_spark import otherwise
+from .parquet_files import ParquetSource
 from .partitions import folder_scalar, folder_values
 from .paths import locate
 from .pushdown import folder_excluded, statistics_condition
@@ -122,6 +124,8 @@ def _read_split(fmt: FileFormat, split: Split) -> Iterator[pa.Table]:
     needed = list(dict.fromkeys([*output, *(fmt.filter.columns if fmt.filter is not None else ())]))
     wanted = [name for name in needed if name not in folders]
     source = _open(fmt, path, pa.schema([f for f in fmt.schema if f.name not in folders]) if folders else fmt.schema)
+    if fmt.as_spark and isinstance(source, ParquetSource) and (reason := otherwise(source, fmt)) is not None:
+        raise UnreadableFile(f"{path} {reason}, which Spark itself has to read: give files='never'", path)
     present = _present(fmt, path, wanted, source.schema)
     where = statistics_condition(fmt.filter, source.schema, fmt.schema)
     tables = source.tables(present, split.first, split.last, where)

@@ -153,7 +153,7 @@ class Live(Route):
 
     def read(self, leaf: Leaf) -> Input:
         """The rows of a source on Spark."""
-        given: Input = leaf.source.input  # type: ignore[attr-defined]
+        given: Input = leaf.source.taken  # type: ignore[attr-defined]
         return given
 
 

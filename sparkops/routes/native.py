@@ -1,7 +1,9 @@
 """The native route: groupings that Spark's own aggregation runs in the JVM, with the same results.
 
-Only combiners that are equal to the last bit are native: sums of integers, counts, extremes, booleans. Means and
-deviations are not (Spark adds floats in order of arrival), nor are sums of decimals (whose types differ).
+Counts, extremes, booleans and sums of integers and decimals are equal to the last bit. Plain sums and means of floats
+promise a tolerance, and keep it for every order in which the values are added, so Spark's own keep it too. Exact ones
+are not native, nor are means of integers, which are correctly rounded, nor deviations: those of Spark lose digits where
+the mean is far from zero.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...combiners import BoolAnd, BoolOr, Combiner, Count, Max, Min, Sum
+from ...combiners import BoolAnd, BoolOr, Combiner, Count, Max, Mean, Min, Sum
 from ...combiners.expressions.expr import Expr
 from ...panes.chain import groupings_of
 from ...panes.flow import Flow
@@ -30,7 +32,18 @@ if TYPE_CHECKING:
 
 Equivalent = Callable[["Column"], "Column"]
 
-_ORDERED = (pa.types.is_integer, pa.types.is_date, pa.types.is_timestamp, pa.types.is_string, pa.types.is_boolean)
+_ORDERED = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+    pa.types.is_string,
+    pa.types.is_boolean,
+)
+
+_SUM_DIGITS = 28
+"""Spark's sums have ten digits more than their decimals, and at most 38."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +90,7 @@ class Native(Route):
 
     def explain(self) -> str:
         return self.explanation(
-            "Spark's own aggregation: every combiner has an exact equivalent, and no row crosses to Python.",
+            "Spark's own aggregation: every combiner has an equivalent there, and no row crosses to Python.",
             *(f"{name}: {sql}" for name, sql in self.plan.equivalents.items()),
         )
 
@@ -89,6 +102,8 @@ def native_plan(flow: Flow, input: Input) -> NativePlan | str:
     """The flow as Spark's own aggregation, or the reason why it cannot be native."""
     if not isinstance(input, DataFrameInput):
         return "files are read faster by the tasks themselves"
+    if not input.native:
+        return "native='never' was given"
     if len(flow.stages) != 1:
         return "the flow has several stages"
     stage = flow.stages[0]
@@ -101,13 +116,17 @@ def native_plan(flow: Flow, input: Input) -> NativePlan | str:
         return reason
     columns: dict[str, Column] = {}
     equivalents: dict[str, str] = {}
-    if input.spark.conf.get("spark.sql.ansi.enabled") == "false":
-        return "with spark.sql.ansi.enabled=false a sum that is too large wraps around without an error"
     for name, combiner in grouping.combiners.items():
         equivalent = _equivalent(combiner, flow.source_schema)
         if equivalent is None:
             return f"{name}={combiner!r} has no exact equivalent"
         columns[name], equivalents[name] = equivalent
+    whole_sums = any(
+        isinstance(combiner, Sum) and not pa.types.is_floating(flow.schema.field(name).type)
+        for name, combiner in grouping.combiners.items()
+    )
+    if whole_sums and input.spark.conf.get("spark.sql.ansi.enabled") == "false":
+        return "with spark.sql.ansi.enabled=false a sum that is too large wraps around without an error"
     if isinstance(grouping.window, Global):
         columns[_LATEST] = F.max(column(grouping.time))
     return NativePlan(input.df, columns, equivalents)
@@ -154,7 +173,7 @@ def _micros(length: int) -> str:
 
 
 def _equivalent(combiner: Combiner, schema: pa.Schema) -> tuple[Column, str] | None:
-    """Spark's column for a combiner, and its text, if their results are equal to the last bit."""
+    """Spark's column for a combiner, and its text, if their results are equal, or both within its tolerance."""
     source = getattr(combiner, "input", None)
     if isinstance(combiner, Count) and source is None:
         return F.count(F.lit(1)), "count(1)"
@@ -167,10 +186,16 @@ def _equivalent(combiner: Combiner, schema: pa.Schema) -> tuple[Column, str] | N
     fits, function = _TABLE[type(combiner)]
     if not any(fit(kind) for fit in fits):
         return None
-    if isinstance(combiner, Sum) and kind.bit_width == 64:
+    if isinstance(combiner, Sum) and pa.types.is_int64(kind):
         return _whole_sum(name), f"{function}({name}), in two halves of 32 bits"
     result: Column = getattr(F, function)(column(name)).cast(spark_type(combiner.compile(schema).output, name))
-    return result, f"{function}({name})"
+    if not pa.types.is_floating(kind):
+        return result, f"{function}({name})"
+    if isinstance(combiner, Min | Max):  # of zeros of both signs the result is zero without a sign
+        return (result + F.lit(0.0)).cast(spark_type(kind, name)), f"{function}({name})"
+    if isinstance(combiner, Count):
+        return result, f"{function}({name})"
+    return result, f"{function}({name}), within the tolerance of {combiner!r}: floats are added in order of arrival"
 
 
 def _whole_sum(name: str) -> Column:
@@ -194,9 +219,14 @@ def _anything(_: pa.DataType) -> bool:
     return True
 
 
+def _few_digits(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(kind)) and kind.precision <= _SUM_DIGITS
+
+
 _TABLE: dict[type, tuple[tuple[Callable[[pa.DataType], bool], ...], str]] = {
     Count: ((_anything,), "count"),
-    Sum: ((pa.types.is_integer,), "sum"),
+    Sum: ((pa.types.is_integer, pa.types.is_floating, _few_digits), "sum"),
+    Mean: ((pa.types.is_floating,), "avg"),
     Min: (_ORDERED, "min"),
     Max: (_ORDERED, "max"),
     BoolAnd: ((pa.types.is_boolean,), "bool_and"),

@@ -86,7 +86,7 @@ def test_every_format_gives_what_pandas_gives(spark: SparkSession, tmp_path: Pat
 def test_large_files_are_read_in_parts(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = write(tmp_path / "in", "parquet")
     flow = uc.files(spark, str(tmp_path / "in"))
-    monkeypatch.setattr(sys.modules["uncombine.sparkops.files"], "LARGE", 2_000)
+    monkeypatch.setattr(sys.modules["uncombine.sparkops.files_input"], "LARGE", 2_000)
     assert flow.source.input._given().count() > 3
     assert keyed(totals(flow)) == expected(table)
 

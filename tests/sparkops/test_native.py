@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
+from dataclasses import replace
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -10,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from finals import FIRST, LAST
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from streams import few_rows
 from zones import in_utc, zone
 
 import uncombine as uc
@@ -26,11 +30,15 @@ TYPES = {
     "at": "timestamp",
     "text": "string",
     "yes": "boolean",
+    "money": "decimal(9, 2)",
+    "float": "float",
+    "double": "double",
 }
 NATIVE: dict[str, uc.Combiner] = {
     "n": uc.Count(),
     **{f"{kind.__name__}.{name}": kind(name) for kind in (uc.Count, uc.Min, uc.Max) for name in TYPES},
-    **{f"sum_{name}": uc.Sum(name) for name in "bsil"},
+    **{f"sum_{name}": uc.Sum(name) for name in (*"bsil", "money", "float", "double")},
+    **{f"mean_{name}": uc.Mean(name) for name in ("float", "double")},
     "all": uc.BoolAnd("yes"),
     "any": uc.BoolOr("yes"),
 }
@@ -65,7 +73,14 @@ def typed(spark: SparkSession, count: int, seed: int) -> DataFrame:
         F.timestamp_micros(F.col("n").cast("bigint") * 10**14).alias("at"),
         F.col("n").cast("string").alias("text"),
         (F.col("n") > 0).alias("yes"),
+        (F.col("n") / 100).cast(TYPES["money"]).alias("money"),
+        *(special(F.col("n")).cast(TYPES[name]).alias(name) for name in ("float", "double")),
     )
+
+
+def special(n: Column) -> Column:
+    """Floats whose sums have no rounding: small whole numbers, a zero with a sign, infinity and NaN."""
+    return F.when(n == -1, -0.0).when(n == 127, float("inf")).when(n == -128, float("nan")).otherwise(n.cast("double"))
 
 
 def both(flow: Flow, window: uc.Window, by: Any, combiners: dict[str, uc.Combiner], **options: Any) -> list[DataFrame]:
@@ -81,7 +96,7 @@ def both(flow: Flow, window: uc.Window, by: Any, combiners: dict[str, uc.Combine
 
 def test_both_ways_give_one_table(spark: SparkSession) -> None:
     """In a session of another zone than UTC, too."""
-    with zone(spark, "America/New_York"):
+    with zone(spark, "America/New_York"), few_rows(spark):
         df = typed(spark, 300, 1)
         pairs = []
         for i, window in enumerate(ALIGNED):
@@ -102,7 +117,9 @@ def union(frames: list[DataFrame]) -> DataFrame:
 
 
 def test_what_is_not_the_same_is_not_left_to_spark(spark: SparkSession) -> None:
-    df = spark.createDataFrame([], "ts timestamp, here timestamp_ntz, x int, f double, m decimal(9, 2), d int")
+    df = spark.createDataFrame(
+        [], "ts timestamp, here timestamp_ntz, x int, f double, m decimal(9, 2), d int, long decimal(29, 2)"
+    )
     n = {"n": uc.Count()}
     fixed = uc.Fixed("1 minute")
 
@@ -115,9 +132,10 @@ def test_what_is_not_the_same_is_not_left_to_spark(spark: SparkSession) -> None:
         assert f"not Spark's own aggregation: {window!r} has" in why(flow, window)
     assert "Fixed('1 minute', per_key_phase=True) has" in why(flow, uc.Fixed("1 minute", per_key_phase=True))
     for combiner in (
-        uc.Sum("f"),
-        uc.Max("f"),
-        uc.Sum("m"),
+        uc.Sum("f", exact=True),
+        uc.Variance("f"),
+        uc.Sum("long"),
+        uc.Mean("m"),
         uc.Mean("x"),
         uc.Sum(uc.col("x") + 1),
         uc.Count().map(pc.abs),
@@ -126,10 +144,15 @@ def test_what_is_not_the_same_is_not_left_to_spark(spark: SparkSession) -> None:
     assert "another type" in why(uc.flow(df, "here"), fixed)
     assert "changelog" in why(uc.flow(df, diff="d"), fixed)
     assert "'latest'" in why(flow, fixed, timestamp="latest")
+    assert "not Spark's own aggregation: native='never' was given" in why(uc.flow(df, native="never"), fixed)
+    assert "native='never' was given" in why(uc.union(uc.flow(df.where("x > 1"), native="never"), flow), fixed)
+    with pytest.raises(uc.UncombineError, match="native= must be 'auto' or 'never', but is 'no'"):
+        uc.flow(df, native="no")
     assert "functions of Arrow tables" in why(flow.select("ts"), fixed)
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:
-        assert "wraps around" in why(flow, fixed)
+        assert "wraps around" in why(flow, fixed, {"n": uc.Sum("x")})
+        assert why(flow, fixed, {"n": uc.Sum("f")}).startswith("Spark's own aggregation")
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
 
@@ -151,3 +174,49 @@ def test_sums_of_large_integers_fit_if_only_the_result_does(spark: SparkSession)
     expected = {k: sum(values) for k, values in groups.items()} | {"d": None}
     for made in both(uc.flow(df), uc.Global(), "k", {"total": uc.Sum("x")}):
         assert {row.k: row.total for row in made.collect()} == expected
+
+
+def adversarial(seed: int) -> dict[str, list[float | None]]:
+    """Groups of floats whose sums are hard: they cancel, or are large, small, special, missing."""
+    r = random.Random(seed)
+    mixed = [[r.choice((-1, 1)) * 2.0 ** r.uniform(low, high) for _ in range(60)] for low, high in RANGES]
+    spread = {f"from 2**{low} to 2**{high}": values for (low, high), values in zip(RANGES, mixed, strict=True)}
+    cancelling = {f"{name}, cancelling": [*values, *(-v for v in values), 1.0] for name, values in spread.items()}
+    return {
+        **spread,
+        **cancelling,
+        "lost digits": [1e16, 1.0, 1.0, 1.0, -1e16] * 9,
+        "cents": [0.1] * 99,
+        "nulls": [None, None],
+        "null and one": [None, 5e-324, None],
+        "infinite": [1.0, float("inf"), None],
+        "not a number": [1.0, float("nan"), 2.0],
+        "infinite both ways": [float("inf"), 1.0, float("-inf")],
+    }
+
+
+RANGES = ((-1, 1), (-30, 30), (-60, 60), (-1070, -1000), (900, 1000), (-1000, 1000))
+
+
+def test_plain_sums_of_floats_keep_their_tolerance(spark: SparkSession) -> None:
+    groups = adversarial(1)
+    given = [(name, value) for name, values in groups.items() for value in values]
+    random.Random(2).shuffle(given)
+    df = (
+        spark.createDataFrame(given, "k string, x double").repartition(3).withColumn("ts", F.timestamp_micros(F.lit(0)))
+    )
+    combiners = {"total": uc.Sum("x"), "mean": uc.Mean("x")}
+    flow = uc.flow(df).window(uc.Fixed("1 minute")).combine(by="k", **combiners)
+    assert "total: sum(x), within the tolerance of Sum('x')" in flow.explain()
+    found = {row["k"]: row for row in flow.df.collect()}
+    assert found.keys() == groups.keys()
+    for name, values in groups.items():
+        known = [value for value in values if value is not None]
+        for column, combiner in combiners.items():
+            [want] = uc.aggregate(pa.table({"x": pa.array(values, pa.float64())}), r=replace(combiner, exact=True))["r"]
+            want, got = want.as_py(), found[name][column]
+            if want is None or not math.isfinite(want):
+                assert repr(got) == repr(want), (name, column)
+            else:
+                bound = combiner.tolerance([abs(value) for value in known], len(known)) + math.ulp(want) / 2
+                assert abs(Fraction(got) - Fraction(want)) <= bound, (name, column)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, CalendarIntervalType, StructType, TimestampNTZType, TimestampType
 
-from uncombine.sparkops.spark_private import arrow_of, spark_of
+from uncombine.sparkops.spark_private import arrow_of, execution, messages, spark_of
 
 DDL = (
     "a boolean, b tinyint, c smallint, d int, e bigint, f float, g double, h decimal(20, 3), i string, j binary, "
@@ -47,3 +50,26 @@ def test_a_type_that_the_other_has_not_is_a_type_error() -> None:
 def test_what_only_annotations_name_is_there() -> None:
     module = importlib.import_module("pyspark.sql.streaming.stateful_processor")
     assert {"ExpiredTimerInfo", "TimerValues"} <= set(vars(module))
+
+
+def test_the_plan_of_a_dataframe(spark: SparkSession) -> None:
+    found = execution(spark.range(3))
+    assert found is not None
+    assert [plan.nodeName() for plan in (found.analyzed(), found.withCachedData())] == ["Range", "Range"]
+    assert execution(cast(Any, object())) is None
+
+
+def test_the_messages_of_a_dataframe_of_spark_connect() -> None:
+    """tests/sparkops/test_connect.py asks a true client."""
+
+    class Frame:
+        sparkSession = SimpleNamespace(client="client")
+
+        def __init__(self, plan: Any, session: Any) -> None:
+            self._plan = plan
+
+    first = SimpleNamespace(_child=None, plan=lambda client: f"first for {client}")
+    last = SimpleNamespace(_child=first, plan=lambda client: f"last for {client}")
+    found = list(messages(cast(Any, Frame(last, None))))
+    assert [message for message, _ in found] == ["last for client", "first for client"]
+    assert [cast(Any, frame)._plan for _, frame in found] == [last, first]

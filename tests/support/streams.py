@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -157,8 +158,9 @@ def written(batches: Sequence[pa.Table], folder: Path) -> Path:
 
 
 def read_stream(spark: SparkSession, folder: Path, schema: pa.Schema) -> DataFrame:
-    """A stream over such files, one to a micro-batch."""
+    """A stream over such files, one to a micro-batch, whose rows Spark reads."""
     reader = spark.readStream.schema(spark_schema(schema)).option("maxFilesPerTrigger", 1)
+    reader = reader.option("pathGlobFilter", "*.parquet")
     return reader.option("latestFirst", "false").parquet(str(folder))
 
 
@@ -170,6 +172,19 @@ def started(df: DataFrame, folder: Path) -> StreamingQuery:
 
 FEW_ROWS = {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false"}
 """Settings of a query with many operators and few rows, which takes longer to compile than to run."""
+
+
+@contextmanager
+def few_rows(spark: SparkSession) -> Iterator[None]:
+    """A session with these settings, for a while."""
+    before = {name: spark.conf.get(name) for name in FEW_ROWS}
+    for name, value in FEW_ROWS.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def together(
@@ -198,15 +213,9 @@ def together(
             steps[name] += [batch] * own.num_rows
 
     every = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
-    before = {name: spark.conf.get(name) for name in FEW_ROWS}
-    for name, value in FEW_ROWS.items():
-        spark.conf.set(name, value)
-    try:
+    with few_rows(spark):
         writer = every.writeStream.foreachBatch(kept).option("checkpointLocation", str(folder / "checkpoint"))
         writer.trigger(availableNow=True).start().awaitTermination()
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
     return {name: pa.concat_tables(out[name]).append_column("step", pa.array(steps[name], pa.int64())) for name in out}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import uncombine as uc
 
@@ -35,6 +36,16 @@ def main() -> None:
     flows["changed"] = read.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count(), x=uc.Sum("x"))
     back = uc.flow(read.df, diff="diff").df.transform(uc.changelog.to("debezium", "id"))
     flows["handed on"] = uc.flow(back, changelog=uc.changelog.Debezium())
+    for name in ("final", "replay"):
+        assert "a DataFrame of Parquet files" in flows[name].explain(), flows[name].explain()
+    assert "whose files Spark reads: it compares" in uc.flow(df.where(F.col("x") > 1.5)).explain()
+    chosen = df.where((F.lit("b") >= F.col("k")) & F.col("ts").isNotNull()).select("ts", F.col("k").alias("x"))
+    by_files, by_spark = (
+        uc.flow(chosen, files=files, native="never").window(uc.Global()).combine(by="x", n=uc.Count())
+        for files in ("auto", "never")
+    )
+    assert "a DataFrame of Parquet files" in by_files.explain(), by_files.explain()
+    assert sorted(map(repr, by_files.df.collect())) == sorted(map(repr, by_spark.df.collect()))
     for name, flow in flows.items():
         pq.write_table(flow.df.toArrow(), folder / f"{name}.parquet")
     pq.write_table(uc.sparkops.combine_per_key(df, "k", **results).toArrow(), folder / "key.parquet")

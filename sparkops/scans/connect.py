@@ -1,0 +1,125 @@
+"""The scan of a DataFrame of a Spark Connect session, by the message that the client would send.
+
+Guarded by tests/sparkops/test_connect.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from ...combiners.expressions.expr import Expr, col
+from ..readers.paths import hidden
+from ..spark_private import messages
+from .scan import COMPARISONS, FLIPPED, STREAM_OPTIONS, NoScan, Scan, all_of, condition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_WHOLE = ("byte", "short", "integer", "long")
+_WHOLE_TYPES = ("tinyint", "smallint", "int", "bigint")
+
+
+def scan_of(df: DataFrame) -> Scan:
+    """The scan that a DataFrame is; raises `NoScan`."""
+    frames: list[DataFrame] = []
+    steps: list[Any] = []
+    for message, frame in messages(df):
+        frames.append(frame)
+        kind = message.WhichOneof("rel_type")
+        if kind not in ("project", "filter", "subquery_alias"):
+            break
+        steps.append(message)
+    if kind != "read" or message.read.WhichOneof("read_type") != "data_source":
+        raise NoScan
+    source, streaming = message.read.data_source, message.read.is_streaming
+    if source.format != "parquet" or source.predicates:
+        raise NoScan
+    known = STREAM_OPTIONS if streaming else set()
+    if more := [name for name in source.options if name.lower() not in known]:
+        raise NoScan(f"it has the option {more[0]}")
+    if len(source.paths) != 1:
+        raise NoScan("it has several paths")
+    if not streaming and any(frame.storageLevel.useMemory or frame.storageLevel.useDisk for frame in frames):
+        raise NoScan("it is cached")
+    schema = frames[-1].schema
+    columns, filter = _followed(steps, schema)
+    if streaming:
+        return Scan(tuple(source.paths), schema, columns, filter, (), dict(source.options))
+    found = [unquote(path) for path in df.inputFiles()]
+    paths = tuple(path for path in found if not hidden(path.rpartition("/")[2]))
+    if any("=" in path for path in paths):  # only the server knows the columns of folders
+        raise NoScan("its files may be in folders that are columns")
+    return Scan(paths, schema, columns, filter, listed_late=True)
+
+
+def _followed(steps: list[Any], schema: StructType) -> tuple[dict[str, str], Expr | None]:
+    """The columns and the condition after the steps, which are given from the last to the first."""
+    columns = {name: name for name in schema.names}
+    conditions: list[Expr] = []
+    for step in reversed(steps):
+        match step.WhichOneof("rel_type"):
+            case "project":
+                chosen: dict[str, str] = {}
+                for one in step.project.expressions:
+                    for name, given in _projected(one, columns):
+                        if name in chosen:
+                            raise NoScan("two of its columns have one name")
+                        chosen[name] = columns[given]
+                columns = chosen
+            case "filter":
+                conditions += _conditions(step.filter.condition, columns, schema)
+    return columns, all_of(conditions)
+
+
+def _projected(given: Any, columns: dict[str, str]) -> Iterator[tuple[str, str]]:
+    kind = given.WhichOneof("expr_type")
+    if kind == "unresolved_star" and not given.unresolved_star.unparsed_target:
+        yield from ((name, name) for name in columns)
+    elif kind == "alias" and len(given.alias.name) == 1 and not given.alias.metadata:
+        yield given.alias.name[0], _column(given.alias.expr, columns)
+    else:
+        name = _column(given, columns)
+        yield name, name
+
+
+def _column(given: Any, columns: dict[str, str]) -> str:
+    """The name of a column, which must be that of the DataFrame to the letter."""
+    if given.WhichOneof("expr_type") != "unresolved_attribute" or given.unresolved_attribute.is_metadata_column:
+        raise NoScan("it computes columns")
+    name: str = given.unresolved_attribute.unparsed_identifier
+    if name not in columns or "." in name or "`" in name:
+        raise NoScan("it names a column in another way than the files")
+    return name
+
+
+def _conditions(given: Any, columns: dict[str, str], schema: StructType) -> Iterator[Expr]:
+    function = given.unresolved_function
+    if given.WhichOneof("expr_type") != "unresolved_function" or function.is_user_defined_function:
+        raise NoScan("it has a condition of more than a column and a value")
+    name, arguments = function.function_name, list(function.arguments)
+    if name == "and":
+        for one in arguments:
+            yield from _conditions(one, columns, schema)
+    elif name == "isNotNull":
+        yield ~col(columns[_column(arguments[0], columns)]).is_null()
+    elif name in COMPARISONS and len(arguments) == 2:
+        if arguments[0].WhichOneof("expr_type") == "literal":
+            arguments, name = arguments[::-1], FLIPPED[name]
+        column = columns[_column(arguments[0], columns)]
+        yield condition(column, name, _value(arguments[1], schema[column].dataType.simpleString()))
+    else:
+        raise NoScan("it has a condition of more than a column and a value")
+
+
+def _value(given: Any, kind: str) -> Any:
+    """A literal that compares with a column of this type as it does in Arrow."""
+    if given.WhichOneof("expr_type") != "literal":
+        raise NoScan("it has a condition of more than a column and a value")
+    held = given.literal.WhichOneof("literal_type")
+    fits = (held in _WHOLE and kind in _WHOLE_TYPES) or (held == "string" and kind == "string")
+    if not fits:
+        raise NoScan(f"it compares values of type {kind}")
+    return getattr(given.literal, held)

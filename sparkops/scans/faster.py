@@ -1,0 +1,200 @@
+"""The faster way of the rows of a DataFrame: its files, if it is nothing but a scan of Parquet files.
+
+Guarded by tests/sparkops/test_scans.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...errors import TypeMismatch
+from ...panes.shard.parcels import AT
+from ...windows.times import UTC_MICROS
+from ..files_input import LARGE, FilesInput
+from ..inputs import DataFrameInput, Input, Metric, Task, instants
+from ..readers.file_format import FAULTS, FileFormat
+from ..readers.formats import open_source
+from ..readers.parquet_as_spark import otherwise
+from ..readers.parquet_files import ParquetSource
+from ..readers.paths import absolute, list_files, locate
+from ..spark_private import execution
+from ..sql_types import arrow_type
+from . import classic, connect
+from .scan import NoScan, Scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CHECKED = 100
+"""The largest number of files whose metadata is read before the flow runs; the tasks check every file."""
+
+_AS_FILES = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+}
+"""The settings of a session with which Spark reads the values that this library reads."""
+
+_FOLDER_TYPES = (pa.string(), pa.int32(), pa.int64(), pa.date32())
+_NO_FOLDER = "/dev/null"
+_WILD = set("*?[]{}\\")
+
+
+def faster(given: Input) -> Input:
+    """The input that gives the same rows sooner: files for a DataFrame that is a scan of them, else itself."""
+    if not isinstance(given, DataFrameInput):
+        return given.over(faster)
+    if not given.files:
+        return given
+    try:
+        return _of_files(given)
+    except NoScan as reason:
+        return replace(given, text=f"{given.text}, whose files Spark reads: {reason}") if str(reason) else given
+
+
+def _of_files(given: DataFrameInput) -> Input:
+    df = given.df if given.before is None else given.before
+    plan = execution(df)
+    scan = connect.scan_of(df) if plan is None else classic.scan_of(plan, df.isStreaming)
+    for name, value in _AS_FILES.items():
+        if str(df.sparkSession.conf.get(name, value)).upper() != value.upper():
+            raise NoScan(f"{name} is not {value}")
+    if any(_WILD & set(path) for path in scan.paths):
+        raise NoScan("its paths have wildcards")
+    try:
+        found = list_files(scan.paths) if df.isStreaming else [absolute(path) for path in scan.paths]
+        sizes = [_size(path) for path in found[:CHECKED]]
+        fmt = FileFormat(
+            "parquet", _schema(scan), _base(scan), filter=scan.filter, on_missing_column="null", as_spark=True
+        )
+        for path, size in zip(found, sizes, strict=False):
+            if size:
+                _require_alike(path, fmt)
+    except FAULTS as error:
+        if isinstance(error, NoScan):
+            raise
+        raise NoScan(f"the driver cannot read them: {str(error).partition(chr(10))[0]}") from None
+    if not found:
+        raise NoScan("there are none yet")
+    if scan.listed_late and (len(found) > CHECKED or max(sizes) > LARGE):
+        raise NoScan("they are large")
+    if df.isStreaming and any("=" in folder for path in found for folder in path.split("/")[:-1]):
+        raise NoScan("they may be in folders that are columns")
+    words = "a DataFrame of Parquet files"
+    paths = scan.paths if df.isStreaming or scan.listed_late else tuple(found)
+    files = FilesInput(df.sparkSession, paths, fmt, df.isStreaming, scan.options, scan.listed_late, words)
+    names = [name for name in given.schema.names if name in scan.columns]
+    return ScannedInput(files, {name: scan.columns[name] for name in names}, given.instant)
+
+
+def _schema(scan: Scan) -> pa.Schema:
+    """The columns of the files that the DataFrame has or that its condition reads, in the types of Spark."""
+    wanted = {*scan.columns.values(), *(scan.filter.columns if scan.filter is not None else ())}
+    fields = []
+    for field in scan.schema:
+        if field.name not in wanted:
+            continue
+        if set(field.metadata or ()) - {"comment"}:
+            raise NoScan(f"column {field.name!r} has metadata")
+        try:
+            kind = arrow_type(field.dataType, field.name)
+        except TypeMismatch:
+            continue
+        if field.name in scan.folders and kind not in _FOLDER_TYPES:
+            raise NoScan(f"the folders {field.name!r} are {kind}")
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields)
+
+
+def _base(scan: Scan) -> str:
+    """The folder below which folders are columns."""
+    if not scan.folders:
+        return _NO_FOLDER
+    bases = set()
+    for path in scan.paths:
+        *above, _ = path.split("/")
+        folders, above = above[-len(scan.folders) :], above[: -len(scan.folders)]
+        if [folder.partition("=")[0] for folder in folders] != list(scan.folders):
+            raise NoScan("its folders are not named as its columns")
+        bases.add("/".join(above))
+    if len(bases) > 1:
+        raise NoScan("they are in several folders")
+    return bases.pop()
+
+
+def _size(path: str) -> int:
+    system, inside = locate(path)
+    return system.get_file_info(inside).size or 0
+
+
+def _require_alike(path: str, fmt: FileFormat) -> None:
+    system, inside = locate(path)
+    source = open_source("parquet", system, inside, {}, None)
+    assert isinstance(source, ParquetSource)
+    if (reason := otherwise(source, fmt)) is not None:
+        raise NoScan(f"{path} {reason}")
+
+
+@dataclass(frozen=True, eq=False)
+class ScannedInput(Input):
+    """The rows of the files of a DataFrame, under the names that the DataFrame gives their columns."""
+
+    files: FilesInput
+    columns: dict[str, str]
+    instant: str | None = None
+    """A column with the first instant of 1970 in all rows, which the files do not have."""
+
+    @property
+    def spark(self) -> Any:
+        return self.files.spark
+
+    @property
+    def schema(self) -> pa.Schema:
+        known = self.files.schema
+        fields = [known.field(own).with_name(name) for name, own in self.columns.items()]
+        return pa.schema([*fields, *([] if self.instant is None else [pa.field(self.instant, UTC_MICROS)])])
+
+    @property
+    def streaming(self) -> bool:  # type: ignore[override]
+        return self.files.streaming
+
+    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
+        wanted = [name for name in columns if name in self.columns]
+        own = [self.columns[name] for name in wanted]
+        instant = self.instant if self.instant in columns else None
+        read = task if own == wanted and instant is None else Renamed(task, tuple(own), tuple(wanted), instant)
+        return self.files.mapped(read, list(dict.fromkeys(own)), self.columns[at] if at else at, schema, metric)
+
+    def describe(self) -> str:
+        return self.files.describe()
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """Runs a task over columns of other names."""
+
+    task: Task
+    own: Sequence[str]
+    names: Sequence[str]
+    instant: str | None
+
+    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        return self.task(map(self._renamed, tables))
+
+    def _renamed(self, table: pa.Table) -> pa.Table:
+        at = [AT] if AT in table.column_names else []
+        chosen = table.select([*self.own, *at]).rename_columns([*self.names, *at])
+        if self.instant is None:
+            return chosen
+        return chosen.append_column(self.instant, instants(table.num_rows, UTC_MICROS))
