@@ -46,7 +46,8 @@ def unpopular_ads(page: dict[str, Any]) -> Figure:
     """The sessions on the left, the campaign on the right."""
     figure, left, right = pair()
     sessions = uc.local.run(page["script"], page["sessions"](page["clicks"]))
-    uc.plot.panes(sessions, page["script"], datum="ad", value="clicks", title="clicks of sessions", ax=left)
+    together: dict[str, Any] = {"by": [], "datum": "ad"}
+    uc.plot.panes(sessions, page["script"], value="clicks", title="clicks of sessions", ax=left, **together)
     uc.plot.panes(page["result"], page["script"], datum="ad", value="sessions", title="unpopular sessions", ax=right)
     return figure
 
@@ -57,7 +58,7 @@ def auctions(page: dict[str, Any]) -> Figure:
     time = {"auctions": "opens", "bids": "ts"}
     prices = uc.local.run(page["script"], page["closing_prices"](page["auctions"], page["bids"]))
     uc.plot.panes(
-        prices, page["script"], time=time, datum="auction", value="price", title="prices of auctions", ax=left
+        prices, page["script"], time=time, by=[], datum="auction", value="price", title="prices of auctions", ax=left
     )
     art = {"where": {"category": "art"}, "value": "average", "title": "average of the category art"}
     result, script = page["result"], page["script"]

@@ -15,6 +15,7 @@ from .flow import OPTIONS, Flow, flow_of
 from .local_result import Result
 from .local_run import LocalRun
 from .local_source import LocalSource, source
+from .plot.costs import trigger_costs
 from .script import Entry, check_script, tables_of
 from .settings import Settings
 
@@ -113,7 +114,7 @@ def _short_form(
     return flow_of(rows, settings).window(window, **given).combine(by=by, **combiners)
 
 
-__all__ = ["Result", "run", "source"]
+__all__ = ["Result", "run", "source", "trigger_costs"]
 
 
 def __dir__() -> list[str]:

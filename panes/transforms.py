@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,8 @@ from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..triggers import truth
 from .shard.parcels import parts
-from .user_functions import called, takes_arrow
+
+_ARROW = (pa.Table, pa.Array, pa.ChunkedArray)
 
 Held = Callable[[pa.Field], pa.Field]
 """Gives the type in which an engine returns a column that was handed to it."""
@@ -252,3 +254,30 @@ def _same_fields(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Ar
 
 def _name(function: object) -> str:
     return getattr(function, "__name__", repr(function))
+
+
+def called(function: Callable[[pa.Table], Any], table: pa.Table, who: str) -> Any:
+    """The result of a function of a table, which was given to `who`."""
+    with takes_arrow(function, who):
+        return function(table)
+
+
+@contextmanager
+def takes_arrow(function: object, who: str) -> Iterator[None]:
+    """Explain the error of a function that uses an Arrow table as if it were a DataFrame of pandas."""
+    try:
+        yield
+    except (AttributeError, TypeError) as error:
+        if not _is_about_arrow(error):
+            raise
+        name = getattr(function, "__name__", repr(function))
+        raise TypeMismatch(
+            f"{who} calls {name} with an Arrow table, not with a pandas DataFrame ({error}): write an expression of "
+            f"uc.col, or begin the function with table.to_pandas()"
+        ) from error
+
+
+def _is_about_arrow(error: AttributeError | TypeError) -> bool:
+    if isinstance(error, AttributeError):
+        return isinstance(error.obj, _ARROW) or "'pyarrow.lib." in str(error)
+    return not isinstance(error, TypeMismatch) and "'pyarrow.lib." in str(error)

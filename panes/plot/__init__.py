@@ -1,9 +1,14 @@
-"""Pictures of panes: event time to the right, processing time upwards, as in the Dataflow model."""
+"""Pictures of flows: panes, watermarks, windows, the costs of triggers, the life of a table, and an animation."""
 
+from .animated import animation
+from .changelog_picture import changelog
+from .cost_picture import trigger_costs
 from .pane_picture import panes
 from .pane_picture import save as save
+from .watermark_picture import watermark
+from .window_picture import windows
 
-__all__ = ["panes"]
+__all__ = ["animation", "changelog", "panes", "trigger_costs", "watermark", "windows"]
 
 
 def __dir__() -> list[str]:

@@ -5,48 +5,55 @@ Guarded by tests/panes/test_plot.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
+from ...combiners.column_names import key_names
 from ...errors import InvalidArgument, require_column
-from ..grouping import RESERVED
-from ..local_result import Result
-from ..script import Clock, Elements, Entry, Watermark, check_script, reports, tables_of
+from ..script import Clock, Entry, check_script
+from .inputs import Bounds, Pane, Point, check_panes, clock_of, keys_of, marks_of, panes_of, points_of, shown_value
+from .inputs import table_of as table_of
+from .labels import Labels, along, around
+from .style import (
+    GREEN,
+    INK,
+    MOST_PANELS,
+    RED,
+    TIMING,
+    finish,
+    grid,
+    margins,
+    named,
+    panels,
+    size_of_points,
+    slanted,
+    text_of,
+    time_axis,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_TIMING = {"EARLY": "#7fb3e6", "ON_TIME": "#6abf7b", "LATE": "#f0b45a"}
-_RED, _GREEN = "#c8262b", "#2b6a3c"
-
-
-@dataclass
-class _Point:
-    event: datetime
-    processing: datetime
-    label: str
-    late: bool
-    dropped: bool
-
 
 def panes(
-    result: pa.Table | Result,
-    script: Sequence[Entry],
+    result: Any,
+    script: Sequence[Entry] | None = None,
     *,
     time: str | Mapping[str, str] = "ts",
     value: str | None = None,
     datum: str | None = None,
-    where: dict[str, Any] | None = None,
+    where: Mapping[str, Any] | None = None,
+    by: str | Sequence[str] | None = None,
+    labels: str | Collection[str] = "fit",
     title: str | None = None,
+    figsize: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the panes that `uc.local.run`, a replay or a query on Spark gave for a script.
+    """Draw the panes that `uc.local.run`, a replay or a query on Spark gave, with the script that gave them.
 
     Rows are points with their values; late ones are hollow, dropped ones crossed out (unless a step before the first
     grouping may have left rows out, or made others of them). The watermark is a dashed line.
@@ -55,9 +62,11 @@ def panes(
 
     Parameters
     ----------
-    result, script
-        The panes, and the script that gave them. Panes from Spark are drawn in the order of their rows, without the
-        dropped rows.
+    result
+        The panes: the result of a local run, an Arrow table, or a DataFrame of pandas or Spark. Panes from Spark are
+        drawn in the order of their rows, without the dropped rows.
+    script
+        The script that gave them. Without it only panes are drawn.
     time
         The event time column of the script's rows; if the inputs of a union have different ones, a dict by input.
     value
@@ -66,8 +75,13 @@ def panes(
         The column that is written beside the points; the first column of numbers if not given.
     where
         The key to draw, such as {"user": "a"}, if there are several.
-    title, ax
-        The title, and the axes to draw on (new ones if not given).
+    by
+        The key columns for a panel for each key. An empty list draws all keys in one picture.
+    labels
+        The values that are written: "fit" (those that cover no other), "all", "none", or some of "panes",
+        "retractions" and "rows".
+    title, figsize, ax
+        The title, the size in inches, and the axes to draw on (new ones if not given).
 
     Examples
     --------
@@ -76,300 +90,269 @@ def panes(
     >>> script = [uc.Elements([{"ts": 0, "x": 5}], at=60_000_000), uc.Watermark(120_000_000)]
     >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
     >>> uc.plot.panes(result, script).axes[0].get_xlabel()
-    'event time'
+    'event time (1970-01-01)'
     """
     from matplotlib import pyplot
-    from matplotlib.dates import DateFormatter
 
-    entries = check_script(script)
-    if not entries:
-        raise InvalidArgument("script= has no entries, so there is nothing to draw: give the script of the run")
-    for name in ("window", "diff", "pane"):
-        if name not in result.column_names:
-            raise InvalidArgument(
-                f"a picture shows panes, but the result has no column {name!r}: draw the result of a grouping"
-            )
-    names = [name for name in result.column_names if name not in RESERVED]
-    rows = result.to_pylist()
-    for name, wanted in (where or {}).items():
-        require_column(name, result.column_names, "where=")
-        rows = [row for row in rows if row[name] == wanted]
-    shown = value or (names[-1] if names else None)
-    if value is None and names:
-        shown = next((n for n in names if n not in _script_columns(entries)), names[-1])
-    if shown is None or shown not in result.column_names:
-        raise InvalidArgument(f"value= must be one of {names}, but is {value!r}")
-    clock = _clock(entries)
-    points = _points(entries, result, time, datum, where or {}, clock)
-    figure = ax.figure if ax is not None else pyplot.figure(figsize=(9, 6.5), layout="constrained")
-    axes = ax if ax is not None else figure.add_subplot()
-    span = _span(points, rows)
-    _draw_panes(axes, rows, shown, span, clock, points)
-    _draw_watermark(axes, entries, clock, span)
-    _draw_points(axes, points)
-    axes.set_xlim(span[0], span[1])  # type: ignore[arg-type]
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(DateFormatter("%H:%M:%S", tz=UTC))
-    axes.set_xlabel("event time")
-    axes.set_ylabel("processing time")
-    if not any(isinstance(entry, Clock) or entry.at is not None for entry in entries):
-        axes.set_yticks([])
-        axes.set_ylabel("entries of the script")
-    axes.tick_params(axis="x", labelrotation=30)
-    axes.grid(alpha=0.25)
+    pictures = pictures_of(result, script, time=time, value=value, datum=datum, where=where, by=by)
+    if ax is not None:
+        if len(pictures) > 1:
+            raise InvalidArgument("by= draws a panel for each key, so it takes no ax=: leave one of them out")
+        pictures[0].draw(ax, labels, title)
+        return ax.figure  # type: ignore[return-value]
+    rows, columns = panels(len(pictures))
+    size = figsize or ((9.0, 6.5) if len(pictures) == 1 else (3.0 + 5.2 * columns, 1.2 + 2.7 * rows))
+    figure = pyplot.figure(figsize=size)
+    draw_all(figure, pictures, labels, title)
+    return figure
+
+
+def draw_all(
+    figure: Figure,
+    pictures: Sequence[Picture],
+    labels: str | Collection[str] = "fit",
+    title: str | None = None,
+    until: int | None = None,
+) -> None:
+    """Draw pictures into the panels of a figure; one legend says what all of them show."""
+    rows, columns = panels(len(pictures))
+    axes = list(grid(figure, rows, columns, top=0.8 if title and len(pictures) > 1 else 0.45).flat)
+    for extra in axes[len(pictures) :]:
+        extra.set_axis_off()
+    if len(pictures) == 1:
+        pictures[0].draw(axes[0], labels, title, until)
+        return
+    bounds, heights = _hull([p.bounds for p in pictures]), _hull([p.heights for p in pictures])
+    for place, (picture, one) in enumerate(zip(pictures, axes, strict=False)):
+        shared = replace(picture, bounds=bounds, heights=heights)
+        shared.draw(one, labels, picture.name, until, legend=False)
+        if place + columns < len(pictures):
+            one.set_xlabel("")
+            one.tick_params(labelbottom=False)
+        if place % columns:
+            one.set_ylabel("")
+            one.tick_params(labelleft=False)
+    handles = {handle.get_label(): handle for picture in pictures for handle in picture.legend()}
+    _show_legend(axes[columns - 1], list(handles.values()))
     if title:
-        axes.set_title(title)
-    _legend(axes, points, rows)
-    return figure  # type: ignore[return-value]
+        figure.suptitle(title, fontsize=12)
 
 
-def save(path: str | PathLike[str], result: pa.Table | Result, script: Sequence[Entry], **options: Any) -> None:
-    """Draw panes into a file, without a window and without pyplot's list of open figures."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 6.5), layout="constrained")
-    panes(result, script, ax=figure.add_subplot(), **options)
-    figure.savefig(path)
+def _hull(bounds: Sequence[Bounds]) -> Bounds:
+    return min(low for low, _ in bounds), max(high for _, high in bounds)
 
 
-def _script_columns(entries: list[Entry]) -> set[str]:
-    columns: set[str] = set()
-    for entry in entries:
-        if isinstance(entry, Elements):
-            if isinstance(entry.rows, pa.Table):
-                columns |= set(entry.rows.column_names)
-            else:
-                columns |= {name for row in entry.rows for name in row}
-    return columns
-
-
-def _clock(entries: list[Entry]) -> list[datetime]:
-    """The processing time after each entry. Entries before the first with a time have that time."""
-    from ...windows import timestamp
-
-    known: list[int | None] = []
-    now: int | None = None
-    for entry in entries:
-        given = entry.t if isinstance(entry, Clock) else entry.at
-        now = max(timestamp(given), now or timestamp(given)) if given is not None else now
-        known.append(now)
-    start = next((t for t in known if t is not None), None)
-    if start is None:  # no processing time at all: draw the entries a minute apart
-        return [datetime.fromtimestamp(60 * i, UTC) for i in range(len(entries))]
-    return [_datetime(start if t is None else t) for t in known]
-
-
-def _datetime(micros: int) -> datetime:
-    return datetime.fromtimestamp(micros / 1e6, UTC)
-
-
-def _points(
-    entries: list[Entry],
-    result: pa.Table,
-    time: str | Mapping[str, str],
-    datum: str | None,
-    where: dict[str, Any],
-    clock: list[datetime],
-) -> list[_Point]:
-    gone = set(result.dropped_rows) if isinstance(result, Result) and result.rows_kept else set()
-    watermarks: dict[str | None, datetime] = {}
-    points: list[_Point] = []
-    inputs, times = _inputs(entries), [time] if isinstance(time, str) else list(dict.fromkeys(time.values()))
-    for step, (entry, table) in enumerate(zip(entries, tables_of(entries, times), strict=True)):
-        before = min(watermarks.values()) if len(watermarks) == len(inputs) else None
-        watermarks |= {name: _moved(report) for report in reports(entry) for name in _told(entry, inputs)}
-        if table is None:
-            continue
-        column = time if isinstance(time, str) else time.get(_input(entry) or "", times[0])
-        label = datum or next(
-            (
-                f.name
-                for f in table.schema
-                if f.name not in where and (pa.types.is_integer(f.type) or pa.types.is_floating(f.type))
-            ),
-            None,
+def pictures_of(
+    result: Any,
+    script: Sequence[Entry] | None,
+    *,
+    time: str | Mapping[str, str] = "ts",
+    value: str | None = None,
+    datum: str | None = None,
+    where: Mapping[str, Any] | None = None,
+    by: str | Sequence[str] | None = None,
+) -> list[Picture]:
+    """A picture of each key that is asked for, or one of all of them; raise if it is not said which."""
+    entries = [] if script is None else check_script(script)
+    if script is not None and not entries:
+        raise InvalidArgument("script= has no entries, so there is nothing to draw: give the script of the run")
+    table = table_of(result)
+    check_panes(table)
+    clock, shown, asked = clock_of(entries), shown_value(table, value, entries), dict(where or {})
+    found = panes_of(table, shown, asked, clock)
+    keys = keys_of(table)
+    names = keys if by is None else key_names(by)
+    for name in names:
+        require_column(name, keys, "by=")
+    places = [keys.index(name) for name in names]
+    several = sorted({tuple(pane.key[place] for place in places) for pane in found}, key=_sortable)
+    if by is None and len(several) > 1:
+        example = dict(zip(keys, several[0], strict=True))
+        raise InvalidArgument(
+            f"the result has panes of {len(several)} keys: draw one with where={example!r}, a panel for each with "
+            f"by={keys[0] if len(keys) == 1 else keys!r}, or all in one with by=[]"
         )
-        for place, row in enumerate(table.to_pylist()):
-            if any(row.get(name) != wanted for name, wanted in where.items()) or row.get(column) is None:
-                continue
-            event = row[column] if row[column].tzinfo else row[column].replace(tzinfo=UTC)
-            text = "" if label is None or row[label] is None else str(row[label])
-            late = before is not None and event < before
-            points.append(_Point(event, clock[step], text, late, (step, place) in gone))
-    return points
+    if by is None or not names or not several:
+        return [_picture(entries, result, found, points_of(entries, result, time, datum, asked, clock), clock)]
+    panels(len(several))
+    out = []
+    for key in several:
+        wanted = {**asked, **dict(zip(names, key, strict=True))}
+        own = [pane for pane in found if tuple(pane.key[place] for place in places) == key]
+        points = points_of(entries, result, time, datum, wanted, clock)
+        out.append(_picture(entries, result, own, points, clock, named(key, names)))
+    return out
 
 
-def _input(entry: Entry) -> str | None:
-    return None if isinstance(entry, Clock) else entry.input
+def _sortable(key: tuple[Any, ...]) -> list[tuple[bool, str, Any]]:
+    """A key that can be compared with others: null first, then by type, numbers by their size."""
+    number = (int, float)
+    return [
+        (v is not None, "" if isinstance(v, number) else type(v).__name__, v if isinstance(v, number) else str(v))
+        for v in key
+    ]
 
 
-def _inputs(entries: list[Entry]) -> list[str | None]:
-    """The inputs that the script names; None if it names none."""
-    return list(dict.fromkeys(_input(entry) for entry in entries if _input(entry) is not None)) or [None]
-
-
-def _told(entry: Entry, inputs: list[str | None]) -> list[str | None]:
-    """The inputs whose watermark an entry moves."""
-    return inputs if _input(entry) is None else [_input(entry)]
-
-
-def _moved(entry: Watermark) -> datetime:
-    from ...windows import timestamp
-
-    return datetime.max.replace(tzinfo=UTC) if entry.t is None else _datetime(timestamp(entry.t))
-
-
-def _span(points: list[_Point], rows: list[dict[str, Any]]) -> tuple[datetime, datetime]:
-    times = [p.event for p in points]
-    for row in rows:
-        if row["window"] is not None:
-            times += [row["window"]["start"], row["window"]["end"]]
-    if not times:
+def _picture(
+    entries: Sequence[Entry],
+    result: Any,
+    found: list[Pane],
+    points: list[Point],
+    clock: Sequence[datetime],
+    name: str = "",
+) -> Picture:
+    times = [t for pane in found if pane.bounds is not None for t in pane.bounds] + [p.event for p in points]
+    if not times and not found:
         raise InvalidArgument(
             "the script has no rows and the result has no panes, so there is nothing to draw: draw another run"
         )
-    low, high = min(times), max(times)
-    margin = (high - low) * 0.04
-    return low - margin, high + margin
+    moments = list(clock) or [pane.at for pane in found]
+    times = times or moments
+    height = max(moments) - min(moments)
+    room = height * 0.05 if height else timedelta(minutes=1)
+    timed = any(isinstance(entry, Clock) or entry.at is not None for entry in entries)
+    timed |= not entries and len({pane.at for pane in found}) > 1
+    heights = (min(moments) - room, max(*moments, *(pane.at for pane in found), min(moments)) + room)
+    return Picture(found, points, marks_of(entries, clock), margins(min(times), max(times)), heights, timed, name)
 
 
-def _draw_panes(
-    axes: Any,
-    rows: list[dict[str, Any]],
-    shown: str,
-    span: tuple[datetime, datetime],
-    clock: list[datetime],
-    points: list[_Point],
-) -> None:
-    bottom: dict[Any, datetime] = {}
-    written: list[tuple[datetime, datetime]] = []
-    start = _floor(clock)
-    for row, top in zip(rows, _moments(rows, clock), strict=True):
-        window = row["window"]
-        bounds = span if window is None else (window["start"], window["end"])
-        if row["diff"] < 0:
-            axes.plot(bounds, [top] * 2, color=_RED, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
-            beside = [*points, *(_Point(x, y, "", False, False) for x, y in written if y == top)]
-            place = _place(bounds, top, beside, span, clock, above=True)
-            written.append((place, top))
-            axes.annotate(
-                f"−{_text(row[shown])}",
-                (place, top),
-                xytext=(0, 3),
-                textcoords="offset points",
-                color=_RED,
-                fontsize=10,
-                ha="center",
-                zorder=6,
-            )
-            continue
-        low = bottom.get(bounds, start)
-        colour = _TIMING[row["pane"]["timing"]]
-        axes.fill_between(bounds, [low] * 2, [top] * 2, color=colour, alpha=0.28, linewidth=0, zorder=1)
-        edges = [bounds[0], bounds[1], bounds[1], bounds[0], bounds[0]]
-        axes.plot(edges, [low, low, top, top, low], color=colour, linewidth=1.2, zorder=2)
-        place = _place(bounds, top, points, span, clock, above=False)
-        axes.annotate(
-            _text(row[shown]),
-            (place, top),
-            xytext=(0, -12),
-            textcoords="offset points",
-            ha="center",
-            fontsize=12,
-            fontweight="bold",
-            zorder=6,
-        )
-        bottom[bounds] = top
+@dataclass(frozen=True)
+class Picture:
+    """The panes, rows and watermarks of a picture, and the bounds of its axes."""
+
+    panes: list[Pane]
+    points: list[Point]
+    marks: dict[str | None, list[tuple[datetime, datetime, int]]]
+    bounds: Bounds
+    heights: Bounds
+    timed: bool
+    name: str = ""
+
+    def draw(
+        self,
+        axes: Axes,
+        labels: str | Collection[str] = "fit",
+        title: str | None = None,
+        until: int | None = None,
+        legend: bool = True,
+    ) -> None:
+        """Draw all, or the entries of the script up to one, on some axes."""
+        inches = axes.get_window_extent().width / axes.figure.dpi
+        time_axis(axes.yaxis, *self.heights, "processing time", 8)
+        time_axis(axes.xaxis, *self.bounds, "event time", inches * 1.6)
+        if not self.timed:
+            axes.set_yticks([])
+            axes.set_ylabel("entries of the script" if self.marks or self.points else "panes in order")
+        finish(axes, title)
+        slanted(axes)
+        points = [point for point in self.points if until is None or point.step <= until]
+        found = [pane for pane in self.panes if until is None or pane.step <= until]
+        places = Labels(axes, labels)
+        size = size_of_points(len(self.points))
+        places.block([p.event for p in points], [p.processing for p in points], size**0.5)
+        self._draw_panes(axes, found, places)
+        self._draw_watermarks(axes, until)
+        self._draw_points(axes, points, size)
+        for point in points:
+            places.write("rows", text_of(point.label), around(point.event, point.processing), 8.5)
+        if legend:
+            _show_legend(axes, self.legend())
+
+    def _draw_panes(self, axes: Any, found: Sequence[Pane], places: Labels) -> None:
+        from matplotlib.collections import LineCollection, PolyCollection
+        from matplotlib.dates import date2num
+
+        bottom: dict[Any, datetime] = {}
+        boxes, colours, lines, values, retracted = [], [], [], [], []
+        for pane in found:
+            bounds = self.bounds if pane.bounds is None else pane.bounds
+            left, right = map(date2num, bounds)
+            top = date2num(pane.at)
+            if pane.diff < 0:
+                lines.append([(left, top), (right, top)])
+                retracted.append((pane, bounds))
+                continue
+            low = date2num(bottom.get((pane.key, bounds), self.heights[0]))
+            boxes.append([(left, low), (right, low), (right, top), (left, top)])
+            colours.append(TIMING[pane.timing])
+            values.append((pane, bounds))
+            bottom[pane.key, bounds] = pane.at
+        axes.add_collection(PolyCollection(boxes, facecolors=colours, alpha=0.28, linewidths=0, zorder=1))
+        axes.add_collection(PolyCollection(boxes, facecolors="none", edgecolors=colours, linewidths=1.2, zorder=2))
+        axes.add_collection(LineCollection(lines, colors=RED, linewidths=1.2, linestyles=[(0, (4, 2))], zorder=3))
+        for pane, bounds in values:
+            places.write("panes", text_of(pane.value), along(bounds, pane.at, above=False), 11, bold=True)
+        for pane, bounds in retracted:
+            places.write("retractions", f"−{text_of(pane.value)}", along(bounds, pane.at, above=True), 9, color=RED)
+
+    def _draw_watermarks(self, axes: Any, until: int | None) -> None:
+        low, high = self.bounds
+        for number, (name, marks) in enumerate(self.marks.items()):
+            xs: list[datetime] = []
+            ys: list[datetime] = []
+            for at, mark, step in marks:
+                if until is None or step <= until:
+                    xs += [xs[-1] if xs else low, min(max(mark, low), high)]
+                    ys += [at, at]
+            if xs:
+                axes.plot(xs, ys, color=GREEN, linestyle=(0, (4 + 3 * number, 2)), label=_mark_name(name), zorder=4)
+
+    def _draw_points(self, axes: Any, points: Sequence[Point], size: float) -> None:
+        groups: dict[tuple[bool, bool], list[Point]] = {}
+        for point in points:
+            groups.setdefault((point.late or point.dropped, point.dropped), []).append(point)
+        for (hollow, dropped), some in groups.items():
+            xs, ys = [p.event for p in some], [p.processing for p in some]
+            edge = RED if dropped else INK
+            axes.scatter(xs, ys, s=size, facecolor="white" if hollow else INK, edgecolor=edge, linewidth=1.4, zorder=5)
+            if dropped:
+                axes.scatter(xs, ys, s=size * 1.8, marker="x", color=RED, linewidth=1.8, zorder=6)
+
+    def legend(self) -> list[Any]:
+        """The marks that the picture has, with their names."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        handles: list[Any] = []
+        for timing, colour in TIMING.items():
+            if any(pane.diff > 0 and pane.timing == timing for pane in self.panes):
+                handles.append(Patch(facecolor=colour, alpha=0.5, label=timing.lower().replace("_", " ") + " pane"))
+        if any(pane.diff < 0 for pane in self.panes):
+            handles.append(Line2D([], [], color=RED, linestyle="--", label="retracted"))
+        for number, name in enumerate(self.marks):
+            handles.append(Line2D([], [], color=GREEN, linestyle=(0, (4 + 3 * number, 2)), label=_mark_name(name)))
+        circle: dict[str, Any] = {"marker": "o", "linestyle": "", "markeredgecolor": INK}
+        if self.points:
+            handles.append(Line2D([], [], markerfacecolor=INK, label="datum", **circle))
+        if any(p.late and not p.dropped for p in self.points):
+            handles.append(Line2D([], [], markerfacecolor="white", label="late datum", **circle))
+        if any(p.dropped for p in self.points):
+            handles.append(Line2D([], [], marker="x", linestyle="", color=RED, label="dropped datum"))
+        return handles
 
 
-def _place(
-    bounds: tuple[datetime, datetime],
-    top: datetime,
-    points: list[_Point],
-    span: tuple[datetime, datetime],
-    clock: list[datetime],
-    above: bool,
-) -> datetime:
-    """The place along an edge at which a value covers no point; lengths are parts of the axes."""
-    wide, high = span[1] - span[0], max(clock) - _floor(clock)
-    low, up = (-0.02, 0.05) if above else (-0.06, 0.02)
-    near = [p.event for p in points if low < (p.processing - top) / high < up]
-    share = (0.82, 0.5, 0.18, 0.66, 0.34) if above else (0.5, 0.35, 0.65, 0.2, 0.8)
-    places = [bounds[0] + (bounds[1] - bounds[0]) * part for part in share]
-    return next((x for x in places if all(not -0.05 < (p - x) / wide < 0.03 for p in near)), places[0])
+def _mark_name(name: str | None) -> str:
+    return "watermark" if name is None else f"watermark of {text_of(name)}"
 
 
-def _floor(clock: list[datetime]) -> datetime:
-    """The lower edge of the first panes: a little below the first points."""
-    height = max(clock) - min(clock)
-    return min(clock) - (height * 0.05 if height else timedelta(minutes=1))
-
-
-def _moments(rows: list[dict[str, Any]], clock: list[datetime]) -> list[datetime]:
-    """The processing time of each row. A retraction has the info of the retracted pane; the next row gives its time."""
-    out: list[datetime] = []
-    following: tuple[int, datetime] | None = None
-    for row in reversed(rows):
-        step = row.get("step", len(clock) - 1)
-        moment = clock[step]
-        if row["diff"] > 0:
-            at = row["pane"]["processing_time"]
-            moment = moment if at is None else at
-            following = (step, moment)
-        elif following is not None and following[0] == step:
-            moment = following[1]
-        out.append(moment)
-    return out[::-1]
-
-
-def _draw_watermark(axes: Any, entries: list[Entry], clock: list[datetime], span: tuple[datetime, datetime]) -> None:
-    inputs = _inputs(entries)
-    for name in inputs:
-        xs: list[datetime] = []
-        ys: list[datetime] = []
-        for entry, at in zip(entries, clock, strict=True):
-            for report in reports(entry) if name in _told(entry, inputs) else ():
-                xs += [xs[-1] if xs else span[0], min(max(_moved(report), span[0]), span[1])]
-                ys += [at, at]
-        if xs:
-            label = "watermark" if name is None else f"watermark of {name}"
-            axes.plot(xs, ys, color=_GREEN, linestyle=(0, (4 + 3 * inputs.index(name), 2)), label=label, zorder=4)
-
-
-def _draw_points(axes: Any, points: list[_Point]) -> None:
-    for p in points:
-        face = "white" if p.late or p.dropped else "#333333"
-        edge = _RED if p.dropped else "#333333"
-        axes.scatter([p.event], [p.processing], s=60, facecolor=face, edgecolor=edge, linewidth=1.5, zorder=5)
-        if p.dropped:
-            axes.scatter([p.event], [p.processing], s=110, marker="x", color=_RED, linewidth=1.8, zorder=6)
-        axes.annotate(
-            p.label, (p.event, p.processing), xytext=(7, -3), textcoords="offset points", fontsize=9, zorder=6
-        )
-
-
-def _legend(axes: Any, points: list[_Point], rows: list[dict[str, Any]]) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    handles: list[Any] = []
-    for timing, colour in _TIMING.items():
-        if any(row["diff"] > 0 and row["pane"]["timing"] == timing for row in rows):
-            handles.append(Patch(facecolor=colour, alpha=0.5, label=timing.lower().replace("_", " ") + " pane"))
-    if any(row["diff"] < 0 for row in rows):
-        handles.append(Line2D([], [], color=_RED, linestyle="--", label="retracted"))
-    handles += [line for line in axes.lines if line.get_color() == _GREEN]
-    circle: dict[str, Any] = {"marker": "o", "linestyle": "", "markeredgecolor": "#333333"}
-    handles.append(Line2D([], [], markerfacecolor="#333333", label="datum", **circle))
-    if any(p.late and not p.dropped for p in points):
-        handles.append(Line2D([], [], markerfacecolor="white", label="late datum", **circle))
-    if any(p.dropped for p in points):
-        handles.append(Line2D([], [], marker="x", linestyle="", color=_RED, label="dropped datum"))
+def _show_legend(axes: Axes, handles: list[Any]) -> None:
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9, frameon=False)
 
 
-def _text(value: Any) -> str:
-    return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+def save(path: str | PathLike[str], result: Any, script: Sequence[Entry], **options: Any) -> None:
+    """Draw panes into a file, without a window and without pyplot's list of open figures. All keys are drawn."""
+    from matplotlib.figure import Figure
+
+    table = table_of(result)
+    keys = keys_of(table)
+    count = len(set(zip(*(table[name].to_pylist() for name in keys), strict=True))) if keys else 1
+    by = keys if 1 < count <= MOST_PANELS else []
+    pictures = pictures_of(result, script, by=by, **{k: v for k, v in options.items() if k != "title"})
+    rows, columns = panels(len(pictures))
+    size = (9.0, 6.5) if len(pictures) == 1 else (3.0 + 5.2 * columns, 1.2 + 2.7 * rows)
+    figure = Figure(figsize=size)
+    draw_all(figure, pictures, title=options.get("title"))
+    figure.savefig(path)
 
 
-__all__ = ["panes", "save"]
+__all__ = ["Picture", "draw_all", "panes", "pictures_of", "save"]

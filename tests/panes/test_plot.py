@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -10,9 +15,18 @@ import pytest
 from golden import Case, cases
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument
+from uncombine.errors import InvalidArgument, TypeMismatch
 
 matplotlib.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Close the figures of a test."""
+    yield
+    from matplotlib import pyplot
+
+    pyplot.close("all")
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda c: c.name)
@@ -124,3 +138,174 @@ def test_a_row_without_the_column_of_the_labels_has_none() -> None:
     result = uc.local.run(script, both.window(uc.Fixed("1 minute")).combine(rows=uc.Count()))
     figure = uc.plot.panes(result, script, datum="n")
     assert sorted(text.get_text() for text in figure.axes[0].texts) == ["", "2", "5"]
+
+
+AT = datetime(2024, 5, 1, 9, tzinfo=UTC)
+
+
+def played(count: int, length: timedelta, keys: int = 1) -> list[Any]:
+    """Rows that arrive one by one, a little late, and a watermark report after every sixth."""
+    script: list[Any] = []
+    for i in range(count):
+        event, user = AT + length * i / count, "abcde"[i % keys]
+        script.append(uc.Elements([{"ts": event, "user": user, "x": i}], at=event + length / 40))
+        if i % 6 == 5:
+            script.append(uc.Watermark(event - length / 20))
+    return [*script, uc.Watermark(None, at=AT + length * 1.1)]
+
+
+def run_by_user(script: list[Any], window: uc.Window, **options: Any) -> uc.local.Result:
+    trigger = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
+    settings = {"trigger": trigger, "mode": "retracting", "allowed_lateness": "1 day", **options}
+    return uc.local.run(script, window=window, total=uc.Sum("x"), **settings)
+
+
+@pytest.mark.parametrize(
+    ("length", "label", "tick"),
+    [
+        (timedelta(seconds=2), "event time (2024-05-01)", r"\d\d:\d\d:\d\d\.\d{6}"),
+        (timedelta(hours=1), "event time (2024-05-01)", r"\d\d:\d\d:\d\d"),
+        (timedelta(days=2), "event time (2024)", r"May \d\d, \d\d:\d\d"),
+        (timedelta(days=30), "event time (2024)", r"(Apr|May|Jun) \d\d"),
+        (timedelta(days=900), "event time", r"\d{4}-\d\d-\d\d"),
+    ],
+)
+def test_axes_have_as_much_of_the_date_as_they_need(length: timedelta, label: str, tick: str) -> None:
+    script = [uc.Elements([{"ts": AT, "x": 1}, {"ts": AT + length, "x": 2}]), uc.Watermark(None)]
+    result = uc.local.run(script, window=uc.Fixed(length / 4), total=uc.Sum("x"))
+    axes = uc.plot.panes(result, script).axes[0]
+    ticks = [axes.xaxis.get_major_formatter()(place) for place in axes.get_xticks()]
+    assert (axes.get_xlabel(), len(ticks) >= 2) == (label, True)
+    assert [text for text in ticks if not re.fullmatch(tick, text)] == []
+
+
+def test_labels_do_not_cover_each_other() -> None:
+    script = played(60, timedelta(hours=1))
+    result = run_by_user(script, uc.Fixed("10 minutes"))
+    shown = {}
+    for labels in ("fit", "all", "none", ("panes",)):
+        figure = uc.plot.panes(result, script, labels=labels)
+        shown[labels] = [text for text in figure.axes[0].texts if text.get_visible() and text.get_text()]
+    assert 20 < len(shown["fit"]) < len(shown["all"])
+    assert shown["none"] == []
+    assert 0 < len(shown["panes",]) < len(shown["fit"])
+    renderer = shown["fit"][0].figure.canvas.get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in shown["fit"]]
+    over = [
+        (a, b)
+        for a, b in combinations(boxes, 2)
+        if min(a.x1, b.x1) - max(a.x0, b.x0) > 1 < min(a.y1, b.y1) - max(a.y0, b.y0)
+    ]
+    assert over == []
+    with pytest.raises(InvalidArgument, match="labels= takes 'fit', 'all', 'none' or some of"):
+        uc.plot.panes(result, script, labels="some")
+
+
+def test_several_keys_have_panels_or_are_asked_for() -> None:
+    script = played(20, timedelta(days=2), keys=3)
+    result = run_by_user(script, uc.Fixed("12 hours"), by="user")
+    with pytest.raises(
+        InvalidArgument, match=r"panes of 3 keys: draw one with where=\{'user': 'a'\}, a panel for each with by='user'"
+    ):
+        uc.plot.panes(result, script)
+    panels = uc.plot.panes(result, script, by="user", figsize=(6, 7)).axes
+    assert [axes.get_title() for axes in panels] == ["user=a", "user=b", "user=c"]
+    assert len({axes.get_xlim() for axes in panels}) == 1
+    assert len(uc.plot.panes(result, script, by=[]).axes) == 1
+    many = run_by_user(
+        [uc.Elements([{"ts": i, "user": str(i), "x": 1} for i in range(13)])],
+        uc.Global(),
+        by="user",
+        trigger=uc.Always(),
+    )
+    with pytest.raises(InvalidArgument, match=r"by= gives 13 panels, and a picture holds at most 12"):
+        uc.plot.panes(many, by="user")
+
+
+def test_results_of_any_kind_give_one_picture() -> None:
+    script = played(12, timedelta(hours=1))
+    result = run_by_user(script, uc.Fixed("10 minutes"))
+    table = result.panes.drop_columns(["step"])
+    drawn = []
+    for given in (result, table, table.to_pandas(), result.to_pandas()):
+        figure = uc.plot.panes(given, script, title="any")
+        drawn.append(sorted((text.get_text(), tuple(text.xy)) for text in figure.axes[0].texts))
+    assert all(texts == drawn[0] for texts in drawn)
+    assert uc.plot.panes(table).axes[0].get_ylabel() == "processing time (2024-05-01)"
+    with pytest.raises(TypeMismatch, match="was given a int"):
+        uc.plot.panes(5, script)
+
+
+def test_long_values_are_cut() -> None:
+    script = [uc.Elements([{"ts": 0, "x": "a very long text indeed"}]), uc.Watermark(None)]
+    texts = uc.plot.panes(uc.local.run(script, window=uc.Fixed("1 minute"), last=uc.Max("x")), script).axes[0].texts
+    assert "a very long tex…" in [text.get_text() for text in texts]
+
+
+def test_a_watermark_has_its_lag_and_its_late_rows() -> None:
+    script = [
+        *played(30, timedelta(hours=2)),
+        uc.Elements([{"ts": AT, "user": "a", "x": 0}], at=AT + timedelta(hours=3)),
+    ]
+    upper, lower = uc.plot.watermark(script).axes
+    legend = [text.get_text() for text in upper.get_legend().get_texts()]
+    assert legend == ["row without delay", "row", "late row (1)", "watermark"]
+    lags = [y for line in lower.lines for y in line.get_ydata()]
+    assert (lower.get_ylabel(), min(lags) >= 9) == ("lag (minutes)", True)
+    with pytest.raises(InvalidArgument, match="no rows and no watermark reports"):
+        uc.plot.watermark([uc.Clock(0)])
+
+
+def test_windows_are_bars_over_their_rows() -> None:
+    rows = pa.table({"at": pa.array([AT, AT + timedelta(minutes=1), AT + timedelta(minutes=9)])})
+    kinds = [uc.Fixed("5 minutes"), uc.Sliding("10 minutes", "5 minutes"), uc.Sessions("2 minutes"), uc.Global()]
+    figure = uc.plot.windows([*kinds, uc.Fixed("5 minutes", per_key_phase=True)], rows, time="at")
+    counts = [[text.get_text() for text in axes.texts] for axes in figure.axes[:4]]
+    assert counts == [["2", "1"], ["2", "3", "1"], ["2", "1"], ["3"]]
+    with pytest.raises(InvalidArgument, match=r"windows\(\) takes windows such as"):
+        uc.plot.windows("1 minute", rows)
+    with pytest.raises(InvalidArgument, match=r"gives \d+ windows, and a picture holds 400"):
+        uc.plot.windows(uc.Sliding("1 day", "1 minute"), rows, time="at")
+
+
+def test_triggers_cost_panes_or_time() -> None:
+    script = played(30, timedelta(hours=1), keys=2)
+    ways = {
+        "end": uc.AfterWatermark(late=uc.AfterCount(1)),
+        "rows": uc.AfterWatermark(early=uc.AfterCount(1), late=uc.AfterCount(1)),
+    }
+    runs = {name: run_by_user(script, uc.Fixed("20 minutes"), by="user", trigger=way) for name, way in ways.items()}
+    end, rows = uc.local.trigger_costs(runs).to_pylist()
+    assert (end["windows"], end["panes"], end["corrections"]) == (6, 6, 0)
+    assert (rows["panes"], rows["corrections"]) == (36, 30)
+    assert rows["first_wait"] < 0 < end["first_wait"] == end["last_wait"]
+    assert [text.get_text() for text in uc.plot.trigger_costs(runs).axes[1].texts] == ["1.0", "6.0"]
+    with pytest.raises(InvalidArgument, match="takes a dict of panes by the name of their trigger"):
+        uc.local.trigger_costs({})
+
+
+def test_a_changelog_shows_the_life_of_each_key() -> None:
+    result = run_by_user(played(12, timedelta(days=2), keys=2), uc.Fixed("1 day"), by="user")
+    axes = uc.plot.changelog(result).axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert sorted(names) == sorted(f"{user}, 2024-05-0{day}" for user in "ab" for day in (1, 2, 3))[: len(names)]
+    assert axes.get_xlabel().startswith("processing time")
+    rows = pa.table({"k": ["a", "a", "b"], "n": [1, 1, 2], "diff": [1, -1, 1]})
+    assert uc.plot.changelog(rows, "k").axes[0].get_xlabel() == "order of changes"
+    with pytest.raises(InvalidArgument, match="the rows are no panes, so their keys are unknown: give keys="):
+        uc.plot.changelog(rows)
+
+
+def test_an_animation_is_one_page_with_a_picture_and_a_sentence_for_each_step(tmp_path: Path) -> None:
+    script = [
+        uc.Elements([{"ts": 0, "x": 5}], at=1_000_000),
+        uc.Elements([{"ts": 1, "x": 7}], at=2_000_000),
+        uc.Watermark(None),
+    ]
+    result = run_by_user(script, uc.Fixed("1 minute"), trigger=uc.Repeatedly(uc.AfterCount(1)))
+    page = uc.plot.animation(tmp_path / "panes.html", result, script, title="a <title>").read_text()
+    assert page.count("data:image/png;base64,") == 3
+    assert "Step 2: 1 row arrives. Retracted: 5. Panes: on time 12." in page or "Retracted: 5. Panes: early 12." in page
+    assert "a &lt;title&gt;" in page
+    with pytest.raises(InvalidArgument, match="needs the column 'step' of a local run"):
+        uc.plot.animation(tmp_path / "no.html", result.panes.drop_columns(["step"]), script)
