@@ -149,7 +149,7 @@ class PostgreSQLWriter(SqlWriter):
         assert isinstance(db, _Connection)
         fields = ", ".join(f"{quoted(field.name)} {_type(field.type)}" for field in self.layout.changes)
         db.run(f"CREATE TEMPORARY TABLE IF NOT EXISTS {quoted(STAGED)} ({fields}) ON COMMIT DELETE ROWS")
-        staged = Staged(changes)
+        staged = Staged(changes, ordered=True)
         with closing(db.inner.cursor()) as cursor:
             cursor.adbc_ingest(STAGED, staged.reader(), mode="append", temporary=True)
         return sum(int(db.rows(self._merge_of(*found))[0][0]) for found in staged.matches())

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from live_tables import LAYOUT, NESTED, ROWS, VALUES, batch_of, changes, follows, holds, refuses, row, writer_of
+from live_tables import LAYOUT, NESTED, ROWS, VALUES, batch_of, changes, finds, follows, holds, refuses, row, writer_of
 
 import uncombine as uc
 from uncombine.errors import (
@@ -177,6 +177,7 @@ def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
 
 def test_hard_names_and_values(tmp_path: Path) -> None:
     holds(f'duckdb:///{tmp_path}/a%23b.db#main.a "t" %2E%2523 😀', VALUES | NESTED)
+    finds(f"duckdb:///{tmp_path}/keys.db#t")
     assert (tmp_path / "a#b.db").exists()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from live_tables import NESTED, VALUES, batch_of, follows, holds, refuses, row, writer_of
+from live_tables import NESTED, VALUES, batch_of, finds, follows, holds, refuses, row, writer_of
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TableMismatch, TableUnreachable
@@ -28,6 +28,7 @@ def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
 def test_hard_names_and_values(tmp_path: Path) -> None:
     assert len(PLAIN) > 9
     holds(f"delta:{tmp_path}/a table 😀 #1", PLAIN | NESTED)
+    finds(f"delta:{tmp_path}/keys")
 
 
 def test_a_name_that_delta_does_not_have(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from live_tables import LAYOUT, NESTED, VALUES, batch_of, follows, holds, refuses, row, writer_of
+from live_tables import LAYOUT, NESTED, VALUES, batch_of, finds, follows, holds, refuses, row, writer_of
 
 import uncombine as uc
 from uncombine.errors import TableMismatch
@@ -25,6 +25,7 @@ def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
 
 def test_hard_names_and_values(tmp_path: Path) -> None:
     holds(f"parquet:{tmp_path}/a table 😀 #1", VALUES | NESTED)
+    finds(f"parquet:{tmp_path}/keys")
 
 
 def test_a_reader_goes_on_with_the_file_that_it_has_open(tmp_path: Path) -> None:

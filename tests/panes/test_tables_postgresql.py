@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from live_tables import NESTED, VALUES, batch_of, follows, holds, in_order, refuses, row, writer_of
+from live_tables import NESTED, VALUES, batch_of, finds, follows, holds, in_order, refuses, row, writer_of
 from postgres_server import PostgresServer
 
 from uncombine.errors import InvalidArgument, TableMismatch, TableUnreachable, TypeMismatch
@@ -31,6 +31,7 @@ def test_a_table_refuses_what_does_not_fit(server: PostgresServer) -> None:
 
 def test_hard_names_and_values(server: PostgresServer) -> None:
     holds(server.url('a "t" %2E%2523 😀'), VALUES | {"list": NESTED["list"]})
+    finds(server.url("keys"))
 
 
 @pytest.mark.parametrize("kind", [NESTED["struct"][0], pa.list_(pa.list_(pa.int64())), pa.timestamp("ns")], ids=str)

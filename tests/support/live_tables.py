@@ -201,3 +201,34 @@ def holds(url: str, columns: dict[str, tuple[pa.DataType, list[Any]]]) -> None:
     writer.apply(3, changes(rows(keys[1:], [-1], True), layout))
     assert writer.read().num_rows == 0
     writer.close()
+
+
+KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "f": (pa.float64(), [math.nan, math.inf, -math.inf, None]),
+    "f4": (pa.float32(), [5e-45, math.nan, None, 0.0]),
+    "decimal": (pa.decimal128(38, 3), [LARGE, decimal.Decimal(1), None, -LARGE]),
+    "binary": (pa.binary(), [b"", b"\xff'", None, b"\\x00"]),
+    "time": (pa.timestamp("us", "UTC"), [FIRST, LAST, None, FIRST]),
+    "day": (pa.date32(), [LAST.date(), None, FIRST.date(), None]),
+    "yes": (pa.bool_(), [True, False, None, True]),
+    "text": (pa.string(), ["", "null", None, "x" * 2000]),
+}
+"""Hard values of keys, of four rows."""
+
+
+def finds(url: str) -> None:
+    """Check that a table finds rows by hard keys."""
+    schema = pa.schema({**{name: kind for name, (kind, _) in KEYS.items()}, "n": pa.int64(), "diff": pa.int64()})
+    layout = Layout(schema, tuple(KEYS), "diff")
+    keys = {name: values for name, (_, values) in KEYS.items()}
+    old, new = (pa.table({**keys, "n": [n] * 4, "diff": [1] * 4}, schema=schema) for n in (1, 2))
+    gone = [table.set_column(len(KEYS) + 1, "diff", [[-1] * 4]).cast(schema) for table in (old, new)]
+    writer = writer_of(url, layout)
+    writer.start()
+    writer.apply(0, changes(old, layout))
+    writer.apply(1, changes(pa.concat_tables([gone[0], new]), layout))
+    assert in_order(writer.read()) == in_order(layout.flat(new).cast(layout.schema))
+    for row in range(4):
+        writer.apply(2 + row, changes(gone[1].slice(row, 1), layout))
+        assert in_order(writer.read()) == in_order(layout.flat(new).cast(layout.schema).slice(row + 1))
+    writer.close()
