@@ -49,6 +49,9 @@ LONGEST_NAME = 63
 _AWAY = re.compile("08...|57P0[123]|53300|40001|40P01")
 """The states of errors after which another attempt may succeed."""
 
+_FULL = "53100"
+"""The state of a full disk, which may have room again soon."""
+
 _CLAIM = 0x756E636F6D62
 """The lock under which a writer makes a table or takes it as its own."""
 
@@ -197,6 +200,8 @@ class PostgreSQLWriter(SqlWriter):
             away = error.sqlstate is None and isinstance(error, self.adbc.OperationalError)
             if away or _AWAY.fullmatch(error.sqlstate or ""):
                 raise TableUnreachable(f"{self.name} cannot be reached: {words}") from None
+            if error.sqlstate == _FULL:
+                raise TableUnreachable(f"{self.name} has no room: {words}") from None
             if error.sqlstate == "23505":
                 raise TableMismatch(
                     f"{self.name} has a row for a key that the flow adds: something else has written it, or two rows "

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from postgres_server import PostgresServer
+from live_tables import batch_of, row, writer_of
+from postgres_server import SETTINGS, PostgresServer
 from programs import program
+
+from uncombine.errors import TableUnreachable
+from uncombine.panes.tables import Keeper
 
 
 def agree(places: list[tuple[str, str]], kills: int, seed: int, count: int) -> None:
@@ -76,16 +83,28 @@ again.close()
 """
 
 
+LOGGED = "-c max_wal_size=1GB -c checkpoint_timeout=1h -c autovacuum=off"
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A disk of this size."""
+    disk = folder / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=False)
+    if mounted.returncode:
+        pytest.skip("a small disk can only be made by root")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", ["duckdb", "delta", "parquet", "iceberg"])
 def test_a_full_disk(kind: str, tmp_path: Path) -> None:
     """A batch that finds no room is an error, and the table has the batches before it."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(disk)], check=False)
-    if mounted.returncode:
-        pytest.skip("a small disk can only be made by root")
-    try:
+    with small_disk(tmp_path, "12m") as disk:
         url = {
             "duckdb": f"duckdb:///{disk}/a.db#t",
             "delta": f"delta:{disk}/t",
@@ -97,5 +116,43 @@ def test_a_full_disk(kind: str, tmp_path: Path) -> None:
         batch, _, error = ran.stdout.partition(" ")
         assert int(batch) > 2
         assert "space" in error.lower() or "full" in error.lower(), error
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", ["all", "log"])
+def test_a_full_disk_of_a_server(part: str, tmp_path: Path) -> None:
+    """A batch that finds no room is an error, and goes on when there is room, after a crash of the server too."""
+    with small_disk(tmp_path, "80m" if part == "all" else "24m") as disk:
+        log = disk / "log"
+        log.mkdir()
+        shutil.chown(log, "nobody")
+        options = ["--wal-segsize=1", f"--waldir={log}"]
+        server = PostgresServer((disk if part == "all" else tmp_path) / "server", f"{SETTINGS} {LOGGED}", options)
+        server.start()
+        try:
+            ballast = disk / "ballast"
+            ballast.write_bytes(b"x" * (12 << 20))
+            writer, kept = writer_of(server.url("t")), []
+            writer.start()
+            for batch in range(1_000):
+                some = random.Random(batch)
+                rows = [row(f"{batch} {i} {some.randbytes(900).hex()}", i) for i in range(99)]
+                try:
+                    writer.apply(batch, batch_of(*rows))
+                except TableUnreachable as error:
+                    told = str(error)
+                    break
+                kept += rows
+            assert ("has no room" in told) == (part == "all")
+            ballast.unlink()
+            with suppress(subprocess.CalledProcessError):
+                server.stop("immediate")  # it may have ended by itself
+            server.start()
+            keeper = Keeper(writer_of(server.url("t")))
+            assert keeper.start() == batch - 1
+            assert sorted(keeper.writer.read()["k"].to_pylist()) == sorted(each["k"] for each in kept)
+            assert keeper.take(batch, batch_of(*rows))
+            assert keeper.writer.read().num_rows == len(kept) + len(rows)
+            keeper.close()
+        finally:
+            server.stop("immediate")

