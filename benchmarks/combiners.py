@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from datasets import drawn_ids
 from harness import Row, memory, pair
 
 import uncombine as uc
@@ -38,6 +39,8 @@ def rows() -> Iterator[Row]:
             yield from _against_pyarrow(where, table)
             yield from _against_pandas(where, table, groups)
             yield from _against_ourselves(where, table, kind)
+    for groups in GROUPS:
+        yield from _texts(groups)
     yield from _memory()
 
 
@@ -103,6 +106,22 @@ def _against_ourselves(where: str, table: pa.Table, kind: str) -> Iterator[Row]:
         combiner = (LINEAR | EXTREME | SORTED)[name]
         changelog, plain = (partial(aggregated, combiner, diff, table) for diff in ("w", None))
         yield pair(f"{name} of a changelog, {where}", changelog, plain, "without diff=", None)
+
+
+def _texts(groups: int) -> Iterator[Row]:
+    """Keys as people have them, as texts and as dictionaries."""
+    texts = drawn_ids(ROWS, groups)
+    values = np.random.default_rng(groups).random(ROWS)
+    plain, coded = (pa.table({"k": keys, "x": values}) for keys in (texts, texts.dictionary_encode()))
+    mine, by_codes = (partial(aggregated, uc.Sum("x"), None, table) for table in (plain, coded))
+    theirs = partial(arrow, plain)
+    yield pair(f"sum, text keys, {groups:,} groups", mine, theirs, "pyarrow group_by", 1)
+    yield pair(f"sum, dictionary keys, {groups:,} groups", by_codes, mine, "text keys", 0.5)
+
+
+def arrow(table: pa.Table) -> pa.Table:
+    """The sum of pyarrow."""
+    return table.group_by("k", use_threads=False).aggregate([("x", "sum")])
 
 
 def _memory() -> Iterator[Row]:

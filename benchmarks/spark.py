@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from datasets import files
+from datasets import files, purchases
 from harness import Row, wall
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +30,7 @@ def rows() -> Iterator[Row]:
     path = files(ROWS, 100_000)
     yield from sessions(spark, path)
     yield from others(spark, path)
+    yield from of_purchases(spark, purchases(ROWS, 100_000))
 
 
 def fixed(spark: SparkSession, path: str, what: str, few: bool) -> Iterator[Row]:
@@ -76,9 +77,31 @@ def others(spark: SparkSession, path: str) -> Iterator[Row]:
         yield wall(f"{name} by key, 100 k keys: files", done(per_key(r=combiner)), theirs, "native", 1 / 2, runs=3)
 
 
-def of_files(spark: SparkSession, path: str, window: Any) -> DataFrame:
-    flow = uc.files(spark, path).window(window).combine(by="k", **SUMS)
-    return flow.df.select("k", "window", "s", "c")
+def of_purchases(spark: SparkSession, path: str) -> Iterator[Row]:
+    """Purchases of users: their ids are texts, the amounts floats with cents."""
+    df = spark.read.parquet(path)
+    minute, sliding, gap = uc.Fixed("1 minute"), uc.Sliding("10 minutes", "1 minute"), uc.Sessions("30 seconds")
+    spans = F.window("ts", "1 minute"), F.window("ts", "10 minutes", "1 minute"), F.session_window("ts", "30 seconds")
+    for what, by, window, span, of_file, of_frame in (
+        ("windows by user", ["k"], minute, spans[0], 1 / 3, 1 / 0.95),
+        ("windows by user and country", ["k", "country"], minute, spans[0], 1 / 2.2, 1 / 0.95),
+        ("10-minute windows each minute, by user", ["k"], sliding, spans[1], 1 / 4, 1 / 0.95),
+        ("sessions by user", ["k"], gap, spans[2], 1 / 8, 1 / 3),
+    ):
+        native = done(df.groupBy(*by, span).agg(F.sum("v"), F.count("*")))
+        against = f"native groupBy({', '.join(by)}, {'session_window' if window is gap else 'window'})"
+        read = done(of_files(spark, path, window, by))
+        yield wall(f"purchases, {what}: files", read, native, against, of_file, runs=3)
+        rows = done(of_df(df, window, by))
+        yield wall(f"purchases, {what}: DataFrame", rows, native, against, of_frame, runs=3)
+    five = {"s": uc.Sum("v"), "c": uc.Count(), "m": uc.Mean("v"), "low": uc.Min("v"), "high": uc.Max("v")}
+    native = done(df.groupBy("k", spans[0]).agg(F.sum("v"), F.count("*"), F.avg("v"), F.min("v"), F.max("v")))
+    made = uc.flow(df, files="never").window(minute).combine(by="k", **five).df.select("k", "window", *five)
+    yield wall("purchases, five combiners by user: DataFrame", done(made), native, NATIVE, 1 / 0.95, runs=3)
+
+
+def of_files(spark: SparkSession, path: str, window: Any, by: Any = "k") -> DataFrame:
+    return shown(uc.files(spark, path).window(window).combine(by=by, **SUMS), by)
 
 
 def per_file_key(spark: SparkSession, path: str, **combiners: Any) -> DataFrame:
@@ -86,8 +109,12 @@ def per_file_key(spark: SparkSession, path: str, **combiners: Any) -> DataFrame:
     return flow.df.select("k", *combiners)
 
 
-def of_df(df: DataFrame, window: Any) -> DataFrame:
-    return uc.flow(df, files="never").window(window).combine(by="k", **SUMS).df.select("k", "window", "s", "c")
+def of_df(df: DataFrame, window: Any, by: Any = "k") -> DataFrame:
+    return shown(uc.flow(df, files="never").window(window).combine(by=by, **SUMS), by)
+
+
+def shown(flow: Any, by: Any) -> DataFrame:
+    return flow.df.select(*([by] if isinstance(by, str) else by), "window", "s", "c")
 
 
 def merged(df: DataFrame, window: Any) -> DataFrame:

@@ -7,6 +7,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from datasets import START, files
+from datasets import START, files, purchases
 from harness import Row
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +27,7 @@ import uncombine as uc
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find this folder
 
 SCHEMA = "k bigint, ts timestamp, v bigint"
+PURCHASES = "k string, country string, ts timestamp, v double"
 LAG = uc.BoundedLag("30 seconds")
 SUMS = {"s": uc.Sum("v"), "c": uc.Count()}
 BATCHES = 10
@@ -36,16 +38,26 @@ def rows() -> Iterator[Row]:
     path = files(BATCHES * 1_000_000, 100_000, BATCHES, 120 * BATCHES)
     minute, gap = uc.Fixed("1 minute"), uc.Sessions("30 seconds")
 
-    def native(column: Any) -> Callable[[], DataFrame]:
-        return lambda: (
-            stream(spark, path).withWatermark("ts", "30 seconds").groupBy("k", column).agg(F.sum("v"), F.count("*"))
-        )
+    def native(column: Any, path: str, schema: str = SCHEMA) -> Callable[[], DataFrame]:
+        rows = stream(spark, path, schema).withWatermark("ts", "30 seconds")
+        return lambda: rows.groupBy("k", column).agg(F.sum("v"), F.count("*"))
 
-    windows, sessions = native(F.window("ts", "1 minute")), native(F.session_window("ts", "30 seconds"))
+    spans = F.window("ts", "1 minute"), F.session_window("ts", "30 seconds")
+    windows, sessions = (native(span, path) for span in spans)
     yield both("fixed windows: DataFrame", lambda: ours(spark, path, minute), windows, "native groupBy(window)", 0.8)
     yield both("fixed windows: files", lambda: read(spark, path, minute), windows, "native groupBy(window)", 1 / 3)
     yield both("sessions: DataFrame", lambda: ours(spark, path, gap), sessions, "native session_window", 1 / 1.5)
     yield both("sessions: files", lambda: read(spark, path, gap), sessions, "native session_window", 1 / 3)
+    bought = purchases(BATCHES * 1_000_000, 100_000, BATCHES, 120 * BATCHES)
+    for what, window, span, of_file, of_frame in (
+        ("windows by user", minute, spans[0], 1 / 3, 1 / 1.5),
+        ("sessions by user", gap, spans[1], 1 / 4, 1 / 2.2),
+    ):
+        theirs = native(span, bought, PURCHASES)
+        against = f"native groupBy({'session_window' if window is gap else 'window'})"
+        frame = partial(ours, spark, bought, window, PURCHASES)
+        yield both(f"purchases, {what}: DataFrame", frame, theirs, against, of_frame)
+        yield both(f"purchases, {what}: files", partial(read, spark, bought, window), theirs, against, of_file)
     early = uc.AfterWatermark(early=uc.AfterCount(1), late=uc.AfterCount(1))
     options = {"trigger": early, "mode": "retracting", "allowed_lateness": "1 minute"}
     yield both(
@@ -82,14 +94,13 @@ def rows() -> Iterator[Row]:
     yield both("a batch of 10 rows: files", lambda: read(spark, tiny, minute), few, against, 1.3)
 
 
-def stream(spark: SparkSession, path: str) -> DataFrame:
-    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(path)
+def stream(spark: SparkSession, path: str, schema: str = SCHEMA) -> DataFrame:
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(path)
 
 
-def ours(spark: SparkSession, path: str, window: Any, **options: Any) -> DataFrame:
-    return (
-        uc.flow(stream(spark, path), watermark=LAG, files="never").window(window, **options).combine(by="k", **SUMS).df
-    )
+def ours(spark: SparkSession, path: str, window: Any, schema: str = SCHEMA) -> DataFrame:
+    flow = uc.flow(stream(spark, path, schema), watermark=LAG, files="never")
+    return flow.window(window).combine(by="k", **SUMS).df
 
 
 def read(spark: SparkSession, path: str, window: Any, **options: Any) -> DataFrame:

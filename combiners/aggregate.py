@@ -19,7 +19,7 @@ from .rows.columns import flat
 from .rows.decoded_sizes import cut, varies
 from .rows.group_sums import sum_counts, sum_weights
 from .rows.groups import Groups, group_rows
-from .rows.key_codes import normal_keys
+from .rows.key_codes import group_keys, normal_keys
 from .rows.plain_types import text_room
 
 if TYPE_CHECKING:
@@ -104,11 +104,11 @@ class _State:
 
     @classmethod
     def of(cls, plan: Plan, keys: list[str], rows: pa.Table, weights: Weights) -> _State:
-        columns = [normal_keys(flat(rows[name])) for name in keys]
+        columns = [group_keys(flat(rows[name])) for name in keys]
         groups, first = _groups(columns, rows.num_rows)
         acc = plan.add(groups, rows, weights)
         sums = None if weights is None else sum_weights(groups, weights)
-        return cls([column.take(pa.array(first)) for column in columns], acc, sums)
+        return cls([normal_keys(column.take(pa.array(first))) for column in columns], acc, sums)
 
     @classmethod
     def joined(cls, plan: Plan, states: list[_State]) -> _State:

@@ -17,7 +17,7 @@ from .rows.columns import Column
 from .rows.group_sums import extreme
 from .rows.groups import Groups
 from .rows.ordering import order_keys, require_order
-from .rows.strings import is_text
+from .rows.plain_types import is_text
 from .states.zset import ZSet
 
 

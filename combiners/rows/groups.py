@@ -165,6 +165,8 @@ def keyed_groups(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, list[p
 
 def _number(keys: KeyCodes) -> tuple[Groups, np.ndarray]:
     """Renumber codes by first appearance; also the first row of each."""
+    if keys.first is not None:
+        return Groups(keys.codes, keys.size), keys.first
     if keys.sparse:
         keys = keys.dense()
     codes, size, rows = keys.codes, keys.size, len(keys.codes)

@@ -14,9 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import TypeMismatch
-from .plain_types import plain_type
+from .columns import flat
+from .plain_types import is_text, plain_type
 
 _ROOM = 2**62
+
+_MANY = 1 << 16
+"""The least number of texts for which the start of another algorithm is worth its time."""
+
+_SAMPLE = 1 << 14
+"""The number of texts by which the number of different ones is judged."""
+
+_LARGE = 1 << 28
+"""The largest number of bytes of texts that Arrow's group_by is given."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,8 @@ class KeyCodes:
     codes: np.ndarray
     size: int
     decode: Callable[[np.ndarray], list[pa.Array]]
+    first: np.ndarray | None = None
+    """The first row of each code, if it is known; the codes are then numbered by first appearance."""
 
     @property
     def sparse(self) -> bool:
@@ -52,6 +64,18 @@ def key_codes(columns: Sequence[pa.Array], rows: int) -> KeyCodes:
     if not columns:
         return KeyCodes(np.zeros(rows, np.int64), 1, lambda codes: [])
     return reduce(_pair, map(_column, columns))
+
+
+def group_keys(column: pa.Array) -> pa.Array:
+    """A key column in the form in which rows are grouped: in normal form, but a dictionary stays one.
+
+    >>> import pyarrow as pa
+    >>> group_keys(pa.array(["b", "a", "b"]).dictionary_encode()).indices.to_pylist()
+    [0, 1, 0]
+    """
+    if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
+        return normal_keys(column)
+    return pa.DictionaryArray.from_arrays(column.indices, normal_keys(column.dictionary))
 
 
 def normal_keys(column: pa.Array) -> pa.Array:
@@ -89,7 +113,7 @@ def _pair(first: KeyCodes, second: KeyCodes) -> KeyCodes:
 def _column(column: pa.Array) -> KeyCodes:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _column(column.dictionary_decode())
+        return _dictionary(column)
     if pa.types.is_null(kind):
         return KeyCodes(np.zeros(len(column), np.int64), 1, lambda codes: [pa.nulls(len(codes), kind)])
     if pa.types.is_struct(kind):
@@ -106,10 +130,58 @@ def _column(column: pa.Array) -> KeyCodes:
         narrow = _narrow(column)
         if narrow is not None:
             return narrow
+    if _are_many_texts(column):
+        return _grouped_texts(column)
     encoded = column.dictionary_encode(null_encoding="encode")
     values = encoded.dictionary
     codes = np.asarray(encoded.indices).astype(np.int64)
     return KeyCodes(codes, max(len(values), 1), lambda codes: [values.take(pa.array(codes))])
+
+
+def _are_many_texts(column: pa.Array) -> bool:
+    """True for texts of which so many differ that Arrow groups rows faster than it finds a dictionary."""
+    if len(column) < _MANY or column.nbytes > _LARGE or not is_text(column.type):
+        return False
+    return len(column.slice(0, _SAMPLE).unique()) > _SAMPLE // 8
+
+
+def _grouped_texts(column: pa.Array) -> KeyCodes:
+    """The codes of texts by Arrow's group_by."""
+    rows = pa.table({"key": column, "row": np.arange(len(column), dtype=np.int32)})
+    groups = rows.group_by("key", use_threads=False).aggregate([("row", "list")])
+    sizes = np.asarray(flat(pc.list_value_length(groups["row_list"]))).astype(np.int64)
+    order, values = np.asarray(flat(pc.list_flatten(groups["row_list"]))), flat(groups["key"])
+    first = np.minimum.reduceat(order, np.cumsum(sizes) - sizes).astype(np.int64)
+    number = np.arange(len(sizes))
+    if bool(np.any(first[1:] < first[:-1])):  # of many groups Arrow finds some out of turn
+        turn = np.argsort(first)
+        first, values = first[turn], values.take(pa.array(turn))
+        number[turn] = np.arange(len(sizes))
+    codes = np.empty(len(column), np.int64)
+    codes[order] = np.repeat(number, sizes)
+    return KeyCodes(codes, len(sizes), lambda chosen: [values.take(pa.array(chosen))], first)
+
+
+def _dictionary(column: pa.Array) -> KeyCodes:
+    """The codes of the values of a dictionary, of which two may be equal, and one may be null."""
+    values, indices = column.dictionary, column.indices
+    if len(values) == 0:
+        return _column(pa.nulls(len(column), column.type.value_type))
+    known = _column(values)
+    if not indices.null_count:
+        return KeyCodes(known.codes.take(np.asarray(indices), mode="clip"), known.size, known.decode)
+    null = int(known.codes[np.asarray(values.is_null())][0]) if values.null_count else known.size
+    codes = known.codes.take(np.asarray(indices.fill_null(0)), mode="clip")
+    codes[np.asarray(indices.is_null())] = null
+    if null < known.size:
+        return KeyCodes(codes, known.size, known.decode)
+
+    def decode(chosen: np.ndarray) -> list[pa.Array]:
+        nulls = chosen == null
+        found = known.decode(np.where(nulls, known.codes[0], chosen))
+        return [pc.if_else(pa.array(nulls), pa.scalar(None, found[0].type), found[0])]
+
+    return KeyCodes(codes, known.size + 1, decode)
 
 
 def _as(column: pa.Array, back: Callable[[pa.Array], pa.Array]) -> KeyCodes:

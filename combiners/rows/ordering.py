@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from ...errors import TypeMismatch
 from .columns import Column, numbers
-from .strings import is_text, sort_texts
+from .plain_types import is_text
+from .strings import sort_texts
 
 _TOP = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _LOWEST = np.int64(-(2**63))

@@ -47,6 +47,14 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """True if values of a type are strings or bytes that Arrow stores one after the other."""
+    return any(
+        is_kind(kind)
+        for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    )
+
+
 def _plain_field(field: pa.Field) -> pa.Field:
     return field.with_type(plain_type(field.type))
 

@@ -16,14 +16,6 @@ _SIGN = np.uint64(2**63)
 _FIRST_BYTES = np.array([(2**64 - 1) >> (64 - 8 * k) << (64 - 8 * k) for k in range(9)], np.uint64)
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """True if values of a type are strings or bytes that Arrow stores one after the other."""
-    return any(
-        is_kind(kind)
-        for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    )
-
-
 def text_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """The offsets and the bytes of a column of strings or bytes; the bytes of a null have no meaning."""
     _, raw_offsets, data = array.buffers()

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uncombine.combiners.rows import key_codes as key_codes_module
 from uncombine.combiners.rows.group_sums import extreme, sum_int64
 from uncombine.combiners.rows.groups import Groups, group_rows, keyed_groups, stable_order
-from uncombine.combiners.rows.key_codes import normal_keys
+from uncombine.combiners.rows.key_codes import group_keys, key_codes, normal_keys
 from uncombine.errors import TypeMismatch
 
 FLOATS = st.sampled_from([0.0, -0.0, 1.5, -1.5, math.nan, math.inf, -math.inf, 5e-324])
@@ -138,3 +139,62 @@ def test_groups_of_runs_are_those_of_their_codes(given_codes: list[int], stable:
 
 def least(groups: Groups, values: np.ndarray) -> np.ndarray:
     return extreme(groups, values, 2**63 - 1, np.minimum)
+
+
+@pytest.mark.parametrize("name", ["string", "float64", "int8", "date"])
+@given(data=st.data())
+def test_dictionaries_are_grouped_as_their_values(name: str, data: st.DataObject) -> None:
+    """Two values of a dictionary may be equal, and one may be null; a slice of the rows uses some of them."""
+    kind, value = KEYS[name]
+    values = pa.array(data.draw(st.lists(st.none() | value, max_size=6)), kind, from_pandas=False)
+    places = st.integers(0, len(values) - 1) if len(values) else st.none()
+    indices = pa.array(data.draw(st.lists(st.none() | places, max_size=20)), pa.int8())
+    coded = pa.DictionaryArray.from_arrays(indices, values).slice(data.draw(st.integers(0, 3)))
+    spread = values.take(coded.indices)
+    for column in (coded, group_keys(coded)):
+        groups, first = group_rows([column, pa.array(np.arange(len(coded)) % 2)], len(coded))
+        expected, at = group_rows([spread, pa.array(np.arange(len(coded)) % 2)], len(coded))
+        assert groups.codes.tolist() == expected.codes.tolist()
+        assert first.tolist() == at.tolist()
+        same, keys = keyed_groups([column], len(coded))
+        decoded = keys[0].take(pa.array(same.codes))
+        assert decoded.type == kind
+        assert list(map(repr, decoded.to_pylist())) == list(map(repr, normal_keys(spread).to_pylist()))
+
+
+@given(st.lists(st.none() | st.text("ab", max_size=3), min_size=1, max_size=60), st.integers(0, 5))
+def test_many_texts_are_grouped_as_few(texts: list[str | None], skip: int) -> None:
+    """Arrow's group_by finds the groups of texts of which many differ."""
+    column = pa.array(texts).slice(skip)
+    plain = group_rows([column], len(column))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_codes_module, "_MANY", 1)
+        patch.setattr(key_codes_module, "_SAMPLE", 8)
+        many = group_rows([column], len(column))
+        pairs = keyed_groups([pa.array(np.arange(len(column)) % 2), column], len(column))
+    assert [groups.codes.tolist() for groups, _ in (plain, many)] == [plain[0].codes.tolist()] * 2
+    assert plain[1].tolist() == many[1].tolist()
+    few = keyed_groups([pa.array(np.arange(len(column)) % 2), column], len(column))
+    assert sorted(map(repr, _keys_of(pairs))) == sorted(map(repr, _keys_of(few)))
+
+
+def test_a_great_many_texts_are_numbered_by_first_appearance() -> None:
+    drawn = np.random.default_rng(1).integers(0, 300_000, 300_000)
+    column = pa.array([None if i % 997 == 0 else f"user {i}" for i in drawn.tolist()])
+    found, expected = key_codes([column], len(column)), column.dictionary_encode(null_encoding="encode")
+    assert found.first is not None
+    assert np.array_equal(found.codes, np.asarray(expected.indices))
+    assert found.decode(np.arange(found.size))[0].equals(expected.dictionary)
+    assert found.first.tolist() == np.unique(found.codes, return_index=True)[1].tolist()
+
+
+def test_texts_of_which_many_differ_are_seen() -> None:
+    count = key_codes_module._MANY
+    assert key_codes([pa.array([str(i % 5000) for i in range(count)])], count).first is not None
+    assert key_codes([pa.array([str(i % 500) for i in range(count)])], count).first is None
+    assert key_codes([pa.array([str(i) for i in range(count - 1)])], count - 1).first is None
+
+
+def _keys_of(found: tuple[Groups, list[pa.Array]]) -> list[tuple[Any, ...]]:
+    groups, keys = found
+    return [tuple(key[int(code)].as_py() for key in keys) for code in groups.codes]

@@ -12,7 +12,7 @@ from ....combiners.algebra import Weights
 from ....combiners.rows.columns import Column, flat
 from ....combiners.rows.groups import Groups
 from ....combiners.rows.hashing import hash_rows
-from ....combiners.rows.key_codes import normal_keys
+from ....combiners.rows.key_codes import group_keys
 from ....combiners.rows.ordering import order_keys
 from ....windows import time_column
 from ....windows.times import MAX_TIME, MIN_TIME
@@ -66,7 +66,7 @@ def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows
     if bad:
         table, times = table.filter(pa.array(valid)), times[valid]
         places, bad_places = np.flatnonzero(valid), np.flatnonzero(~valid)
-    keys = [normal_keys(flat(table[name])) for name in grouping.by]
+    keys = [group_keys(flat(table[name])) for name in grouping.by]
     weights = None if grouping.diff is None else weights_of(table, grouping.diff)
     return Rows(table, keys, times, weights, bad, places, bad_places)
 
