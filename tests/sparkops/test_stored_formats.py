@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import statistics
-import zipfile
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -27,25 +25,12 @@ from uncombine.sparkops import extract_accumulated, merge_accumulated, uncombine
 from uncombine.sparkops.stored import codec, read_repr
 
 
-def unpacked(archive: Path, folder: Path) -> Path:
-    with zipfile.ZipFile(archive) as packed:
-        packed.extractall(folder)
-    return folder
-
-
-def at_home(checkpoint: Path, rows: Path) -> None:
-    """Put the places where files are now into Spark's own logs of the files it has read and of its state's schemas."""
-    for log in [*(checkpoint / "sources").glob("*/*"), *(checkpoint / "state").glob("*/_metadata/v2/*")]:
-        text = re.sub(r"file:[^\"]*/rows/", f"file://{rows}/", log.read_text())
-        log.write_text(re.sub(r"file:[^\"]*/checkpoint/", f"file:{checkpoint}/", text))
-
-
 def test_a_checkpoint_of_an_earlier_version_is_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
-    state = unpacked(stored.CHECKPOINT, tmp_path / "state")
+    state = stored.unpacked(stored.CHECKPOINT, tmp_path / "state")
     expected = (state / "panes.jsonl").read_text().splitlines()
     rows = tmp_path / "rows"
     stored.write_batches(stored.batches(), rows, 0)
-    at_home(state / "checkpoint", rows)
+    stored.at_home(state / "checkpoint", rows)
     found = stored.panes(spark, rows, state / "checkpoint")
     assert found == expected
     first = [json.loads(line) for line in expected if json.loads(line)["batch"] == stored.BEFORE]
@@ -58,7 +43,7 @@ def test_a_checkpoint_of_an_earlier_version_is_gone_on_with(spark: SparkSession,
 @pytest.fixture
 def days(spark: SparkSession, tmp_path: Path) -> list[Any]:
     """The stored accumulators of both days."""
-    folder = unpacked(stored.ACCUMULATORS, tmp_path / "accumulators")
+    folder = stored.unpacked(stored.ACCUMULATORS, tmp_path / "accumulators")
     return [spark.read.parquet(str(folder / str(number))) for number in (1, 2)]
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import zipfile
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,20 @@ SCHEMA = pa.schema(
         "at": pa.timestamp("us", "UTC"),
     }
 )
+
+
+def unpacked(archive: Path, folder: Path) -> Path:
+    """The folder, with the files of an archive."""
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(folder)
+    return folder
+
+
+def at_home(checkpoint: Path, rows: Path) -> None:
+    """Put the places where files are now into Spark's own logs of the files it has read and of its state's schemas."""
+    for log in [*(checkpoint / "sources").glob("*/*"), *(checkpoint / "state").glob("*/_metadata/v2/*")]:
+        text = re.sub(r"file:[^\"]*/rows/", f"file://{rows}/", log.read_text())
+        log.write_text(re.sub(r"file:[^\"]*/checkpoint/", f"file:{checkpoint}/", text))
 
 
 def batches() -> list[pa.Table]:

@@ -1,0 +1,186 @@
+"""The command `uncombine`: what it prints, its exit codes, and one line for each wrong use."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import stored
+
+import uncombine as uc
+from uncombine.command_line import main, parser_of
+from uncombine.from_text import combiner_of, trigger_of, window_of
+from uncombine.sparkops import checkpoints
+
+EVENTS = pa.table(
+    {
+        "ts": ["2024-05-01T12:00:10", "2024-05-01T12:03:00", "2024-05-01T12:00:40", "2024-05-01T12:05:00"],
+        "seen": ["2024-05-01T12:00:11", "2024-05-01T12:03:01", "2024-05-01T12:04:00", "2024-05-01T12:05:01"],
+        "user": ["ada", "ada", "ada", "ada"],
+        "score": [3, 4, 5, 1],
+    }
+)
+
+REPLAY = ["--by", "user", "--window", "fixed 1 minute", "--combine", "total=sum:score", "--lateness", "1 hour"]
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> str:
+    pq.write_table(EVENTS, tmp_path / "events.parquet")
+    return str(tmp_path / "events.parquet")
+
+
+def test_a_replay_shows_panes_and_retractions(events: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", events, *REPLAY, "--processing-time", "seen", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    shown = [(row["window_start"][11:16], row["total"], row["diff"], row["timing"]) for row in rows]
+    first = [("12:00", 3, 1, "ON_TIME"), ("12:00", 3, -1, "ON_TIME"), ("12:00", 8, 1, "LATE")]
+    assert shown == [*first, ("12:03", 4, 1, "ON_TIME"), ("12:05", 1, 1, "ON_TIME")]
+
+
+def test_a_replay_of_csv_shows_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pyarrow.csv.write_csv(EVENTS, tmp_path / "events.csv")
+    assert main(["replay", str(tmp_path / "events.csv"), *REPLAY, "--table", "--limit", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["user", "window_start", "window_end", "total", "event_time"]
+    assert "ada   2024-05-01 12:00:00  2024-05-01 12:01:00  8" in "\n".join(lines)
+    assert lines[-1] == "... and 1 more rows (--limit)"
+
+
+@pytest.mark.parametrize("ending", ["html", "png"])
+def test_a_replay_draws(events: str, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / f"panes.{ending}"
+    assert main(["replay", events, *REPLAY, "--plot", str(out)]) == 0
+    assert out.stat().st_size > 5_000
+    assert capsys.readouterr().err == f"wrote {out}\n"
+
+
+MINE = """
+import pyarrow as pa
+import uncombine as uc
+
+good = uc.CountIf("x")
+
+def made():
+    return uc.BoolAnd("x")
+
+bad = uc.from_scalar(
+    "Bad", create=lambda: 0, add=lambda s, x: s + 1, merge=lambda a, b: a, extract=lambda s: s,
+    accumulator=pa.int64(), output=pa.int64(),
+)
+number = 5
+"""
+
+
+def test_laws_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine_for_laws.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["laws", "mine_for_laws:good", "--examples", "20"]) == 0
+    assert capsys.readouterr().out == "mine_for_laws:good keeps the laws of GROUP\n"
+    assert main(["laws", "mine_for_laws:made", "--examples", "20", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"combiner": "mine_for_laws:made", "passed": True}
+    assert main(["laws", "mine_for_laws:bad", "--examples", "20"]) == 1
+    assert "law" in capsys.readouterr().err
+    for name, says in (("number", "is a int, and laws are those of combiners"), ("none", "has no 'none'")):
+        assert main(["laws", f"mine_for_laws:{name}"]) == 2
+        assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["replay", "no.parquet", *REPLAY], "there is no file 'no.parquet'"),
+        (["replay", "{}", *REPLAY, "--time", "at"], "--time needs column 'at', which the input does not have"),
+        (["replay", "{}", *REPLAY, "--window", "tumbling 1 minute"], "'tumbling 1 minute' is not a window such as"),
+        (["replay", "{}", *REPLAY, "--trigger", "AfterCont(3)"], "there is no AfterCont: did you mean 'AfterCount'?"),
+        (["replay", "{}", *REPLAY, "--combine", "n=cuont"], "there is no 'cuont', did you mean 'count'?"),
+        (["replay", "{}", *REPLAY, "--combine", "sum:score"], "--combine takes name=function:column"),
+        (["replay", "{}", *REPLAY, "--lateness", "soon"], "'soon' is not a length of time"),
+        (["laws", "nowhere"], "laws takes MODULE:NAME"),
+        (["laws", "no_such_module:x"], "No module named 'no_such_module'"),
+        (["checkpoint", "nowhere"], "there is no folder 'nowhere'"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    arguments: list[str], says: str, events: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([part.format(events) for part in arguments]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("uncombine: ")
+    assert says in line
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        (window_of, "sliding 1 hour every 5 minutes", uc.Sliding("1 hour", "5 minutes")),
+        (window_of, "calendar month", uc.Calendar("month")),
+        (window_of, "Sessions('1 minute')", uc.Sessions("1 minute")),
+        (trigger_of, "at the end", uc.AfterWatermark(late=uc.AfterCount(1))),
+        (trigger_of, "every 10 rows", uc.Repeatedly(uc.AfterCount(10))),
+        (trigger_of, "each row", uc.Always()),
+        (combiner_of, "top=TopK('x', 3)", ("top", uc.TopK("x", 3))),
+        (combiner_of, "best=arg_max:user:score", ("best", uc.ArgMax("user", "score"))),
+        (combiner_of, "m=avg:x", ("m", uc.Mean("x"))),
+    ],
+)
+def test_texts_are_values(read: Any, text: str, value: object) -> None:
+    assert read(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["__import__('os').getcwd()", "Fixed(open('x'))", "Fixed(1 + 1)", "5", "Fixed(", "Fixed()"]
+)
+def test_texts_are_not_run(text: str) -> None:
+    with pytest.raises(uc.UncombineError):
+        window_of(text)
+
+
+def test_completion_knows_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        text = capsys.readouterr().out
+        assert all(name in text for name in ("replay", "laws", "checkpoint", "completion", "lateness"))
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out + '\nCOMP_WORDS=(uncombine re) COMP_CWORD=1; _uncombine; echo "${COMPREPLY[@]}"'
+    assert subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout == "replay\n"
+
+
+def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "replay" in capsys.readouterr().out
+    assert parser_of().prog == "uncombine"
+
+
+@pytest.mark.spark
+def test_a_checkpoint_shows_its_stages(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = stored.unpacked(stored.CHECKPOINT, tmp_path) / "checkpoint"
+    stored.at_home(checkpoint, tmp_path / "rows")
+    assert main(["checkpoint", str(checkpoint)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{checkpoint}: last batch {stored.BEFORE - 1}"
+    heads = [line for line in lines if line.startswith("stage ")]
+    assert heads
+    for head in heads:
+        assert re.fullmatch(r"stage \d of \d: 2 shards, [\d,]+ bytes, watermark 2016-01-20T12:0\d:.*Z", head)
+    assert {line.split("  ")[0] for line in lines} >= {"rows in windows", "combiners", "watermark strategy"}
+
+
+def test_a_checkpoint_can_be_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = checkpoints.StoredStage("1 of 1", {"stage": "1 of 1"}, ["Monotonic()"], 2, {"windows": 3}, 99, 0)
+    monkeypatch.setattr(checkpoints, "read_checkpoint", lambda path: checkpoints.StoredFlow(path, 4, [stage]))
+    assert main(["checkpoint", "c", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["last_batch"], found["stages"][0]["watermark"]) == (4, "1970-01-01T00:00:00Z")
+    assert found["stages"][0]["held"] == {"windows": 3}
