@@ -146,9 +146,12 @@ def group_rows(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, np.ndarr
     return _number(key_codes(columns, rows))
 
 
-def keyed_groups(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, list[pa.Array]]:
-    """The same groups in the cheapest order, which depends on the columns only, and their keys."""
-    keys = key_codes(columns, rows)
+def keyed_groups(columns: Sequence[pa.Array], rows: int, coded: bool = False) -> tuple[Groups, list[pa.Array]]:
+    """The same groups in the cheapest order, which depends on the columns only, and their keys.
+
+    With `coded` keys that are texts are dictionaries.
+    """
+    keys = key_codes(columns, rows, coded)
     if keys.sparse:
         keys = keys.dense()
     codes, sizes = keys.codes, np.bincount(keys.codes, minlength=keys.size)
@@ -165,8 +168,6 @@ def keyed_groups(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, list[p
 
 def _number(keys: KeyCodes) -> tuple[Groups, np.ndarray]:
     """Renumber codes by first appearance; also the first row of each."""
-    if keys.first is not None:
-        return Groups(keys.codes, keys.size), keys.first
     if keys.sparse:
         keys = keys.dense()
     codes, size, rows = keys.codes, keys.size, len(keys.codes)

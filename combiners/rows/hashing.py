@@ -131,6 +131,20 @@ def hash_rows_128(columns: Sequence[Column], seed: int = 0) -> tuple[np.ndarray,
     return _rows(columns, _LANES[0].seeded(seed)), _rows(columns, _LANES[1].seeded(seed))
 
 
+def hash_arrays(arrays: Sequence[pa.Array]) -> np.ndarray:
+    """The hashes of `hash_rows` for arrays. Each value of a dictionary is hashed once.
+
+    >>> import pyarrow as pa
+    >>> texts = pa.array(["a", None, "a"])
+    >>> bool((hash_arrays([texts.dictionary_encode()]) == hash_rows([Column(texts)])).all())
+    True
+    """
+    state = _hash(arrays[0], _LANES[0])
+    for array in arrays[1:]:
+        _LANES[0].join(state, _hash(array, _LANES[0]))
+    return state
+
+
 def require_seed(seed: object, who: str) -> None:
     """Raise `InvalidArgument` unless the value is a seed of a hash function."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:

@@ -6,7 +6,7 @@ Null is a key of its own; NaN equals NaN and -0.0 equals 0.0, as in Spark.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -36,8 +36,6 @@ class KeyCodes:
     codes: np.ndarray
     size: int
     decode: Callable[[np.ndarray], list[pa.Array]]
-    first: np.ndarray | None = None
-    """The first row of each code, if it is known; the codes are then numbered by first appearance."""
 
     @property
     def sparse(self) -> bool:
@@ -53,8 +51,8 @@ class KeyCodes:
         )
 
 
-def key_codes(columns: Sequence[pa.Array], rows: int) -> KeyCodes:
-    """One code a row for all key columns together.
+def key_codes(columns: Sequence[pa.Array], rows: int, coded: bool = False) -> KeyCodes:
+    """One code a row for all key columns together. With `coded` texts are decoded to dictionaries.
 
     >>> import numpy as np, pyarrow as pa
     >>> found = key_codes([pa.array(["b", None, "b"]), pa.array([3, 4, 4])], 3)
@@ -63,7 +61,41 @@ def key_codes(columns: Sequence[pa.Array], rows: int) -> KeyCodes:
     """
     if not columns:
         return KeyCodes(np.zeros(rows, np.int64), 1, lambda codes: [])
-    return reduce(_pair, map(_column, columns))
+    return reduce(_pair, map(_coded if coded else _column, columns))
+
+
+def _coded(column: pa.Array) -> KeyCodes:
+    """The codes of a column, of which texts are decoded to dictionaries."""
+    known = _column(column)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not is_text(kind):
+        return known
+
+    def decode(chosen: np.ndarray) -> list[pa.Array]:
+        [values] = known.decode(np.arange(known.size if len(column) else 0))
+        nulls = None
+        if values.null_count:  # Arrow cannot join dictionaries that have a null
+            nulls = np.asarray(values.is_null()).take(chosen, mode="clip")
+            values = values.fill_null(pa.scalar(b"").cast(values.type))
+        return [pa.DictionaryArray.from_arrays(pa.array(chosen, pa.int32(), mask=nulls), values)]
+
+    return replace(known, decode=decode)
+
+
+def of_values_used(column: pa.Array) -> pa.Array:
+    """The same dictionary without the values that no row has, if there may be many; other columns as they are.
+
+    >>> import pyarrow as pa
+    >>> few = pa.array(["a", "b", "c"]).dictionary_encode().slice(2)
+    >>> of_values_used(few).dictionary.to_pylist()
+    ['c']
+    """
+    if not pa.types.is_dictionary(column.type) or len(column.dictionary) <= len(column):
+        return column
+    nulls = _nulls(column.indices)
+    present, number = np.unique(np.asarray(column.indices.fill_null(0)), return_inverse=True)
+    values = column.dictionary.take(pa.array(present))
+    return pa.DictionaryArray.from_arrays(pa.array(number, pa.int32(), mask=nulls), values)
 
 
 def group_keys(column: pa.Array) -> pa.Array:
@@ -146,20 +178,14 @@ def _are_many_texts(column: pa.Array) -> bool:
 
 
 def _grouped_texts(column: pa.Array) -> KeyCodes:
-    """The codes of texts by Arrow's group_by."""
+    """The codes of texts by Arrow's group_by, which finds the groups in an order of its own."""
     rows = pa.table({"key": column, "row": np.arange(len(column), dtype=np.int32)})
     groups = rows.group_by("key", use_threads=False).aggregate([("row", "list")])
     sizes = np.asarray(flat(pc.list_value_length(groups["row_list"]))).astype(np.int64)
     order, values = np.asarray(flat(pc.list_flatten(groups["row_list"]))), flat(groups["key"])
-    first = np.minimum.reduceat(order, np.cumsum(sizes) - sizes).astype(np.int64)
-    number = np.arange(len(sizes))
-    if bool(np.any(first[1:] < first[:-1])):  # of many groups Arrow finds some out of turn
-        turn = np.argsort(first)
-        first, values = first[turn], values.take(pa.array(turn))
-        number[turn] = np.arange(len(sizes))
     codes = np.empty(len(column), np.int64)
-    codes[order] = np.repeat(number, sizes)
-    return KeyCodes(codes, len(sizes), lambda chosen: [values.take(pa.array(chosen))], first)
+    codes[order] = np.repeat(np.arange(len(sizes)), sizes)
+    return KeyCodes(codes, len(sizes), lambda chosen: [values.take(pa.array(chosen))])
 
 
 def _dictionary(column: pa.Array) -> KeyCodes:

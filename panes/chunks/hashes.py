@@ -13,14 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ...combiners.rows.columns import Column
 from ...combiners.rows.groups import stable_order
-from ...combiners.rows.hashing import hash_rows
+from ...combiners.rows.hashing import hash_arrays
 
 
 def key_hashes(keys: Sequence[pa.Array], count: int, start: np.ndarray | None = None) -> np.ndarray:
     """A hash of each row of the key columns; with `start`, of the key and the start of the window."""
-    hashes = hash_rows([Column(key) for key in keys]) if keys else np.zeros(count, np.uint64)
+    hashes = hash_arrays(keys) if keys else np.zeros(count, np.uint64)
     if start is not None:
         mixed = start.astype(np.int64, copy=False).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)

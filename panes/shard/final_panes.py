@@ -17,7 +17,7 @@ from ...windows import Global, result_times, timestamps
 from ...windows.times import MAX_TIME, MIN_TIME
 from ..grouping import Grouping
 from ..operators.grouping.cells import Cells
-from ..operators.grouping.lift import Lift, cells_back, cells_of_rows, cells_table, together, whole_windows
+from ..operators.grouping.lift import Lift, cells_of_rows, cells_table, parts_of, received
 from ..operators.grouping.operator import Operator
 from ..operators.grouping.pane_columns import PANE
 from .parcels import Parcel
@@ -83,8 +83,7 @@ class Final:
         op = self.operator.compiled
         if self.as_rows:
             raise AssertionError("these rows stay together: call `panes_of_rows` for their panes")
-        cells = cells_back(op, parcels)
-        cells = whole_windows(op, together(op, cells) if len(parcels) > 1 else cells)
+        cells = received(op, parcels)
         if not self.grouping.changelog:
             return cells
         return cells.take(cells.weight != 0)
@@ -203,10 +202,11 @@ class FinalLift(Lift):
         hashes = self.hashes(cells.keys, cells.start)
         bits = max(-(-len(cells) // (self.shards * PARCEL_CELLS)) - 1, 0).bit_length()
         if bits == 0:
-            return [(s, Parcel("cells", part)) for s, part in split(table, shard_of(hashes, self.shards), self.shards)]
+            shards = shard_of(hashes, self.shards)
+            return [(shard, Parcel("cells", part)) for shard, part in parts_of(table, shards, self.shards)]
         codes = (shard_of(hashes, self.shards) << bits) | (places(hashes) >> (PLACE_BITS - bits))
         out = []
-        for code, part in split(table, codes, self.shards << bits):
+        for code, part in parts_of(table, codes, self.shards << bits):
             lo = (code & ((1 << bits) - 1)) << (PLACE_BITS - bits)
             out.append((code >> bits, Parcel("cells", part, lo=lo)))
         return out

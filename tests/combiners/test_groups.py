@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from uncombine.combiners.rows import key_codes as key_codes_module
 from uncombine.combiners.rows.group_sums import extreme, sum_int64
 from uncombine.combiners.rows.groups import Groups, group_rows, keyed_groups, stable_order
-from uncombine.combiners.rows.key_codes import group_keys, key_codes, normal_keys
+from uncombine.combiners.rows.key_codes import group_keys, normal_keys, of_values_used
 from uncombine.errors import TypeMismatch
 
 FLOATS = st.sampled_from([0.0, -0.0, 1.5, -1.5, math.nan, math.inf, -math.inf, 5e-324])
@@ -160,6 +160,15 @@ def test_dictionaries_are_grouped_as_their_values(name: str, data: st.DataObject
         decoded = keys[0].take(pa.array(same.codes))
         assert decoded.type == kind
         assert list(map(repr, decoded.to_pylist())) == list(map(repr, normal_keys(spread).to_pylist()))
+        again, (key,) = keyed_groups([column], len(coded), coded=True)
+        assert again.codes.tolist() == same.codes.tolist()
+        assert pa.types.is_dictionary(key.type) == (name == "string")
+        assert repr(normal_keys(key).to_pylist()) == repr(keys[0].to_pylist())
+        if name == "string":
+            assert key.dictionary.null_count == 0
+            few = of_values_used(key.slice(0, 2))
+            assert len(few.dictionary) <= max(len(few), len(key.dictionary) if len(key) <= 2 else 0)
+            assert few.to_pylist() == key.slice(0, 2).to_pylist()
 
 
 @given(st.lists(st.none() | st.text("ab", max_size=3), min_size=1, max_size=60), st.integers(0, 5))
@@ -181,18 +190,16 @@ def test_many_texts_are_grouped_as_few(texts: list[str | None], skip: int) -> No
 def test_a_great_many_texts_are_numbered_by_first_appearance() -> None:
     drawn = np.random.default_rng(1).integers(0, 300_000, 300_000)
     column = pa.array([None if i % 997 == 0 else f"user {i}" for i in drawn.tolist()])
-    found, expected = key_codes([column], len(column)), column.dictionary_encode(null_encoding="encode")
-    assert found.first is not None
-    assert np.array_equal(found.codes, np.asarray(expected.indices))
-    assert found.decode(np.arange(found.size))[0].equals(expected.dictionary)
-    assert found.first.tolist() == np.unique(found.codes, return_index=True)[1].tolist()
+    groups, first = group_rows([column], len(column))
+    expected = column.dictionary_encode(null_encoding="encode")
+    assert np.array_equal(groups.codes, np.asarray(expected.indices))
+    assert column.take(pa.array(first)).equals(expected.dictionary)
 
 
-def test_texts_of_which_many_differ_are_seen() -> None:
-    count = key_codes_module._MANY
-    assert key_codes([pa.array([str(i % 5000) for i in range(count)])], count).first is not None
-    assert key_codes([pa.array([str(i % 500) for i in range(count)])], count).first is None
-    assert key_codes([pa.array([str(i) for i in range(count - 1)])], count - 1).first is None
+@pytest.mark.parametrize(("differ", "more", "many"), [(5000, 0, True), (500, 0, False), (5000, -1, False)])
+def test_texts_of_which_many_differ_are_seen(differ: int, more: int, many: bool) -> None:
+    column = pa.array([str(i % differ) for i in range(key_codes_module._MANY + more)])
+    assert key_codes_module._are_many_texts(column) == many
 
 
 def _keys_of(found: tuple[Groups, list[pa.Array]]) -> list[tuple[Any, ...]]:

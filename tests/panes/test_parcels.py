@@ -47,6 +47,9 @@ def final_panes(table: pa.Table, grouping: uc.Grouping, shards: int, r: random.R
     lift = final.lift(shards)
     sent: dict[int, list[Parcel]] = {}
     for piece in pieces(table, r):
+        if not final.as_rows and r.random() < 0.3:
+            place = piece.schema.get_field_index("j")
+            piece = piece.set_column(place, "j", piece["j"].dictionary_encode())
         for shard, parcel in lift(piece):
             sent.setdefault(shard, []).append(Parcel.unpack(parcel.pack()))
     out = [final.operator.output_schema.empty_table()]
@@ -65,7 +68,7 @@ def locally(table: pa.Table, options: dict[str, Any]) -> pa.Table:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("changelog", [False, True], ids=["rows", "changelog"])
 def test_final_panes_of_any_cut(window: uc.Window, policy: str, changelog: bool) -> None:
-    for seed, (count, by) in enumerate([(0, ("k",)), (1, ()), (30, ("k", "j")), (150, ("k",))]):
+    for seed, (count, by) in enumerate([(0, ("k",)), (1, ()), (30, ("k", "j")), (150, ("j",))]):
         r = random.Random(seed)
         table = rows(count, seed, changelog)
         options = {"window": window, "by": by, "timestamp": policy, "diff": "d" if changelog else None}
@@ -86,6 +89,24 @@ def test_final_panes_of_weights_that_do_not_add_up(window: uc.Window) -> None:
         options = {"window": window, "by": ("k",), "diff": "d"}
         panes = final_panes(table, uc.Grouping(COMBINERS, mode="retracting", **options), 3, r)
         assert found(panes, ("k",)) == found(locally(table, options), ("k",))
+
+
+def test_texts_that_repeat_travel_as_dictionaries() -> None:
+    """A parcel has the texts of its own cells, and texts that do not repeat travel as they are."""
+    seconds = [second for second in range(40) for _ in range(8)]
+    users = [f"user {i % 8}" if i % 8 else None for i in range(320)]
+    table = pa.table({"ts": pa.array([s * 1_000_000 for s in seconds], SCHEMA.field("ts").type), "k": users})
+    final = Final(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 second"), by=("k",)), table.schema)
+    repeated = [Parcel.unpack(parcel.pack()) for _, parcel in final.lift(3)(table)]
+    alone = [Parcel.unpack(parcel.pack()) for _, parcel in final.lift(3)(table.slice(0, 8))]
+    kinds = {pa.types.is_dictionary(parcel.table["key.0"].type) for parcel in repeated}
+    assert (kinds, {parcel.table["key.0"].type for parcel in alone}) == ({True}, {pa.string()})
+    assert sum(parcel.table.num_rows for parcel in repeated) == 320
+    few = [Parcel.unpack(parcel.pack()) for _, parcel in final.lift(200)(table)]
+    assert all(len(parcel.table["key.0"].chunk(0).dictionary) <= parcel.table.num_rows for parcel in few)
+    merged = final.merged([*repeated, *alone, *few])
+    assert merged.keys[0].type == pa.string()
+    assert sorted(merged.count.tolist()) == [2] * 312 + [3] * 8
 
 
 def test_a_parcel_is_small_where_its_columns_say_little() -> None:

@@ -5,7 +5,7 @@ Rows travel as rows only if a trigger needs them one by one, or if late rows are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ....combiners.rows.columns import flat, int64_column
 from ....combiners.rows.groups import keyed_groups
-from ....combiners.rows.key_codes import normal_keys
+from ....combiners.rows.key_codes import normal_keys, of_values_used
 from ....triggers import UserTrigger, walk
 from ....windows import Assigned, Sliding
 from ....windows.times import MAX_TIME, MIN_TIME
@@ -73,7 +73,7 @@ class Lift:
         counts = (cells.bad, cells.unassigned)
         out = []
         whole = cells_table(cells, live_numbers(self.compiled))
-        for shard, table in split(whole, self.shard_of(cells.keys, cells.start), self.shards):
+        for shard, table in parts_of(whole, self.shard_of(cells.keys, cells.start), self.shards):
             out.append((shard, Parcel("cells", table, at, *counts)))
             counts = (0, 0)
         if any(counts):  # rows that gave no cell and are only counted
@@ -106,7 +106,7 @@ class Lift:
 def cells_of_rows(op: Compiled, rows: pa.Table, at: int) -> Cells:
     """Combine rows to cells. Their windows are merged; sliding windows are still in slices."""
     good = good_rows(op.grouping, rows, at)
-    return replace(cells_of(op, good, MIN_TIME, slices=True), bad=good.bad)
+    return replace(cells_of(op, good, MIN_TIME, slices=True, coded=True), bad=good.bad)
 
 
 def live_numbers(op: Compiled) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def live_numbers(op: Compiled) -> tuple[str, ...]:
 
 def cells_table(cells: Cells, numbers: Sequence[str]) -> pa.Table:
     """Cells as a table for `cells_back`, which replaces a missing column by its default."""
-    columns: dict[str, pa.Array] = {f"key.{i}": key for i, key in enumerate(cells.keys)}
+    columns: dict[str, pa.Array] = {f"key.{i}": _travelling(key) for i, key in enumerate(cells.keys)}
     for name in numbers:
         columns[name] = pa.array(getattr(cells, name))
     columns.update({f"acc.{i}": acc for i, acc in enumerate(cells.acc)})
@@ -124,9 +124,28 @@ def cells_table(cells: Cells, numbers: Sequence[str]) -> pa.Table:
     return pa.table(columns)
 
 
+def _travelling(key: pa.Array) -> pa.Array:
+    """A key column of cells in its smaller form: a dictionary only if its values repeat."""
+    if pa.types.is_dictionary(key.type) and 2 * len(key.dictionary) > len(key):
+        return normal_keys(key)
+    return key
+
+
+def parts_of(table: pa.Table, codes: np.ndarray, count: int) -> Iterator[tuple[int, pa.Table]]:
+    """The cells of each code, each with the values of dictionaries that it has."""
+    for code, part in split(table, codes, count):
+        for i, kind in enumerate(part.schema.types):
+            if pa.types.is_dictionary(kind):
+                part = part.set_column(i, part.field(i).name, of_values_used(flat(part.column(i))))
+        yield code, part
+
+
 def cells_back(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
     """The cells of one or more parcels, in sequence."""
-    table = pa.concat_tables([parcel.table for parcel in parcels])
+    tables = [parcel.table for parcel in parcels]
+    if any(table.schema != tables[0].schema for table in tables):  # only of some parcels the keys repeat
+        tables = [_decoded(table) for table in tables]
+    table = pa.concat_tables(tables)
     count = table.num_rows
 
     def numbers(name: str, otherwise: int = 1) -> np.ndarray:
@@ -147,6 +166,13 @@ def cells_back(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
         unassigned=sum(parcel.unassigned for parcel in parcels),
         bad=sum(parcel.bad for parcel in parcels),
     )
+
+
+def _decoded(table: pa.Table) -> pa.Table:
+    for i, kind in enumerate(table.schema.types):
+        if pa.types.is_dictionary(kind):
+            table = table.set_column(i, table.field(i).name, table.column(i).cast(kind.value_type))
+    return table
 
 
 def together(op: Compiled, cells: Cells) -> Cells:
@@ -177,5 +203,11 @@ def joined(op: Compiled, rows: pa.Table, parcels: Sequence[Parcel], at: int) -> 
     if rows.num_rows:  # one task could combine its rows, since they share a processing time; another could not
         cells = cells_of_rows(op, rows, at)
         every.append(Parcel("cells", cells_table(cells, live_numbers(op)), at, cells.bad, cells.unassigned))
-    cells = cells_back(op, every)
-    return whole_windows(op, together(op, cells) if len(every) > 1 else cells)
+    return received(op, every)
+
+
+def received(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
+    """The cells of all parcels as one for each (key, window)."""
+    cells = cells_back(op, parcels)
+    whole = whole_windows(op, together(op, cells) if len(parcels) > 1 else cells)
+    return replace(whole, keys=[k.dictionary_decode() if pa.types.is_dictionary(k.type) else k for k in whole.keys])

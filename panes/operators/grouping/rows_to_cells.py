@@ -23,10 +23,11 @@ from .slices import windows_from_slices
 from .windows_in_hand import EXTENT
 
 
-def cells_of(compiled: Compiled, rows: Rows, output_watermark: int, slices: bool = False) -> Cells:
+def cells_of(compiled: Compiled, rows: Rows, output_watermark: int, slices: bool = False, coded: bool = False) -> Cells:
     """The cells of rows. Windows that merge are merged among these rows, unless retractions may split them again.
 
-    Rows of sliding windows are combined by slice first, so that no row is copied; with `slices` the slices stay.
+    Rows of sliding windows are combined by slice first, so that no row is copied; with `slices` the slices stay. With
+    `coded` keys that are texts are dictionaries.
     """
     window = compiled.grouping.window
     assigned = _assign(window, rows)
@@ -34,7 +35,7 @@ def cells_of(compiled: Compiled, rows: Rows, output_watermark: int, slices: bool
     unassigned = len(rows) - len(np.unique(row)) if row is not None else 0
     keys = rows.keys if row is None else [k.take(pa.array(row)) for k in rows.keys]
     merging = window.merging and not compiled.grouping.splits
-    grouped = merge_in_order(window, keys, assigned) if merging else by_key_and_window(keys, assigned)
+    grouped = (merge_in_order if merging else by_key_and_window)(window, keys, assigned, coded)
     cells = _combine(compiled, rows, row, grouped, output_watermark, unassigned)
     return windows_from_slices(window, compiled.plan, cells) if isinstance(window, Sliding) and not slices else cells
 
@@ -49,23 +50,23 @@ class Grouped:
     end: np.ndarray
 
 
-def by_key_and_window(keys: Sequence[pa.Array], assigned: Assigned) -> Grouped:
+def by_key_and_window(window: Window, keys: Sequence[pa.Array], assigned: Assigned, coded: bool = False) -> Grouped:
     """Rows grouped by key and window, for windows that do not merge."""
     # Rows come more or less in the order of time: with windows before keys, what is close is close in memory too.
     if assigned.number is not None:
-        groups, (number, *found) = keyed_groups([pa.array(assigned.number), *keys], len(assigned.number))
+        groups, (number, *found) = keyed_groups([pa.array(assigned.number), *keys], len(assigned.number), coded)
         start, end = assigned.bounds_of(np.asarray(number))
     else:
         bounds = [pa.array(assigned.start), pa.array(assigned.end)]
-        groups, (first, last, *found) = keyed_groups([*bounds, *keys], len(assigned.start))
+        groups, (first, last, *found) = keyed_groups([*bounds, *keys], len(assigned.start), coded)
         start, end = np.asarray(first), np.asarray(last)
     return Grouped(groups, found, start, end)
 
 
-def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned) -> Grouped:
+def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned, coded: bool = False) -> Grouped:
     """Rows grouped by key and merged window. Sorting key by key is faster than sorting all rows at once."""
     starts = assigned.start if assigned.number is None else assigned.number
-    known = key_codes(keys, len(starts))
+    known = key_codes(keys, len(starts), coded)
     if known.sparse:
         known = known.dense()
     by_key = Groups(known.codes, known.size)
