@@ -9,10 +9,10 @@ TIMES ?= 3
 LOOPS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables soak busy matrix oracle docs clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables soak busy matrix oracle docs docs-serve release clean
 
 help:
-	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | bench-tables | soak | busy | matrix | oracle | docs | clean"
+	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | bench-tables | soak | busy | matrix | oracle | docs | docs-serve | release | clean"
 
 .venv: $(READY)
 
@@ -86,8 +86,20 @@ $(ORACLE)/.ready:
 	$(ORACLE)/bin/python -m pip install --quiet --disable-pip-version-check apache-beam
 	@touch $@
 
-docs: .venv
+SITE := out/docs
+
+docs: .venv $(SITE)/.ready
 	$(BIN)/python docs/generate.py
+	$(SITE)/bin/python -m mkdocs build
+
+docs-serve: .venv $(SITE)/.ready
+	$(SITE)/bin/python -m mkdocs serve
+
+# What the site needs is not needed for tests, so it lives in an environment of its own.
+$(SITE)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[docs,spark,testing,duckdb]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

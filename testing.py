@@ -1,6 +1,6 @@
 """The law kit of flows: random scripts, and a check that a flow leaves the rows that a function of pandas gives.
 
-It needs the extra `testing`. `docs/testing.md` teaches it.
+It needs the extra `testing`. `docs/how-to/test_a_pipeline.md` teaches it.
 """
 
 from __future__ import annotations

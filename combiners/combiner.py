@@ -205,6 +205,20 @@ class Bound(CombineFn):
         weighed = None if weights is None else np.asarray(weights, np.int64)
         return self.add(Groups.single(count), *arrays, weights=weighed)
 
+    def combined(self, *parts: Accumulators) -> Accumulators:
+        """The accumulator of the rows of all parts, each of which is an accumulator of one group.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> days = [pa.table({"x": [1, 2, 9]}), pa.table({"x": [4, 5]})]
+        >>> median = uc.Median("x").bind(days[0].schema)
+        >>> median.result(median.combined(*map(median.accumulate, days)))
+        4.0
+        """
+        if not parts:
+            return self.zero(1)
+        joined = tuple(pa.concat_arrays(columns) for columns in zip(*parts, strict=True))
+        return self.merge(Groups.single(len(joined[0])), joined)
+
     def result(self, accumulators: Accumulators) -> object:
         """The result of the first accumulator as a Python value."""
         return self.extract(accumulators)[0].as_py()

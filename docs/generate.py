@@ -5,11 +5,13 @@ A generated part stands between `<!-- generated: name -->` and `<!-- end -->`.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ ARGUMENTS: dict[str, Any] = {
 }  # fmt: skip
 # The same for one combiner, where an argument's name means another thing.
 OF_ONE: dict[tuple[str, str], Any] = {("ApproxQuantiles", "q"): (0.25, 0.75), ("Quantiles", "q"): (0.25, 0.75)}
+ROOMS = ("combiners", "windows", "triggers", "panes", "sparkops")
 SWITCHES = ("exact", "retractable")
 KINDS = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string(), "bool": pa.bool_()}
 
@@ -109,21 +112,163 @@ def reference() -> str:
     return "\n".join(lines)
 
 
-PARTS = {"capabilities": capabilities, "combiners": reference}
+def overview() -> str:
+    """Each combiner in one line: the result, the promise, the state, and where to read on."""
+    lines = ["| combiner | result | retracts | state of a group |", "|---|---|---|---|"]
+    for cls in combiners():
+        said = " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split()).replace("|", "\\|")
+        plain = next(forms(cls), None)
+        promised = "as its parts" if plain is None else RETRACTS[plain.capability.name]
+        state = "that of its parts" if plain is None else state_of(plain)
+        lines.append(f"| [{cls.__name__}](#{cls.__name__.lower()}) | {said} | {promised} | {state} |")
+    return "\n".join(lines) + "\n"
 
 
-def filled(text: str) -> str:
-    """A page with its generated parts made again."""
-    return PART.sub(lambda found: found[1] + PARTS[found[2]]() + found[3], text)
+RETRACTS = {"GROUP": "exactly", "CANCELLATIVE": "within a tolerance, or what was added", "MONOID": "never"}
+
+
+def state_of(combiner: uc.Combiner) -> str:
+    """The Arrow types of the accumulators of a combiner, over the first type of column that it takes."""
+    others = {"t": pa.timestamp("us"), "w": pa.float64()}
+    for kind in (pa.int64(), pa.float64(), pa.bool_(), pa.string()):
+        try:
+            fields = uc.Plan({"r": combiner}, pa.schema({"x": kind, "y": kind, **others})).fields
+        except uc.UncombineError:
+            continue
+        return ", ".join(f"`{short(field.type)}`" for field in fields) + f" for {kind}"
+    return "–"
+
+
+def short(kind: pa.DataType) -> str:
+    """A type without the fields inside of it."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"list<{short(kind.value_type)}>"
+    return "struct" if pa.types.is_struct(kind) else str(kind)
+
+
+# The pages of the reference that list names: those of the package's rooms and modules, in the order of use.
+NAMES: dict[str, list[str]] = {
+    "flow": ["flow", "files", "session", "live_table", "Flow", "Flow.window", "Flow.join", "union", "Grouping"],
+    "steps": ["KeyFunction", "KeyContext"],
+    "windows": ["Fixed", "Sliding", "Sessions", "Global", "Calendar", "Custom", "Inherit", "span", "timestamp", "Span"],
+    "triggers": [*uc.triggers.__all__],
+    "strategies": [
+        "BoundedLag",
+        "Monotonic",
+        "PerSource",
+        "Punctuated",
+        "IngressTime",
+        "ProcessingTime",
+        "EachBatch",
+        "Strategy",
+    ],
+    "local": ["local.run", "local.source", "local.trigger_costs", "local.Result", "Elements", "Watermark", "Clock"],
+    "changelog": [f"changelog.{name}" for name in uc.changelog.__all__],
+    "expressions": ["col", "when", "coalesce", "Expr"],
+    "plot": [f"plot.{name}" for name in uc.plot.__all__],
+    "progress": ["progress", "watch", "sparkops.Progress", "sparkops.StageProgress"],
+    "testing": [f"testing.{name}" for name in uc.testing.__all__]
+    + [f"combiners.laws.{name}" for name in ("check_laws", "machine", "typed")],
+    "building": [
+        "aggregate",
+        "Combiner",
+        "CombineFn",
+        "Capability",
+        "from_scalar",
+        "from_columns",
+        "Plan",
+        "PerKey",
+        "Struct",
+    ],
+    "spark": [f"sparkops.{name}" for name in uc.sparkops.__all__ if name not in uc.ON_SPARK and "Progress" not in name],
+    "inside": ["Operator", "OperatorState", "Watermarks", "Counts", "Stepped"],
+}
+
+
+def path_of(name: str) -> str:
+    """The full name by which a public name is found in the sources."""
+    value: Any = uc
+    for part in name.split("."):
+        value = getattr(value, part)
+    module = getattr(value, "__module__", None)
+    if module is None or not module.startswith("uncombine"):  # an alias, such as a type of a union
+        return f"uncombine.{name}"
+    return f"{module}.{value.__qualname__}"
+
+
+def names(page: str) -> str:
+    """The names of a page, each with its docstring."""
+    shown = []
+    for name in NAMES[page]:
+        shown += [f"### `uc.{name}`", "", f"::: {path_of(name)}", ""]
+    return "\n".join(shown)
+
+
+def settings() -> str:
+    """The settings of a session."""
+    from uncombine.sparkops.session import SETTINGS
+
+    rows = [f"| `{name}` | `{value}` |" for name, value in SETTINGS.items()]
+    return "\n".join(["| setting | value |", "|---|---|", *rows]) + "\n"
+
+
+def errors() -> str:
+    """Each class of errors, and the messages that it has; a part that differs is written as three dots."""
+    found: dict[str, set[str]] = {}
+    for file in (file for room in ROOMS for file in (HERE.parent / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
+                called, text = ast.unparse(node.exc.func), message(node.exc.args[0])
+                if hasattr(uc.errors, called) and len(text.replace("...", "")) > 20:
+                    found.setdefault(called, set()).add(text)
+    lines: list[str] = []
+    for name, texts in found.items():
+        said = " ".join((inspect.getdoc(getattr(uc.errors, name)) or "").split())
+        lines += [f"## {name}", "", said, "", *(f"* `{text}`" for text in sorted(texts, key=str.casefold)), ""]
+    return "\n".join(lines)
+
+
+def message(node: ast.expr) -> str:
+    """The text of a message."""
+    if isinstance(node, ast.Constant):
+        return str(node.value).replace("`", "'").replace("\n", " ")
+    if isinstance(node, ast.JoinedStr):
+        return "".join(message(part) for part in node.values)
+    return "..."
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "overview": overview,
+    "capabilities": capabilities,
+    "combiners": reference,
+}
+"""Parts that are kept in the pages."""
+
+SITE_PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "errors": errors,
+    **{f"names_{page}": partial(names, page) for page in NAMES},
+}
+"""Parts that the site alone has; in the pages they are empty."""
+
+
+def filled(text: str, site: bool = False) -> str:
+    """A page with its generated parts made again; on the site with all of them."""
+
+    def part(found: re.Match[str]) -> str:
+        own = PARTS | SITE_PARTS if site else PARTS | dict.fromkeys(SITE_PARTS, str)
+        return found[1] + own[found[2]]() + found[3]
+
+    return PART.sub(part, text)
 
 
 def main() -> int:
     stale = []
-    for page in sorted(HERE.glob("*.md")):
+    for page in sorted(HERE.rglob("*.md")):
         old = page.read_text(encoding="utf-8")
         new = filled(old)
         if new != old:
-            stale.append(page.name)
+            stale.append(page.relative_to(HERE).as_posix())
             if "--check" not in sys.argv:
                 page.write_text(new, encoding="utf-8")
     if stale:

@@ -1,12 +1,22 @@
-"""The generated parts of the documents are those that the code gives now."""
+"""The pages: their generated parts are up to date, their links lead somewhere, and the site has all names and pages."""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+import pytest
+
+import uncombine as uc
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "benchmarks").glob("*.md"))]
+LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
 
 
 def test_generated_parts_are_up_to_date() -> None:
@@ -17,4 +27,58 @@ def test_generated_parts_are_up_to_date() -> None:
 
 
 def test_a_page_has_generated_parts() -> None:
-    assert "### Sum" in (DOCS / "combiners.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "combiners.md").read_text(encoding="utf-8")
+    assert "### Sum" in page
+    assert "| [Sum](#sum) |" in page
+
+
+@cache
+def headings(page: Path) -> set[str]:
+    """The places of a page that a link may name."""
+    found: set[str] = set()
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+        plain = re.sub(r"\]\([^)]*\)", "", title).lower()
+        found.add(re.sub(r"[^\w\- ]", "", plain).strip().replace(" ", "-"))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    broken = []
+    for target, place in LINK.findall(text):
+        if "://" in target:
+            continue
+        file = page if not target else Path(os.path.normpath(page.parent / target))
+        if not file.exists() or (place and file.suffix == ".md" and place not in headings(file)):
+            broken.append(f"{target}#{place}")
+    assert broken == []
+
+
+def test_the_site_shows_every_page_and_only_pages_that_are_there() -> None:
+    listed = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+
+
+def test_the_reference_has_every_public_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    import generate
+
+    listed = {name for names in generate.NAMES.values() for name in names}
+    combiners = {cls.__name__ for cls in generate.combiners()}
+    rooms = {"changelog", "local", "plot", "UncombineError"}
+    public = {*uc.__all__, *uc.ON_SPARK, *(f"plot.{name}" for name in uc.plot.__all__)} - rooms
+    assert public - listed - combiners == set()
+    for page, names in generate.NAMES.items():
+        assert f"<!-- generated: names_{page} -->" in (DOCS / "reference" / f"{page}.md").read_text(encoding="utf-8")
+        assert all(generate.path_of(name).startswith("uncombine.") for name in names)
+
+
+def test_errors_are_listed_by_their_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    import generate
+
+    text = generate.errors()
+    assert "## InvalidArgument" in text
+    assert "* `AfterCount(n): n must be" in text or "must be a whole number of at least 1, but is ..." in text

@@ -1,0 +1,62 @@
+"""Hooks of the site: sources for the reference, parts that only the site has, and links that leave the pages."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT, SOURCES = HERE.parent, HERE.parent / "out" / "sources"
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
+
+
+def on_config(config: Any) -> Any:
+    """Copy the package to where the reference reads it: the folder of a clone may have any name."""
+    sys.path.insert(0, str(HERE))
+    from generate import ROOMS
+
+    package = SOURCES / "uncombine"
+    shutil.rmtree(package, ignore_errors=True)
+    package.mkdir(parents=True)
+    for file in ROOT.glob("*.py"):
+        shutil.copy(file, package)
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, package / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in package.rglob("*.py"):
+        file.write_text(with_headings(file.read_text(encoding="utf-8")), encoding="utf-8")
+    return config
+
+
+def with_headings(source: str) -> str:
+    """A module whose docstrings have the heading that the reference expects over their examples."""
+    lines, places = source.splitlines(), []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+            text = node.body[0]
+            own = range(text.lineno - 1, text.end_lineno or text.lineno)
+            first = next((i for i in own if lines[i].lstrip().startswith(">>>")), None)
+            if first is not None and not any(lines[i].strip() == "Examples" for i in own):
+                places.append(first)
+    for place in sorted(places, reverse=True):
+        space = lines[place][: len(lines[place]) - len(lines[place].lstrip())]
+        lines[place:place] = [f"{space}Examples", f"{space}--------"]
+    return "\n".join(lines) + "\n"
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill the parts that only the site has, and show files outside of the pages by their names."""
+    from generate import filled
+
+    folder = (HERE / page.file.src_uri).parent
+
+    def link(found: re.Match[str]) -> str:
+        mark, text, target, _place = found.groups()
+        if "://" in target or (folder / target).resolve().is_relative_to(HERE):
+            return found[0]
+        return f"{text} (`{(folder / target).resolve().relative_to(ROOT)}`)" if not mark else text
+
+    return LINK.sub(link, filled(markdown, site=True))
