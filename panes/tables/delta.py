@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...errors import InvalidArgument, TableUnreachable
 from .changes import Changes
 from .copying import new_rows
-from .kinds import flat_type, nested, require_types
+from .kinds import flat_type, nested, require_names_apart, require_types
 from .layout import CHANGE, Layout
 from .sql import joined, null_patterns, quoted
 from .target import NONE_YET, Kept, Target, Writer, library
@@ -44,6 +44,7 @@ class Delta(Target):
     def check(self, layout: Layout) -> None:
         library("deltalake", "delta")
         require_types(layout.schema, nested(flat_type), "Delta")
+        require_names_apart(layout.schema, "Delta")
         for name in layout.schema.names:
             if found := [letter for letter in name if letter in REFUSED]:
                 raise InvalidArgument(

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from ...errors import InvalidArgument, TableUnreachable
+from ...errors import TableMismatch, TableUnreachable
 from .changes import Changes
-from .kinds import nested, require_types, table_type, timed_type
+from .kinds import nested, require_names_apart, require_types, table_type, timed_type
 from .layout import CHANGE, Layout
 from .sql import STAGED, Database, SqlWriter, Staged, qualified, quoted
 from .target import Target, library
@@ -56,13 +56,7 @@ class DuckDB(Target):
     def check(self, layout: Layout) -> None:
         library("duckdb", "duckdb")
         require_types(layout.schema, nested(timed_type), "DuckDB")
-        seen: dict[str, str] = {}
-        for name in layout.schema.names:
-            if (other := seen.setdefault(name.lower(), name)) != name:
-                raise InvalidArgument(
-                    f"DuckDB takes columns {other!r} and {name!r} for one, because they differ only in case: give one "
-                    "of them another name"
-                )
+        require_names_apart(layout.schema, "DuckDB")
 
     def writer(self, layout: Layout, owner: str) -> DuckDBWriter:
         return DuckDBWriter(self, layout, owner)
@@ -103,11 +97,15 @@ class DuckDBWriter(SqlWriter):
             connection.execute("BEGIN")
             yield _Connection(connection)
             connection.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             with suppress(self.duckdb.Error):
                 connection.execute("ROLLBACK")
             with suppress(self.duckdb.Error):
                 self.close()  # a file whose disk was full can only be opened again
+            if isinstance(error, self.duckdb.TransactionException):
+                raise TableUnreachable(f"{self.name} was changed by another writer at the same time: {error}") from None
+            if isinstance(error, self.duckdb.ProgrammingError | self.duckdb.IntegrityError | self.duckdb.DataError):
+                raise TableMismatch(f"{self.name} refuses the rows: {error}") from None
             raise
         finally:
             connection.close()
@@ -136,7 +134,8 @@ class DuckDBWriter(SqlWriter):
         staged, change, changed = Staged(changes), quoted(CHANGE), qualified("temp", STAGED)
         db.inner.register(STREAM, staged.reader())
         try:
-            db.run(f"CREATE OR REPLACE TEMPORARY TABLE {quoted(STAGED)} AS FROM {qualified('temp', STREAM)}")
+            with staged.own_errors():
+                db.run(f"CREATE OR REPLACE TEMPORARY TABLE {quoted(STAGED)} AS FROM {qualified('temp', STREAM)}")
         finally:
             with suppress(self.duckdb.Error):  # an error of the statement is the one to show
                 db.inner.unregister(STREAM)

@@ -54,14 +54,27 @@ class Keeper:
         self._stopped, self._busy = Event(), Lock()
         self._wait = self._stopped.wait if wait is None else wait
 
-    def start(self) -> int:
-        """Make or check the table; the number of its last batch."""
+    def start(self, patient: bool = False) -> int:
+        """Make or check the table; the number of its last batch. A patient start waits for a database that is away."""
+        if patient:
+            return self._patiently(self.writer.start)
         with self._busy:
             return self.writer.start()
 
     def take(self, batch: int, changes: Changes) -> bool:
         """Apply a batch; False if the table has it already."""
         return self._patiently(lambda: self.writer.apply(batch, changes))
+
+    def read(self, limit: int | None = None) -> pa.Table:
+        """The rows of the table, which another process writes; it is closed then."""
+
+        def work() -> pa.Table:
+            try:
+                return self.writer.read(limit)
+            finally:
+                self.writer.close()
+
+        return self._patiently(work)
 
     def hurry(self) -> None:
         """Make a batch that waits for a database give up."""

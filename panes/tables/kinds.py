@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from ...combiners.rows.plain_types import plain_type
-from ...errors import TypeMismatch
+from ...errors import InvalidArgument, TypeMismatch
 
 _SIGNED = {
     pa.uint8(): pa.int16(),
@@ -104,4 +104,15 @@ def require_types(schema: pa.Schema, has: Known, who: str) -> None:
             )
 
 
-__all__ = ["FLAT", "Known", "flat_type", "nested", "require_types", "table_type", "timed_type"]
+def require_names_apart(schema: pa.Schema, who: str) -> None:
+    """Raise for two columns that a target takes for one."""
+    seen: dict[str, str] = {}
+    for name in schema.names:
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            raise InvalidArgument(
+                f"{who} takes columns {other!r} and {name!r} for one, because they differ only in case: give one of "
+                "them another name"
+            )
+
+
+__all__ = ["FLAT", "Known", "flat_type", "nested", "require_names_apart", "require_types", "table_type", "timed_type"]

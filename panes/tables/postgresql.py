@@ -153,7 +153,7 @@ class PostgreSQLWriter(SqlWriter):
         fields = ", ".join(f"{quoted(field.name)} {_type(field.type)}" for field in self.layout.changes)
         db.run(f"CREATE TEMPORARY TABLE IF NOT EXISTS {quoted(STAGED)} ({fields}) ON COMMIT DELETE ROWS")
         staged = Staged(changes, ordered=True)
-        with closing(db.inner.cursor()) as cursor:
+        with closing(db.inner.cursor()) as cursor, staged.own_errors():
             cursor.adbc_ingest(STAGED, staged.reader(), mode="append", temporary=True)
         return sum(int(db.rows(self._merge_of(*found))[0][0]) for found in staged.matches())
 

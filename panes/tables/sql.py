@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -192,10 +192,21 @@ class Staged:
         self.ordered = ordered
         """True to give each part in the order of the keys, in which an index finds them with fewer reads."""
         self._patterns = set[tuple[bool, ...]]()
+        self._failed: Exception | None = None
 
     def reader(self) -> pa.RecordBatchReader:
         """All changes, as a stream of Arrow."""
         return pa.RecordBatchReader.from_batches(self.changes.layout.changes, self._batches())
+
+    @contextmanager
+    def own_errors(self) -> Iterator[None]:
+        """Raise an error of the changes as it was, and not as one of the database that reads them."""
+        try:
+            yield
+        except Exception:
+            if self._failed is not None:
+                raise self._failed from None
+            raise
 
     def matches(self) -> Iterator[tuple[str, str]]:
         """For each pattern of nulls that has come, the condition of its changes `s`, and that of their rows `t`."""
@@ -206,9 +217,13 @@ class Staged:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         keys = self.changes.layout.keys
-        for batch in self.changes.batches():
-            self._patterns |= null_patterns(batch, keys)
-            yield batch.sort_by([(name, "ascending") for name in keys]) if self.ordered else batch
+        try:
+            for batch in self.changes.batches():
+                self._patterns |= null_patterns(batch, keys)
+                yield batch.sort_by([(name, "ascending") for name in keys]) if self.ordered else batch
+        except Exception as error:
+            self._failed = error
+            raise
 
 
 def null_patterns(batch: pa.RecordBatch, keys: Sequence[str]) -> set[tuple[bool, ...]]:

@@ -14,7 +14,8 @@ from .duckdb import DuckDB
 from .iceberg import Iceberg
 from .parquet import ParquetFolder
 from .postgresql import PostgreSQL
-from .target import Target
+from .sql import STAGED
+from .target import BATCHES, Target
 from .urls import has_password
 
 FORMS = (
@@ -95,6 +96,8 @@ def _place_and_table(rest: str, form: str) -> tuple[str, str, str | None]:
     schema, _, table = named.rpartition(".")
     if not place or not table or "." in schema:
         raise InvalidArgument(f"the target names no table: write it as {form}, or with #schema.table")
+    if unquote(table).lower() in (BATCHES, STAGED):
+        raise InvalidArgument(f"a table {unquote(table)!r} is one of the library's own: choose another name")
     return place, unquote(table), unquote(schema) or None
 
 

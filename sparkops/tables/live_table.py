@@ -5,6 +5,7 @@ Guarded by tests/sparkops/test_live_table.py.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TextIO
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from ...errors import InvalidArgument
 from ...panes.flow import Flow
-from ...panes.tables import Keeper, Layout, Writer, table_flow, target_of
+from ...panes.tables import Keeper, Layout, Target, Writer, table_flow, target_of
 from ...panes.tables.watching import watched
 from ..source import SparkSource
 from ..sql_types import spark_schema
@@ -30,8 +31,10 @@ class LiveTable:
     `live_table` makes it. A reader of the table sees the result of all batches so far, and never half a batch.
     """
 
-    def __init__(self, query: StreamingQuery, keeper: Keeper) -> None:
-        self.query, self._keeper = query, keeper
+    def __init__(self, query: StreamingQuery, keeper: Keeper, far: bool = False) -> None:
+        self.query, self._keeper, self._far = query, keeper, far
+        if far:
+            keeper.writer.close()
 
     def arrow(self) -> pa.Table:
         """The rows of the table now, as an Arrow table."""
@@ -69,6 +72,8 @@ class LiveTable:
             self._keeper.close()
 
     def _read(self, limit: int | None = None) -> pa.Table:
+        if self._far:
+            return self._keeper.read(limit)
         try:
             return self._writer.read(limit)
         finally:
@@ -144,40 +149,62 @@ def live_table(
         source = source.inputs[0].source
     if not isinstance(source, SparkSource):
         raise InvalidArgument("uc.live_table() takes a flow over Spark: write flow.to_table(target) for a local one")
-    if ".connect." in type(source.input.spark).__module__:
-        raise InvalidArgument(
-            "uc.live_table() writes the table in the process of the driver, which is elsewhere with Spark Connect: run "
-            "it in a session of its own"
-        )
+    packed = packed_changes(settled, layout, source.route)
+    far = ".connect." in type(source.input.spark).__module__
     made: Future[Keeper] = Future()
-    writer = packed_changes(settled, layout, source.route).writeStream.foreachBatch(_Batches(layout, made))
-    writer = writer.option("checkpointLocation", str(checkpoint))
+    batches = FarBatches(layout, place, str(checkpoint)) if far else _Batches(made)
+    writer = packed.writeStream.foreachBatch(batches).option("checkpointLocation", str(checkpoint))
     query = (writer.trigger(**trigger) if trigger else writer).start()
     try:
         # The id of a query is that of its checkpoint.
         keeper = Keeper(place.writer(layout, str(query.id)))
-        keeper.start()
+        keeper.start(patient=far)
     except BaseException as error:
         made.set_exception(error)
         query.stop()
         raise
     made.set_result(keeper)
-    return LiveTable(query, keeper)
+    return LiveTable(query, keeper, far)
+
+
+def apply_packed(keeper: Keeper, packed: DataFrame, batch: int) -> None:
+    """Apply the changes of a batch, which are computed once."""
+    packed.persist()
+    try:
+        keeper.take(batch, changes_in(packed, keeper.writer.layout))
+    finally:
+        packed.unpersist()
 
 
 class _Batches:
     """Takes the batches of a query, from when the table is there."""
 
-    def __init__(self, layout: Layout, made: Future[Keeper]) -> None:
-        self.layout, self.made = layout, made
+    def __init__(self, made: Future[Keeper]) -> None:
+        self.made = made
 
     def __call__(self, packed: DataFrame, batch: int) -> None:
-        keeper = self.made.result()
-        packed.persist()
+        apply_packed(self.made.result(), packed, batch)
+
+
+class FarBatches:
+    """Takes the batches of a query of Spark Connect, in a process beside the server.
+
+    The program that started the query reads the table from its own process, so nothing stays open between batches.
+    """
+
+    def __init__(self, layout: Layout, place: Target, checkpoint: str) -> None:
+        self.layout, self.place, self.checkpoint = layout, place, checkpoint
+        self.keeper: Keeper | None = None
+
+    def __call__(self, packed: DataFrame, batch: int) -> None:
+        if self.keeper is None:
+            metadata = packed.sparkSession.read.text(f"{self.checkpoint}/metadata").collect()
+            self.keeper = Keeper(self.place.writer(self.layout, json.loads(metadata[0][0])["id"]))
+            self.keeper.start(patient=True)
         try:
-            keeper.take(batch, changes_in(packed, self.layout))
+            apply_packed(self.keeper, packed, batch)
         finally:
-            packed.unpersist()
+            self.keeper.writer.close()
 
 
 __all__ = ["LiveTable", "live_table"]

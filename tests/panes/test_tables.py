@@ -151,6 +151,8 @@ def test_flows_that_are_no_tables(flow: Any, keys: Any, error: Any, words: str) 
         ("duckdb:///:memory:#t", "is 'duckdb:///' and the path"),
         ("postgresql://me:secret@host/db", "names no table"),
         ("postgresql:host#t", "is a URL such as"),
+        ("postgresql://host/db#_uncombine_staged", "is one of the library's own"),
+        ("duckdb:///a.db#main._UNCOMBINE_BATCHES", "is one of the library's own"),
         (7, "but is none of them"),
     ],
 )
@@ -181,10 +183,11 @@ def test_hard_names_and_values(tmp_path: Path) -> None:
     assert (tmp_path / "a#b.db").exists()
 
 
-def test_names_that_duckdb_takes_for_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("url", ["duckdb:///a.db#t", "delta:a"])
+def test_names_that_a_target_takes_for_one(url: str) -> None:
     schema = pa.schema({"k": pa.int64(), "K": pa.int64()})
     with pytest.raises(InvalidArgument, match="'k' and 'K' for one"):
-        writer_of(f"duckdb:///{tmp_path}/a.db#t", Layout(schema, ("k",)))
+        writer_of(url, Layout(schema, ("k",)))
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.decimal256(60, 2), pa.duration("us")])
@@ -214,6 +217,8 @@ def test_tables_of_others(tmp_path: Path) -> None:
         writer_of(url).start()
     again = writer_of(url, owner="you")
     assert again.start() == -1
+    with pytest.raises(TableMismatch, match="already exists"):
+        writer_of(url.replace("#t", "#T")).start()
     with pytest.raises(TableMismatch, match="is written with another checkpoint"):
         writer_of(url).apply(0, batch_of(row("a", 1)))
     again.close()
@@ -262,7 +267,7 @@ def test_a_failure_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
         yield from batch_of(row("b", 2)).batches()
         raise OSError("the network is gone")
 
-    with pytest.raises(Exception, match="the network is gone"):
+    with pytest.raises(OSError, match="the network is gone"):
         writer.apply(1, uc.panes.tables.Changes(LAYOUT, 2, broken))
     assert writer.read()["k"].to_pylist() == ["a"]
     assert writer.apply(1, batch_of(row("b", 2)))
@@ -297,6 +302,24 @@ def test_a_file_that_another_process_has_open(tmp_path: Path) -> None:
     finally:
         keeper.close()
         other.communicate()
+
+
+def test_a_reader_waits_for_the_process_that_writes(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    writer = writer_of(f"duckdb:///{path}#t")
+    writer.start()
+    writer.apply(0, batch_of(row("a", 1)))
+    writer.close()
+    code = f"import duckdb, sys; db = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()"
+    other = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    other.stdout.readline()
+    keeper = Keeper(writer, wait=lambda seconds: other.communicate())
+    assert keeper.read()["k"].to_pylist() == ["a"]
+    with duckdb.connect(str(path), read_only=True):  # an error while it is open for writing
+        pass
+    assert keeper.start(patient=True) == 0
+    keeper.close()
 
 
 def test_a_closed_keeper_waits_no_more(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 import random
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from changes import debezium_keyed, history, net, weighted
 from programs import program
 
 import uncombine as uc
+from uncombine.panes.tables import Layout, target_of
+from uncombine.sparkops.tables.live_table import FarBatches
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSIC = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "sparkContext", "_jc", "rdd"}
@@ -57,6 +60,29 @@ def test_flows_through_a_connect_server(tmp_path: Path) -> None:
     by_key = pq.read_table(tmp_path / "key.parquet")
     assert plain(by_key) == plain(uc.aggregate(table, by="k", **results))
     assert pc.sum(by_key["n"]).as_py() == table.num_rows
+
+
+@pytest.mark.soak
+@pytest.mark.spark
+@pytest.mark.parametrize("url", ["duckdb:///{}/a.db#t", "delta:{}/t"])
+def test_a_live_table_through_a_connect_server(url: str, tmp_path: Path) -> None:
+    table = rows()
+    (tmp_path / "in").mkdir()
+    half = table.num_rows // 2
+    pq.write_table(table.slice(0, half), tmp_path / "in" / "1.parquet")
+    pq.write_table(table.slice(half), tmp_path / "2.parquet")
+    command = [sys.executable, program("connect"), str(tmp_path), url.format(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    keys = [len(set(part["k"].to_pylist())) for part in (table.slice(0, half), table)]
+    said = [line for line in ran.stdout.splitlines() if line.replace(" ", "").isdigit()]
+    assert said == [f"{half} {keys[0]}", f"{table.num_rows} {keys[1]}"]
+
+
+def test_batches_travel_to_a_connect_server(tmp_path: Path) -> None:
+    place = target_of("postgresql://me:hush@host/db#t")
+    layout = Layout(pa.schema({"k": pa.int64()}), ("k",))
+    assert pickle.loads(pickle.dumps(FarBatches(layout, place, "c"))).place == place
 
 
 def reached_into(source: str) -> set[str]:

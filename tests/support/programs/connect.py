@@ -11,6 +11,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import uncombine as uc
+from uncombine.sparkops.session import PROVIDER, ROCKSDB
+
+
+def keep(spark: SparkSession, folder: Path, url: str) -> None:
+    """Keep the totals of the files in a table, and print how many rows it has after each run."""
+    for _ in range(2):
+        source = uc.files(spark, str(folder / "in"), streaming=True, watermark="1 minute")
+        totals = source.window(uc.Global(), uc.Always()).combine(by="k", n=uc.Count())
+        live = uc.live_table(totals, url, checkpoint=str(folder / "checkpoint"), trigger={"availableNow": True})
+        live.awaitTermination()
+        print(sum(live.arrow()["n"].to_pylist()), live.df(spark).count(), flush=True)
+        for more in folder.glob("*.parquet"):
+            more.rename(folder / "in" / more.name)
 
 
 def main() -> None:
@@ -21,6 +34,11 @@ def main() -> None:
     spark = builder.config("spark.driver.memory", "700m").config("spark.log.level", "ERROR").getOrCreate()
     assert "connect" in type(spark).__module__
     spark.conf.set("spark.sql.shuffle.partitions", "2")
+    if len(sys.argv) > 2:
+        spark.conf.set(PROVIDER, ROCKSDB)
+        keep(spark, folder, sys.argv[2])
+        spark.stop()
+        return
     df = spark.read.parquet(str(folder / "rows.parquet"))
     results = {"n": uc.Count(), "mid": uc.Median("x")}
     sessions = uc.flow(df).window(uc.Sessions("1 minute")).combine(by="k", **results)
