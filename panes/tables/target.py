@@ -96,11 +96,15 @@ class Writer(ABC):
             raise self.gone()
         self.check(kept)
         if kept.batch < batch - 1:
-            raise TableMismatch(
-                f"{self.name} has the batches up to {kept.batch}, but the checkpoint goes on with batch {batch}: start "
-                "with another table and another checkpoint"
-            )
+            raise self.lacks(kept.batch, batch)
         return kept.batch >= batch
+
+    def lacks(self, last: int, batch: int) -> TableMismatch:
+        """The error for a table whose last batch is not the one before this batch."""
+        return TableMismatch(
+            f"{self.name} has the batches up to {last}, but the checkpoint goes on with batch {batch}: start with "
+            "another table and another checkpoint"
+        )
 
     def taken(self) -> TableMismatch:
         """The error for a table that is there although no live table has made it."""

@@ -5,7 +5,6 @@ Guarded by tests/sparkops/test_live_table.py.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TextIO
@@ -19,6 +18,7 @@ from ...panes.tables.watching import watched
 from ..source import SparkSource
 from ..sql_types import spark_schema
 from .batches import changes_in, packed_changes
+from .checkpoints import last_commit, query_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,6 +143,8 @@ def live_table(
         raise InvalidArgument(
             "uc.live_table() takes a flow over a stream: write flow.to_table(target) for a bounded one"
         )
+    if trigger is not None and not isinstance(trigger, Mapping):
+        raise InvalidArgument(f'trigger= must be a mapping such as {{"availableNow": True}}, but is {trigger!r}')
     place.check(layout)
     source = settled.source
     while source.inputs:
@@ -154,11 +156,13 @@ def live_table(
     made: Future[Keeper] = Future()
     batches = FarBatches(layout, place, str(checkpoint)) if far else _Batches(made)
     writer = packed.writeStream.foreachBatch(batches).option("checkpointLocation", str(checkpoint))
+    done = last_commit(source.input.spark, str(checkpoint))
     query = (writer.trigger(**trigger) if trigger else writer).start()
     try:
         # The id of a query is that of its checkpoint.
         keeper = Keeper(place.writer(layout, str(query.id)))
-        keeper.start(patient=far)
+        if (last := keeper.start(patient=far)) < done:
+            raise keeper.writer.lacks(last, done + 1)
     except BaseException as error:
         made.set_exception(error)
         query.stop()
@@ -198,8 +202,8 @@ class FarBatches:
 
     def __call__(self, packed: DataFrame, batch: int) -> None:
         if self.keeper is None:
-            metadata = packed.sparkSession.read.text(f"{self.checkpoint}/metadata").collect()
-            self.keeper = Keeper(self.place.writer(self.layout, json.loads(metadata[0][0])["id"]))
+            owner = query_id(packed.sparkSession, self.checkpoint)
+            self.keeper = Keeper(self.place.writer(self.layout, owner))
             self.keeper.start(patient=True)
         try:
             apply_packed(self.keeper, packed, batch)

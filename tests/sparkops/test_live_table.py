@@ -74,7 +74,7 @@ def test_a_table_is_the_result_so_far(spark: SparkSession, tmp_path: Path) -> No
     def start(**other: Any) -> Any:
         source = uc.flow(read_stream(spark, place, SCHEMA), watermark="1 minute", diff="d")
         options = {"checkpoint": str(tmp_path / "checkpoint"), "trigger": NOW}
-        return uc.live_table(sessions(source), url, **{**options, **other})
+        return uc.live_table(sessions(source), **{"target": url, **options, **other})
 
     live = start()
     shown = io.StringIO()
@@ -91,6 +91,8 @@ def test_a_table_is_the_result_so_far(spark: SparkSession, tmp_path: Path) -> No
 
     with pytest.raises(TableMismatch, match="is written with another checkpoint"):
         start(checkpoint=str(tmp_path / "other"))
+    with pytest.raises(TableMismatch, match="has the batches up to -1, but the checkpoint goes on with batch 2"):
+        start(target=f"parquet:{tmp_path}/another")
     assert len(spark.streams.active) == 0
 
     written(BATCHES[2:], tmp_path / "more")
@@ -171,6 +173,8 @@ def test_flows_that_are_not_kept(spark: SparkSession, tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidArgument, match=r"write uc\.live_table"):
         sessions(stream).to_table(url)
+    with pytest.raises(InvalidArgument, match="must be a mapping such as"):
+        uc.live_table(sessions(stream), url, trigger="10 seconds", **options)  # type: ignore[arg-type]
     nested = sessions(stream).with_columns(all=lambda rows: pa.array([[]] * len(rows), pa.list_(pa.list_(pa.int64()))))
     with pytest.raises(TypeMismatch, match="a type that PostgreSQL does not have"):
         uc.live_table(nested, "postgresql://host/db#t", **options)

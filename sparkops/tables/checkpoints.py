@@ -1,0 +1,40 @@
+"""What the checkpoint of a query says, read by Spark, which may be on another machine.
+
+Guarded by tests/sparkops/test_live_table.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+
+from ...panes.tables.target import NONE_YET
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def last_commit(spark: SparkSession, checkpoint: str) -> int:
+    """The number of the last batch that is done."""
+    try:
+        found = spark.read.format("binaryFile").load(_exact(f"{checkpoint}/commits")).select("path").collect()
+    except AnalysisException:  # there is no such folder yet
+        return NONE_YET
+    names = [str(row["path"]).rpartition("/")[2] for row in found]
+    return max((int(name) for name in names if name.isdecimal()), default=NONE_YET)
+
+
+def query_id(spark: SparkSession, checkpoint: str) -> str:
+    """The id of the query whose checkpoint it is."""
+    return str(json.loads(spark.read.text(_exact(f"{checkpoint}/metadata")).collect()[0][0])["id"])
+
+
+def _exact(path: str) -> str:
+    """A path that Spark takes for a pattern, as the pattern of that path alone."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+
+
+__all__ = ["last_commit", "query_id"]
