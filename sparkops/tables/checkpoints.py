@@ -1,4 +1,4 @@
-"""What the checkpoint of a query says, read by Spark, which may be on another machine.
+"""The checkpoint of a query, read by Spark, which may be on another machine.
 
 Guarded by tests/sparkops/test_live_table.py.
 """

@@ -50,7 +50,7 @@ def starts_spark(path: Path) -> bool:
 ON_SPARK = [path for path in NOTEBOOKS if starts_spark(path)]
 LOCAL = [path for path in NOTEBOOKS if path not in ON_SPARK]
 LONG = {"07_live_table"}
-"""What these show is tested elsewhere too."""
+"""Notebooks whose results are tested elsewhere too."""
 
 
 @pytest.mark.spark
