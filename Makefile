@@ -9,10 +9,10 @@ TIMES ?= 3
 LOOPS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables soak busy matrix oracle docs docs-serve release clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables bench-nexmark soak busy matrix oracle docs docs-serve release clean
 
 help:
-	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | bench-tables | soak | busy | matrix | oracle | docs | docs-serve | release | clean"
+	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | bench-tables | bench-nexmark | soak | busy | matrix | oracle | docs | docs-serve | release | clean"
 
 .venv: $(READY)
 
@@ -65,6 +65,9 @@ bench-stream: .venv
 
 bench-tables: .venv
 	$(BIN)/python benchmarks/run.py tables
+
+bench-nexmark: .venv
+	$(BIN)/python benchmarks/run.py nexmark_queries
 
 soak: .venv
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "soak or not spark" $(PYTEST_ARGS)

@@ -23,6 +23,7 @@ SUITES = {
     "streams": False,
     "stream_steps": False,
     "tables": False,
+    "nexmark_queries": False,
 }
 """True for a suite that runs on one pinned thread; Spark takes two cores."""
 sys.path.insert(0, str(HERE))
