@@ -13,14 +13,15 @@ _REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[\w, -]+\])?\s*(.*)")
 
 
 def lowest(text: str) -> dict[str, str]:
-    """Each library that users get, with the lower bound of its version; the tools of `dev` are not among them.
+    """Each library that users get, with the lower bound of its version; the tools of `dev` and `docs` are not among them.
 
     >>> lowest('[project]\\ndependencies = ["numpy>=2.0,<3"]')
     {'numpy': '2.0'}
     """
     project = tomllib.loads(text)["project"]
     extras = project.get("optional-dependencies", {})
-    needs = [*project["dependencies"], *(need for name, group in extras.items() if name != "dev" for need in group)]
+    groups = [group for name, group in extras.items() if name not in ("dev", "docs")]
+    needs = [*project["dependencies"], *(need for group in groups for need in group)]
     return dict(map(_bounded, needs))
 
 
