@@ -14,7 +14,7 @@ import pyarrow as pa
 STAMP = pa.timestamp("us", "UTC")
 FIRST_PERSON, FIRST_AUCTION, FIRST_CATEGORY = 1000, 1000, 10
 OF_FIFTY = {"persons": 1, "auctions": 3, "bids": 46}
-"""How many of 50 events are of each kind."""
+"""The number of events of each kind, of 50."""
 HOT_AUCTIONS = HOT_SELLERS = HOT_BIDDERS = 100
 ACTIVE_PERSONS, AUCTIONS_IN_FLIGHT, LEAD = 1000, 100, 10
 OPEN_EVENTS = 100 * 50 // 3

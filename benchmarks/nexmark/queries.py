@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import uncombine as uc
 
 LATENESS = "2 minutes"
-"""How late a correction may come."""
+"""The lateness that a correction may have."""
 MICROSECOND = timedelta(microseconds=1)
 EACH = uc.Repeatedly(uc.AfterCount(1))
 LATE = uc.AfterWatermark(late=uc.AfterCount(1))
@@ -155,12 +155,12 @@ def q10(site: Site) -> uc.Flow:
 
 
 def q11(site: Site) -> uc.Flow:
-    """How many bids a person made in each session."""
+    """The number of bids of a person in each session."""
     return site.bids.window(uc.Sessions("10 seconds"), **site.options).combine(by="bidder", bids=uc.Count())
 
 
 def q12(site: Site) -> uc.Flow:
-    """How many bids of a person arrived in every ten seconds. What arrived stays so: nothing is corrected here."""
+    """The number of bids of a person that arrived in every ten seconds. What arrived stays so: nothing is corrected here."""
     if site.corrected:
         raise uc.errors.InvalidArgument("q12 counts arrivals: give it bids that are not corrected")
     return (

@@ -43,7 +43,7 @@ def found(url: str, out: Path) -> tuple[int, list[tuple[Any, ...]]]:
 
 
 def files_until(out: Path, batch: int) -> int:
-    """How many files the batches until this one have.
+    """The number of files in the batches until this one.
 
     A batch has two files if a kill came between Spark's notes of the one and of the batch.
     """

@@ -47,7 +47,7 @@ def script(made: Events, count: int, flow: uc.Flow, parts: int) -> list[Any]:
 
 
 def fault(query: str, panes: pa.Table, tables: dict[str, pa.Table]) -> str | None:
-    """What is wrong in the rows that are left of a query's result; None if nothing is."""
+    """The first thing that is wrong in the rows left of a query's result; None if nothing is."""
     want = expected(query, tables)
     if "start" in want.columns and "window" in panes.column_names:
         panes = panes.append_column("start", pc.struct_field(panes["window"], "start"))
