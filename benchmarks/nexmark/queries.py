@@ -160,7 +160,7 @@ def q11(site: Site) -> uc.Flow:
 
 
 def q12(site: Site) -> uc.Flow:
-    """The number of bids of a person that arrived in every ten seconds. What arrived stays so: nothing is corrected here."""
+    """The number of bids of a person that arrived in every ten seconds, which no correction changes."""
     if site.corrected:
         raise uc.errors.InvalidArgument("q12 counts arrivals: give it bids that are not corrected")
     return (

@@ -13,7 +13,7 @@ _REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[\w, -]+\])?\s*(.*)")
 
 
 def lowest(text: str) -> dict[str, str]:
-    """Each library that users get, with the lower bound of its version; the tools of `dev` and `docs` are not among them.
+    """Each library that users get, with the lower bound of its version; the tools of `dev` and `docs` are left out.
 
     >>> lowest('[project]\\ndependencies = ["numpy>=2.0,<3"]')
     {'numpy': '2.0'}
