@@ -104,6 +104,17 @@ $(SITE)/.ready: pyproject.toml
 	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[docs,spark,testing,duckdb]'
 	@touch $@
 
+# Builds the wheel and the source archive, checks them, and runs the README from the wheel in an environment of its own.
+release: .venv
+	rm -rf dist out/release
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv out/release
+	out/release/bin/python -m pip install --quiet --disable-pip-version-check twine
+	out/release/bin/python -m twine check --strict dist/*
+	out/release/bin/python -m pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[spark,plot]"
+	cd out/release && bin/uncombine --version && bin/python -m doctest -o ELLIPSIS -o NORMALIZE_WHITESPACE ../../README.md
+	@echo "dist/ has the release; upload it with: twine upload dist/*"
+
 clean:
 	rm -rf $(VENV) out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import uncombine as uc
+from uncombine.panes.chunks import manifest
+from uncombine.sparkops.stored import codec
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = {"combiners", "windows", "triggers", "panes", "sparkops"}
@@ -112,6 +114,20 @@ def test_wheel_sent_to_spark_workers(environment: Any, wheel: Path, tmp_path: Pa
     assert all(sent.name in Path(place).parts for _, _, place in rows)
 
 
-def test_version_is_said_once() -> None:
+def test_version_is_said_once(wheel: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == uc.__version__
+    assert "version" not in project
+    assert wheel.name.split("-")[1] == uc.__version__
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert changelog.partition("\n## ")[2].startswith(f"{uc.__version__}\n")
+    stated = f"Format of stored state: {manifest.VERSION}. Format of stored accumulators: {codec.FORMAT}."
+    assert stated in changelog.split("\n## ")[1]
+
+
+def test_the_wheel_has_a_command_and_words_for_a_registry(wheel: Path) -> None:
+    packed = zipfile.ZipFile(wheel)
+    texts = {Path(name).name: packed.read(name).decode() for name in packed.namelist() if ".dist-info/" in name}
+    assert "uncombine = uncombine.command_line:main" in texts["entry_points.txt"]
+    head = texts["METADATA"].partition("\n\n")[0]
+    assert "Classifier: Typing :: Typed" in head
+    assert "Keywords: " in head
