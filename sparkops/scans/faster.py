@@ -6,7 +6,9 @@ Guarded by tests/sparkops/test_scans.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,7 +22,7 @@ from ..readers.file_format import FAULTS, FileFormat
 from ..readers.formats import open_source
 from ..readers.parquet_as_spark import otherwise
 from ..readers.parquet_files import ParquetSource
-from ..readers.paths import absolute, list_files, locate
+from ..readers.paths import list_files, locate
 from ..spark_private import execution
 from ..sql_types import arrow_type
 from . import classic, connect
@@ -73,14 +75,12 @@ def _of_files(given: DataFrameInput) -> Input:
     if any(_WILD & set(path) for path in scan.paths):
         raise NoScan("its paths have wildcards")
     try:
-        found = list_files(scan.paths) if df.isStreaming else [absolute(path) for path in scan.paths]
-        sizes = [_size(path) for path in found[:CHECKED]]
+        found = list_files(scan.paths) if df.isStreaming else scan.paths
         fmt = FileFormat(
             "parquet", _schema(scan), _base(scan), filter=scan.filter, on_missing_column="null", as_spark=True
         )
-        for path, size in zip(found, sizes, strict=False):
-            if size:
-                _require_alike(path, fmt)
+        with ThreadPoolExecutor(8) as pool:
+            sizes = list(pool.map(partial(_size_if_alike, fmt=fmt), found[:CHECKED]))
     except FAULTS as error:
         if isinstance(error, NoScan):
             raise
@@ -92,8 +92,7 @@ def _of_files(given: DataFrameInput) -> Input:
     if df.isStreaming and any("=" in folder for path in found for folder in path.split("/")[:-1]):
         raise NoScan("they may be in folders that are columns")
     words = "a DataFrame of Parquet files"
-    paths = scan.paths if df.isStreaming or scan.listed_late else tuple(found)
-    files = FilesInput(df.sparkSession, paths, fmt, df.isStreaming, scan.options, scan.listed_late, words)
+    files = FilesInput(df.sparkSession, scan.paths, fmt, df.isStreaming, scan.options, scan.listed_late, words)
     names = [name for name in given.schema.names if name in scan.columns]
     return ScannedInput(files, {name: scan.columns[name] for name in names}, given.instant)
 
@@ -133,17 +132,17 @@ def _base(scan: Scan) -> str:
     return bases.pop()
 
 
-def _size(path: str) -> int:
+def _size_if_alike(path: str, fmt: FileFormat) -> int:
+    """The bytes of a file; raises if Spark would make other values of it."""
     system, inside = locate(path)
-    return system.get_file_info(inside).size or 0
-
-
-def _require_alike(path: str, fmt: FileFormat) -> None:
-    system, inside = locate(path)
+    size = system.get_file_info(inside).size or 0
+    if size == 0:
+        return 0
     source = open_source("parquet", system, inside, {}, None)
     assert isinstance(source, ParquetSource)
     if (reason := otherwise(source, fmt)) is not None:
         raise NoScan(f"{path} {reason}")
+    return int(size)
 
 
 @dataclass(frozen=True, eq=False)
