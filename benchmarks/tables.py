@@ -3,7 +3,7 @@
 A table holds five million rows, of 50,000 keys in 100 windows. A batch retracts and replaces 100,000 of them, which is
 netted and applied: any rows, or rows of the last ten windows, as in most streams. The bare write brings the same
 100,000 rows: as one Arrow insert into a table of DuckDB with as many rows, as one COPY into a table of PostgreSQL with
-as many rows and the same unique index, or as one merge of delta-rs by the same keys. The shortest upsert puts the rows
+as many rows and the same unique index, or as one merge of delta-rs by the same keys. An upsert by hand puts the rows
 in the place of those of their keys, in one transaction without a number or a check: in DuckDB one DELETE ... USING and
 one INSERT, in PostgreSQL one COPY into a temporary table and one UPDATE ... FROM.
 """
@@ -120,19 +120,19 @@ def _large(url: str, name: str, against: str, target: float, bare: Any) -> Itera
         return net, apply, changes.reader().read_all().select(LAYOUT.schema.names)
 
     runs = itertools.count()
-    shortest = getattr(bare, "upsert", None)
+    by_hand = getattr(bare, "upsert", None)
     for first, words in ((0, ""), (RECENT, " in the last windows")):
         times: list[tuple[float, ...]] = []
         for _ in range(RUNS + 1):
             net, apply, rows = applied(batches.next(CHANGED, first))
             other, _ = _timed(lambda rows=rows: bare.write(rows, next(runs)))  # type: ignore[misc]
-            least, _ = _timed(lambda rows=rows: shortest(rows)) if shortest else (0.0, None)  # type: ignore[misc]
+            least, _ = _timed(lambda rows=rows: by_hand(rows)) if by_hand else (0.0, None)  # type: ignore[misc]
             few = applied(batches.next(FEW, first))
             times.append((net, apply, other, few[0] + few[1], least))
         net, apply, other, small, least = (statistics.median(part) for part in zip(*times[1:], strict=True))
         yield Row(f"{name}: 100 k changed keys of 5 M{words}", net + apply, other, target, against, "s")
-        if shortest:
-            yield Row(f"{name}: 100 k changed keys of 5 M{words}", net + apply, least, None, "the shortest upsert", "s")
+        if by_hand:
+            yield Row(f"{name}: 100 k changed keys of 5 M{words}", net + apply, least, None, "an upsert by hand", "s")
         yield Row(f"{name}: the netting of these", net, net + apply, 0.2, "the whole batch", "s")
         yield Row(f"{name}: 10 changed keys of 5 M{words}", small, 0.1, None, "100 ms", "s")
     writer.close()
