@@ -148,10 +148,16 @@ def short(kind: pa.DataType) -> str:
 
 # The pages of the reference that list names: those of the package's rooms and modules, in the order of use.
 NAMES: dict[str, list[str]] = {
-    "flow": ["flow", "files", "session", "live_table", "Flow", "Flow.window", "Flow.join", "union", "Grouping"],
-    "steps": ["KeyFunction", "KeyContext"],
+    "flow": [
+        *("flow", "files", "session", "live_table", "Flow", "Flow.window", "Flow.join", "union", "Grouping"),
+        *(f"Flow.{name}" for name in ("df", "to_table", "left_out", "foreach_batch", "explain")),
+    ],
+    "steps": [
+        *(f"Flow.{name}" for name in ("where", "select", "with_columns", "with_time", "map", "flat_map", "distinct")),
+        *("Flow.in_order", "Flow.process", "KeyFunction", "KeyContext"),
+    ],
     "windows": ["Fixed", "Sliding", "Sessions", "Global", "Calendar", "Custom", "Inherit", "span", "timestamp", "Span"],
-    "triggers": [*uc.triggers.__all__],
+    "triggers": [*uc.triggers.__all__, "Trigger.or_finally"],
     "strategies": [
         "BoundedLag",
         "Monotonic",
@@ -162,7 +168,17 @@ NAMES: dict[str, list[str]] = {
         "EachBatch",
         "Strategy",
     ],
-    "local": ["local.run", "local.source", "local.trigger_costs", "local.Result", "Elements", "Watermark", "Clock"],
+    "local": [
+        "local.run",
+        "local.source",
+        "local.trigger_costs",
+        "local.Result",
+        "local.Result.table",
+        "local.Result.to_pandas",
+        "Elements",
+        "Watermark",
+        "Clock",
+    ],
     "changelog": [f"changelog.{name}" for name in uc.changelog.__all__],
     "expressions": ["col", "when", "coalesce", "Expr"],
     "plot": [f"plot.{name}" for name in uc.plot.__all__],
@@ -190,6 +206,7 @@ def path_of(name: str) -> str:
     value: Any = uc
     for part in name.split("."):
         value = getattr(value, part)
+    value = value.fget if isinstance(value, property) else value
     module = getattr(value, "__module__", None)
     if module is None or not module.startswith("uncombine"):  # an alias, such as a type of a union
         return f"uncombine.{name}"
@@ -200,7 +217,7 @@ def names(page: str) -> str:
     """The names of a page, each with its docstring."""
     shown = []
     for name in NAMES[page]:
-        shown += [f"### `uc.{name}`", "", f"::: {path_of(name)}", ""]
+        shown += [f"::: {path_of(name)}", ""]
     return "\n".join(shown)
 
 
