@@ -65,7 +65,10 @@ def test_flows_through_a_connect_server(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.spark
 @pytest.mark.parametrize("url", ["duckdb:///{}/a.db#t", "delta:{}/t"])
-def test_a_live_table_through_a_connect_server(url: str, tmp_path: Path) -> None:
+def test_a_live_table_through_a_connect_server(
+    url: str, tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
     table = rows()
     (tmp_path / "in").mkdir()
     half = table.num_rows // 2

@@ -28,7 +28,7 @@ def keep(spark: SparkSession, folder: Path, url: str) -> None:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["SPARK_TESTING"] = "1"  # only then does a client find a server whose port is any that is free
     builder = SparkSession.builder.remote("local[2]").config("spark.connect.grpc.binding.port", "0")
     spark = builder.config("spark.driver.memory", "700m").config("spark.log.level", "ERROR").getOrCreate()
