@@ -113,9 +113,9 @@ def reference() -> str:
 
 
 def overview() -> str:
-    """Each combiner in one line: the result, the promise, the state, and where to read on."""
+    """Each combiner in one line, in the order of use: the result, the promise, the state, and where to read on."""
     lines = ["| combiner | result | retracts | state of a group |", "|---|---|---|---|"]
-    for cls in combiners():
+    for cls in sorted(combiners(), key=lambda cls: USED.index(cls.__name__) if cls.__name__ in USED else len(USED)):
         said = " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split()).replace("|", "\\|")
         plain = next(forms(cls), None)
         promised = "as its parts" if plain is None else RETRACTS[plain.capability.name]
@@ -123,6 +123,10 @@ def overview() -> str:
         lines.append(f"| [{cls.__name__}](#{cls.__name__.lower()}) | {said} | {promised} | {state} |")
     return "\n".join(lines) + "\n"
 
+
+USED = ["Count", "Sum", "Mean", "Min", "Max", "Median", "Quantile", "CountDistinct", "CountIf", "StdDev", "Variance"]
+USED += ["First", "Last", "ArgMax", "ArgMin", "TopK", "BottomK", "CollectList", "CollectSet"]
+"""The combiners that are used most, which come first in the table."""
 
 RETRACTS = {"GROUP": "exactly", "CANCELLATIVE": "within a tolerance, or what was added", "MONOID": "never"}
 
