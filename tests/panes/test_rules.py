@@ -1,4 +1,4 @@
-"""One test or more for each numbered rule of docs/explanation/semantics.md; times are seconds after 12:00."""
+"""One test or more for each numbered rule of docs/semantics.md; times are seconds after 12:00."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _script(r: random.Random, drawn: Case, odd: int) -> list[Spec]:
 
 
 def within(drawn: Case) -> bool:
-    """True if a script uses only rules that both sides share; see the differences in docs/explanation/semantics.md."""
+    """True if a script uses only rules that both sides share; see the differences in docs/semantics.md."""
     if drawn["window"][0] != "sessions":
         return True
     gap, lateness = drawn["window"][1], drawn["lateness"]
