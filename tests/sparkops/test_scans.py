@@ -198,7 +198,8 @@ def test_a_stream_of_files(spark: SparkSession, tmp_path: Path) -> None:
         writer = made.df.writeStream.format("memory").queryName(f"scan_{i}").trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(tmp_path / f"state {i}")).start()
         query.awaitTermination()
-        assert len([p for p in query.recentProgress if p.numInputRows]) == 3
+        listed = (tmp_path / f"state {i}" / "sources" / "0").iterdir()
+        assert sorted(file.name for file in listed if file.name.isdigit()) == ["0", "1", "2"]
         results.append(sorted(map(repr, spark.table(f"scan_{i}").select("key", "window", "n", "total").collect())))
     assert results[0] == results[1]
     assert len(results[0]) > 5
