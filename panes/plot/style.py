@@ -73,11 +73,12 @@ def margins(low: datetime, high: datetime, share: float = 0.04) -> tuple[datetim
 
 def time_axis(axis: Any, low: datetime, high: datetime, name: str, room: float = 8) -> None:
     """Show times on an axis, with as much of the date as its length needs; `room` is the number of ticks that fit."""
-    from matplotlib.dates import HOURLY, AutoDateLocator, DateFormatter
+    from matplotlib.dates import HOURLY, MINUTELY, SECONDLY, AutoDateLocator, DateFormatter
 
     axis.axes.set_xlim(low, high) if axis.axis_name == "x" else axis.axes.set_ylim(low, high)
     locator = AutoDateLocator(tz=UTC, minticks=2, maxticks=max(int(room), 5))
     locator.intervald[HOURLY] = [1, 2, 3, 4, 6, 12, 24]
+    locator.intervald[MINUTELY] = locator.intervald[SECONDLY] = [1, 2, 5, 10, 15, 30]
     axis.set_major_locator(locator)
     length = high - low
     if length <= DAY:
