@@ -72,7 +72,13 @@ def fields_of(inputs: Sequence[tuple[int, Sequence[pa.Schema]]]) -> tuple[pa.Str
     """One struct for the columns of all inputs, and the field in it for each column of each input.
 
     The inputs are those of steps with their numbers. Columns of the same name and type share a field; if types differ,
-    the field of a later step has its number.
+    the field of a later step has its number. Two columns of one input never share a field, and no two fields differ by
+    case alone, which Spark takes for one name.
+
+    >>> import pyarrow as pa
+    >>> numbers, texts = pa.schema({"x": pa.int64()}), pa.schema({"x": pa.string(), "x_1": pa.string()})
+    >>> fields_of([(1, [numbers, texts])])[1]
+    [[{'x': 'x'}, {'x': 'x_1_1', 'x_1': 'x_1'}]]
     """
     fields: dict[str, pa.Field] = {}
     names = [[_named(fields, schema, number) for schema in schemas] for number, schemas in inputs]
@@ -80,15 +86,30 @@ def fields_of(inputs: Sequence[tuple[int, Sequence[pa.Schema]]]) -> tuple[pa.Str
 
 
 def _named(fields: dict[str, pa.Field], schema: pa.Schema, number: int) -> dict[str, str]:
-    """The field for each column of a schema; new ones are added to `fields`."""
+    """The field for each column of a schema; new ones are added to `fields`, each under its name in lower case."""
+    own: dict[str, str] = {}  # the columns that keep their names, which no other column may take
+    for column in schema:
+        known = fields.get(column.name.casefold(), column)
+        if (known.name, known.type) == (column.name, column.type):
+            own.setdefault(column.name.casefold(), column.name)
     out: dict[str, str] = {}
     for column in schema:
         name = column.name
-        while name in fields and fields[name].type != column.type:
+        while own.get(name.casefold()) != column.name and not _is_free(fields, own, out, name, column.type):
             name = f"{name}_{number}"
-        fields.setdefault(name, pa.field(name, column.type))
+        fields.setdefault(name.casefold(), pa.field(name, column.type))
         out[column.name] = name
     return out
+
+
+def _is_free(
+    fields: Mapping[str, pa.Field], own: Mapping[str, str], out: Mapping[str, str], name: str, kind: pa.DataType
+) -> bool:
+    """True if a column may have the field of another name: a new one, or one of a step before."""
+    if name.casefold() in own or name in out.values():
+        return False
+    known = fields.get(name.casefold())
+    return known is None or (known.name == name and known.type == kind)
 
 
 def beside(panes: pa.Table, rows: pa.Table) -> pa.Table:

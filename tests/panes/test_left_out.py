@@ -135,6 +135,16 @@ def test_the_form_of_rows_beside_a_result() -> None:
     assert both["left_out"].to_pylist() == [None, None]
 
 
+def test_rule_66_two_columns_of_a_row_never_share_a_field() -> None:
+    left = uc.local.source(pa.schema({"ts": TIME, "k": pa.string(), "x": pa.int64()}), name="left")
+    texts = {"x": pa.string(), "x_1": pa.string(), "X_1_1": pa.string()}
+    right = uc.local.source(pa.schema({"ts": TIME, "k": pa.string(), **texts}), name="right")
+    flow = left.join(right, on="k", within=("0 s", "10 s"))
+    row = {"ts": None, "k": "a", "x": "one", "x_1": "two", "X_1_1": "three"}
+    kept = uc.local.run([uc.Elements([row], input="right")], flow).left_out["row"].to_pylist()[0]
+    assert kept == {"ts": None, "k": "a", "x": None, "x_1": "two", "X_1_1": "three", "x_1_1_1": "one"}
+
+
 def test_late_rows_of_two_inputs_are_one_table() -> None:
     one = pa.table({"a": [1]})
     late = late_table([one, one.slice(0, 0)], [one.schema, one.schema])
