@@ -214,7 +214,8 @@ class RowStage(Stage):
 
     def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
         (schema,) = schemas
-        may_change = ("allowed_lateness", "late", "max_future", "bounded", "by", "keep_deletes")
+        # The state has times to which the allowed lateness was added.
+        may_change = ("late", "max_future", "bounded", "by", "keep_deletes")
         options = {name: text for name, text in self.options.given().items() if name not in may_change}
         by = [[name, str(schema.field(name).type)] for name in getattr(self.options, "by", ())]
         columns = [[f.name, str(f.type)] for f in schema]

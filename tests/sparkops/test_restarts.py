@@ -127,6 +127,40 @@ def test_a_shorter_lateness_is_of_windows_that_are_not_held() -> None:
     assert counts[0]["rows_dropped"] == 1
 
 
+class Silent:
+    output, state = pa.schema({"n": pa.int64()}), pa.schema({"n": pa.int64()})
+
+    def on_row(self, row: Any, state: Any, ctx: Any) -> None: ...
+
+
+STEPS: dict[str, Any] = {
+    "distinct": lambda source, **options: source.distinct("k", within="10 minutes", **options),
+    "in_order": lambda source, **options: source.in_order(**options),
+    "process": lambda source, **options: source.process(function=Silent, **options),
+    "join": lambda source, **options: source.join(source, on="k", within=("0 s", "1 s"), **options),
+    "remember": lambda source, allowed_lateness: (
+        source.window(uc.Fixed("1 s"), mode="retracting", allowed_lateness=allowed_lateness)
+        .combine(by="k", n=uc.Count())
+        .map(lambda table: table.select(["n"]), remember=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize(("before", "after"), [("5 minutes", "0 seconds"), ("0 seconds", "5 minutes")])
+def test_the_lateness_of_steps_over_rows_must_stay(name: str, before: str, after: str) -> None:
+    """Their state has times with the lateness in them: `distinct` would show rows twice, `in_order` lose them."""
+    step, engine = STEPS[name], Engine(STEPS[name](flow_of_rows(), allowed_lateness=before))
+    engine.batch(rows(1, 2, 70), now=START // 1000)
+    changed = Engine(step(flow_of_rows(), allowed_lateness=after), restored=engine.snapshot())
+    with pytest.raises(StateMismatch, match="allowed_lateness"):
+        changed.batch(rows(71), now=START // 1000)
+
+
+def flow_of_rows() -> Any:
+    return rows_flow(SCHEMA, "ts", uc.Monotonic(), 2, diff=None)
+
+
 def test_a_batch_done_again_gives_the_same_panes() -> None:
     """After a crash the parcels of the tasks come in another order, and no worker remembers anything."""
     again = flow(granularity="record", trigger=uc.Repeatedly(uc.AfterCount(3)))
