@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 from stepping import SCHEMA, Driven, scripts, table_of, tuples
 
+import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
 from uncombine.panes.operators.process import calls
 from uncombine.panes.operators.process.operator import ProcessOperator
@@ -319,6 +322,42 @@ def test_wrong_calls_are_refused(on_row: Any, error: type[Exception], words: str
     run.step(PLAIN.empty_table(), 10)
     with pytest.raises(error, match=words):
         run.step(table_of([(20, "a", 1, 1)], PLAIN), 10)
+
+
+VALUES = [
+    (pa.int8(), -1),
+    (pa.uint64(), 2**64 - 1),
+    (pa.float16(), 1.5),
+    (pa.decimal256(50, 2), decimal.Decimal("1.25")),
+    (pa.string_view(), "ä"),
+    (pa.large_string(), "ä"),
+    (pa.dictionary(pa.int8(), pa.string()), "ä"),
+    (pa.binary(2), b"ab"),
+    (pa.binary_view(), b"ab"),
+    (pa.date64(), dt.date(2024, 5, 1)),
+    (pa.time64("us"), dt.time(1, 2, 3, 4)),
+    (pa.timestamp("us"), dt.datetime(2024, 5, 1)),
+    (pa.duration("us"), dt.timedelta(days=-1)),
+    (pa.large_list(pa.string_view()), ["a", None]),
+    (pa.list_(pa.int64(), 2), [1, 2]),
+    (pa.map_(pa.string(), pa.struct([("x", pa.string_view())])), [("a", {"x": "y"})]),
+    (pa.null(), None),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), VALUES, ids=[str(kind) for kind, _ in VALUES])
+def test_state_and_output_have_any_type(kind: pa.DataType, value: Any) -> None:
+    class Keeps:
+        output, state = pa.schema({"was": kind}), pa.schema({"value": kind, "rows": pa.int64()})
+
+        def on_row(self, row: Any, state: Any, ctx: Any) -> None:
+            if state["rows"]:
+                ctx.emit({"was": state["value"]})
+            state |= {"value": value, "rows": 1}
+
+    flow = uc.local.source(pa.schema({"ts": pa.timestamp("us"), "k": pa.string()})).process(by="k", function=Keeps)
+    again = [uc.Elements([{"ts": i, "k": "a"}]) for i in range(3)]
+    assert uc.local.run(again, flow)["was"].to_pylist() == [value, value]
 
 
 def test_an_error_in_a_function_names_the_call_and_the_key() -> None:

@@ -107,7 +107,7 @@ def emitted_table(
     times = np.array([row.time for row in emitted], np.int64)
     weights = np.array([row.diff for row in emitted], np.int64)
     try:
-        given = pa.Table.from_pylist([row.values for row in emitted], process.function.output)
+        given = pa.Table.from_pylist([row.values for row in emitted], process.output)
     except (pa.ArrowException, OverflowError) as error:
         raise TypeMismatch(f"a row that {process.name} emits does not fit {process.name}.output: {error}") from None
     of_key = [key.take(pa.array(number)) for key in keys]

@@ -50,8 +50,8 @@ class ProcessOperator(RowOperator):
     def __init__(self, process: Process, schema: pa.Schema) -> None:
         columns = process.checked(schema)
         self.process, self.keys = process, process.keys(schema)
-        self.stored_schema = stored_keys(self.keys, process.function.state)
-        super().__init__(columns, output_schema(pa.schema([*self.keys, *process.function.output])), process.wait)
+        self.stored_schema = stored_keys(self.keys, process.state)
+        super().__init__(columns, output_schema(pa.schema([*self.keys, *process.output])), process.wait)
 
     def initial(self) -> OperatorState:
         """The state before any row."""
@@ -66,9 +66,9 @@ class ProcessOperator(RowOperator):
         found, store = store_of(state, "keys").take(touched, {"event": end, "processing": clocks.now})
         floor = state.output_watermark
         least = max(floor - self.process.wait, MIN_TIME)
-        process, columns = self.process, frozenset(self.process.function.output.names)
+        process, columns = self.process, frozenset(self.process.output.names)
         scene = Scene(columns, least, floor, clocks.before, clocks.now, process.check_timers)
-        keys = Keys.of(self.keys, self.process.function.state, found, arrays, len(taken), scene)
+        keys = Keys.of(self.keys, self.process.state, found, arrays, len(taken), scene)
         calls = Calls(self.process, scene, keys.contexts)
         calls.processing_timers(clocks.now)
         calls.rows(keys.row_codes, taken)

@@ -98,6 +98,16 @@ class Process(RowOptions):
         """The name of the function in messages."""
         return type(self.function).__name__
 
+    @property
+    def output(self) -> pa.Schema:
+        """The columns of the rows that the function emits, in the types in which they are kept."""
+        return _kept(self.function.output)
+
+    @property
+    def state(self) -> pa.Schema:
+        """The fields of the state of a key, in the types in which they are kept."""
+        return _kept(self.function.state)
+
     def check_timers(self) -> None:
         """Raise unless the function takes timers."""
         if not callable(getattr(self.function, "on_timer", None)):
@@ -114,6 +124,10 @@ class Process(RowOptions):
     def keys(self, schema: pa.Schema) -> pa.Schema:
         """The key columns."""
         return pa.schema([(name, held_type(schema.field(name).type)) for name in self.by])
+
+
+def _kept(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_type(held_type(field.type)) for field in schema])
 
 
 __all__ = ["KeyFunction", "Process"]
