@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...panes.graph import Feed, Leaf, Step
+import pyarrow as pa
+
+from ...panes.flow import Combined, Flow
+from ...panes.graph import Feed, Graph, Leaf, Step, graph_of
+from ...panes.shard.final_panes import Final, final_grouping, nothing
+from ...panes.stage import GroupingStage, Stage
 from ...panes.transforms import Transform
 from ..inputs import wire_map
 from ..sql_types import spark_schema
@@ -39,12 +45,17 @@ class Replay(Live):
             whole=self.whole,
             left_out=self.forms.get(step),
             schema=self.flow.schema,
+            without_rows=self.without_rows(step),
         )
         shuffled = packed.repartition(len(self.ids), "shard")
         return wire_map(shuffled, play, spark_schema(self.schema) if last else WIRE_DDL)
 
     def shown(self, feed: Feed, packed: DataFrame) -> DataFrame:
         return packed
+
+    def without_rows(self, step: Step) -> pa.Table | None:
+        """The panes of the last step if it gets no rows; None for no panes."""
+        return None
 
     def _after(self, step: Step) -> tuple[Transform, ...]:
         return next(feed.transforms for feed in self.graph.ends if feed.origin is step)
@@ -68,11 +79,53 @@ class AtOnce(Replay):
     def whole(self) -> bool:
         return False
 
+    @cached_property
+    def graph(self) -> Graph:
+        """The steps of the flow, in which groupings give final panes alone: all rows have come."""
+        return graph_of(finally_only(self.flow))
+
     def clock(self, leaf: Leaf) -> str | None:
         return None
+
+    def packed(self, step: Step) -> DataFrame:
+        packed, final = super().packed(step), self._always_one(step)
+        if final is None:
+            return packed
+        return self.input.with_row(packed, self.ids[final.lift(len(self.ids)).only_shard], nothing())
+
+    def without_rows(self, step: Step) -> pa.Table | None:
+        final = self._always_one(step)
+        return None if final is None else final.whole(final.nothing())
+
+    def _always_one(self, step: Step) -> Final | None:
+        """The last grouping, if it gives a result even without rows."""
+        stage = step.stage
+        if self.beside or self.then(step) is not None or not isinstance(stage, GroupingStage):
+            return None
+        final = Final(stage.grouping, self.lifted(step)[0])
+        return final if final.always_one else None
 
     def explain(self) -> str:
         return self.explanation(
             "Final results, in Python: the shards of each step take all rows as one bundle.",
             f"shards: {len(self.ids)}, each with all its rows in one task",
         )
+
+
+def finally_only(flow: Flow) -> Flow:
+    """The flow with groupings that give one final pane for each window, in the flows that its source is made of too."""
+    source = flow.source
+    if isinstance(source, Combined):
+        source = replace(source, inputs=tuple(map(finally_only, source.inputs)))
+    return replace(flow, source=source, stages=tuple(map(_final, flow.stages)))
+
+
+def _final(stage: Stage) -> Stage:
+    if not isinstance(stage, GroupingStage):
+        return stage
+    grouping = final_grouping(stage.grouping)
+    # No row is late, but the column for late rows stays.
+    return replace(stage, grouping=replace(grouping, late="emit") if stage.late == "emit" else grouping)
+
+
+__all__ = ["AtOnce", "Replay", "finally_only"]

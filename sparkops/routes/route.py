@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...errors import InvalidArgument
 from ...panes.chain import groupings_of, stages_of
-from ...panes.flow import Combined, Flow
+from ...panes.flow import Flow
 from ...panes.left_out import LEFT_OUT
-from ...panes.shard.final_panes import final_grouping
-from ...panes.stage import GroupingStage
 from ..inputs import Input
 from .base import Route
 from .final import FinalPanes, NoStages
@@ -26,7 +22,7 @@ def route_with_left_out(flow: Flow, input: Input) -> Live:
         return Streaming(flow, input, beside=True)
     if flow.settings.replay:
         return Replay(flow, input, beside=True)
-    return AtOnce(finally_only(flow), input, beside=True)
+    return AtOnce(flow, input, beside=True)
 
 
 def route(flow: Flow, input: Input) -> Route:
@@ -51,15 +47,3 @@ def check_left_out(flow: Flow) -> None:
         )
     if LEFT_OUT in map(str.casefold, flow.schema.names):
         raise InvalidArgument(f"{LEFT_OUT!r} is the column of rows that were left out: give the result another name")
-
-
-def finally_only(flow: Flow) -> Flow:
-    """The flow with groupings that give one final pane for each window, in the flows that its source is made of too."""
-    stages = tuple(
-        replace(stage, grouping=final_grouping(stage.grouping)) if isinstance(stage, GroupingStage) else stage
-        for stage in flow.stages
-    )
-    source = flow.source
-    if isinstance(source, Combined):
-        source = replace(source, inputs=tuple(map(finally_only, source.inputs)))
-    return replace(flow, source=source, stages=stages)

@@ -295,11 +295,17 @@ class Play:
     """The form of the rows that are left out, if they are shown."""
     schema: pa.Schema | None = None
     """The columns of the result, for rows that are left out beside it."""
+    without_rows: pa.Table | None = None
+    """The panes that stand for no rows, if a parcel asks for them."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shards: dict[int, list[Parcel]] = {}
+        asked = False
         for shard, _, payload in payloads(batches):
             parcel = Parcel.unpack(payload)
+            if parcel.kind == "nothing":
+                asked = True
+                continue
             if parcel.kind == LEFT_OUT:
                 yield from self._beside(shard, parcel.table)
                 continue
@@ -318,8 +324,15 @@ class Play:
                     yield wire_batch([row])
                 continue
             for instant in played:
-                panes = applied(self.after, shown(instant, self.late))
-                yield from batches_of(alone(panes, None if self.left_out is None else self.left_out.schema))
+                asked &= instant.panes.num_rows == 0
+                yield from self._result(shown(instant, self.late))
+        if asked and self.without_rows is not None:
+            none = self.without_rows
+            yield from self._result(none if self.late is None else with_late_rows(none, (), self.late))
+
+    def _result(self, panes: pa.Table) -> Iterator[pa.RecordBatch]:
+        rows = applied(self.after, panes)
+        yield from batches_of(alone(rows, None if self.left_out is None else self.left_out.schema))
 
     def _beside(self, shard: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """Rows that were left out, on their way to the result or in it."""

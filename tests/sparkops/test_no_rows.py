@@ -55,6 +55,19 @@ def test_no_rows_are_one_row_by_the_tasks(parts: int) -> None:
     assert [row["n"] for row in shown(panes(some))] == [1]
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_no_rows_after_steps_over_rows_are_one_row(shards: int) -> None:
+    for table in (SCHEMA.empty_table(), rows((4, 1))):
+        source = bounded_flow([table], "ts", shards=shards).where(uc.col("x") > 4)
+        flow = source.distinct("x").in_order().window(uc.Global()).combine(**COMBINERS)
+        assert shown(panes(flow)) == [{"window": None, **NOTHING, "event_time": None}]
+        assert panes(flow)["pane"][0].as_py()["timing"] == "ON_TIME"
+        assert panes(flow.where(uc.col("n") > 0)).num_rows == 0
+        assert panes(flow.window(uc.Global()).combine(by="n", m=uc.Count())).num_rows == 0
+    some = bounded_flow([rows((4, 1))], "ts").distinct("x").window(uc.Global()).combine(n=uc.Count())
+    assert panes(some)["n"].to_pylist() == [1]
+
+
 @pytest.mark.parametrize("given", [CANCELLED, SWAPPED, SCHEMA.empty_table()], ids=["cancelled", "swapped", "empty"])
 def test_rows_that_cancel_are_no_rows(given: pa.Table) -> None:
     flow = bounded_flow([given.slice(0, 1), given.slice(1)], "ts", diff="w").window(uc.Global()).combine(**COMBINERS)
