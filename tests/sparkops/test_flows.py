@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
-from reference.flows.agree import difference, listing, shrunk
+from pyspark.sql import SparkSession
+from reference.flows.agree import _rows, difference, listing, shrunk
 from reference.flows.by_models import knows
 from reference.flows.draw import draw, settled
+from reference.flows.scanned import SPARK, flows, scanned, written
+from reference.flows.ways import local_flow, locally
 
 import uncombine as uc
 from uncombine.panes.grouping import MODES
@@ -31,6 +35,26 @@ def test_all_ways_to_run_a_flow_agree(first: int) -> None:
 @pytest.mark.parametrize("first", range(1_000, 21_000, 200))
 def test_all_ways_to_run_many_flows_agree(first: int) -> None:
     agree(first, first + 200)
+
+
+SCANNED = [(0, "replay"), (1, "batch")]
+SCANNED_IN_SOAK = [(seed, ("replay", "replay", "batch")[seed % 3]) for seed in range(2, 62)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("seed", "kind"), [*SCANNED, *(pytest.param(*case, marks=pytest.mark.soak) for case in SCANNED_IN_SOAK)]
+)
+def test_a_data_frame_of_files_gives_the_same_rows(seed: int, kind: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark reads the rows or the tasks read the files, in a replay and at once."""
+    case = draw(seed)
+    made = flows(case, kind, spark, written(case, tmp_path / "in"))
+    for name, flow in made.items():
+        assert ("read by the tasks that combine their rows" in flow.source.taken.describe()) == (name != SPARK)
+    found = scanned(made, spark)
+    wanted = locally(case, local_flow(case)) if kind == "replay" else found[SPARK]
+    for name, got in found.items():
+        assert not list(_rows(f"{kind} of {name}, seed {seed}", got.rows, wanted.rows, ordered=False))
 
 
 def test_the_cases_have_all_that_a_flow_may_have() -> None:
