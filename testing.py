@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .errors import InvalidArgument
 from .panes.flow import Flow
 from .panes.script import Entry
 from .panes.testing.check import Check, Replay, assert_rows, check_one
@@ -84,6 +85,8 @@ def check_flow(
     >>> uc.testing.check_flow(sums, lambda rows: expected(rows).reset_index(), examples=20)
     """
     __tracebackhide__ = True
+    if not f"test_{name}".isidentifier():
+        raise InvalidArgument(f"name= stands in the name of a test, so it has letters, digits and _, not {name!r}")
     options = {"rows": rows, "bundles": bundles, "keys": keys, "columns": columns, "nulls": nulls, "late": late}
     search(
         flow,

@@ -32,10 +32,11 @@ from .row_steps import RowSteps
 from .settings import Settings, check_free, check_name, check_settings
 from .stage import GroupingStage, RowStage, Stage
 from .stages import DIFF, Asked, Before, check_followed, check_lateness, followed, settled
-from .together import check_sources
+from .together import check_kept, check_sources
 from .transforms import Select, Transform, Where, applied
 from .watermark_strategies import IngressTime
 
+JOIN_OPTIONS = ("on", "how", "within", "unmatched", "suffixes", "allowed_lateness")
 OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
 
 
@@ -172,6 +173,7 @@ class Flow(RowSteps, Outputs):
         require_options(given or {}, ("allowed_lateness", "late"), who)
         flow = without_counts(followed_flow(self))
         known = before(flow)
+        check_kept(known, flow.schema, f"the flow before stage {stages_of(flow) + 1}")
         options: dict[str, Any] = {"time": known.time, "diff": known.diff}
         if known.panes:
             options["max_future"] = None
@@ -231,6 +233,7 @@ class Flow(RowSteps, Outputs):
         unmatched: str = "at_once",
         suffixes: tuple[str, str] = ("_left", "_right"),
         allowed_lateness: Span | str | None = None,
+        **others: Never,
     ) -> Flow:
         """Join this flow, which is the left one, with another by key and time.
 
@@ -273,6 +276,9 @@ class Flow(RowSteps, Outputs):
             raise InvalidArgument(
                 f"join() takes a flow, not a {type(other).__name__}{window or ': write a.join(b, on)'}"
             )
+        if "late" in others:
+            raise InvalidArgument("join() has no late=: rows that come too late for a join are in flow.left_out")
+        require_options(others, JOIN_OPTIONS, "join()")
         named = [with_name(flow, name) for flow, name in zip((self, other), SIDES, strict=True)]
         inputs = tuple(without_counts(followed_flow(flow)) for flow in named)
         check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], "join()")

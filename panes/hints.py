@@ -35,6 +35,19 @@ _RESULTS = {
     "dtypes": "write flow.schema",
     "union": "write uc.union(flow, other)",
     "unionByName": "write uc.union(flow, other)",
+    "merge": "write flow.join(other, on=..., within=...)",
+    "drop": "write flow.select(...) with the columns that stay",
+    "assign": "write flow.with_columns(name=...)",
+    "mapInArrow": "write flow.map(function)",
+    "mapInPandas": "write flow.map(function)",
+    "flatMap": "write flow.flat_map(function)",
+    "transformWithState": "write flow.process(by=..., function=...)",
+    "transformWithStateInPandas": "write flow.process(by=..., function=...)",
+    **dict.fromkeys(
+        ("drop_duplicates", "dropDuplicates", "dropDuplicatesWithinWatermark", "deduplicate"),
+        "write flow.distinct('id', within='1 hour')",
+    ),
+    **dict.fromkeys(("sort", "orderBy", "sort_values"), "write flow.in_order(by=...)"),
 }
 """Advice about rows and panes, which a flow has and `flow.window(...)` does not have before `combine`."""
 

@@ -5,6 +5,7 @@ Guarded by tests/panes/test_testing.py.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -183,7 +184,7 @@ def literal(value: Any) -> str:
         case list():
             return "[" + ", ".join(map(literal, value)) + "]"
         case str():
-            return '"' + repr(value)[1:-1].replace('"', '\\"').replace("\\'", "'") + '"'
+            return json.dumps(value, ensure_ascii=False)
         case float() if not math.isfinite(value):
             return f'float("{value}")'
         case datetime():

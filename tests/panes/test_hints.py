@@ -23,6 +23,9 @@ ROWS = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.st
         ("show", "a flow has no show: write flow.df.show()"),
         ("groupBy", r"a flow has no groupBy: write flow.window(...).combine(by=...)"),
         ("combine", "a flow has no combine: write flow.window(uc.Global()).combine(...)"),
+        ("dropDuplicates", "a flow has no dropDuplicates: write flow.distinct("),
+        ("sort_values", "a flow has no sort_values: write flow.in_order(by=...)"),
+        ("merge", "a flow has no merge: write flow.join(other, on=..., within=...)"),
     ],
 )
 def test_a_flow_names_what_to_write(name: str, says: str) -> None:

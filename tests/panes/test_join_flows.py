@@ -352,6 +352,13 @@ def windowed(flow: uc.Flow, size: str) -> uc.Flow:
             "on= names 'event_time', which every result has too: leave it out",
         ),
         (lambda a, b: a.join(b.select("k", "x"), "k", within=NEAR), InvalidArgument, "of the right flow"),
+        (lambda a, b: a.join(b, "k", within=NEAR, late="emit"), InvalidArgument, r"has no late=: .* in flow.left_out"),
+        (lambda a, b: a.join(b, "k", withing=NEAR), InvalidArgument, "join.. has no option 'withing': did you mean"),
+        (
+            lambda a, b: a.select("k", "x").distinct("k", within="1 s"),
+            InvalidArgument,
+            "the event time column 'ts' of the flow before stage 1 was left out: keep it in select()",
+        ),
         (
             lambda a, b: a.join(b, "k", "left", NEAR).where(uc.col("diff") > 0).join(b, "k", within=("0 s",) * 2),
             InvalidArgument,

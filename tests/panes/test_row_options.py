@@ -64,8 +64,8 @@ def test_hashes_that_agree_in_one_half_are_two() -> None:
     [
         ({}, {"event_time": UTC}, UnknownColumn, "time= needs column 'ts'"),
         ({}, {"ts": pa.int64()}, TypeMismatch, "cast it to timestamp"),
-        ({}, {"ts": UTC, "event_time": UTC}, InvalidArgument, "write time='event_time', or leave the column out"),
-        ({}, {"ts": UTC, "diff": pa.int64()}, InvalidArgument, "write diff='diff', or leave the column out"),
+        ({}, {"ts": UTC, "event_time": UTC}, InvalidArgument, "give the source time='event_time', or leave"),
+        ({}, {"ts": UTC, "diff": pa.int64()}, InvalidArgument, "give the source diff='diff', or leave the column out"),
         ({"diff": "w"}, {"ts": UTC, "w": pa.string()}, TypeMismatch, "int64 column of weights"),
         ({"diff": "w"}, {"ts": UTC, "m": pa.map_(pa.string(), UTC), "w": pa.int64()}, TypeMismatch, "'m' cannot be"),
         ({"late": "dropped"}, {}, InvalidArgument, "did you mean 'drop'"),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import FlowViolation, InvalidArgument
+from uncombine.panes.testing.rows import literal
 from uncombine.testing import assert_rows, changelogs, check_flow, check_script, scripts
 
 TIME = pa.timestamp("us", "UTC")
@@ -242,6 +243,11 @@ def pasted(source: str, flow: uc.Flow) -> Any:
     return module["test_flow"]
 
 
+@pytest.mark.parametrize("text", ["\\'", '"', "\\", "\n\x00\u2028", "'\\\"ä😀", r"\N{BULLET}"])
+def test_a_pasted_text_is_the_text(text: str) -> None:
+    assert eval(literal({text: [text]})) == {text: [text]}
+
+
 def test_the_pasted_test_passes_once_the_flow_is_right() -> None:
     with pytest.raises(FlowViolation) as found:
         check_flow(shifted(), minutes)
@@ -339,6 +345,7 @@ def test_rows_that_cannot_be_attributed_are_told_in_a_sentence() -> None:
         (lambda: check_flow(sums(uc.union(plain(), plain()), by=()), minutes), "give each its own name"),
         (lambda: check_flow(plain(), minutes, spark=7), "spark= replays the rows"),  # type: ignore[arg-type]
         (lambda: check_flow(plain(), minutes, rows=0), "rows= must be a whole number of at least 1"),
+        (lambda: check_flow(plain(), minutes, name="my flow"), "name= stands in the name of a test"),
         (lambda: check_flow(plain(), minutes, examples=0), "examples= must be a whole number of at least 1"),
         (lambda: check_flow(uc.local.source(ROWS, changelog=uc.changelog.Flink("k")), minutes), "reads messages"),
         (lambda: changelogs(ROWS), "changelogs.. needs the column of weights"),

@@ -83,8 +83,8 @@ class RowOptions:
         for name, option in ((EVENT_TIME, self.time), (DIFF, self.diff)):
             if name in schema.names and option != name:
                 raise InvalidArgument(
-                    f"{name!r} is a column of every result of {who}: write {'time' if name == EVENT_TIME else 'diff'}"
-                    f"={name!r}, or leave the column out of the input"
+                    f"{name!r} is a column of every result of {who}: give the source "
+                    f"{'time' if name == EVENT_TIME else 'diff'}={name!r}, or leave the column out with select()"
                 )
         hidden = {EVENT_TIME, self.diff}
         kept = [f for f in schema if f.name not in hidden and not (f.name == "pane" and f.type == PANE)]
