@@ -13,7 +13,7 @@ import pytest
 from changes import ROW, debezium_keyed, history, left
 from live_tables import in_order
 from pyspark.sql import SparkSession
-from streams import FEW_ROWS, START, read_stream, written
+from streams import START, changed, read_stream, written
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TableMismatch, TypeMismatch
@@ -43,12 +43,8 @@ BATCHES = [
 
 @pytest.fixture(autouse=True)
 def _quick(spark: SparkSession) -> Any:
-    before = {name: spark.conf.get(name) for name in FEW_ROWS}
-    for name, value in FEW_ROWS.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    with changed(spark):
+        yield
 
 
 def sessions(source: Any) -> Any:

@@ -15,7 +15,7 @@ import pytest
 from finals import FIRST, LAST
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from streams import few_rows
+from streams import changed
 from zones import in_utc, zone
 
 import uncombine as uc
@@ -96,7 +96,7 @@ def both(flow: Flow, window: uc.Window, by: Any, combiners: dict[str, uc.Combine
 
 def test_both_ways_give_one_table(spark: SparkSession) -> None:
     """In a session of another zone than UTC, too."""
-    with zone(spark, "America/New_York"), few_rows(spark):
+    with zone(spark, "America/New_York"), changed(spark):
         df = typed(spark, 300, 1)
         pairs = []
         for i, window in enumerate(ALIGNED):

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from streams import few_rows
+from streams import changed
 
 import uncombine as uc
 from uncombine.panes.flow import Flow
@@ -78,17 +78,17 @@ def test_the_rows_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path
     df = spark.read.parquet(write(tmp_path / "in"))
     ways: list[list[DataFrame]] = [[], []]
     for case, change in enumerate(CHANGES):
-        changed = change(df)
-        key = "K" if "K" in changed.columns else "k"
-        others = [name for name in changed.columns if name not in ("ts", "k", "K")]
+        altered = change(df)
+        key = "K" if "K" in altered.columns else "k"
+        others = [name for name in altered.columns if name not in ("ts", "k", "K")]
         combiners = {"all": uc.Count(), **{name: uc.CollectList(name) for name in others}}
-        for way, flow in zip(ways, flows(changed, shards=1), strict=True):
+        for way, flow in zip(ways, flows(altered, shards=1), strict=True):
             made = flow.window(uc.Fixed("1 minute")).combine(by=key, **combiners)
             assert (READ in made.explain()) == (way is ways[1]), case
             way.append(
                 made.df.select("window", F.col(key).alias("k"), *sorted_lists(combiners), F.lit(case).alias("case"))
             )
-    with few_rows(spark):
+    with changed(spark):
         spark_s, ours = (reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), way).collect() for way in ways)
     assert sorted(map(repr, ours)) == sorted(map(repr, spark_s))
     assert {row["case"] for row in ours} == set(range(len(CHANGES)))

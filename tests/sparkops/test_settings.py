@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,26 +11,13 @@ import pytest
 from apps import finished
 from programs.killed import SCHEMA, batches, closed, left_over, recomputed, two_stages
 from pyspark.sql import SparkSession
-from streams import FEW_ROWS, panes_by_batch, read_stream, started, written
+from streams import changed, panes_by_batch, read_stream, started, written
 
 import uncombine as uc
 from uncombine.sparkops.session import PROVIDER
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-
-
-@contextmanager
-def changed(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """A session with other settings for a while."""
-    before = {name: spark.conf.get(name) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
 
 
 def run(spark: SparkSession, files: Path, out: Path) -> pa.Table:
@@ -83,13 +68,13 @@ def test_a_checkpoint_that_was_copied(spark: SparkSession, tmp_path: Path) -> No
     first, *later = batches(6, 3)
     files = written([first], tmp_path / "files")
     (tmp_path / "one").mkdir()
-    with changed(spark, FEW_ROWS):
+    with changed(spark):
         run(spark, files, tmp_path / "one")
     shutil.copytree(tmp_path / "one" / "checkpoint", tmp_path / "two" / "checkpoint")
     before = panes_by_batch(tmp_path / "one")
     for name, table in zip(("one", "two"), (closed([table])[0] for table in later), strict=True):
         pq.write_table(table, files / f"{name}.parquet")
-        with changed(spark, FEW_ROWS):
+        with changed(spark):
             shown = run(spark, files, tmp_path / name)
         (files / f"{name}.parquet").unlink()
         whole = shown if name == "one" else pa.concat_tables([*before, shown])
@@ -100,7 +85,7 @@ def test_other_shuffle_partitions(spark: SparkSession, tmp_path: Path) -> None:
     first, later = closed(batches(7, 2))
     files = written([first], tmp_path / "files")
     partitions = "spark.sql.shuffle.partitions"
-    with changed(spark, FEW_ROWS):
+    with changed(spark):
         run(spark, files, tmp_path)
         pq.write_table(later, files / "later.parquet")
         with changed(spark, {partitions: "2"}), pytest.raises(Exception, match="StateMismatch: ") as refused:

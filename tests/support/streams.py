@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -175,10 +175,10 @@ FEW_ROWS = {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage":
 
 
 @contextmanager
-def few_rows(spark: SparkSession) -> Iterator[None]:
-    """A session with these settings, for a while."""
-    before = {name: spark.conf.get(name) for name in FEW_ROWS}
-    for name, value in FEW_ROWS.items():
+def changed(spark: SparkSession, settings: Mapping[str, str] = FEW_ROWS) -> Iterator[None]:
+    """A session with other settings for a while."""
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield
@@ -213,7 +213,7 @@ def together(
             steps[name] += [batch] * own.num_rows
 
     every = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
-    with few_rows(spark):
+    with changed(spark):
         writer = every.writeStream.foreachBatch(kept).option("checkpointLocation", str(folder / "checkpoint"))
         writer.trigger(availableNow=True).start().awaitTermination()
     return {name: pa.concat_tables(out[name]).append_column("step", pa.array(steps[name], pa.int64())) for name in out}
