@@ -9,10 +9,10 @@ TIMES ?= 3
 LOOPS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables bench-nexmark soak busy matrix oracle docs docs-serve release clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables bench-nexmark bench-scaling bench-world soak busy matrix oracle docs docs-serve release clean
 
 help:
-	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | bench-tables | bench-nexmark | soak | busy | matrix | oracle | docs | docs-serve | release | clean"
+	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | bench-tables | bench-nexmark | bench-scaling | bench-world | soak | busy | matrix | oracle | docs | docs-serve | release | clean"
 
 .venv: $(READY)
 
@@ -68,6 +68,13 @@ bench-tables: .venv
 
 bench-nexmark: .venv
 	$(BIN)/python benchmarks/run.py nexmark_queries
+
+bench-scaling: .venv
+	$(BIN)/python benchmarks/run.py scaling
+
+# Each other system in an environment of its own under out/world/.
+bench-world: .venv
+	$(BIN)/python benchmarks/run.py world
 
 soak: .venv
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "soak or not spark" $(PYTEST_ARGS)

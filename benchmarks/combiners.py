@@ -14,6 +14,8 @@ from harness import Row, memory, pair
 
 import uncombine as uc
 
+TITLE = "Combiners on their own"
+
 ROWS = 1_000_000
 GROUPS = (10, 1_000, 100_000)
 LINEAR = {"sum": uc.Sum("x"), "count": uc.Count("x"), "mean": uc.Mean("x"), "var": uc.Variance("x")}

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import gc
+import math
 import multiprocessing
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True)
 class Row:
     """One line of a table: the name of the measure, our value and the other one, their ratio, and the goal for it."""
+
+    HEAD: ClassVar[tuple[str, str]] = (
+        "| what | ours | other | ratio | at most | kept | other is |",
+        "|---|---:|---:|---:|---:|---|---|",
+    )
 
     what: str
     ours: float
@@ -34,6 +40,51 @@ class Row:
         if self.target is None:
             return ""
         return "yes" if self.ratio <= self.target else "NO"
+
+    def __str__(self) -> str:
+        target = "" if self.target is None else f"{self.target:g}"
+        digits = 2 if self.unit == "s" else 1
+        numbers = f"{self.ours:.{digits}f} {self.unit} | {self.other:.{digits}f} {self.unit} | {self.ratio:.2f}"
+        return f"| {self.what} | {numbers} | {target} | {self.kept} | {self.against} |"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a table: what a size does to time and memory."""
+
+    HEAD: ClassVar[tuple[str, str]] = (
+        "| what | sizes | seconds | exponent | memory | exponent |",
+        "|---|---|---|---:|---|---:|",
+    )
+
+    what: str
+    sizes: tuple[float, ...]
+    seconds: tuple[float, ...]
+    peaks: tuple[int, ...]
+    """The bytes of the largest process at each size."""
+
+    def __str__(self) -> str:
+        sizes = ", ".join(_short(size) for size in self.sizes)
+        seconds = ", ".join(f"{value:.3g}" for value in self.seconds)
+        peaks = ", ".join(f"{value / 2**20:,.0f}".replace(",", " ") for value in self.peaks)
+        return (
+            f"| {self.what} | {sizes} | {seconds} | {exponent(self.sizes, self.seconds):.2f} "
+            f"| {peaks} MiB | {exponent(self.sizes, self.peaks):.2f} |"
+        )
+
+
+def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """The slope of values over sizes in the upper half of the sizes, both as logarithms: 1 for what is linear."""
+    last = max(2, (len(sizes) + 1) // 2)
+    x, y = ([math.log(value) for value in part[-last:]] for part in (sizes, values))
+    return statistics.linear_regression(x, y).slope
+
+
+def _short(size: float) -> str:
+    for least, unit in ((1e6, "M"), (1e3, "k")):
+        if size >= least:
+            return f"{size / least:g} {unit}"
+    return f"{size:g}"
 
 
 def one_thread() -> None:
@@ -92,10 +143,32 @@ def memory(prepare: Callable[[int], Any], work: Callable[[Any], Any], rows: int)
         return pool.submit(_memory, prepare, work, rows).result()
 
 
+def point(prepare: Callable[[Any], Any], work: Callable[[Any], Any], size: Any) -> tuple[float, int]:
+    """The seconds of `work(prepare(size))` in a fresh process, and the peak of the bytes that it adds."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_point, prepare, work, size).result()
+
+
+def _point(prepare: Callable[[Any], Any], work: Callable[[Any], Any], size: Any) -> tuple[float, int]:
+    one_thread()
+    data = prepare(size)
+    work(data)
+    times = []
+    for _ in range(3):
+        gc.collect()
+        started = time.process_time()
+        work(data)
+        times.append(time.process_time() - started)
+    return statistics.median(times), max(_peak(work, data), 1)
+
+
 def _memory(prepare: Callable[[int], Any], work: Callable[[Any], Any], rows: int) -> int:
     one_thread()
     work(prepare(1000))  # modules that are loaded at first use do not count
-    data = prepare(rows)
+    return _peak(work, prepare(rows))
+
+
+def _peak(work: Callable[[Any], Any], data: Any) -> int:
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = _resident("VmRSS")
@@ -108,12 +181,11 @@ def _resident(name: str) -> int:
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def table(rows: Iterator[Row]) -> Iterator[str]:
+def table(rows: Iterator[Row | Curve]) -> Iterator[str]:
     """The rows as lines of a Markdown table, one by one as they are measured."""
-    yield "| what | ours | other | ratio | at most | kept | other is |"
-    yield "|---|---:|---:|---:|---:|---|---|"
+    head = True
     for row in rows:
-        target = "" if row.target is None else f"{row.target:g}"
-        digits = 2 if row.unit == "s" else 1
-        numbers = f"{row.ours:.{digits}f} {row.unit} | {row.other:.{digits}f} {row.unit} | {row.ratio:.2f}"
-        yield f"| {row.what} | {numbers} | {target} | {row.kept} | {row.against} |"
+        if head:
+            yield from row.HEAD
+            head = False
+        yield str(row)

@@ -15,6 +15,8 @@ from uncombine.panes.join import Join
 from uncombine.panes.operators.join.operator import JoinOperator
 from uncombine.panes.shard.malloc import keep_memory
 
+TITLE = "Steps of the join operator"
+
 ROWS = 1_000_000
 KEYS = 100_000
 HOUR = 3_600_000_000

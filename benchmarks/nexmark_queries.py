@@ -18,6 +18,8 @@ from streams import both, run
 
 import uncombine as uc
 
+TITLE = "NEXMark"
+
 EVENTS, PARTS = 2_000_000, 6
 
 

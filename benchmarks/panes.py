@@ -14,6 +14,8 @@ import uncombine as uc
 from uncombine.panes import Grouping, Operator
 from uncombine.panes.shard.malloc import keep_memory
 
+TITLE = "Steps of the grouping operator"
+
 ROWS = 1_000_000
 KEYS = 100_000
 MINUTE = 60_000_000

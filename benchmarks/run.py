@@ -1,7 +1,7 @@
 """Measures suites and prints their tables: `python benchmarks/run.py [combiners] [panes] [joins] ... [--write]`.
 
 A suite is a module beside this one whose function `rows` yields what it measured, each row a ratio of two things
-done in turn in the same run. With --write the tables go into README.md.
+done in turn in the same run. With --write the tables go into measured/, and what README.md asks for into it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import platform
-import re
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -24,10 +23,13 @@ SUITES = {
     "stream_steps": False,
     "tables": False,
     "nexmark_queries": False,
+    "scaling": False,
+    "world": False,
 }
 """True for a suite that runs on one pinned thread; Spark takes two cores."""
 sys.path.insert(0, str(HERE))
 
+import report  # noqa: E402
 from harness import one_thread, table  # noqa: E402
 
 
@@ -37,7 +39,11 @@ def main() -> None:
     parser.add_argument(
         "suites", nargs="*", metavar="suite", help=f"one of {', '.join(SUITES)}; without a name, those without Spark"
     )
-    parser.add_argument("--write", action="store_true", help="put the tables into benchmarks/README.md")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="put the tables into benchmarks/measured, and into README.md what it asks for",
+    )
     chosen = parser.parse_args()
     unknown = [name for name in chosen.suites if name not in SUITES]
     if unknown:
@@ -61,14 +67,9 @@ def _versions() -> str:
 
 
 def _write(name: str, lines: list[str]) -> None:
-    path = HERE / "README.md"
-    text = path.read_text()
-    part = re.compile(rf"(<!-- measured: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    if not part.search(text):
-        raise SystemExit(
-            f"benchmarks/README.md has no table for {name}: add <!-- measured: {name} --> and <!-- end -->"
-        )
-    path.write_text(part.sub(lambda found: found[1] + "\n".join(lines) + "\n" + found[2], text))
+    title = importlib.import_module(name).TITLE
+    (report.MEASURED / f"{name}.md").write_text("\n".join([f"# {title}", "", *lines, ""]))
+    report.main()
 
 
 if __name__ == "__main__":

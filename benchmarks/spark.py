@@ -16,6 +16,8 @@ from pyspark.sql import functions as F
 import uncombine as uc
 from uncombine.sparkops.routes.final import FinalPanes
 
+TITLE = "Batch on Spark"
+
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find this folder
 
 ROWS = 6_000_000

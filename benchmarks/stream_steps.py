@@ -14,6 +14,8 @@ from streams import LAG, both, stream
 
 import uncombine as uc
 
+TITLE = "Steps and joins in streams"
+
 BATCHES = 6
 SECONDS = 60
 """The event time of a batch."""

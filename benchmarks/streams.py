@@ -24,6 +24,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import uncombine as uc
 
+TITLE = "Streams"
+
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find this folder
 
 SCHEMA = "k bigint, ts timestamp, v bigint"

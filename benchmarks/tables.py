@@ -35,6 +35,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 
 from postgres_server import PostgresServer
 
+TITLE = "Live tables"
+
 HELD, KEYS, CHANGED, FEW = 5_000_000, 50_000, 100_000, 10
 RECENT = HELD - 10 * KEYS
 RUNS = 5

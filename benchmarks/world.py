@@ -1,0 +1,108 @@
+"""The same windows and sessions in other systems, over the same files, each system in an environment of its own."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+from contenders.environments import Answer, Contender
+from datasets import files, purchases
+from harness import Row
+
+TITLE = "Other systems"
+
+ROWS, KEYS = 6_000_000, 100_000
+FEW, KEYS_OF_FEW = 1_000_000, 20_000
+RUNS = 5
+FAST = ("duckdb", "polars", "pandas")
+SLOW = ("pathway", "flink", "beam")
+"""Systems that get fewer rows, and one run that counts."""
+TITLES = {
+    "duckdb": "DuckDB",
+    "polars": "Polars",
+    "pathway": "Pathway",
+    "flink": "Flink's Table API",
+    "beam": "Beam's direct runner",
+}
+
+
+def rows() -> Iterator[Row]:
+    with Contender("uncombine") as ours:
+        yield from of_parquet(ours)
+        small = files(FEW, KEYS_OF_FEW)
+        csv = as_csv(small)
+        for system in SLOW:
+            with Contender(system) as other:
+                for task in ("windows", "sessions"):
+                    if system == "beam":
+                        yield against(ours, other, task, small, f"{task}, 1 M rows", None, runs=1)
+                    else:
+                        yield against(ours, other, f"{task} of CSV", csv, f"{task}, 1 M rows of CSV", None, runs=1)
+
+
+def of_parquet(ours: Contender) -> Iterator[Row]:
+    """Systems that are fast enough for six million rows, and what reading alone takes."""
+    with ExitStack() as stack:
+        others = {system: stack.enter_context(Contender(system)) for system in FAST}
+        for what, folder in (("", files(ROWS, KEYS)), ("purchases, ", purchases(ROWS, KEYS))):
+            for task, most in (("windows", 1.3), ("sessions", 1.0)):
+                for system, other in others.items():
+                    goal = None if system == "pandas" else most
+                    yield against(ours, other, task, folder, f"{what}{task}, 6 M rows", goal)
+            reading = "reading the files with pyarrow"
+            yield against(
+                ours, others["pandas"], "windows", folder, f"{what}windows, 6 M rows", None, RUNS, "reading", reading
+            )
+            idle = "a mapInArrow on Spark that does nothing"
+            yield against(ours, ours, "windows", folder, f"{what}windows, 6 M rows", None, RUNS, "idle", idle)
+
+
+def against(
+    ours: Contender,
+    other: Contender,
+    task: str,
+    folder: str,
+    what: str,
+    most: float | None,
+    runs: int = RUNS,
+    theirs: str | None = None,
+    name: str | None = None,
+) -> Row:
+    """Both do a task in turn, after one run that only shows that their results agree (and starts what is lazy)."""
+    first, second = ours.run(task, folder, facts=True), other.run(theirs or task, folder, facts=theirs is None)
+    if theirs is None:
+        agree(what, other.system, first, second)
+    ours.run(task, folder)
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(runs):
+        times[0].append(ours.run(task, folder).seconds)
+        times[1].append(other.run(theirs or task, folder).seconds)
+    return Row(what, statistics.median(times[0]), statistics.median(times[1]), most, name or title(other), "s")
+
+
+def agree(what: str, system: str, ours: Answer, other: Answer) -> None:
+    """Two systems that do not do the same are not compared."""
+    same = [math.isclose(a, b, rel_tol=1e-9) for a, b in zip(ours.facts or (), other.facts or (), strict=True)]
+    if not same or not all(same):
+        raise SystemExit(f"{what}: {system} has {other.facts} (rows, sum, greatest sum), and uncombine {ours.facts}")
+
+
+def title(contender: Contender) -> str:
+    return f"{TITLES.get(contender.system, contender.system)} {contender.version}"
+
+
+def as_csv(folder: str) -> str:
+    """The same rows as CSV, their times as microseconds."""
+    made = Path(tempfile.mkdtemp(prefix="uncombine-world-"))
+    for path in Path(folder).glob("*.parquet"):
+        table = pq.read_table(path, columns=["k", "ts", "v"])
+        micros = table["ts"].cast(pa.int64())
+        pc.write_csv(table.set_column(1, "ts", micros), made / f"{path.stem}.csv")
+    return str(made)
