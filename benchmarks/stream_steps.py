@@ -16,7 +16,7 @@ import uncombine as uc
 
 TITLE = "Steps and joins in streams"
 
-BATCHES = 6
+BATCHES, OF_JOINS = 8, 4
 SECONDS = 60
 """The event time of a batch."""
 DELAY, NEAR = "30 seconds", ("0 seconds", "10 seconds")
@@ -28,8 +28,9 @@ def rows() -> Iterator[Row]:
     left, right = (files(BATCHES * 200_000, 20_000, BATCHES, SECONDS * BATCHES, seed) for seed in (1, 2))
     joined = partial(native_join, spark, left, right)
     against = "native stream-stream join"
-    once = partial(grouped, spark, many)
-    measured: list[tuple[str, Callable[[], DataFrame], Callable[[], DataFrame], str, float]] = [
+    large = files(BATCHES * 5_000_000, 100_000, BATCHES, SECONDS * BATCHES, 3)
+    once, of_many = partial(grouped, spark, many), partial(grouped, spark, large)
+    measured: list[tuple[str, Callable[[], DataFrame], Callable[[], DataFrame], str, float | None]] = [
         ("distinct: DataFrame", partial(distinct, spark, many, False), partial(deduplicated, spark, many),
          "dropDuplicatesWithinWatermark", 1),
         ("distinct: files", partial(distinct, spark, many, True), partial(deduplicated, spark, many),
@@ -39,15 +40,19 @@ def rows() -> Iterator[Row]:
         ("left join within 10 seconds: files", partial(join, spark, left, right, True, "left"),
          partial(joined, "left_outer"), against, 1 / 2),
         ("two groupings: files", lambda: regrouped(once()).df, lambda: once().df, "the first of them", 1.25),
+        ("two groupings, 5 M rows a batch: files", lambda: regrouped(of_many()).df, lambda: of_many().df,
+         "the first of them", 1.25),
+        ("windows and the rows they leave out: files", lambda: once().left_out, lambda: once().df,
+         "windows alone", None),
     ]  # fmt: skip
     for row in measured:
-        yield both(*row, batches=BATCHES)
+        yield both(*row, batches=OF_JOINS if "join" in row[0] else BATCHES)
 
 
 def source(spark: SparkSession, path: str, from_files: bool, lag: Any = LAG, name: str | None = None) -> uc.Flow:
     if from_files:
         return uc.files(spark, path, watermark=lag, streaming=True, max_files_per_batch=1, name=name)
-    return uc.flow(stream(spark, path), watermark=lag, name=name)
+    return uc.flow(stream(spark, path), watermark=lag, name=name, files="never")
 
 
 def distinct(spark: SparkSession, path: str, from_files: bool) -> DataFrame:

@@ -148,7 +148,7 @@ def both(
     ours: Callable[[], DataFrame],
     other: Callable[[], DataFrame],
     against: str,
-    target: float,
+    target: float | None,
     batches: int = BATCHES,
 ) -> Row:
     """Run both queries twice, in turn; the medians of their batches without the first two of each query."""
