@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from uncombine.panes.shard.malloc import keep_memory
+
 
 @dataclass(frozen=True)
 class Row:
@@ -144,13 +146,15 @@ def memory(prepare: Callable[[int], Any], work: Callable[[Any], Any], rows: int)
 
 
 def point(prepare: Callable[[Any], Any], work: Callable[[Any], Any], size: Any) -> tuple[float, int]:
-    """The seconds of `work(prepare(size))` in a fresh process, and the peak of the bytes that it adds."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_point, prepare, work, size).result()
+    """The seconds of `work(prepare(size))`, and the peak of the bytes that it adds, each in a fresh process."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+        seconds, peak = pool.submit(_seconds, prepare, work, size), pool.submit(_added, prepare, work, size)
+        return seconds.result(), peak.result()
 
 
-def _point(prepare: Callable[[Any], Any], work: Callable[[Any], Any], size: Any) -> tuple[float, int]:
+def _seconds(prepare: Callable[[Any], Any], work: Callable[[Any], Any], size: Any) -> float:
     one_thread()
+    keep_memory()  # as Spark's workers do, where steps run
     data = prepare(size)
     work(data)
     times = []
@@ -159,7 +163,14 @@ def _point(prepare: Callable[[Any], Any], work: Callable[[Any], Any], size: Any)
         started = time.process_time()
         work(data)
         times.append(time.process_time() - started)
-    return statistics.median(times), max(_peak(work, data), 1)
+    return statistics.median(times)
+
+
+def _added(prepare: Callable[[Any], Any], work: Callable[[Any], Any], size: Any) -> int:
+    one_thread()
+    data = prepare(size)
+    work(data)
+    return max(_peak(work, data), 1 << 20)  # less than a mebibyte says nothing
 
 
 def _memory(prepare: Callable[[int], Any], work: Callable[[Any], Any], rows: int) -> int:

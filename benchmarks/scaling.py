@@ -23,7 +23,6 @@ from streams import LAG, run
 
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
-from uncombine.panes.shard.malloc import keep_memory
 
 TITLE = "What a size does"
 
@@ -52,7 +51,7 @@ def rows() -> Iterator[Curve]:
     yield steps(
         "percent of rows that are late and corrected, 1 M rows of 100 k keys", (1, 25, 50, 75, 100), late, touch
     )
-    yield steps("bytes of a value held, 10 k of 100 k windows touched", (10, 100, 1_000, 10_000), large, touch)
+    yield steps("bytes of a value, 10 k of 100 k windows touched", (10, 100, 1_000, 10_000), large, touch)
 
 
 def curve(what: str, sizes: tuple[int, ...], job: Callable[[int], Callable[[], float]]) -> Curve:
@@ -105,8 +104,8 @@ def chain(spark: SparkSession, path: str, groupings: int, shards: int = 2) -> Ca
     """The median time of a batch of a stream whose windows are grouped again and again."""
 
     def made() -> DataFrame:
-        flow = uc.files(spark, path, watermark=LAG, streaming=True, max_files_per_batch=1)
-        flow = flow.window(uc.Fixed("1 minute")).combine(by="k", shards=shards, **SUMS)
+        flow = uc.files(spark, path, watermark=LAG, streaming=True, max_files_per_batch=1, shards=shards)
+        flow = flow.window(uc.Fixed("1 minute")).combine(by="k", **SUMS)
         for _ in range(groupings - 1):
             flow = flow.window(uc.Fixed("1 minute")).combine(by="k", s=uc.Sum("s"), c=uc.Sum("c"))
         return flow.df
@@ -120,7 +119,6 @@ def touch(job: tuple[Operator, Any, pa.Table, int]) -> Any:
 
 
 def operator(schema: pa.Schema, window: Any, combiners: Any = None, **options: Any) -> Operator:
-    keep_memory()  # as Spark's workers do, where steps run
     return Operator(Grouping(combiners or SUMS, window, by="k", **options), schema)
 
 
