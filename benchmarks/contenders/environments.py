@@ -55,7 +55,9 @@ class Contender:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.version: str = self._answer()["version"]
+        said = self._answer()
+        self.version: str = said["version"]
+        self.tasks: tuple[str, ...] = tuple(said["tasks"])
 
     def run(self, task: str, folder: str, facts: bool = False) -> Answer:
         """Do a task over the files of a folder, and wait for it."""
