@@ -22,7 +22,9 @@ import pyarrow.dataset as ds
 from . import Elements, UncombineError, Watermark, __version__, local, plot
 from .errors import InvalidArgument, LawViolation, require_column
 from .from_text import TRIGGER_WORDS, WINDOW_WORDS, combiner_of, trigger_of, window_of
+from .panes.local_run import LocalRun
 from .panes.script import with_times
+from .progress_bar import progress_bar
 
 FAILED, WRONG = 1, 2
 
@@ -118,15 +120,19 @@ def _demo(asked: argparse.Namespace) -> int:
 def _replay(asked: argparse.Namespace) -> int:
     window, trigger = window_of(asked.window), trigger_of(asked.trigger)
     results = dict(map(combiner_of, asked.combine))
-    rows = _rows(asked)
+    with progress_bar(f"reading {asked.file}"):
+        rows = _rows(asked)
     source = local.source(rows.schema, time=asked.time, watermark=asked.lag, diff=asked.diff)
     options = {"mode": asked.mode, "allowed_lateness": asked.lateness}
     flow = source.window(window, trigger, **options).combine(by=asked.by, **results)
     script = _script(rows, asked.processing_time)
-    result = local.run(script, flow)
+    with progress_bar("replaying", len(script)) as done:
+        result = LocalRun(flow).all(script, done)
     shown = result.table(flat=True).drop_columns(["diff"]) if asked.table else _flat(result)
     if asked.plot:
-        _draw(asked, result, script)
+        with progress_bar(f"drawing {asked.plot}"):
+            _draw(asked, result, script)
+        print(f"wrote {asked.plot}", file=sys.stderr)
     _show(shown, asked)
     counts = {name: count for name, count in result.counts().items() if count}
     if counts and not asked.json:
@@ -173,7 +179,6 @@ def _draw(asked: argparse.Namespace, result: Any, script: list[Any]) -> None:
         plot.animation(path, result, script, title=title, by=by, time=asked.time)
     else:
         plot.save(path, result, script, title=asked.window, time=asked.time)
-    print(f"wrote {path}", file=sys.stderr)
 
 
 def _show(table: pa.Table, asked: argparse.Namespace) -> None:

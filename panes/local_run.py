@@ -63,14 +63,15 @@ class LocalRun:
         )
         return Shard.start(step.operator(), *inputs, ports=step.ports)
 
-    def all(self, entries: Sequence[Entry]) -> Result:
-        """The result of a whole script."""
+    def all(self, entries: Sequence[Entry], done: Callable[[], object] = lambda: None) -> Result:
+        """The result of a whole script; `done` is called after each entry."""
         names = InputNames(self.leaves)
         goes = [names.goes_to(place, entry) for place, entry in enumerate(entries)]
         tables = [_tables(leaf, entries, [to[i] for to in goes]) for i, leaf in enumerate(self.leaves)]
         for place, entry in enumerate(entries):
             rows = {leaf: some[place] for leaf, some, to in zip(self.leaves, tables, goes[place], strict=True) if to}
             self._entry(place, entry, rows)
+            done()
         return self._result(partial(_again, idle_after=self.idle_after, entries=entries))
 
     def of_tables(self) -> Result:

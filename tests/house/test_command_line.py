@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -61,6 +62,28 @@ def test_a_replay_draws(events: str, tmp_path: Path, ending: str, capsys: pytest
     assert main(["replay", events, *REPLAY, "--plot", str(out)]) == 0
     assert out.stat().st_size > 5_000
     assert capsys.readouterr().err == f"wrote {out}\n"
+
+
+class Terminal(io.StringIO):
+    """A text that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_is_shown_on_a_terminal_only(events: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    assert main(["replay", events, *REPLAY, "--json"]) == 0
+    plain = capsys.readouterr()
+    assert plain.err == ""
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert main(["replay", events, *REPLAY, "--json"]) == 0
+    assert capsys.readouterr().out == plain.out
+    # The four rows and the end of the input.
+    assert re.search(r"replaying .*100%", sys.stderr.getvalue())
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert main(["replay", events, *REPLAY, "--json"]) == 0
+    assert sys.stderr.getvalue() == ""
 
 
 MINE = """

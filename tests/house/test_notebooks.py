@@ -49,7 +49,7 @@ def starts_spark(path: Path) -> bool:
 
 ON_SPARK = [path for path in NOTEBOOKS if starts_spark(path)]
 LOCAL = [path for path in NOTEBOOKS if path not in ON_SPARK]
-LONG = {"07_live_table"}
+LONG = {"06_cdc_to_a_live_table"}
 """Notebooks whose results are tested elsewhere too."""
 
 
