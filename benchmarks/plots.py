@@ -14,7 +14,6 @@ SUITES = {
     "spark": "Batch: times as fast as native Spark",
     "streams": "Streams: times as fast as the other",
     "stream_steps": "Steps and joins in streams: times as fast as the other",
-    "nexmark_queries": "NEXMark: times as fast as the other",
 }
 
 
@@ -25,6 +24,8 @@ def draw(folder: Path) -> None:
     for suite, title in SUITES.items():
         if rows := list(measured(suite)):
             _save(ratios(rows, title), folder / f"{suite}.png")
+    if rows := list(measured("nexmark_queries")):
+        _save(nexmark(rows), folder / "nexmark_queries.png")
     if rows := list(measured("world")):
         _save(world(rows), folder / "world.png")
     if rows := list(measured("scaling")):
@@ -52,6 +53,35 @@ def ratios(rows: Sequence[Measured], title: str) -> Any:
     axes.axvline(1, color=INK, linewidth=1)
     axes.set_title(title)
     _plain(axes.xaxis)
+    return figure
+
+
+def nexmark(rows: Sequence[Measured]) -> Any:
+    """A panel for each way, with a bar for each query: longer than the line is faster than the other side."""
+    from matplotlib import pyplot
+
+    panels: dict[str, dict[str, float]] = {}
+    for row in rows:
+        query, _, way = row.what.partition(", ")
+        against = "query 0, where Spark has no such query" if row.against.startswith("q0") else row.against
+        kind = "as a batch" if way == "batch" else "as a stream"
+        panels.setdefault(f"{kind}, against\n{against}", {})[query] = row.times_as_fast
+    queries = list(dict.fromkeys(query for some in panels.values() for query in some))
+    figure, drawn = pyplot.subplots(
+        1, len(panels), figsize=(4.1 * len(panels), 1.2 + 0.28 * len(queries)), sharey=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for axes, (title, some) in zip(drawn[0], panels.items(), strict=True):
+        for query, value in some.items():
+            place = -queries.index(query)
+            axes.barh(place, value, color=INK if "query 0" in title else OURS if value >= 1 else OTHER, height=0.7)
+            axes.annotate(f"{value:.2g}", (value, place), (3, 0), textcoords="offset points", va="center", fontsize=8)
+        axes.axvline(1, color=INK, linewidth=1)
+        axes.set_xlim(0, 1.18 * max(1, *some.values()))
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.set_xlabel("times as fast", fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    drawn[0, 0].set_yticks([-i for i in range(len(queries))], queries)
     return figure
 
 

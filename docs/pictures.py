@@ -1,8 +1,7 @@
-"""Draws the pictures of the documents: `python docs/pictures.py`, or one part: `python docs/pictures.py nexmark`."""
+"""Draws the pictures of the documents: `python docs/pictures.py`."""
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -107,63 +106,7 @@ def draw_examples(folder: Path) -> None:
         draw(names_of(ROOT / "docs" / "examples" / f"{name}.md")).savefig(folder / f"{name}.png", dpi=80)
 
 
-MEASURED = re.compile(
-    r"^\| (q\d+), (batch|a batch of [\d,]+ events) \|.*\| ([\d.]+) \|[^|]*\|[^|]*\| ([^|]+) \|$", re.MULTILINE
-)
-"""A row of the table of NEXMark: the query, the way, the ratio, and the other side."""
-
-
-def nexmark_ratios(page: str) -> dict[str, dict[str, float]]:
-    """The ratios of the table of NEXMark by way, and then by query."""
-    part = page.partition("<!-- measured: nexmark_queries -->")[2].partition("<!-- end -->")[0]
-    out: dict[str, dict[str, float]] = {}
-    for query, way, ratio, other in MEASURED.findall(part):
-        kind = "as a batch" if way == "batch" else "as a stream"
-        against = "query 0, where Spark has no such query" if other.startswith("q0") else other
-        out.setdefault(f"{kind}, against {against}", {})[query] = float(ratio)
-    return out
-
-
-def nexmark(ratios: dict[str, dict[str, float]]) -> Figure:
-    """A panel for each way, with a bar for each query: shorter than the line is faster than the other side."""
-    from matplotlib import pyplot
-
-    queries = sorted({query for some in ratios.values() for query in some}, key=lambda query: int(query[1:]))
-    figure, panels = pyplot.subplots(
-        1, len(ratios), figsize=(4.1 * len(ratios), 1.2 + 0.28 * len(queries)), sharey=True, layout="constrained"
-    )
-    for axes, (title, some) in zip([panels] if len(ratios) == 1 else panels, ratios.items(), strict=True):
-        for query, ratio in some.items():
-            y = -queries.index(query)
-            faster = ratio < 1 and "query 0" not in title
-            axes.barh(y, ratio, color="#6abf7b" if faster else "#9aa9bd", height=0.7)
-            axes.annotate(f"{ratio:g}", (ratio, y), (3, 0), textcoords="offset points", va="center", fontsize=8)
-        axes.axvline(1, color="#333333", linewidth=1)
-        axes.set_xlim(0, 1.18 * max(1, *some.values()))
-        axes.set_title(title.replace(", ", ",\n", 1), fontsize=10, loc="left")
-        axes.set_xlabel("our time / the other time", fontsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].set_yticks([-i for i in range(len(queries))], queries)
-    return figure
-
-
-def draw_nexmark(folder: Path) -> None:
-    """Draw the table of NEXMark in the page of benchmarks."""
-    from matplotlib import pyplot
-
-    matplotlib.use("agg")
-    ratios = nexmark_ratios((ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8"))
-    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "uncombine", "font.family": "sans-serif"}):
-        nexmark(ratios).savefig(folder / "nexmark.svg", metadata={"Date": None})
-
-
 if __name__ == "__main__":
-    given, pictures = sys.argv[1:], ROOT / "docs" / "pictures"
-    if given == ["nexmark"]:
-        draw_nexmark(pictures)
-    elif given:
-        main(Path(given[0]), ())
-    else:
-        main(pictures)
-        draw_examples(pictures)
-        draw_nexmark(pictures)
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "pictures", () if len(sys.argv) > 1 else NAMES)
+    if len(sys.argv) == 1:
+        draw_examples(ROOT / "docs" / "pictures")
