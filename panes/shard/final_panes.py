@@ -17,9 +17,11 @@ from ...windows import Global, result_times, timestamps
 from ...windows.times import MAX_TIME, MIN_TIME
 from ..grouping import Grouping
 from ..operators.grouping.cells import Cells
-from ..operators.grouping.lift import Lift, cells_of_rows, cells_table, parts_of, received
+from ..operators.grouping.lift import Lift, cells_table, parts_of, received
 from ..operators.grouping.operator import Operator
 from ..operators.grouping.pane_columns import PANE
+from ..operators.grouping.rows import good_rows
+from ..operators.grouping.rows_to_cells import assign, combined
 from .parcels import Parcel
 from .row_lift import shard_of, split
 
@@ -83,7 +85,9 @@ class Final:
         op = self.operator.compiled
         if self.as_rows:
             raise AssertionError("these rows stay together: call `panes_of_rows` for their panes")
-        cells = received(op, parcels)
+        alone = [parcel.table for parcel in parcels if parcel.kind == "rows"]
+        rows = pa.concat_tables(alone) if alone else None
+        cells = received(op, [p for p in parcels if p.kind != "rows"], rows, numbers=self.numbers)
         if not self.grouping.changelog:
             return cells
         return cells.take(cells.weight != 0)
@@ -93,8 +97,12 @@ class Final:
         before: list[Parcel] = []
         after: list[Parcel] = []
         for parcel in parcels:
-            keys = [flat(parcel.table[f"key.{i}"]) for i in range(len(self.grouping.by))]
-            start = int64_column(parcel.table["start"])
+            if parcel.kind == "rows":
+                rows = good_rows(self.grouping, parcel.table, MIN_TIME)
+                keys, start = rows.keys, assign(self.grouping.window, rows).start
+            else:
+                keys = [flat(parcel.table[f"key.{i}"]) for i in range(len(self.grouping.by))]
+                start = int64_column(parcel.table["start"])
             early = places(self.lift(1).hashes(keys, start)) < place
             for side, chosen in ((before, early), (after, ~early)):
                 if chosen.any():
@@ -197,16 +205,29 @@ class FinalLift(Lift):
             keys = [normal_keys(flat(rows[name])) for name in self.final.grouping.by]
             shards = self.shard_of(keys, None, rows.num_rows)
             return [(shard, Parcel("rows", part)) for shard, part in split(rows, shards, self.shards)]
-        cells = cells_of_rows(self.compiled, rows, MIN_TIME)
-        table = cells_table(cells, self.final.numbers)
-        hashes = self.hashes(cells.keys, cells.start)
-        bits = max(-(-len(cells) // (self.shards * PARCEL_CELLS)) - 1, 0).bit_length()
+        op = self.compiled
+        good = good_rows(op.grouping, rows, MIN_TIME)
+        assigned = assign(op.grouping.window, good)
+        if self.combines(good, assigned):
+            cells = combined(op, good, assigned, MIN_TIME, coded=True)
+            kind, table = "cells", cells_table(cells, self.final.numbers)
+            hashes = self.hashes(cells.keys, cells.start)
+        else:
+            kind, table = "rows", plain_rows(good.table, op.schema)
+            hashes = self.hashes(good.keys, assigned.start)
+        bits = max(-(-len(hashes) // (self.shards * PARCEL_CELLS)) - 1, 0).bit_length()
         if bits == 0:
             shards = shard_of(hashes, self.shards)
-            return [(shard, Parcel("cells", part)) for shard, part in parts_of(table, shards, self.shards)]
+            return [(shard, Parcel(kind, part)) for shard, part in parts_of(table, shards, self.shards)]
         codes = (shard_of(hashes, self.shards) << bits) | (places(hashes) >> (PLACE_BITS - bits))
         out = []
         for code, part in parts_of(table, codes, self.shards << bits):
             lo = (code & ((1 << bits) - 1)) << (PLACE_BITS - bits)
-            out.append((code >> bits, Parcel("cells", part, lo=lo)))
+            out.append((code >> bits, Parcel(kind, part, lo=lo)))
         return out
+
+
+def plain_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with the columns of a schema; their dictionaries are decoded where the schema has none."""
+    chosen = rows.select(schema.names)
+    return chosen if chosen.schema.types == schema.types else chosen.cast(schema)

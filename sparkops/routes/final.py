@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ...panes import Grouping
 from ...panes.chain import groupings_of
 from ...panes.left_out import LATE
+from ...panes.operators.grouping.lift import where_combined
 from ...panes.shard.final_panes import nothing
 from ...panes.transforms import applied
 from ..inputs import column, wire_map
@@ -75,9 +76,11 @@ class FinalPanes(Route):
         return spark_schema(pa.schema([f for f in self.schemas[stage + 1] if f.name not in ("diff", "pane", LATE)]))
 
     def explain(self) -> str:
+        grouping = groupings_of(self.flow)[0]
         return self.explanation(
             "Final panes, merged in Python: rows are combined where they are read, shuffled packed, and merged.",
             f"not Spark's own aggregation: {self.why_not_native}",
+            f"rows are combined {where_combined(grouping, grouping.splits)}",
             f"shards: {len(self.ids)}",
         )
 

@@ -44,6 +44,7 @@ OUT_BYTES = 256 << 20
 
 COUNTS = (
     "rows_in",
+    "rows_uncombined",
     "panes_early",
     "panes_on_time",
     "panes_late",
@@ -241,15 +242,17 @@ def counted(
         on_time += pc.sum(pc.equal(timing, "ON_TIME")).as_py() or 0
         late += pc.sum(pc.equal(timing, "LATE")).as_py() or 0
         back += panes.num_rows - len(timing)
-    rows = 0
+    rows = uncombined = 0
     for parcel in parcels:
         if parcel.kind == "cells":
             rows += (pc.sum(parcel.table["count"]).as_py() or 0) + parcel.bad + parcel.unassigned
         elif parcel.kind == "rows":
             rows += parcel.table.num_rows
+            uncombined += parcel.table.num_rows
     counts, old = state.counts, before.counts
     return {
         "rows_in": rows,
+        "rows_uncombined": uncombined,
         "panes_early": early,
         "panes_on_time": on_time,
         "panes_late": late,

@@ -12,7 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from ...errors import InvalidArgument
 from ...panes.graph import Feed, Step
 from ...panes.left_out import LEFT_OUT, beside
+from ...panes.operators.grouping.lift import needs_rows, where_combined
 from ...panes.shard.parcels import Parcel
+from ...panes.stage import GroupingStage
 from ...panes.transforms import Transform, applied
 from ..inputs import wire_map
 from ..session import PROVIDER, ROCKSDB
@@ -97,8 +99,12 @@ class Streaming(Live):
         at = self.flow.settings.processing_time
         clock = f"the column {at!r}" if at is not None else "the time of each batch"
         timers = "batches without data run when a timer is due" if self.wakes else "what is due waits for the next data"
+        first = self.graph.steps[0].stage if self.graph.steps else None
+        grouping = first.grouping if isinstance(first, GroupingStage) else None
+        where = [] if grouping is None else [f"rows are combined {where_combined(grouping, needs_rows(grouping))}"]
         return self.explanation(
             "A stream: rows are combined where they are read, and windows kept in Spark's state store.",
+            *where,
             f"processing time: {clock}; {timers}",
             f"shards: {len(self.ids)}, one to a shuffle partition",
         )

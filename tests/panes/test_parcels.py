@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from combining import drawn_combining
 from finals import COMBINERS, POLICIES, WINDOWS, found, oracle, rows
 
 import uncombine as uc
@@ -50,7 +51,9 @@ def final_panes(table: pa.Table, grouping: uc.Grouping, shards: int, r: random.R
         if not final.as_rows and r.random() < 0.3:
             place = piece.schema.get_field_index("j")
             piece = piece.set_column(place, "j", piece["j"].dictionary_encode())
-        for shard, parcel in lift(piece):
+        with drawn_combining(r.randrange(1000)):
+            parcels = lift(piece)
+        for shard, parcel in parcels:
             sent.setdefault(shard, []).append(Parcel.unpack(parcel.pack()))
     out = [final.operator.output_schema.empty_table()]
     for parcels in sent.values():

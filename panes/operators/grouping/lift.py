@@ -1,6 +1,6 @@
 """The lift: the task that reads rows combines them to cells, which travel to their shards as few large parcels.
 
-Rows travel as rows only if a trigger needs them one by one, or if late rows are emitted.
+Rows travel as rows if a trigger needs them one by one, if late rows are emitted, or if combining does not pay.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from ...shard.parcels import AT, Parcel
 from ...shard.row_lift import shard_of, split
 from .cells import Cells
 from .compiled import Compiled
-from .rows import good_rows
-from .rows_to_cells import cells_of, merge_in_order
+from .rows import Rows, good_rows
+from .rows_to_cells import assign, combined, merge_in_order
 from .slices import windows_from_slices
+from .when_to_combine import combining_pays
 
 
 def needs_rows(grouping: Grouping) -> bool:
@@ -37,6 +38,15 @@ def needs_rows(grouping: Grouping) -> bool:
         or grouping.splits
         or any(isinstance(t, UserTrigger) for t in walk(grouping.asked))
     )
+
+
+def where_combined(grouping: Grouping, as_rows: bool) -> str:
+    """The place where rows of one processing time are combined, for `explain`; `as_rows` if all travel as rows."""
+    if as_rows:
+        return "in the shards, which need the rows one by one"
+    if grouping.window.merging or not grouping.by:
+        return "in the tasks that read them"
+    return "in the tasks that read them, unless a sample says that nearly every row is alone in its window"
 
 
 class Lift:
@@ -67,7 +77,20 @@ class Lift:
             at = int(at[0])
         if self.as_rows or isinstance(at, np.ndarray):
             return self._rows(rows, at)
-        return self._cells(cells_of_rows(self.compiled, rows, at), at)
+        op = self.compiled
+        good = good_rows(op.grouping, rows, at)
+        assigned = assign(op.grouping.window, good)
+        if not self.combines(good, assigned):
+            shards = np.zeros(rows.num_rows, np.int64)  # bad rows are counted in the first
+            shards[good.places] = self.shard_of(good.keys, assigned.start)
+            return self._split(rows, shards, at)
+        return self._cells(replace(combined(op, good, assigned, MIN_TIME, coded=True), bad=good.bad), at)
+
+    def combines(self, rows: Rows, assigned: Assigned) -> bool:
+        """True if rows of one time are combined here, and not in their shards."""
+        if self.compiled.grouping.window.merging or not rows.keys or assigned.row is not None:
+            return True
+        return combining_pays(rows.keys, assigned, len(rows))
 
     def _cells(self, cells: Cells, at: int) -> list[tuple[int, Parcel]]:
         counts = (cells.bad, cells.unassigned)
@@ -82,7 +105,9 @@ class Lift:
 
     def _rows(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
         keys = [normal_keys(flat(rows[name])) for name in self.compiled.grouping.by]
-        shards = self.shard_of(keys, None, rows.num_rows)
+        return self._split(rows, self.shard_of(keys, None, rows.num_rows), at)
+
+    def _split(self, rows: pa.Table, shards: np.ndarray, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
         times = np.full(rows.num_rows, at) if isinstance(at, int) else at
         table = rows.append_column(AT, pa.array(times, pa.int64()))
         return [(shard, Parcel("rows", part)) for shard, part in split(table, shards, self.shards)]
@@ -106,7 +131,7 @@ class Lift:
 def cells_of_rows(op: Compiled, rows: pa.Table, at: int) -> Cells:
     """Combine rows to cells. Their windows are merged; sliding windows are still in slices."""
     good = good_rows(op.grouping, rows, at)
-    return replace(cells_of(op, good, MIN_TIME, slices=True, coded=True), bad=good.bad)
+    return replace(combined(op, good, assign(op.grouping.window, good), MIN_TIME, coded=True), bad=good.bad)
 
 
 def live_numbers(op: Compiled) -> tuple[str, ...]:
@@ -199,15 +224,22 @@ def joined(op: Compiled, rows: pa.Table, parcels: Sequence[Parcel], at: int) -> 
     """The rows and cells of one processing time together: as rows if the shard needs rows, else as cells."""
     if needs_rows(op.grouping) or not parcels:
         return rows
-    every = [*parcels]
-    if rows.num_rows:  # one task could combine its rows, since they share a processing time; another could not
-        cells = cells_of_rows(op, rows, at)
-        every.append(Parcel("cells", cells_table(cells, live_numbers(op)), at, cells.bad, cells.unassigned))
-    return received(op, every)
+    return received(op, parcels, rows, at)
 
 
-def received(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
-    """The cells of all parcels as one for each (key, window)."""
-    cells = cells_back(op, parcels)
-    whole = whole_windows(op, together(op, cells) if len(parcels) > 1 else cells)
+def received(
+    op: Compiled, parcels: Sequence[Parcel], rows: pa.Table | None = None, at: int = MIN_TIME, numbers: Sequence[str] = ()
+) -> Cells:
+    """The cells of all parcels, and of rows that came at one time, as one for each (key, window).
+
+    `numbers` are the numbers of cells in the parcels, if they are not those for shards.
+    """
+    if rows is not None and rows.num_rows:
+        cells, several = cells_of_rows(op, rows, at), bool(parcels)
+        if several:
+            made = Parcel("cells", cells_table(cells, numbers or live_numbers(op)), at, cells.bad, cells.unassigned)
+            cells = cells_back(op, [*parcels, made])
+    else:
+        cells, several = cells_back(op, parcels), len(parcels) > 1
+    whole = whole_windows(op, together(op, cells) if several else cells)
     return replace(whole, keys=[k.dictionary_decode() if pa.types.is_dictionary(k.type) else k for k in whole.keys])

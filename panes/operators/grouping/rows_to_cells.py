@@ -23,21 +23,27 @@ from .slices import windows_from_slices
 from .windows_in_hand import EXTENT
 
 
-def cells_of(compiled: Compiled, rows: Rows, output_watermark: int, slices: bool = False, coded: bool = False) -> Cells:
+def cells_of(compiled: Compiled, rows: Rows, output_watermark: int) -> Cells:
     """The cells of rows. Windows that merge are merged among these rows, unless retractions may split them again.
 
-    Rows of sliding windows are combined by slice first, so that no row is copied; with `slices` the slices stay. With
-    `coded` keys that are texts are dictionaries.
+    Rows of sliding windows are combined by slice first, so that no row is copied.
     """
     window = compiled.grouping.window
-    assigned = _assign(window, rows)
-    row = assigned.row
+    cells = combined(compiled, rows, assign(window, rows), output_watermark)
+    return windows_from_slices(window, compiled.plan, cells) if isinstance(window, Sliding) else cells
+
+
+def combined(
+    compiled: Compiled, rows: Rows, assigned: Assigned, output_watermark: int, coded: bool = False
+) -> Cells:
+    """The same of rows whose windows are assigned; sliding windows stay slices. With `coded` texts of keys are
+    dictionaries."""
+    window, row = compiled.grouping.window, assigned.row
     unassigned = len(rows) - len(np.unique(row)) if row is not None else 0
     keys = rows.keys if row is None else [k.take(pa.array(row)) for k in rows.keys]
     merging = window.merging and not compiled.grouping.splits
     grouped = (merge_in_order if merging else by_key_and_window)(window, keys, assigned, coded)
-    cells = _combine(compiled, rows, row, grouped, output_watermark, unassigned)
-    return windows_from_slices(window, compiled.plan, cells) if isinstance(window, Sliding) and not slices else cells
+    return _combine(compiled, rows, row, grouped, output_watermark, unassigned)
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,8 @@ def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned,
     return Grouped(groups, known.decode(present[code]), start, end)
 
 
-def _assign(window: Window, rows: Rows) -> Assigned:
+def assign(window: Window, rows: Rows) -> Assigned:
+    """The windows of rows; of sliding windows their slices."""
     if isinstance(window, Sliding):
         return window.slices.assign(rows.times)
     hashed = hash_rows([Column(k) for k in rows.keys]) if window.needs_key_hash and rows.keys else None

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from bounded import bounded_flow, cut
+from combining import drawn_combining
 from engine import Engine
 from streams import rows_flow
 
@@ -98,6 +99,11 @@ def replay_flow(case: Case) -> Any:
 
 
 def replayed(case: Case, flow: Any) -> Found:
+    with drawn_combining(case.seed):
+        return _replayed(case, flow)
+
+
+def _replayed(case: Case, flow: Any) -> Found:
     if not shows_left_out(case):
         return _shown(flow.df.toArrow())
     return _with_left_out(route_with_left_out(flow, flow.source.input).df().toArrow(), case)
@@ -127,6 +133,11 @@ def stream_flow(case: Case) -> Any:
 
 def streamed(case: Case, flow: Any) -> Found:
     """In micro-batches cut anywhere, some of them with new workers, some run twice from the same checkpoint."""
+    with drawn_combining(case.seed):
+        return _streamed(case, flow)
+
+
+def _streamed(case: Case, flow: Any) -> Found:
     r = random.Random(case.seed + 1)
     beside = shows_left_out(case)
     engine, panes = Engine(flow, None if case.in_order else case.seed, beside=beside), list[pa.Table]()

@@ -1,0 +1,83 @@
+"""Rows are combined where they are read only if that pays: not if nearly every row is alone in its cell.
+
+A random sample of the rows tells how many others share the cell of a row in the mean. The choice depends on the rows
+and nothing else, and no result depends on the choice.
+
+Guarded by tests/panes/test_when_to_combine.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ....combiners.rows.key_codes import key_codes
+from ....combiners.rows.plain_types import is_text
+from ....windows import Assigned
+
+LEAST = 1 << 16
+"""The number of rows below which the choice is not worth a sample: they are combined."""
+
+SAMPLE = 1 << 13
+"""The number of rows of a sample, roughly."""
+
+OTHERS = 0.3
+"""The mean number of other rows in the cell of a row from which on rows are combined.
+
+With fewer there are at least 1 / (1 + OTHERS) as many cells as rows, since (sum of sizes)^2 <= cells * (sum of squares).
+"""
+
+SAME_KEY = 1.0
+"""The mean number of other rows with the key of a row from which on rows are combined, if there is a text in it.
+
+Then a text travels once with cells, and many times with rows.
+"""
+
+
+def combining_pays(keys: Sequence[pa.Array], assigned: Assigned, rows: int) -> bool:
+    """True if rows of these keys, each with one window, should be combined before they travel.
+
+    >>> import numpy as np, pyarrow as pa
+    >>> from uncombine.windows import Fixed
+    >>> from uncombine.panes.operators.grouping.when_to_combine import combining_pays
+    >>> window = Fixed("1 minute").assign(np.zeros(100_000, np.int64))
+    >>> [combining_pays([pa.array(np.arange(100_000) // n)], window, 100_000) for n in (1, 2)]
+    [False, True]
+    """
+    if rows < LEAST:
+        return True
+    places = sampled(rows)
+    at = pa.array(places)
+    some = [key.take(at) for key in keys]
+    window = assigned.bounds(places)[0] if assigned.number is None else assigned.number[places]
+    if others_alike([pa.array(window), *some], rows) >= OTHERS:
+        return True
+    text = any(is_text(getattr(key.type, "value_type", key.type)) for key in keys)
+    return text and others_alike(some, rows) >= SAME_KEY
+
+
+def sampled(rows: int) -> np.ndarray:
+    """The places of a sample, the same for each number of rows: one at random in each of many stretches."""
+    step = max(rows // SAMPLE, 1)
+    count = rows // step
+    return np.arange(count) * step + np.random.default_rng(rows).integers(0, step, count)
+
+
+def others_alike(sample: Sequence[pa.Array], rows: int) -> float:
+    """The mean number of other rows that agree with a row in all columns, by the pairs in a sample that do.
+
+    >>> import pyarrow as pa
+    >>> from uncombine.panes.operators.grouping.when_to_combine import others_alike
+    >>> others_alike([pa.array([1, 1, 2, 2])], 4)
+    1.0
+    """
+    count = len(sample[0])
+    codes = np.sort(key_codes(sample, count).codes)
+    sizes = np.diff(np.flatnonzero(np.append(codes[1:] != codes[:-1], True)), prepend=-1)
+    pairs = int((sizes * (sizes - 1)).sum())
+    return pairs * (rows - 1) / (count * (count - 1))
+
+
+__all__ = ["combining_pays"]

@@ -1,0 +1,26 @@
+"""Tasks that draw whether they combine their rows. Small data are always combined, so tests draw the other way too."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from uncombine.panes.operators.grouping import lift
+
+
+@contextmanager
+def drawn_combining(seed: int) -> Iterator[None]:
+    """Lifts of this process combine the rows of a piece, or send them one by one: one of them always, or at random."""
+    draw = random.Random(seed)
+    chance = draw.choice([0.0, 0.5, 1.0])
+
+    def pays(*given: Any) -> bool:
+        return draw.random() < chance
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lift, "combining_pays", pays)
+        yield
