@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ....combiners.rows.groups import Groups, stable_order
+from ....combiners.rows.groups import Groups
+from ....combiners.states.zset import running
 from ....windows.times import MAX_TIME
 from .compiled import Compiled
 from .lists import items_of, list_sizes, listed, only, owners
@@ -21,10 +22,12 @@ from .windows_in_hand import EXTENT, InHand
 
 @dataclass(frozen=True)
 class _Emission:
-    """The windows that fire and have something to show, in the order of their panes, with an entry for each."""
+    """The windows that fire and have something to show, in their order in hand, with an entry for each."""
 
     places: np.ndarray
     """The place of each window in hand."""
+    order: np.ndarray
+    """The entries in the order of their panes."""
     timing: np.ndarray
     records: pa.StructArray
     """The new pane of each."""
@@ -45,7 +48,6 @@ def emit(compiled: Compiled, windows: InHand, firing: Firing) -> tuple[InHand, l
     fired = np.flatnonzero(firing.fired & shows)
     if len(fired) == 0:
         return windows, []
-    fired = fired[sort_windows(windows, fired)]
     emission = _emission(compiled, windows, fired, timing[fired], firing)
     after = _emptied(compiled, _emitted(windows, emission), fired[firing.cleared[fired]])
     return after, [_output(compiled, windows, emission)]
@@ -62,7 +64,7 @@ def _emission(compiled: Compiled, windows: InHand, fired: np.ndarray, timing: np
         emitted = emitted & ~_unchanged(compiled, windows, fired, records)
     if grouping.retracting:
         retracted = emitted | ~has_rows
-    return _Emission(fired, timing, records, emitted, retracted)
+    return _Emission(fired, sort_windows(compiled, windows, fired), timing, records, emitted, retracted)
 
 
 def _unchanged(compiled: Compiled, windows: InHand, fired: np.ndarray, records: pa.StructArray) -> np.ndarray:
@@ -86,25 +88,31 @@ def _unchanged(compiled: Compiled, windows: InHand, fired: np.ndarray, records: 
 
 def _output(compiled: Compiled, windows: InHand, emission: _Emission) -> pa.Table:
     """Rows of output: windows in order, the retractions of a window before its new pane."""
-    fired, records = emission.places, emission.records
+    order, records = emission.order, emission.records
+    fired = emission.places[order]
     keys = [key.take(pa.array(fired)) for key in windows.keys]
-    new = np.flatnonzero(emission.emitted)
-    if not emission.retracted.any():
-        places = pa.array(new)
-        return output_rows(compiled, [k.take(places) for k in keys], records.take(places), np.ones(len(new), np.int64))
+    emitted, retracted = emission.emitted[order], emission.retracted[order]
+    new = np.flatnonzero(emitted)
+    if not retracted.any():
+        at = pa.array(new)
+        keys, records = [k.take(at) for k in keys], records.take(pa.array(order[new]))
+        return output_rows(compiled, keys, records, np.ones(len(new), np.int64))
     assert windows.outstanding is not None
     old = windows.outstanding.flatten()
-    owner, back = items_of(windows.outstanding, fired, np.flatnonzero(emission.retracted))
+    owner, back = items_of(windows.outstanding, fired, np.flatnonzero(retracted))
     if (owner[1:] == owner[:-1]).any():  # those of windows that merged stand in the order in which they were kept
         by_time = np.lexsort((as_numpy(old.field("end"))[back], as_numpy(old.field("start"))[back], owner))
         owner, back = owner[by_time], back[by_time]
-    window = np.concatenate([owner, new])
-    order = stable_order(window, len(fired))
+    # Both are in the order of windows; the place of a row is the number of rows before it.
+    to_old = np.arange(len(owner)) + running(emitted)[owner]
+    to_new = np.arange(len(new)) + running(np.bincount(owner, minlength=len(fired)))[new + 1]
+    places, window, diff = (np.empty(len(owner) + len(new), np.int64) for _ in range(3))
+    places[to_old], places[to_new] = back, len(old) + order[new]
+    window[to_old], window[to_new] = owner, new
+    diff[to_old], diff[to_new] = -1, 1
     # Records are wide, so they are moved once, by places computed beforehand.
-    places = np.concatenate([back, len(old) + new])[order]
     both = pa.concat_arrays([old, records]).take(pa.array(places))
-    diff = np.concatenate([np.full(len(owner), -1), np.ones(len(new), np.int64)])[order]
-    at = pa.array(window[order])
+    at = pa.array(window)
     return output_rows(compiled, [k.take(at) for k in keys], both, diff)
 
 
@@ -134,6 +142,8 @@ def _outstanding(windows: InHand, emission: _Emission) -> pa.ListArray | None:
     replaced = np.zeros(len(windows), np.bool_)
     replaced[fired[emitted | emission.retracted]] = True
     kept = ~replaced[owner]
+    if not kept.any() and emitted.all():
+        return listed(emission.records, np.bincount(fired, minlength=len(windows)), lists.type)
     by_owner = Groups(np.concatenate([owner[kept], fired[emitted]]), len(windows))
     places = np.concatenate([np.flatnonzero(kept), len(owner) + np.flatnonzero(emitted)])[by_owner.order]
     items = pa.concat_arrays([lists.flatten(), emission.records]).take(pa.array(places))
@@ -178,7 +188,7 @@ def retract_ended(compiled: Compiled, windows: InHand) -> tuple[InHand, list[pa.
     places = np.flatnonzero(ended)
     chosen = np.unique(owner[places])
     rank = np.empty(len(windows), np.int64)
-    rank[chosen[sort_windows(windows, chosen)]] = np.arange(len(chosen))
+    rank[chosen[sort_windows(compiled, windows, chosen)]] = np.arange(len(chosen))
     places = places[np.lexsort((ends[places], starts[places], rank[owner[places]]))]
     at = pa.array(owner[places])
     keys = [key.take(at) for key in windows.keys]
