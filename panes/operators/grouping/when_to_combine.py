@@ -23,7 +23,7 @@ LEAST = 1 << 16
 SAMPLE = 1 << 13
 """The number of rows of a sample, roughly."""
 
-OTHERS = 0.3
+OTHERS = 0.5
 """The mean number of other rows in the cell of a row from which on rows are combined.
 
 With fewer there are at least 1 / (1 + OTHERS) as many cells as rows, since (sum of sizes)^2 <= cells * (sum of squares).
