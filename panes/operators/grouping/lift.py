@@ -228,7 +228,11 @@ def joined(op: Compiled, rows: pa.Table, parcels: Sequence[Parcel], at: int) -> 
 
 
 def received(
-    op: Compiled, parcels: Sequence[Parcel], rows: pa.Table | None = None, at: int = MIN_TIME, numbers: Sequence[str] = ()
+    op: Compiled,
+    parcels: Sequence[Parcel],
+    rows: pa.Table | None = None,
+    at: int = MIN_TIME,
+    numbers: Sequence[str] = (),
 ) -> Cells:
     """The cells of all parcels, and of rows that came at one time, as one for each (key, window).
 

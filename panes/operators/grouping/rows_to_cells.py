@@ -33,9 +33,7 @@ def cells_of(compiled: Compiled, rows: Rows, output_watermark: int) -> Cells:
     return windows_from_slices(window, compiled.plan, cells) if isinstance(window, Sliding) else cells
 
 
-def combined(
-    compiled: Compiled, rows: Rows, assigned: Assigned, output_watermark: int, coded: bool = False
-) -> Cells:
+def combined(compiled: Compiled, rows: Rows, assigned: Assigned, output_watermark: int, coded: bool = False) -> Cells:
     """The same of rows whose windows are assigned; sliding windows stay slices. With `coded` texts of keys are
     dictionaries."""
     window, row = compiled.grouping.window, assigned.row

@@ -59,10 +59,11 @@ def combining_pays(keys: Sequence[pa.Array], assigned: Assigned, rows: int) -> b
 
 
 def sampled(rows: int) -> np.ndarray:
-    """The places of a sample, the same for each number of rows: one at random in each of many stretches."""
-    step = max(rows // SAMPLE, 1)
-    count = rows // step
-    return np.arange(count) * step + np.random.default_rng(rows).integers(0, step, count)
+    """The places of a random sample, the same for each number of rows.
+
+    Neighbours are as likely to be in it together as any two rows, since rows of a cell may stand together.
+    """
+    return np.unique(np.random.default_rng(rows).integers(0, rows, SAMPLE))
 
 
 def others_alike(sample: Sequence[pa.Array], rows: int) -> float:
