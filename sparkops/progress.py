@@ -25,8 +25,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class StageProgress:
     """The counts of one grouping in a batch, over all its shards; counts of state are those after the batch.
 
-    `rows_uncombined` counts the rows that went to their shards one by one, because a task found that combining them does
-    not pay, or because the shards need them.
+    `rows_uncombined` counts the rows that went to their shards one by one, because a task found that combining them
+    does not pay, or because the shards need them.
     The times in microseconds are summed over tasks: reading rows, combining them, loading the state, the step, saving.
     `watermark` is the least of all shards; it is None at the beginning and at the end of time.
 

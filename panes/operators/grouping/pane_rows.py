@@ -18,7 +18,6 @@ from .compiled import Compiled
 from .pane_columns import PANE, TIMINGS, WINDOW
 from .windows_in_hand import InHand, extent
 
-
 _MANY = 1 << 12
 """The least number of windows that are sorted by the digits of their keys, which is faster for many."""
 

@@ -35,7 +35,8 @@ def cells_of(compiled: Compiled, rows: Rows, output_watermark: int) -> Cells:
 
 def combined(compiled: Compiled, rows: Rows, assigned: Assigned, output_watermark: int, coded: bool = False) -> Cells:
     """The same of rows whose windows are assigned; sliding windows stay slices. With `coded` texts of keys are
-    dictionaries."""
+    dictionaries.
+    """
     window, row = compiled.grouping.window, assigned.row
     unassigned = len(rows) - len(np.unique(row)) if row is not None else 0
     keys = rows.keys if row is None else [k.take(pa.array(row)) for k in rows.keys]

@@ -26,7 +26,7 @@ SAMPLE = 1 << 13
 OTHERS = 0.5
 """The mean number of other rows in the cell of a row from which on rows are combined.
 
-With fewer there are at least 1 / (1 + OTHERS) as many cells as rows, since (sum of sizes)^2 <= cells * (sum of squares).
+With fewer there are at least 1 / (1 + OTHERS) as many cells as rows, by the inequality of Cauchy and Schwarz.
 """
 
 SAME_KEY = 1.0
