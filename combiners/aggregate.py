@@ -84,7 +84,10 @@ def aggregate(
     plan = Plan(combiners, source.schema, append_only=diff is None)
     if not keys and not combiners:
         raise InvalidArgument("aggregate() needs a key column or a combiner: write by='k' or n=Count()")
-    states = [_State.of(plan, keys, rows, weighed) for rows, weighed in _pieces(plan, keys, source, weights)]
+    pieces = list(_pieces(plan, keys, source, weights))
+    if keys and weights is not None and len(pieces) == 1:
+        return _of_changes(plan, keys, source, weights)
+    states = [_State.of(plan, keys, rows, weighed) for rows, weighed in pieces]
     state = states[0] if len(states) == 1 else _State.joined(plan, states)
     if not keys:
         nothing = source.num_rows == 0 if state.weights is None else bool(state.weights[0] == 0)
@@ -92,6 +95,19 @@ def aggregate(
     out = dict(zip([*keys, *combiners], [*state.keys, *plan.extract(state.acc)], strict=True))
     result = pa.table(out)
     return result if state.weights is None else result.filter(pa.array(state.weights != 0))
+
+
+def _of_changes(plan: Plan, keys: list[str], rows: pa.Table, weights: np.ndarray) -> pa.Table:
+    """The results of all rows of a changelog at once, of which no state is kept."""
+    columns = [group_keys(flat(rows[name])) for name in keys]
+    groups, first = _groups(columns, rows.num_rows)
+    results = plan.results(groups, rows, weights)
+    left = np.flatnonzero(sum_weights(groups, weights))
+    whole = len(left) == groups.count
+    at, places = pa.array(left), pa.array(first[left])
+    found = [normal_keys(column.take(places)) for column in columns]
+    found += results if whole else [column.take(at) for column in results]
+    return pa.table(dict(zip([*keys, *plan.compiled], found, strict=True)))
 
 
 @dataclass(frozen=True)

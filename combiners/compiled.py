@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,11 +13,16 @@ import pyarrow as pa
 from ..errors import NotRetractable, require_column
 from .algebra import Accumulators, Capability, Weights, weakest
 from .parts import Part, PartRows, remedy_of
+from .rows.columns import Column
 from .rows.groups import Groups
 from .rows.plain_types import plain_schema, text_room
 
 Finish: TypeAlias = Callable[[Sequence[Accumulators]], pa.Array]
 """Makes the results from the accumulators of the parts, in the order of the parts."""
+
+
+AtOnce: TypeAlias = Callable[[Groups, Sequence[Column], np.ndarray], pa.Array]
+"""Makes the results of each group of weighted rows, without accumulators."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,9 @@ class CompiledCombiner:
     """The type of the results."""
     additive: bool = False
     """True if results add up, so that the difference of two is the result of the rows between them."""
+    at_once: AtOnce | None = None
+    """The same results from the rows of the only part, if all are there and no state is kept; None if that is no
+    faster."""
 
     @property
     def capability(self) -> Capability:
@@ -80,19 +89,36 @@ class CompiledPlan:
 
     def add(self, groups: Groups, table: pa.Table | pa.RecordBatch, weights: Weights = None) -> Accumulators:
         """The accumulators of a table's rows."""
+        rows = self._rows(groups, table, weights)
+        with text_room:
+            return tuple(a for part in self.parts for a in _added(part, rows))
+
+    def results(self, groups: Groups, table: pa.Table | pa.RecordBatch, weights: Weights = None) -> list[pa.Array]:
+        """The results of a table's rows, one column a combiner, as those of `extract` after `add`."""
+        rows = self._rows(groups, table, weights)
+        used = Counter(part for one in self.compiled.values() for part in one.parts)
+        added: dict[Part, Accumulators] = {}
+        out: list[pa.Array] = []
+        with text_room:
+            for one in self.compiled.values():
+                if one.at_once is not None and weights is not None and used[one.parts[0]] == 1:
+                    part_groups, columns, part_weights = rows.of(one.parts[0])
+                    assert part_weights is not None
+                    out.append(one.at_once(part_groups, columns, part_weights))
+                    continue
+                added |= {part: _added(part, rows) for part in one.parts if part not in added}
+                out.append(one.finish([added[part] for part in one.parts]))
+        return out
+
+    def _rows(self, groups: Groups, table: pa.Table | pa.RecordBatch, weights: Weights) -> PartRows:
+        """The rows of a table as the parts read them."""
         if weights is not None and len(weights) and int(weights.min()) < 0:
             self.require_retractable("the input has negative weights")
         for name in self._cast:
             if name in self.columns:
                 place = table.schema.get_field_index(name)
                 table = table.set_column(place, name, table.column(name).cast(self.schema.field(name).type))
-        rows = PartRows(groups, table, weights)
-        out: list[pa.Array] = []
-        with text_room:
-            for part in self.parts:
-                part_groups, columns, part_weights = rows.of(part)
-                out += part.fn.add(part_groups, *columns, weights=part_weights)
-        return tuple(out)
+        return PartRows(groups, table, weights)
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         """The sums of the accumulators in each group."""
@@ -139,3 +165,9 @@ class CompiledPlan:
         one = self.compiled[name]
         with text_room:
             return one.finish([tuple(a.take(places) for a in self.of_part(part, accumulators)) for part in one.parts])
+
+
+def _added(part: Part, rows: PartRows) -> Accumulators:
+    """The accumulators of a part's rows."""
+    groups, columns, weights = rows.of(part)
+    return part.fn.add(groups, *columns, weights=weights)

@@ -18,6 +18,7 @@ from .rows.group_sums import extreme
 from .rows.groups import Groups
 from .rows.ordering import order_keys, require_order
 from .rows.plain_types import is_text
+from .states.net_extremes import net_extreme
 from .states.zset import ZSet
 
 
@@ -108,7 +109,10 @@ class _Extreme(Retractable):
             held = zset.items(parts[0]).present()
             return held.take(held.lasts() if self._greatest else held.firsts())
 
-        return CompiledCombiner((Part(zset, inputs),), finish, kind)
+        def at_once(groups: Groups, columns: Sequence[Column], weights: np.ndarray) -> pa.Array:
+            return net_extreme(groups, columns[0], weights, self._greatest)
+
+        return CompiledCombiner((Part(zset, inputs),), finish, kind, at_once=at_once)
 
 
 @dataclass(frozen=True, repr=False)

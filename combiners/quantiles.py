@@ -17,10 +17,11 @@ from .floats.decimals import nearest_floats
 from .inputs import Input, expression, input_type, refuse
 from .parts import Part
 from .retractable import Retractable
-from .rows.columns import numbers
+from .rows.columns import Column, numbers
+from .rows.groups import Groups
 from .rows.ordering import from_int64
 from .rows.ranks import BagFn, Neighbours, Ranked, neighbours
-from .states.zset import ZSet
+from .states.zset import Items, ZSet, consolidate
 
 _DAY = 86_400_000
 _EXACT = np.uint64(1 << 53)
@@ -122,10 +123,17 @@ def _compile(
 
     def finish(accumulators: Sequence[Accumulators]) -> pa.Array:
         if retractable:
-            ranked = Ranked.of(zset.items(accumulators[0]))
-            pairs = [ranked.neighbours(q) for q in parts]
-        else:
-            pairs = neighbours(bag, accumulators[0], parts)
+            return ranked(zset.items(accumulators[0]))
+        return results(neighbours(bag, accumulators[0], parts))
+
+    def at_once(groups: Groups, columns: Sequence[Column], weights: np.ndarray) -> pa.Array:
+        return ranked(consolidate(groups, columns, weights, present=True))
+
+    def ranked(items: Items) -> pa.Array:
+        values = Ranked.of(items)
+        return results([values.neighbours(q) for q in parts])
+
+    def results(pairs: list[Neighbours]) -> pa.Array:
         found = [_between(pair) for pair in pairs]
         if not listed:
             return found[0]
@@ -137,7 +145,9 @@ def _compile(
 
     output = kind if timed else pa.float64()
     part = Part(zset if retractable else bag, (expression(given),))
-    return CompiledCombiner((part,), finish, pa.list_(output) if listed else output)
+    return CompiledCombiner(
+        (part,), finish, pa.list_(output) if listed else output, at_once=at_once if retractable else None
+    )
 
 
 def _between(pair: Neighbours) -> pa.Array:

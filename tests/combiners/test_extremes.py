@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from multisets import ORDERED, check, expand, few, rows
 
 import uncombine as uc
-from uncombine.errors import NotRetractable, TypeMismatch
+from uncombine.combiners.rows.groups import Groups
+from uncombine.combiners.states import net_extremes
+from uncombine.errors import NotRetractable, OutOfRange, TypeMismatch
 
 
 @pytest.mark.parametrize("retractable", [True, False])
@@ -40,6 +42,33 @@ def test_as_pandas_on_many_rows(groups: int) -> None:
         assert result.k.tolist() == expected.index.tolist()
         assert result.least.tolist() == expected["min"].tolist()
         assert result.best.tolist() == expected["max"].tolist()
+
+
+@pytest.mark.parametrize("passes", [0, 1, 3])
+@pytest.mark.parametrize("shape", ["top", "any", "wide"])
+def test_results_of_a_changelog_without_its_state(passes: int, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many rounds, where the best values are retracted or never came, and a rest that is sorted."""
+    monkeypatch.setattr(net_extremes, "_PASSES", passes)
+    rng = np.random.default_rng(passes)
+    x = rng.integers(-40, 40, 2_000) if shape != "wide" else rng.integers(-(2**63), 2**63 - 1, 2_000)
+    w = rng.choice([1, 1, -1, 2, 0], 2_000) if shape == "any" else np.where(x > np.median(x), -1, 1)
+    groups = Groups(rng.integers(0, 9, 2_000), 10)
+    for values in (pa.array(x), pa.array(x / 8), pa.array(x).cast(pa.string()), pa.array(x, mask=x % 5 == 0)):
+        for combiner in (uc.Max("x"), uc.Min("x"), uc.Max("x").where(~uc.col("x").is_null()), uc.Median("x")):
+            if isinstance(combiner, uc.Median) and pa.types.is_string(values.type):
+                continue
+            table = pa.table({"x": values})
+            plan = uc.Plan({"r": combiner, "n": uc.Count()}, table.schema)
+            want = plan.extract(plan.add(groups, table, w))
+            assert [column.to_pylist() for column in plan.results(groups, table, w)] == [c.to_pylist() for c in want]
+            shared = uc.Plan({"r": combiner, "all": uc.CollectSet("x")}, table.schema)
+            assert shared.results(groups, table, w)[0].equals(want[0])
+
+
+def test_sums_of_weights_out_of_range_are_refused_at_once_too() -> None:
+    table = pa.table({"k": [1, 1, 1], "x": [5, 5, 3], "w": [2**61, 2**61, 1]})
+    with pytest.raises(OutOfRange, match="sum to 2"):
+        uc.aggregate(table, "k", diff="w", best=uc.Max("x"))
 
 
 def test_nan_is_greatest_and_nulls_and_empty_groups_are_null() -> None:

@@ -102,9 +102,14 @@ def table(given: Sequence[Row], kinds: Sequence[pa.DataType]) -> pa.Table:
 
 def accumulate(fn: Any, given: Sequence[Row], kinds: Sequence[pa.DataType]) -> tuple[pa.Array, ...]:
     """The accumulators of some rows, three groups."""
+    return fn.plan.add(*weighted(given, kinds))
+
+
+def weighted(given: Sequence[Row], kinds: Sequence[pa.DataType]) -> tuple[Groups, pa.Table, np.ndarray]:
+    """Some rows with their groups and weights."""
     codes = np.array([row[0] for row in given], np.int64)
     weights = np.array([row[1] for row in given], np.int64)
-    return fn.plan.add(Groups(codes, GROUPS), table(given, kinds), weights)
+    return Groups(codes, GROUPS), table(given, kinds), weights
 
 
 def check(
@@ -123,6 +128,9 @@ def check(
     assert results.type == fn.output
     wanted = [expected((weighed if negative else held)(given, group)) for group in range(GROUPS)]
     assert repr(results.to_pylist()) == repr(wanted)
+    (at_once,) = fn.plan.results(*weighted(given, kinds))
+    assert at_once.type == fn.output
+    assert repr(at_once.to_pylist()) == repr(wanted)
 
     shuffled = data.draw(st.permutations(given))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(given)), max_size=3)))
