@@ -29,11 +29,11 @@ def rows() -> Iterator[Row]:
     bare = "uc.aggregate by key"
     yield pair("Fixed, 1 minute", _first_step(table, uc.Fixed("1 minute")), _aggregate(table), bare, 2.5)
     for gap in ("10 seconds", "30 seconds"):
-        yield pair(f"Sessions, gap {gap}", _first_step(table, uc.Sessions(gap)), _aggregate(table), bare, 4)
+        yield pair(f"Sessions, gap {gap}", _first_step(table, uc.Sessions(gap)), _aggregate(table), bare, 3.5)
     yield pair(
         "10,000 windows touched of 2,000,000 held", _touch(2_000_000), _touch(20_000), "the same of 20,000 held", 3
     )
-    yield pair("retracting", _later_step(table, "retracting"), _later_step(table, "accumulating"), "accumulating", 1.6)
+    yield pair("retracting", _later_step(table, "retracting"), _later_step(table, "accumulating"), "accumulating", 1.5)
     deep = uc.Repeatedly(
         uc.FirstOf(
             uc.AllOf(uc.AfterCount(3), uc.AfterDelay("1 minute")),

@@ -129,9 +129,7 @@ def alone(groups: Groups, lists: pa.Array) -> pa.Array:
     return pa.concat_arrays([lists, pa.array([[]], lists.type)]).take(pa.array(places))
 
 
-def consolidate(
-    groups: Groups, columns: Sequence[Column], weights: Weights = None, present: bool = False
-) -> Items:
+def consolidate(groups: Groups, columns: Sequence[Column], weights: Weights = None, present: bool = False) -> Items:
     """Rows as canonical Z-sets: sort by (group, item), sum the weights of equal items, drop zeros.
 
     With `present` items of negative weight may be dropped too.

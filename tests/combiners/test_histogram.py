@@ -16,6 +16,7 @@ from multisets import NUMBERS, VALUES, check, few, rows
 
 import uncombine as uc
 from uncombine.combiners.laws.compare import bits
+from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import InvalidArgument, TypeMismatch
 
 EDGES = [-1.5, -1, 0, 0.01, 2.5, 99.99]
@@ -32,6 +33,16 @@ def test_as_numpy_on_every_type(name: str, data: st.DataObject) -> None:
         return np.histogram([x for x, _ in known], edges, weights=[n for _, n in known])[0].astype(int).tolist()
 
     check(uc.Histogram("x", edges), [name], data.draw(rows(name)), counts, data, negative=True)
+
+
+def test_many_counts_are_not_copied() -> None:
+    """The result of a thousand bins of many groups is large, and is there once."""
+    plan = uc.Plan({"r": uc.Histogram("x", range(1001))}, pa.schema({"x": pa.int64()}))
+    acc = plan.add(Groups(np.arange(100), 100), pa.table({"x": np.arange(100)}))
+    (result,) = plan.extract(acc)
+    assert result.values.buffers()[1].address == acc[0].values.buffers()[1].address
+    (half,) = plan.extract(tuple(column.slice(50) for column in acc))
+    assert half.to_pylist() == result.to_pylist()[50:]
 
 
 def test_as_numpy_on_many_rows() -> None:
