@@ -128,7 +128,7 @@ USED = ["Count", "Sum", "Mean", "Min", "Max", "Median", "Quantile", "CountDistin
 USED += ["First", "Last", "ArgMax", "ArgMin", "TopK", "BottomK", "CollectList", "CollectSet"]
 """The combiners that are used most, which come first in the table."""
 
-RETRACTS = {"GROUP": "exactly", "CANCELLATIVE": "within a tolerance, or what was added", "MONOID": "never"}
+RETRACTS = {"GROUP": "exactly", "CANCELLATIVE": "rows that were added, within a tolerance", "MONOID": "never"}
 
 
 def state_of(combiner: uc.Combiner) -> str:

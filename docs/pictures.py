@@ -1,9 +1,9 @@
-"""Draws the pictures of the documents: `python docs/pictures.py`."""
+"""Draws the pictures of the documents: `python docs/pictures.py`, or some: `python docs/pictures.py spikes`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,13 +72,25 @@ def audit_log(page: dict[str, Any]) -> Figure:
     return uc.plot.panes(page["sealed"], page["script"], **options)
 
 
-EXAMPLES: dict[str, Callable[[dict[str, Any]], Figure]] = {
-    "spikes": spikes,
-    "unpopular_ads": unpopular_ads,
-    "auctions": auctions,
-    "audit_log": audit_log,
+def watermark(page: dict[str, Any]) -> Figure:
+    """Five rows, one of them late, and the watermark."""
+    return uc.plot.watermark(page["script"], figsize=(9.0, 5.0))
+
+
+def trigger_costs(page: dict[str, Any]) -> Figure:
+    """The waits and panes of the triggers that the page compares."""
+    return uc.plot.trigger_costs(page["runs"])
+
+
+PICTURES: dict[str, tuple[str, Callable[[dict[str, Any]], Figure]]] = {
+    "spikes": ("examples/spikes.md", spikes),
+    "unpopular_ads": ("examples/unpopular_ads.md", unpopular_ads),
+    "auctions": ("examples/auctions.md", auctions),
+    "audit_log": ("examples/audit_log.md", audit_log),
+    "watermark": ("explanation/watermarks.md", watermark),
+    "trigger_costs": ("how-to/choose_a_trigger.md", trigger_costs),
 }
-"""Pictures of the worked examples, by page."""
+"""Pictures of what pages run: the page, and the function that draws its names."""
 
 
 def main(folder: Path, names: tuple[str, ...] = NAMES) -> None:
@@ -96,17 +108,23 @@ def main(folder: Path, names: tuple[str, ...] = NAMES) -> None:
         figure.savefig(folder / f"{case.name}.png", dpi=80)
 
 
-def draw_examples(folder: Path) -> None:
-    """Draw the worked examples, from the names that their pages define."""
+def draw_pages(folder: Path, names: Sequence[str] = tuple(PICTURES)) -> None:
+    """Draw what pages run, from the names that they define."""
     matplotlib.use("agg")
     sys.path.insert(0, str(ROOT / "tests" / "support"))
     from pages import names_of
 
-    for name, draw in EXAMPLES.items():
-        draw(names_of(ROOT / "docs" / "examples" / f"{name}.md")).savefig(folder / f"{name}.png", dpi=80)
+    for name in names:
+        page, draw = PICTURES[name]
+        draw(names_of(ROOT / "docs" / page)).savefig(folder / f"{name}.png", dpi=80)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "pictures", () if len(sys.argv) > 1 else NAMES)
-    if len(sys.argv) == 1:
-        draw_examples(ROOT / "docs" / "pictures")
+    given, pictures = sys.argv[1:], ROOT / "docs" / "pictures"
+    if given and set(given) <= set(PICTURES):
+        draw_pages(pictures, given)
+    elif given:
+        main(Path(given[0]), ())
+    else:
+        main(pictures)
+        draw_pages(pictures)

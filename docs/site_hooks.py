@@ -6,11 +6,14 @@ import ast
 import re
 import shutil
 import sys
+from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT, SOURCES = HERE.parent, HERE.parent / "out" / "sources"
+PARAMETERS = re.compile(r"( +)(\*{0,2}\w+(?:, \*{0,2}\w+)+)")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -44,7 +47,23 @@ def with_headings(source: str) -> str:
     for place in sorted(places, reverse=True):
         space = lines[place][: len(lines[place]) - len(lines[place].lstrip())]
         lines[place:place] = [f"{space}Examples", f"{space}--------"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(one_each(lines)) + "\n"
+
+
+def one_each(lines: list[str]) -> Iterator[str]:
+    """The lines with parameters that share a text apart, as the reference gives all of them the type of the first."""
+    for place, line in enumerate(lines):
+        shared = PARAMETERS.fullmatch(line)
+        below = lines[place + 1] if shared and place + 1 < len(lines) else ""
+        if shared and below.startswith(f"{shared[1]}    "):
+            names = shared[2].split(", ")
+            more = takewhile(lambda text, space=shared[1]: text.startswith(f"{space}    "), lines[place + 1 :])
+            text = list(more)
+            for name in names[:-1]:
+                yield from (f"{shared[1]}{name}", *text)
+            yield f"{shared[1]}{names[-1]}"
+        else:
+            yield line
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -61,6 +61,18 @@ def test_the_site_shows_every_page_and_only_pages_that_are_there() -> None:
     assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 
 
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],
+        cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    reference = (tmp_path / "reference" / "plot.html").read_text(encoding="utf-8")
+    # Parameters that share a text have each its own type.
+    assert re.search(r"<code>figsize</code></b>.{0,300}?tuple", reference, re.DOTALL)
+
+
 def test_the_reference_has_every_public_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(DOCS))
     import generate
