@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -20,9 +21,15 @@ AnySchema: TypeAlias = "DataFrame | StructType | pa.Schema | str"
 """The types of columns: a DataFrame, its schema, an Arrow schema, or text such as "score bigint"."""
 
 
+_DIGITS = 38
+"""The most digits of a decimal of Spark."""
+
+
 def spark_type(kind: pa.DataType, what: str) -> DataType:
     """Spark's type for an Arrow type; the error names `what` if there is none."""
     try:
+        if pa.types.is_decimal(kind) and kind.precision > _DIGITS:
+            raise TypeError
         return spark_of(kind)
     except TypeError:
         raise TypeMismatch(f"{what} is {kind} in Arrow, but Spark has no such type: cast it") from None
@@ -90,6 +97,42 @@ def conform(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks)
     return array if array.type.equals(kind) else array.cast(kind)
+
+
+def passed(table: pa.Table) -> pa.Table:
+    """The table in types that Spark reads: it has timestamps of one unit, and no lists or bytes of a fixed size.
+
+    >>> import pyarrow as pa
+    >>> passed(pa.table({"at": pa.array([5], pa.timestamp("s"))})).schema.field("at").type
+    TimestampType(timestamp[us])
+    """
+    for at, field in enumerate(table.schema):
+        if (kind := _passed(field.type)) == field.type:
+            continue
+        try:
+            column = table.column(at).cast(kind)
+        except pa.ArrowInvalid as error:
+            raise TypeMismatch(
+                f"column {field.name!r} is {field.type}, which Spark has as {kind}: {error}: cast it before"
+            ) from None
+        table = table.set_column(at, field.name, column)
+    return table
+
+
+@cache
+def _passed(kind: pa.DataType) -> pa.DataType:
+    return kind if _is_read(kind) else arrow_of(spark_of(kind))
+
+
+def _is_read(kind: pa.DataType) -> bool:
+    """True if Spark reads values of the type."""
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return bool(kind.unit == "us")
+    if pa.types.is_time64(kind):
+        return bool(kind.unit == "ns")
+    if pa.types.is_fixed_size_binary(kind) or pa.types.is_fixed_size_list(kind):
+        return False
+    return all(_is_read(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def input_fields(bound: Bound) -> StructType:

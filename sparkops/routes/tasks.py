@@ -25,6 +25,7 @@ from ...panes.watermark_strategies import Strategy
 from ...panes.watermarks import Watermarks
 from ...windows import Span
 from ...windows.times import MIN_TIME
+from ..sql_types import passed
 from ..wire import payloads, wire_batch
 
 PIECE_ROWS = 2_000_000
@@ -82,7 +83,7 @@ class Stopwatch:
 
 def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
     """A table as record batches for Spark."""
-    yield from table.combine_chunks().to_batches(max_chunksize=OUT_ROWS)
+    yield from passed(table).combine_chunks().to_batches(max_chunksize=OUT_ROWS)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -16,7 +18,8 @@ from row_steps import Totals, draw_flow, draw_rows, scored, script_of
 from streams import together
 
 import uncombine as uc
-from uncombine.sparkops.sql_types import spark_schema
+from uncombine.errors import TypeMismatch
+from uncombine.sparkops.sql_types import passed, spark_schema
 
 
 def drawn(seed: int) -> tuple[uc.Flow, dict[str, pa.Table]]:
@@ -75,6 +78,52 @@ def test_steps_over_bounded_rows(spark: SparkSession) -> None:
         flow = build(uc.flow(df, shards=2))
         assert rows_of(flow.df.toArrow()) == rows_of(uc.local.run(flow=build(uc.local.source(table))).panes)
         assert "Final results, in Python" in repr(flow)
+
+
+VALUES = [
+    (pa.timestamp("s"), dt.datetime(2024, 5, 1)),
+    (pa.timestamp("ns", "Europe/Berlin"), dt.datetime(2024, 5, 1, tzinfo=dt.UTC)),
+    (pa.duration("ns"), dt.timedelta(seconds=1)),
+    (pa.time64("us"), dt.time(1, 2, 3)),
+    (pa.binary(2), b"ab"),
+    (pa.list_(pa.int64(), 2), [1, 2]),
+    (pa.list_(pa.struct([("at", pa.timestamp("ms"))])), [{"at": dt.datetime(2024, 5, 1)}]),
+]
+"""Types of Arrow in which Spark does not read columns, and a value of each."""
+
+
+@pytest.mark.parametrize("replay", [False, True])
+@pytest.mark.parametrize("step", ["process", "map", "flat_map"])
+def test_steps_give_columns_of_any_type(step: str, replay: bool) -> None:
+    columns = {f"c{i}": (kind, value) for i, (kind, value) in enumerate(VALUES)}
+    schema = pa.schema([(name, kind) for name, (kind, _) in columns.items()])
+
+    class Gives:
+        output = state = schema
+
+        def on_row(self, row: Any, state: Any, ctx: Any) -> None:
+            state |= {name: value for name, (_, value) in columns.items()}
+            ctx.emit(state)
+
+    def given(table: pa.Table) -> pa.Table:
+        values = {name: pa.array([value] * table.num_rows, kind) for name, (kind, value) in columns.items()}
+        return pa.table(values | ({"row": np.arange(table.num_rows)} if step == "flat_map" else {}))
+
+    rows = pa.table({"ts": pa.array([0, 1], pa.timestamp("us", "UTC"))})
+    settings: dict[str, Any] = {"replay": True, "processing_time": "ts", "watermark": uc.Monotonic()} if replay else {}
+    source = bounded_flow([rows], "ts", **settings)
+    flow = source.process(function=Gives) if step == "process" else getattr(source, step)(given, remember=True)
+    found = flow.df.toArrow().select(schema.names).to_pylist()
+    assert [list(row.values()) for row in found] == [[v for _, v in VALUES]] * 2
+
+
+def test_a_value_that_spark_cannot_have_is_named() -> None:
+    with pytest.raises(
+        TypeMismatch, match=r"column 'at' is timestamp.ns., which Spark has as timestamp.us.: .* cast it"
+    ):
+        passed(pa.table({"at": pa.array([1], pa.timestamp("ns"))}))
+    with pytest.raises(TypeMismatch, match=r"decimal256.* Spark has no such type"):
+        spark_schema(pa.schema({"x": pa.decimal256(50, 2)}))
 
 
 def rows_of(table: pa.Table) -> Counter[str]:
