@@ -19,6 +19,9 @@ from row_steps import script_of
 from streams import read_stream, rows_flow, started, written
 
 import uncombine as uc
+from uncombine.panes.graph import graph_of
+from uncombine.panes.left_out import LEFT_OUT
+from uncombine.sparkops.routes import route_with_left_out
 from uncombine.sparkops.sql_types import spark_schema
 
 STRATEGIES = [uc.BoundedLag("2 minutes"), uc.BoundedLag("30 seconds"), uc.Monotonic()]
@@ -36,6 +39,7 @@ class Case:
         self.strategies = {name: r.choice(STRATEGIES) for name in names}
         self.shards = r.choice([1, 2, 3])
         self.steps = r.random()
+        self.beside = r.random() < 0.5
         used = {leaf for leaf in self.pipeline(self._replayed).names if leaf in self.tables}
         self.tables = {name: table for name, table in self.tables.items() if name in used}
         self.script = script_of(self.tables)
@@ -62,8 +66,12 @@ class Case:
     def replay(self) -> str | None:
         made = self.pipeline(self._replayed)
         flow = made.flow
-        want = uc.local.run(self.script, flow).drop_columns(["step"])
-        return differs("replay", flow.df.toArrow(), want, made.names)
+        want = uc.local.run(self.script, flow)
+        if not self.beside:
+            return differs("replay", flow.df.toArrow(), want, made.names)
+        first = graph_of(flow).leaves[0].source.input  # type: ignore[attr-defined]
+        both = route_with_left_out(flow, first).df().toArrow()
+        return differs("replay", both, want, made.names)
 
     def batches(self, r: random.Random, most: int) -> Iterator[dict[str, pa.Table]]:
         """The rows of all sources, those of one to so many instants at a time."""
@@ -84,22 +92,23 @@ class Case:
         one, other = (left(some.select(want.column_names).to_pylist()) for some in (got, want))
         if one != other:
             return f"batch: only here {one - other}, only in the local run {other - one}"
-        return None if pc.min(got["diff"]).as_py() in (None, 1) else f"batch: retractions of {made.names}"
+        return f"batch: retractions of {made.names}" if min(got["diff"].to_pylist(), default=1) < 0 else None
 
     def stream(self) -> str | None:
         """Micro-batches cut anywhere, some of them with new workers, some run twice from the same checkpoint."""
         made, r = self.pipeline(self._streamed), random.Random(self.seed + 1)
         flow = made.flow
-        engine, panes = Engine(flow, self.seed), [flow.schema.empty_table()]
+        engine = Engine(flow, self.seed, beside=self.beside)
+        panes = [engine.route.schema.empty_table()]
         for rows in self.batches(r, 4):
             if r.random() < 0.2:
                 engine.restart()
             if r.random() < 0.2:
                 kept = engine.snapshot()
                 engine.batch(rows)
-                engine = Engine(flow, self.seed, kept)
+                engine = Engine(flow, self.seed, kept, self.beside)
             panes.append(engine.batch(rows)[0])
-        want = uc.local.run(self.script[:-1], flow).drop_columns(["step"])
+        want = uc.local.run(self.script[:-1], flow)
         return differs("stream", pa.concat_tables(panes), want, made.names)
 
     def query(self, spark: SparkSession, folder: Path) -> str | None:
@@ -118,7 +127,7 @@ class Case:
         flow = made.flow
         started(flow.df, folder / "out").awaitTermination()
         got = spark.read.schema(spark_schema(flow.schema)).parquet(str(folder / "out" / "panes")).toArrow()
-        want = uc.local.run(self.script[:-1], flow).drop_columns(["step"])
+        want = uc.local.run(self.script[:-1], flow)
         return differs("query", got.cast(flow.schema), want, made.names)
 
 
@@ -127,8 +136,17 @@ def between(table: pa.Table, first: int, last: int) -> pa.Table:
     return table.filter(pc.and_(pc.greater_equal(seen, first), pc.less_equal(seen, last)))
 
 
-def differs(who: str, got: pa.Table, want: pa.Table, names: tuple[str, ...]) -> str | None:
-    one, other = (table.select(want.column_names).to_pylist() for table in (got, want))
+def differs(who: str, got: pa.Table, want: Any, names: tuple[str, ...]) -> str | None:
+    """The difference of rows, and of those left out if they are beside them, from the result of a local run."""
+    if LEFT_OUT in got.column_names:
+        without = got[LEFT_OUT].is_null()
+        rows = [repr(row) for row in got.filter(pc.invert(without))[LEFT_OUT].to_pylist()]
+        here, there = Counter(rows), Counter(map(repr, want.left_out.drop_columns(["step"]).to_pylist()))
+        if here != there:
+            return f"{who} left out: only here {here - there}, only in the local run {there - here}"
+        got = got.filter(without)
+    columns = [name for name in want.panes.column_names if name != "step"]
+    one, other = (table.select(columns).to_pylist() for table in (got, want.panes))
     if {"map remembered", "flat_map"} & {*names}:
         # Results of two rows can be equal. In a step they are netted within a shard, which may have both rows or one.
         one, other = left(one), left(other)

@@ -118,9 +118,7 @@ def test_steps_give_columns_of_any_type(step: str, replay: bool) -> None:
 
 
 def test_a_value_that_spark_cannot_have_is_named() -> None:
-    with pytest.raises(
-        TypeMismatch, match=r"column 'at' is timestamp.ns., which Spark has as timestamp.us.: .* cast it"
-    ):
+    with pytest.raises(TypeMismatch, match=r"column 'at' is timestamp.ns., which Spark has as timestamp.us."):
         passed(pa.table({"at": pa.array([1], pa.timestamp("ns"))}))
     with pytest.raises(TypeMismatch, match=r"decimal256.* Spark has no such type"):
         spark_schema(pa.schema({"x": pa.decimal256(50, 2)}))
