@@ -218,8 +218,8 @@ def _laws(asked: argparse.Namespace) -> int:
         found = {"law": problem.law, "message": str(problem)} if problem else {}
         print(json.dumps({"combiner": asked.combiner, "passed": problem is None, **found}))
     elif problem is None:
-        capability = getattr(combiner, "capability", None)
-        print(f"{asked.combiner} keeps the laws of {'its capability' if capability is None else capability.name}")
+        capability = getattr(combiner, "capability", None) or combiner.fn.capability
+        print(f"{asked.combiner} keeps the laws of {capability.name}")
     else:
         print(f"uncombine: {problem}", file=sys.stderr)
     return FAILED if problem else 0
@@ -237,11 +237,15 @@ def _named(text: str) -> Any:
             raise InvalidArgument(f"the module {module!r} has no {name!r}")
         found = getattr(found, part)
     made: Any = found
+    if hasattr(getattr(found, "fn", None), "capability"):
+        return found  # a factory that `from_scalar` or `from_columns` made, which the law kit takes as it is
     if callable(made) and (isinstance(made, type) or not hasattr(made, "capability")):
         try:
             made = made()
-        except (TypeError, InvalidArgument):
-            return found  # a factory that `from_scalar` or `from_columns` made, which the law kit takes as it is
+        except TypeError as error:
+            raise InvalidArgument(
+                f"laws takes a combiner, or a function without arguments that makes one: {error}"
+            ) from None
     if not hasattr(made, "capability"):
         raise InvalidArgument(f"{text} is a {type(made).__name__}, and laws are those of combiners")
     return made

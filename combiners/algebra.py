@@ -94,7 +94,14 @@ class CombineFn(ABC):
         """The sum of the accumulators in each group."""
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
-        """The inverse of each accumulator: `a + negate(a) = 0`."""
+        """The inverse of each accumulator: `a + negate(a) = 0`; what `uncombine` takes from no rows, if it is given."""
+        if self.capability is not Capability.MONOID:
+            if type(self).uncombine is CombineFn.uncombine:
+                raise NotRetractable(
+                    f"{type(self).__name__} declares {self.capability.name} and cannot retract rows: give it negate() "
+                    "or uncombine(), or declare MONOID"
+                )
+            return self.uncombine(self.zero(len(accumulators[0])), accumulators)
         raise NotRetractable(f"{type(self).__name__} is a MONOID combiner and cannot retract rows: {self.remedy}")
 
     def uncombine(self, accumulators: Accumulators, others: Accumulators) -> Accumulators:

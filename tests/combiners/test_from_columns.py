@@ -169,3 +169,28 @@ def test_wrong_use_is_said_when_it_is_made(make: Any, says: str) -> None:
     with pytest.raises(uc.errors.InvalidArgument) as caught:
         make()
     assert says in str(caught.value)
+
+
+class SubtractFn(TotalFn):
+    """A sum that says how accumulators are subtracted, and not what the inverse of one is."""
+
+    def uncombine(self, accumulators, others):
+        pairs = zip(accumulators, others, strict=True)
+        return tuple(pa.array(np.asarray(a) - np.asarray(b)) for a, b in pairs)
+
+    negate = uc.CombineFn.negate
+
+
+class NeitherFn(TotalFn):
+    """A sum that declares a GROUP and has no way to retract."""
+
+    negate = uc.CombineFn.negate
+
+
+def test_the_inverse_follows_from_uncombine() -> None:
+    state = (pa.array([5, 0]), pa.array([2, 0]))
+    assert [column.to_pylist() for column in SubtractFn().negate(state)] == [[-5, 0], [-2, 0]]
+    with pytest.raises(
+        uc.errors.NotRetractable, match=r"NeitherFn declares GROUP .* give it negate\(\) or uncombine\(\)"
+    ):
+        NeitherFn().negate(state)

@@ -87,10 +87,34 @@ def test_a_bar_is_shown_on_a_terminal_only(events: str, monkeypatch: pytest.Monk
 
 
 MINE = """
+import numpy as np
 import pyarrow as pa
 import uncombine as uc
 
 good = uc.CountIf("x")
+
+class CountFn(uc.CombineFn):
+    capability = uc.Capability.GROUP
+    fields = (pa.field("n", pa.int64()),)
+
+    def add(self, groups, *columns, weights=None):
+        return self.merge(groups, (pa.array(np.ones(len(columns[0].array), int) if weights is None else weights),))
+
+    def merge(self, groups, accumulators):
+        out = np.zeros(groups.count, np.int64)
+        np.add.at(out, groups.codes, np.asarray(accumulators[0]))
+        return (pa.array(out),)
+
+    def uncombine(self, accumulators, others):
+        return (pa.array(np.asarray(accumulators[0]) - np.asarray(others[0])),)
+
+    def extract(self, accumulators):
+        return accumulators[0]
+
+columns = uc.from_columns("Columns", CountFn(), output=pa.int64())
+
+def needs(x):
+    return uc.Sum(x)
 
 def made():
     return uc.BoolAnd("x")
@@ -111,6 +135,10 @@ def test_laws_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert capsys.readouterr().out == "mine_for_laws:good keeps the laws of GROUP\n"
     assert main(["laws", "mine_for_laws:made", "--examples", "20", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"combiner": "mine_for_laws:made", "passed": True}
+    assert main(["laws", "mine_for_laws:columns", "--examples", "20"]) == 0
+    assert capsys.readouterr().out == "mine_for_laws:columns keeps the laws of GROUP\n"
+    assert main(["laws", "mine_for_laws:needs"]) == 2
+    assert "needs() missing 1 required" in capsys.readouterr().err
     assert main(["laws", "mine_for_laws:bad", "--examples", "20"]) == 1
     assert "law" in capsys.readouterr().err
     for name, says in (("number", "is a int, and laws are those of combiners"), ("none", "has no 'none'")):
