@@ -31,8 +31,8 @@ def test_a_sample_tells_how_many_rows_share_a_cell(keys: int, ordered: bool) -> 
         drawn.sort()
     _, cell, sizes = np.unique(drawn, return_inverse=True, return_counts=True)
     want = float((sizes[cell] - 1).mean())
-    found = others_alike([pa.array(drawn[sampled(ROWS)])], ROWS)
-    assert abs(found - want) < 0.1 + 0.25 * want
+    found = others_alike([pa.array(drawn[sampled(ROWS, 8_000)])], ROWS)
+    assert abs(found - want) < 0.2 + 0.25 * want
 
 
 def test_combining_pays_where_cells_are_few() -> None:

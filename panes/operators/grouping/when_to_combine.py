@@ -9,6 +9,7 @@ Guarded by tests/panes/test_when_to_combine.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isqrt
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +21,14 @@ from ....windows import Assigned
 LEAST = 1 << 16
 """The number of rows below which the choice is not worth a sample: they are combined."""
 
-SAMPLE = 1 << 13
-"""The number of rows of a sample, roughly."""
+FEW = 1 << 9
+"""The number of rows that are looked at first."""
+
+SURE = 4
+"""The pairs of them in one cell that are too many for chance where combining does not pay."""
+
+PAIRS = 10
+"""The pairs that a sample has in the mean where combining just pays, which makes it large enough."""
 
 OTHERS = 0.5
 """The mean number of other rows in the cell of a row from which on rows are combined.
@@ -48,22 +55,28 @@ def combining_pays(keys: Sequence[pa.Array], assigned: Assigned, rows: int) -> b
     """
     if rows < LEAST:
         return True
-    places = sampled(rows)
-    at = pa.array(places)
-    some = [key.take(at) for key in keys]
-    window = assigned.bounds(places)[0] if assigned.number is None else assigned.number[places]
-    if others_alike([pa.array(window), *some], rows) >= OTHERS:
+    if pairs_alike(_sample(keys, assigned, sampled(rows, FEW))) >= SURE:
+        return True  # so few cells that some rows show it
+    sample = _sample(keys, assigned, sampled(rows, isqrt(int(2 * PAIRS / OTHERS * rows))))
+    if others_alike(sample, rows) >= OTHERS:
         return True
     text = any(is_text(getattr(key.type, "value_type", key.type)) for key in keys)
-    return text and others_alike(some, rows) >= SAME_KEY
+    return text and others_alike(sample[1:], rows) >= SAME_KEY
 
 
-def sampled(rows: int) -> np.ndarray:
-    """The places of a random sample, the same for each number of rows.
+def sampled(rows: int, count: int) -> np.ndarray:
+    """The places of a random sample of about `count` rows, the same for each number of rows.
 
     Neighbours are as likely to be in it together as any two rows, since rows of a cell may stand together.
     """
-    return np.unique(np.random.default_rng(rows).integers(0, rows, SAMPLE))
+    return np.unique(np.random.default_rng(rows).integers(0, rows, count))
+
+
+def _sample(keys: Sequence[pa.Array], assigned: Assigned, places: np.ndarray) -> list[pa.Array]:
+    """The window and the keys of some rows."""
+    at = pa.array(places)
+    window = assigned.bounds(places)[0] if assigned.number is None else assigned.number[places]
+    return [pa.array(window), *(key.take(at) for key in keys)]
 
 
 def others_alike(sample: Sequence[pa.Array], rows: int) -> float:
@@ -75,10 +88,14 @@ def others_alike(sample: Sequence[pa.Array], rows: int) -> float:
     1.0
     """
     count = len(sample[0])
-    codes = np.sort(key_codes(sample, count).codes)
+    return 2 * pairs_alike(sample) * (rows - 1) / (count * (count - 1))
+
+
+def pairs_alike(sample: Sequence[pa.Array]) -> int:
+    """The number of pairs of rows that agree in all columns."""
+    codes = np.sort(key_codes(sample, len(sample[0])).codes)
     sizes = np.diff(np.flatnonzero(np.append(codes[1:] != codes[:-1], True)), prepend=-1)
-    pairs = int((sizes * (sizes - 1)).sum())
-    return pairs * (rows - 1) / (count * (count - 1))
+    return int((sizes * (sizes - 1)).sum()) // 2
 
 
 __all__ = ["combining_pays"]
