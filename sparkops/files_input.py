@@ -60,7 +60,10 @@ class FilesInput(Input):
         wanted = [name for name in columns if name in known]
         if at and at not in wanted:
             wanted.append(at)
-        reading = ReadFiles(replace(self.format, columns=tuple(wanted)), task, tuple(columns), at)
+        # The task says which of its columns can stay dictionaries.
+        filtered = () if self.format.filter is None else self.format.filter.columns
+        coded = frozenset(getattr(task, "coded", ())) - {at, *filtered}
+        reading = ReadFiles(replace(self.format, columns=tuple(wanted), coded=coded), task, tuple(columns), at)
         listed = self._stream() if self.streaming else self._given()
         if at is not None:
             listed = listed.withColumn(AT, processing_time(""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -79,6 +79,26 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
         return column.chunk(0)
     with text_room:
         return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def joined_tables(tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables as one. Columns that are dictionaries in some tables and not in others are decoded.
+
+    >>> import pyarrow as pa
+    >>> coded = pa.table({"s": pa.array(["a"]).dictionary_encode()})
+    >>> joined_tables([coded, pa.table({"s": ["b"]})])["s"].to_pylist()
+    ['a', 'b']
+    """
+    if any(table.schema != tables[0].schema for table in tables):
+        tables = [_decoded(table) for table in tables]
+    return pa.concat_tables(tables)
+
+
+def _decoded(table: pa.Table) -> pa.Table:
+    for i, kind in enumerate(table.schema.types):
+        if pa.types.is_dictionary(kind):
+            table = table.set_column(i, table.field(i).name, table.column(i).cast(kind.value_type))
+    return table
 
 
 def int64_column(column: pa.ChunkedArray) -> np.ndarray:

@@ -17,7 +17,7 @@ from ...windows import Global, result_times, timestamps
 from ...windows.times import MAX_TIME, MIN_TIME
 from ..grouping import Grouping
 from ..operators.grouping.cells import Cells
-from ..operators.grouping.lift import Lift, cells_table, parts_of, received
+from ..operators.grouping.lift import Lift, as_in, cells_table, parts_of, received
 from ..operators.grouping.operator import Operator
 from ..operators.grouping.pane_columns import PANE
 from ..operators.grouping.rows import good_rows
@@ -213,7 +213,7 @@ class FinalLift(Lift):
             kind, table = "cells", cells_table(cells, self.final.numbers)
             hashes = self.hashes(cells.keys, cells.start)
         else:
-            kind, table = "rows", plain_rows(good.table, op.schema)
+            kind, table = "rows", as_in(good.table.select(op.schema.names), op.schema)
             hashes = self.hashes(good.keys, assigned.start)
         bits = max(-(-len(hashes) // (self.shards * PARCEL_CELLS)) - 1, 0).bit_length()
         if bits == 0:
@@ -225,9 +225,3 @@ class FinalLift(Lift):
             lo = (code & ((1 << bits) - 1)) << (PLACE_BITS - bits)
             out.append((code >> bits, Parcel(kind, part, lo=lo)))
         return out
-
-
-def plain_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with the columns of a schema; their dictionaries are decoded where the schema has none."""
-    chosen = rows.select(schema.names)
-    return chosen if chosen.schema.types == schema.types else chosen.cast(schema)

@@ -40,6 +40,8 @@ class FileFormat:
     on_bad_file: str = "error"
     options: Mapping[str, Any] = field(default_factory=dict)
     on_missing_column: str = "error"
+    coded: frozenset[str] = frozenset()
+    """The columns whose texts may stay dictionaries, because nothing but the grouping reads them."""
     as_spark: bool = False
     """True: a Parquet file of which Spark would make other values is an error."""
 

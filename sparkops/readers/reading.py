@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ...combiners.rows.columns import joined_tables
 from ...combiners.rows.decoded_sizes import cut, fixed_bytes
+from ...combiners.rows.plain_types import is_text
 from ...errors import InvalidArgument, UnreadableFile
 from .conform import conform
 from .describing import describe
@@ -27,6 +30,9 @@ ROWS = 1 << 20
 
 BYTES = 64 << 20
 """The largest number of bytes in a table of `read`, unless a single row is longer."""
+
+SHORT = 128
+"""The largest number of bytes of a text in a dictionary that is not decoded."""
 
 HELD = 256 << 20
 """The largest number of bytes of a split that are held until all of it has been read."""
@@ -83,7 +89,7 @@ def read(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], Non
 
 def _joined(tables: list[pa.Table], rows: int) -> pa.Table:
     if tables[0].num_columns:
-        return pa.concat_tables(tables)
+        return joined_tables(tables)
     # Concatenated tables without columns lose their rows.
     return pa.table({"": pa.nulls(rows)}).select([])
 
@@ -188,17 +194,32 @@ def _whole_table(
     if table.schema.names == needed and table.schema.types == [fmt.schema.field(name).type for name in needed]:
         return table
     columns = []
+    fields = []
     for name in needed:
-        to = fmt.schema.field(name).type
+        field = fmt.schema.field(name)
+        to = field.type
         if name in folders:
             columns.append(pa.chunked_array([pa.repeat(folders[name], table.num_rows)]))
         elif name in table.schema.names:
-            columns.append(_conformed(table.column(name), to, name, path))
+            column = table.column(name)
+            kept = name in fmt.coded and _may_stay(column, to)
+            columns.append(column if kept else _conformed(column, to, name, path))
         else:
             columns.append(pa.chunked_array([pa.nulls(table.num_rows, to)]))
+        fields.append(field.with_type(columns[-1].type))
     if not columns:
         return table
-    return pa.table(columns, schema=pa.schema([fmt.schema.field(name) for name in needed]))
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _may_stay(column: pa.ChunkedArray, to: pa.DataType) -> bool:
+    """True for a dictionary of texts so short that any number of rows that is combined at once can be decoded."""
+    kind = column.type
+    if not pa.types.is_dictionary(kind) or kind.value_type != to or not is_text(to):
+        return False
+    texts = [chunk.dictionary for chunk in column.chunks]
+    # Arrow cannot join dictionaries that have a null.
+    return all(not text.null_count and (pc.max(pc.binary_length(text)).as_py() or 0) <= SHORT for text in texts)
 
 
 def _conformed(column: pa.ChunkedArray, to: pa.DataType, name: str, path: str) -> pa.ChunkedArray:

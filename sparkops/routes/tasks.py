@@ -9,11 +9,12 @@ from time import perf_counter_ns
 import numpy as np
 import pyarrow as pa
 
-from ...combiners.rows.columns import int64_column
+from ...combiners.rows.columns import int64_column, joined_tables
 from ...combiners.rows.decoded_sizes import cut, fixed_bytes
 from ...panes import Grouping
 from ...panes.intake import Intake, Taken, transformed
 from ...panes.left_out import LEFT_OUT, LeftOut, beside, with_late_rows
+from ...panes.operators.grouping.lift import Lift, keys_alone
 from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.arrivals import Arrival, arrivals
 from ...panes.shard.final_panes import Final
@@ -49,16 +50,16 @@ def pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     rows = size = 0
     for table in _cut(tables):
         if held and (rows + table.num_rows > PIECE_ROWS or size + table.nbytes > PIECE_BYTES):
-            yield pa.concat_tables(held)
+            yield joined_tables(held)
             held, rows, size = [], 0, 0
         held.append(table)
         rows, size = rows + table.num_rows, size + table.nbytes
         del table  # so that no reference to a used table is left
         if rows >= PIECE_ROWS or size >= PIECE_BYTES:
-            yield pa.concat_tables(held)
+            yield joined_tables(held)
             held, rows, size = [], 0, 0
     if held:
-        yield pa.concat_tables(held)
+        yield joined_tables(held)
 
 
 def _cut(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -121,6 +122,12 @@ class LiftFinal:
             del piece
             if parcels:
                 yield wire_batch((self.ids[shard], parcel.lo, parcel.pack()) for shard, parcel in parcels)
+
+    @property
+    def coded(self) -> frozenset[str]:
+        """The columns whose texts can stay dictionaries."""
+        final = self.final
+        return frozenset() if self.transforms or final.as_rows else keys_alone(final.operator.compiled)
 
     @property
     def final(self) -> Final:
@@ -219,6 +226,15 @@ class LiftLive:
         at = int64_column(piece[AT])
         intake = Intake(self.max_future, self.time, self.strategy, self.transforms, self.guards)
         return list(self.sent(lift, intake(piece.drop_columns([AT]), at)))
+
+    @property
+    def coded(self) -> frozenset[str]:
+        """The columns whose texts can stay dictionaries."""
+        lift, reporting = self.lift, () if self.strategy is None else self.strategy.columns
+        sees_rows = self.transforms or self.timed or self.stage.columns(self.schema) is None
+        if sees_rows or not isinstance(lift, Lift) or lift.as_rows:
+            return frozenset()
+        return keys_alone(lift.compiled) - {self.time, *reporting}
 
     @property
     def lift(self) -> Lifting:

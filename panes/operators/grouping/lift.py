@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from ....combiners.rows.columns import flat, int64_column
+from ....combiners.rows.columns import flat, int64_column, joined_tables
 from ....combiners.rows.groups import keyed_groups
 from ....combiners.rows.key_codes import normal_keys, of_values_used
 from ....triggers import UserTrigger, walk
@@ -109,6 +109,7 @@ class Lift:
 
     def _split(self, rows: pa.Table, shards: np.ndarray, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
         times = np.full(rows.num_rows, at) if isinstance(at, int) else at
+        rows = as_in(rows, self.compiled.schema)
         table = rows.append_column(AT, pa.array(times, pa.int64()))
         return [(shard, Parcel("rows", part)) for shard, part in split(table, shards, self.shards)]
 
@@ -126,6 +127,21 @@ class Lift:
         """True if all windows of a key are in one shard."""
         window = self.compiled.grouping.window
         return window.merging or isinstance(window, Sliding) or self.as_rows or self.timed
+
+
+def keys_alone(op: Compiled) -> frozenset[str]:
+    """The key columns that nothing else reads, so that their texts can stay dictionaries."""
+    grouping = op.grouping
+    return frozenset(grouping.by) - {grouping.time, grouping.diff, *grouping.window.columns, *op.plan.columns}
+
+
+def as_in(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows whose columns are dictionaries only where those of the schema are."""
+    for i, field in enumerate(rows.schema):
+        place = schema.get_field_index(field.name)
+        if place >= 0 and pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(schema.field(place).type):
+            rows = rows.set_column(i, field.name, rows.column(i).cast(schema.field(place).type))
+    return rows
 
 
 def cells_of_rows(op: Compiled, rows: pa.Table, at: int) -> Cells:
@@ -167,10 +183,7 @@ def parts_of(table: pa.Table, codes: np.ndarray, count: int) -> Iterator[tuple[i
 
 def cells_back(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
     """The cells of one or more parcels, in sequence."""
-    tables = [parcel.table for parcel in parcels]
-    if any(table.schema != tables[0].schema for table in tables):  # only of some parcels the keys repeat
-        tables = [_decoded(table) for table in tables]
-    table = pa.concat_tables(tables)
+    table = joined_tables([parcel.table for parcel in parcels])
     count = table.num_rows
 
     def numbers(name: str, otherwise: int = 1) -> np.ndarray:
@@ -191,13 +204,6 @@ def cells_back(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
         unassigned=sum(parcel.unassigned for parcel in parcels),
         bad=sum(parcel.bad for parcel in parcels),
     )
-
-
-def _decoded(table: pa.Table) -> pa.Table:
-    for i, kind in enumerate(table.schema.types):
-        if pa.types.is_dictionary(kind):
-            table = table.set_column(i, table.field(i).name, table.column(i).cast(kind.value_type))
-    return table
 
 
 def together(op: Compiled, cells: Cells) -> Cells:
