@@ -61,10 +61,31 @@ def purchases(rows: int, keys: int, count: int = 6, seconds: int = 720, seed: in
     return _written(rows, count, seconds, seed, made)
 
 
+def orders(rows: int, count: int = 6, seconds: int = 720, seed: int = 1) -> str:
+    """Events of orders, of which most have one: ids of 32 characters, and amounts with cents."""
+
+    def made(rng: np.random.Generator, times: np.ndarray) -> pa.Table:
+        ids = _hexadecimal(rng.integers(0, 256, (len(times), 16), dtype=np.uint8))
+        return pa.table(
+            {
+                "k": ids.take(pa.array(rng.integers(0, len(ids), len(times)))),
+                "ts": pa.array(times, pa.timestamp("us", "UTC")),
+                "v": np.round(rng.lognormal(3.0, 1.2, len(times)), 2),
+            }
+        )
+
+    return _written(rows, count, seconds, seed, made)
+
+
 def user_ids(count: int, seed: int = 1) -> pa.Array:
     """Texts of 32 hexadecimal digits, as those of a UUID without its hyphens."""
-    words = np.random.default_rng(seed).integers(0, 256, (count, 16), dtype=np.uint8)
-    return pa.array([row.tobytes().hex() for row in words])
+    return _hexadecimal(np.random.default_rng(seed).integers(0, 256, (count, 16), dtype=np.uint8))
+
+
+def _hexadecimal(words: np.ndarray) -> pa.Array:
+    digits = words.tobytes().hex().encode()
+    ends = np.arange(len(words) + 1, dtype=np.int32) * 2 * words.shape[1]
+    return pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(digits))
 
 
 def drawn_ids(rows: int, keys: int, seed: int = 1) -> pa.Array:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from datasets import files, purchases
+from datasets import files, orders, purchases
 from harness import Row, wall
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +33,7 @@ def rows() -> Iterator[Row]:
     yield from sessions(spark, path)
     yield from others(spark, path)
     yield from of_purchases(spark, purchases(ROWS, 100_000))
+    yield from of_orders(spark, orders(ROWS))
 
 
 def fixed(spark: SparkSession, path: str, what: str, few: bool) -> Iterator[Row]:
@@ -100,6 +101,13 @@ def of_purchases(spark: SparkSession, path: str) -> Iterator[Row]:
     native = done(df.groupBy("k", spans[0]).agg(F.sum("v"), F.count("*"), F.avg("v"), F.min("v"), F.max("v")))
     made = uc.flow(df, files="never").window(minute).combine(by="k", **five).df.select("k", "window", *five)
     yield wall("purchases, five combiners by user: DataFrame", done(made), native, NATIVE, 1 / 0.95, runs=3)
+
+
+def of_orders(spark: SparkSession, path: str) -> Iterator[Row]:
+    """Events of orders: nearly every one is alone in its window, so that combining early saves nothing."""
+    native = done(spark.read.parquet(path).groupBy("k", F.window("ts", "1 minute")).agg(F.sum("v"), F.count("*")))
+    read = done(of_files(spark, path, uc.Fixed("1 minute")))
+    yield wall("events of orders, windows by order: files", read, native, NATIVE, 1 / 2.2, runs=3)
 
 
 def of_files(spark: SparkSession, path: str, window: Any, by: Any = "k") -> DataFrame:
