@@ -371,9 +371,10 @@ class Arithmetic(Combiner):
         ]
         for kind in types:
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-                raise TypeMismatch(
-                    f"{self!r} needs numbers on both sides, but one side gives {kind}: cast it with .map()"
-                )
+                remedy = "cast it with .map()"
+                if pa.types.is_temporal(kind):
+                    remedy = "name both results, and subtract them after the grouping, in with_columns()"
+                raise TypeMismatch(f"{self!r} needs numbers on both sides, but one side gives {kind}: {remedy}")
         output = expr.type(pa.schema([("a", types[0]), ("b", types[1])]))
         return CompiledCombiner(tuple(p for side in sides if side for p in side.parts), finish, output)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument
 from .flow import Flow
 from .showing import Shown, shown_rows
+from .stage import GroupingStage
+from .stages import shows_again
 from .tables import write_result
 
 if TYPE_CHECKING:
@@ -113,7 +116,8 @@ class Result:
     def table(self, flat: bool = False) -> pa.Table:
         """The net result of the changelog: each distinct row with the sum of its `diff`, unless that is zero.
 
-        With `flat=True` it has `window_start` and `window_end` in the place of `window`.
+        With `flat=True` it has `window_start` and `window_end` in the place of `window`. Only retracting panes say
+        which rows they replace; a warning says so if windows of another mode were shown again.
 
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Elements([{"ts": 1, "x": 2}]), uc.Watermark(None)]
@@ -123,6 +127,7 @@ class Result:
         ([5, 5, 7], [7])
         """
         panes = self.panes
+        self._warn_of_panes_that_stay()
         left_out = _OF_A_PANE if self.of_stages else ("diff", "step")
         kept = [name for name in panes.column_names if name not in left_out]
         if "diff" not in panes.column_names:
@@ -137,6 +142,24 @@ class Result:
         rows = panes.select(kept).take(pa.array(first)).append_column("diff", pa.array(weights))
         rows = rows.filter(pa.array(weights != 0))
         return flat_panes(rows) if flat else rows
+
+    def _warn_of_panes_that_stay(self) -> None:
+        if self.flow is None or not self.flow.stages:
+            return
+        last = self.flow.stages[-1]
+        if not isinstance(last, GroupingStage) or not last.grouping.mode.startswith("accumulating"):
+            return
+        if last.grouping.window.merging:  # the first pane of a window that merged others takes the place of theirs
+            again = self.panes.num_rows > 0 and shows_again(last.grouping, self.flow.settings.each_batch)
+        else:
+            known = "pane" in self.panes.column_names
+            again = known and not pc.all(pc.struct_field(self.panes["pane"], "is_first")).as_py()
+        if again:
+            warnings.warn(
+                "windows can be shown again in mode='accumulating', where no pane retracts the one before it, so "
+                "table() has all of them: use mode='retracting'",
+                stacklevel=3,
+            )
 
     def to_table(self, target: str, keys: str | Sequence[str] | None = None) -> None:
         """Write the net result into a new table, all of it or nothing, as `flow.to_table` does for a bounded flow.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pyarrow as pa
@@ -117,3 +118,17 @@ def test_flat_results_have_plain_columns() -> None:
     named = uc.local.run(script, window=uc.Fixed("1 minute"), timing=uc.Sum("x"))
     with pytest.raises(InvalidArgument, match="flat=True gives a column 'timing', which the result has already"):
         named.to_pandas(flat=True)
+
+
+@pytest.mark.parametrize("window", [uc.Fixed("1 hour"), uc.Sessions("15 minutes")])
+def test_a_table_of_panes_that_do_not_retract_is_warned_of(window: uc.Window) -> None:
+    clicks = [0, 10, 30, 20]  # the last one joins two sessions
+    script = [uc.Elements([{"ts": f"2024-05-01T12:{minute:02}:00Z"}]) for minute in clicks]
+    shown = {"window": window, "trigger": uc.Always(), "allowed_lateness": "1 day", "n": uc.Count()}
+    with pytest.warns(UserWarning, match="use mode='retracting'"):
+        assert uc.local.run(script, **shown).table().num_rows > 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert uc.local.run(script, **shown, mode="retracting").table()["n"].to_pylist() == [4]
+        once = uc.local.run([*script, uc.Watermark(None)], window=window, n=uc.Count())
+        assert once.table()["n"].to_pylist() == [4]
