@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
-from ...errors import InvalidArgument
+from ...errors import InvalidArgument, UncombineError
 from ...panes.flow import Flow
 from ...panes.tables import Keeper, Layout, Target, Writer, table_flow, target_of
 from ...panes.tables.watching import watched
@@ -158,14 +158,18 @@ def live_table(
     writer = packed.writeStream.foreachBatch(batches).option("checkpointLocation", str(checkpoint))
     done = last_commit(source.input.spark, str(checkpoint))
     query = (writer.trigger(**trigger) if trigger else writer).start()
+    keeper = None
     try:
         # The id of a query is that of its checkpoint.
         keeper = Keeper(place.writer(layout, str(query.id)))
         if (last := keeper.start(patient=far)) < done:
             raise keeper.writer.lacks(last, done + 1)
     except BaseException as error:
-        made.set_exception(error)
+        # Spark keeps the function of the batches, and an error of its own has no frames that keep the table's objects.
+        made.set_exception(UncombineError(str(error)))
         query.stop()
+        if keeper is not None:
+            keeper.close()
         raise
     made.set_result(keeper)
     return LiveTable(query, keeper, far)
