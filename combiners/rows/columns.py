@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import TypeMismatch
+from .dictionaries import one_dictionary
 from .plain_types import text_room
 
 T = TypeVar("T")
@@ -77,8 +78,10 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
     """A table's column as one array; raises `OutOfRange` if its texts are too long for one array."""
     if column.num_chunks == 1:
         return column.chunk(0)
+    if not column.num_chunks:
+        return pa.array([], column.type)
     with text_room:
-        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+        return one_dictionary(column.chunks) if pa.types.is_dictionary(column.type) else pa.concat_arrays(column.chunks)
 
 
 def joined_tables(tables: Sequence[pa.Table]) -> pa.Table:
