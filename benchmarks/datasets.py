@@ -66,9 +66,12 @@ def orders(rows: int, count: int = 6, seconds: int = 720, seed: int = 1) -> str:
 
     def made(rng: np.random.Generator, times: np.ndarray) -> pa.Table:
         ids = _hexadecimal(rng.integers(0, 256, (len(times), 16), dtype=np.uint8))
+        places = np.arange(len(ids))
+        again = rng.random(len(ids)) < 0.1
+        places[again] = rng.integers(0, len(ids), int(again.sum()))
         return pa.table(
             {
-                "k": ids.take(pa.array(rng.integers(0, len(ids), len(times)))),
+                "k": ids.take(pa.array(places)),
                 "ts": pa.array(times, pa.timestamp("us", "UTC")),
                 "v": np.round(rng.lognormal(3.0, 1.2, len(times)), 2),
             }
