@@ -51,6 +51,17 @@ def arrivals(parcels: Sequence[Parcel], inputs: int = 1, whole: bool = False) ->
     return [{at: part.arrival(whole) for at, part in here.items()} for here in found]
 
 
+def clock_of(parcels: Sequence[Parcel], now: int | None = None) -> int | None:
+    """The processing time that `now` and the clocks of other sources have come to; None without both.
+
+    >>> from uncombine.panes.shard.parcels import MARKS
+    >>> clock_of([Parcel("clock", MARKS.empty_table(), at=7)]), clock_of([])
+    (7, None)
+    """
+    clocks = [parcel.at for parcel in parcels if parcel.kind == "clock"]
+    return max(clocks if now is None else [*clocks, now], default=None)
+
+
 def reports_by_time(marks: pa.Table) -> dict[int, list[Report]]:
     """Watermark reports by their processing time. A time without reports has an empty list."""
     found: dict[int, list[Report]] = {}
@@ -62,4 +73,4 @@ def reports_by_time(marks: pa.Table) -> dict[int, list[Report]]:
     return found
 
 
-__all__ = ["Arrival", "arrivals", "reports_by_time"]
+__all__ = ["Arrival", "arrivals", "clock_of", "reports_by_time"]

@@ -29,7 +29,8 @@ _PACKING = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz
 class Parcel:
     """A part of a bundle, for one shard.
 
-    `kind` is "cells", "rows", "marks" (watermark reports), "spent" (only the times in `spent`), "panes" (from the shard
+    `kind` is "cells", "rows", "marks" (watermark reports), "clock" (only the processing time `at` of
+    another source, up to which timers fire), "spent" (only the times in `spent`), "panes" (from the shard
     to the result), "left_out" (rows without a result, on their way past later steps), or "nothing" (asks for the result
     of no rows). All cells of a parcel came at one processing time, `at`. Rows and reports belong to one `input` of the
     shard.

@@ -86,15 +86,17 @@ class Shard:
     def play(self, *inputs: Mapping[int, Arrival], until: int | None = None) -> tuple[Shard, list[Played]]:
         """Take the arrivals of every input in order of processing time, and fire the timers that are due.
 
-        Timers are due by the last arrival, or by `until`. The arrivals at `END` close the shard.
+        Timers are due by the last arrival, or by `until`. The arrivals at `END` come last and close the shard.
         """
         shard, out = self, list[Played]()
-        for at in sorted({at for arrivals in inputs for at in arrivals}):
-            here = [arrivals.get(at, Arrival()) for arrivals in inputs]
-            shard, played = shard.close(*here) if at == END else shard.take(at, *here)
+        for at in sorted({at for arrivals in inputs for at in arrivals if at < END}):
+            shard, played = shard.take(at, *(arrivals.get(at, Arrival()) for arrivals in inputs))
             out += played
         if until is not None:
             shard, played = shard.wait(until)
+            out += played
+        if any(END in arrivals for arrivals in inputs):
+            shard, played = shard.close(*(arrivals.get(END, Arrival()) for arrivals in inputs))
             out += played
         return shard, out
 

@@ -23,7 +23,7 @@ from ...panes.chunks.manifest import bytes_of, extra_of
 from ...panes.chunks.store import cuts
 from ...panes.left_out import LEFT_OUT, LeftOut
 from ...panes.operators.stateful import StatefulOperator
-from ...panes.shard.arrivals import arrivals
+from ...panes.shard.arrivals import arrivals, clock_of
 from ...panes.shard.malloc import keep_memory
 from ...panes.shard.parcels import Parcel
 from ...panes.shard.shard import Played, Shard
@@ -194,7 +194,7 @@ class ShardProcessor(StatefulProcessor):
             running, timer = replace(running, watermarks=marks), extra["timer"]
         before, load_us = running.state, clock.lap()
         given = arrivals(parcels, len(task.inputs), task.whole)
-        running, played = running.play(*given, until=now * 1000 if now >= 0 else None)
+        running, played = running.play(*given, until=clock_of(parcels, now * 1000 if now >= 0 else None))
         step_us = clock.lap()
         due = self._timer(timer, running.next_timer) if now >= 0 else None
         manifest = save(running.state, loaded, self.log, self._extra(running, due))

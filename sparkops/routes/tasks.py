@@ -16,7 +16,7 @@ from ...panes.intake import Intake, Taken, transformed
 from ...panes.left_out import LEFT_OUT, LeftOut, beside, with_late_rows
 from ...panes.operators.grouping.lift import Lift, keys_alone
 from ...panes.operators.stateful import StatefulOperator
-from ...panes.shard.arrivals import Arrival, arrivals
+from ...panes.shard.arrivals import Arrival, arrivals, clock_of
 from ...panes.shard.final_panes import Final
 from ...panes.shard.parcels import AT, MARKS, Parcel
 from ...panes.shard.shard import END, Played, Shard, by_bundle
@@ -264,8 +264,7 @@ class Clocks:
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         last = max((int(int64_column(table[AT]).max()) for table in tables if table.num_rows), default=None)
         if last is not None:
-            marks = pa.Table.from_pylist([{"source": None, "time": None, "at": last}], schema=MARKS)
-            packed = Parcel("marks", marks).pack()
+            packed = Parcel("clock", MARKS.empty_table(), at=last).pack()
             yield wire_batch((number, 0, packed) for number in self.ids)
 
 
@@ -330,10 +329,12 @@ class Play:
         operator = self.operator()
         for shard in list(shards):
             running = Shard.start(operator, *self.inputs, ports=self.ports)
-            given = arrivals(shards.pop(shard), len(self.inputs), self.whole)
+            parcels = shards.pop(shard)
+            given, clock = arrivals(parcels, len(self.inputs), self.whole), clock_of(parcels)
+            del parcels
             if self.ends:
                 given[0].setdefault(END, Arrival())
-            played = running.play(*given)[1]
+            played = running.play(*given, until=clock)[1]
             if self.left_out is not None:
                 yield from self._beside(shard, self.left_out.table(played))
             if self.then is not None:

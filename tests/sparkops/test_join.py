@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bounded import bounded_flow, cut
+from engine import Engine
 from join_flows import draw_flow, joined, kept
 from pyspark.sql import SparkSession
 from row_steps import SECOND, START, TIME, draw_rows, script_of
@@ -177,6 +178,28 @@ def test_a_stream_of_two_sources_goes_on_after_a_restart(spark: SparkSession, tm
     want = joined(frames["left"], frames["right"], "full", -20 * SECOND, 5 * SECOND, ["k"])
     assert {row: n for row, n in net.items() if n} == dict(want)
     assert any(row["diff"] < 0 for row in shown)
+
+
+def test_the_clock_of_one_side_alone_reports_no_watermark_of_the_steps_of_the_other() -> None:
+    """A stream that has other bundles than a script leaves out the same rows."""
+    schema = pa.schema({"ts": TIME, "seen": TIME, "k": pa.string(), "x": pa.int64()})
+
+    def flow(source: Any) -> uc.Flow:
+        left, right = (source(name) for name in ("left", "right"))
+        return left.join(right.in_order().in_order(), on="k", how="left", within=("0 s", "1 hour"))
+
+    def row(seen: int, ts: int, name: str) -> dict[str, pa.Table]:
+        given = {"ts": START + ts * SECOND, "seen": START + seen * SECOND, "k": "a", "x": seen}
+        return {other: pa.Table.from_pylist([given] * (other == name), schema) for other in ("left", "right")}
+
+    batches = [row(0, 0, "right"), *(row(at, at - 900, "left") for at in (1200, 1800, 2400))]
+    options: dict[str, Any] = {"watermark": uc.ProcessingTime("1 minute"), "processing_time": "seen"}
+    engine = Engine(flow(lambda name: rows_flow(schema, "ts", shards=1, name=name, **options)))
+    stream = pa.concat_tables([engine.batch(batch)[0] for batch in batches])
+    script = [uc.Elements(rows, input=name) for batch in batches for name, rows in batch.items() if rows.num_rows]
+    local = uc.local.run(script, flow(lambda name: uc.local.source(schema, name, **options)))
+    assert len(local) == 3
+    assert rows_of(stream) == rows_of(local.panes)
 
 
 def test_the_checkpoint_knows_the_sides_of_a_join() -> None:

@@ -25,6 +25,7 @@ from uncombine.sparkops.routes import route_with_left_out
 from uncombine.sparkops.sql_types import spark_schema
 
 STRATEGIES = [uc.BoundedLag("2 minutes"), uc.BoundedLag("30 seconds"), uc.Monotonic()]
+STRATEGIES += [uc.ProcessingTime("1 minute"), uc.PerSource("k", "30 seconds", "2 minutes")]
 BUNCH = 10
 
 
@@ -37,7 +38,8 @@ class Case:
         names = "abc"[: r.choice([1, 2, 2, 3])]
         self.tables = {name: draw_rows(r, self.weighted, place) for place, name in enumerate(names)}
         self.strategies = {name: r.choice(STRATEGIES) for name in names}
-        self.shards = r.choice([1, 2, 3])
+        by_clock = any(isinstance(strategy, uc.ProcessingTime) for strategy in self.strategies.values())
+        self.shards = 1 if by_clock else r.choice([1, 2, 3])  # of several each reports in its own steps only
         self.steps = r.random()
         self.beside = r.random() < 0.5
         used = {leaf for leaf in self.pipeline(self._replayed).names if leaf in self.tables}
