@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from bounded import cut
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from streams import few_rows
+from streams import changed
 
 import uncombine as uc
 from uncombine.panes.flow import Flow
@@ -64,7 +64,7 @@ def flows(case: Case, kind: str, spark: SparkSession, path: str) -> dict[str, Fl
 
 def scanned(made: dict[str, Flow], spark: SparkSession) -> dict[str, Found]:
     """The results of all ways, in one job of Spark."""
-    with few_rows(spark):
+    with changed(spark):
         frames = [flow.df.withColumn("way", F.lit(name)) for name, flow in made.items()]
         rows = reduce(DataFrame.unionByName, frames).toArrow()
     return {name: _shown(rows.filter(pc.equal(rows["way"], name)).drop_columns(["way"])) for name in made}
