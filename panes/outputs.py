@@ -40,9 +40,9 @@ class Outputs:
     def left_out(self) -> Any:
         """The rows that the steps leave out, as a second DataFrame of the source's engine.
 
-        Its columns are `stage` (from 1 on, as `explain` counts them), `side` ("left" or "right" in a join), `why`
-        ("late", "bad", "unassigned" or "finished") and `row`, which has the columns of the step's input. A DataFrame of
-        its own runs the flow a second time; `foreach_batch` writes both from one query.
+        Its columns are `stage` (from 1 on, through all flows of a union or a join), `side` ("left" or "right" in a
+        join), `why` ("late", "bad", "unassigned" or "finished") and `row`, which has the columns of the step's input. A
+        DataFrame of its own runs the flow a second time; `foreach_batch` writes both from one query.
         """
         return self.source.left_out(self)
 
