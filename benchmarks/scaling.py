@@ -1,4 +1,4 @@
-"""What a size does to time and memory: rows, keys, windows held, overlap, stages, late rows, shards, large values.
+"""Time and memory over sizes: rows, keys, windows held, overlap, stages, late rows, shards, large values.
 
 The first curves are jobs of Spark over Parquet files on two cores, with the memory of its largest Python worker; the
 others are steps of the grouping operator on one thread, each size in a fresh process, with the memory that a step adds.

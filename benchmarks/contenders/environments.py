@@ -38,7 +38,7 @@ def environment(system: str) -> Path:
 
 @dataclass(frozen=True)
 class Answer:
-    """How long a task took, and what its result says."""
+    """The duration of a task, and the facts of its result."""
 
     seconds: float
     facts: tuple[int, float, float] | None

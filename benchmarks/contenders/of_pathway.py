@@ -21,7 +21,7 @@ class Rows(pw.Schema):
 
 
 def run(window: Any, folder: str) -> dict[Any, int]:
-    """What is left of the changes that a subscriber sees: Pathway reads the files one after the other."""
+    """The rest of the changes that a subscriber sees: Pathway reads the files one after the other."""
     pw.internals.parse_graph.G.clear()
     rows = pw.io.csv.read(folder, schema=Rows, mode="static")
     grouped = rows.windowby(rows.ts, window=window, instance=rows.k)

@@ -1,4 +1,4 @@
-"""What a result in memory says."""
+"""Facts of a result in memory."""
 
 from __future__ import annotations
 

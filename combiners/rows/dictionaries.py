@@ -41,7 +41,7 @@ def one_dictionary(chunks: Sequence[pa.DictionaryArray]) -> pa.Array:
 
 
 def _place(values: pa.Array) -> tuple[int, ...]:
-    """What tells two arrays apart that do not share their memory."""
+    """The place of an array in memory, by which arrays that share it are known."""
     return (values.offset, len(values), *(0 if part is None else part.address for part in values.buffers()))
 
 
