@@ -20,14 +20,20 @@ WINDOWS = {"windows": uc.Fixed("1 minute"), "sessions": uc.Sessions("30 seconds"
 
 
 def of_files(window: str, folder: str) -> DataFrame:
-    return done(uc.files(SPARK, folder).window(WINDOWS[window]).combine(by="k", s=uc.Sum("v"), c=uc.Count()).df)
+    return summed(uc.files(SPARK, folder), window)
 
 
 def of_csv(window: str, folder: str) -> DataFrame:
     rows = SPARK.read.csv(folder, header=True, schema="k bigint, ts bigint, v bigint").withColumn(
         "ts", F.timestamp_micros("ts")
     )
-    return done(uc.flow(rows).window(WINDOWS[window]).combine(by="k", s=uc.Sum("v"), c=uc.Count()).df)
+    return summed(uc.flow(rows), window)
+
+
+def summed(rows: uc.Flow, window: str) -> DataFrame:
+    """The columns that the other systems give, too."""
+    df = rows.window(WINDOWS[window]).combine(by="k", s=uc.Sum("v"), c=uc.Count()).df
+    return done(df.select("k", "window", "s", "c"))
 
 
 def idle(folder: str) -> DataFrame:
