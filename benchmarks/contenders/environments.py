@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -59,11 +60,13 @@ class Contender:
         self.version: str = said["version"]
         self.tasks: tuple[str, ...] = tuple(said["tasks"])
 
-    def run(self, task: str, folder: str, facts: bool = False) -> Answer:
-        """Do a task over the files of a folder, and wait for it."""
+    def run(self, task: str, folder: str, facts: bool = False, limit: float | None = None) -> Answer:
+        """Do a task over the files of a folder, and wait for it; raises TimeoutError after `limit` seconds."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"task": task, "folder": folder, "facts": facts}) + "\n")
         self._process.stdin.flush()
+        if limit is not None and not select.select([self._process.stdout], [], [], limit)[0]:
+            raise TimeoutError(f"{self.system} was not done after {limit:g} s")
         made = self._answer()
         return Answer(made["seconds"], made["facts"] and tuple(made["facts"]))
 
