@@ -11,14 +11,20 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from mkdocs.plugins import event_priority
+
 HERE = Path(__file__).resolve().parent
 ROOT, SOURCES = HERE.parent, HERE.parent / "out" / "sources"
 PARAMETERS = re.compile(r"( +)(\*{0,2}\w+(?:, \*{0,2}\w+)+)")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 
 
+@event_priority(100)
 def on_config(config: Any) -> Any:
-    """Copy the package to where the reference reads it: the folder of a clone may have any name."""
+    """Copy the package to where the reference reads it: the folder of a clone may have any name.
+
+    It is there before the reference looks for it, also at the first build.
+    """
     sys.path.insert(0, str(HERE))
     from generate import ROOMS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -63,6 +64,7 @@ def test_the_site_shows_every_page_and_only_pages_that_are_there() -> None:
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
+    shutil.rmtree(ROOT / "out" / "sources", ignore_errors=True)  # as in a fresh clone
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],
         cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False,
