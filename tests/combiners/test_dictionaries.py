@@ -17,8 +17,9 @@ TEXTS = st.lists(st.none() | st.text("abé", max_size=2), max_size=6)
 def chunks(draw: st.DrawFn) -> list[pa.DictionaryArray]:
     """Chunks over few dictionaries, some of which have a value twice, nulls, or are slices of others."""
     index, value = draw(st.sampled_from([pa.int8(), pa.int32()])), draw(st.sampled_from([pa.string(), pa.binary()]))
-    known = [pa.array(draw(TEXTS) or ["a"], pa.string()).cast(value).slice(draw(st.integers(0, 1))) for _ in range(3)]
-    known = [some if len(some) else pa.array(["a"]).cast(value) for some in known]
+    base = pa.array([*draw(TEXTS), "a", "b"], pa.string()).cast(value)
+    # Two of them share their memory and differ in their place in it.
+    known = [base.slice(0, len(base) - 1), base.slice(1), pa.array(draw(TEXTS) or ["a"], pa.string()).cast(value)]
     out = []
     for _ in range(draw(st.integers(1, 6))):
         some = known[draw(st.integers(0, 2))]
