@@ -86,9 +86,27 @@ def signature(cls: type) -> str:
 
 
 def page_text(doc: str) -> str:
-    """A docstring as a page's text: examples fenced, numpydoc headings in bold."""
-    text = re.sub(r"^(\w[\w ]*)\n-{3,}$", r"**\1**\n", doc, flags=re.MULTILINE)
-    return re.sub(r"^>>>.*?(?=\n\n|\Z)", r"```pycon\n\g<0>\n```", text, flags=re.MULTILINE | re.DOTALL)
+    """A docstring as a page's text: examples fenced, numpydoc headings in bold, long paragraphs as lists."""
+    return "\n\n".join(map(part_text, doc.split("\n\n")))
+
+
+def part_text(part: str) -> str:
+    """A paragraph or an example of a docstring as text of a page; a long paragraph has a line for each sentence."""
+    if part.startswith(">>>"):
+        return f"```pycon\n{part}\n```"
+    if heading := re.fullmatch(r"(\w[\w ]*)\n-{3,}\n(.+)", part, flags=re.DOTALL):
+        return f"**{heading[1]}**\n\n{part_text(heading[2])}"
+    # Two stars are bold in a page, and a power in a docstring.
+    pieces = [s if i % 2 else re.sub(r"(?<=\w)\*\*(?=-?\w)", r"\\*\\*", s) for i, s in enumerate(part.split("`"))]
+    text = "`".join(pieces)
+    if len(part.split()) <= LONG or re.search(r"^( |[-*] )", part, flags=re.MULTILINE):
+        return text
+    return "\n".join(f"* {sentence}" for sentence in SENTENCES.split(" ".join(text.split())))
+
+
+SENTENCES = re.compile(r"(?:(?<=\.)|(?<=\.\))) (?=[A-Z(`])")
+LONG = 60
+"""The most words that a paragraph of a docstring has as one block."""
 
 
 def reference() -> str:
@@ -218,10 +236,12 @@ def path_of(name: str) -> str:
 
 
 def names(page: str) -> str:
-    """The names of a page, each with its docstring."""
+    """The names of a page, each with its docstring, one level below the headings that the page has."""
+    text = (HERE / "reference" / f"{page}.md").read_text(encoding="utf-8")
+    level = 3 if re.search("^## ", text, re.MULTILINE) else 2
     shown = []
     for name in NAMES[page]:
-        shown += [f"::: {path_of(name)}", ""]
+        shown += [f"::: {path_of(name)}", "    options:", f"      heading_level: {level}", ""]
     return "\n".join(shown)
 
 

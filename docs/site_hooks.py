@@ -16,6 +16,10 @@ from mkdocs.plugins import event_priority
 HERE = Path(__file__).resolve().parent
 ROOT, SOURCES = HERE.parent, HERE.parent / "out" / "sources"
 PARAMETERS = re.compile(r"( +)(\*{0,2}\w+(?:, \*{0,2}\w+)+)")
+INLINE = re.compile(
+    r"(<pre.*?</pre>)|(<code>)([^<]+)(</code>)|((?:<a [^>]*>)?<img [^>]*src=\"([^\"]+)\"[^>]*/?>)", re.DOTALL
+)
+AFTER = re.compile(r"(?<=[(,=._/#-])(?=[^\s(),=._/#&;-])")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -57,17 +61,25 @@ def with_headings(source: str) -> str:
 
 
 def one_each(lines: list[str]) -> Iterator[str]:
-    """The lines with parameters that share a text apart, as the reference gives all of them the type of the first."""
+    """The lines with parameters that share a text apart, as the reference gives all of them the type of the first.
+
+    The first has the text, and the others name the first.
+    """
+    gone = 0
     for place, line in enumerate(lines):
+        if gone:
+            gone -= 1
+            continue
         shared = PARAMETERS.fullmatch(line)
         below = lines[place + 1] if shared and place + 1 < len(lines) else ""
         if shared and below.startswith(f"{shared[1]}    "):
             names = shared[2].split(", ")
             more = takewhile(lambda text, space=shared[1]: text.startswith(f"{space}    "), lines[place + 1 :])
             text = list(more)
-            for name in names[:-1]:
-                yield from (f"{shared[1]}{name}", *text)
-            yield f"{shared[1]}{names[-1]}"
+            yield from (f"{shared[1]}{names[0]}", *text)
+            for name in names[1:]:
+                yield from (f"{shared[1]}{name}", f"{shared[1]}    As for `{names[0]}`.")
+            gone = len(text)
         else:
             yield line
 
@@ -87,3 +99,17 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     # An empty line in what an example prints; its name means something to doctest alone.
     plain = filled(markdown, site=True).replace("<BLANKLINE>\n", "\n")
     return LINK.sub(link, plain)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Long code breaks after its signs and not within a word, and a picture opens in full, as phones need it."""
+
+    def better(found: re.Match[str]) -> str:
+        before, code, after, picture, address = found.groups()
+        if code:
+            return before + AFTER.sub("<wbr>", code) + after
+        if picture and not picture.startswith("<a "):
+            return f'<a href="{address}">{picture}</a>'
+        return found[0]
+
+    return INLINE.sub(better, html)

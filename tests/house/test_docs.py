@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,16 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (done.returncode, [line for line in done.stderr.splitlines() if "WARNING" in line]) == (0, []), done.stderr
     reference = (tmp_path / "reference" / "plot.html").read_text(encoding="utf-8")
-    # Parameters that share a text have each its own type.
+    # Parameters that share a text have each its own type, and the text once.
     assert re.search(r"<code>figsize</code></b>.{0,300}?tuple", reference, re.DOTALL)
+    local = (tmp_path / "reference" / "local.html").read_text(encoding="utf-8")
+    assert local.count("instead of a flow of one grouping") == 1
+    for file in tmp_path.rglob("*.html"):
+        page = file.read_text(encoding="utf-8")
+        levels = [int(level) for level in re.findall(r"<h([1-6]) id", page)]
+        assert all(b <= a + 1 for a, b in pairwise(levels)), f"{file.name}: a heading skips a level"
+        assert not re.search(r"\d<strong>", page), f"{file.name}: a power is bold text"
+        assert "<p><img" not in page, f"{file.name}: a picture does not open in full"
 
 
 def test_the_reference_has_every_public_name(monkeypatch: pytest.MonkeyPatch) -> None:
