@@ -16,9 +16,8 @@ from mkdocs.plugins import event_priority
 HERE = Path(__file__).resolve().parent
 ROOT, SOURCES = HERE.parent, HERE.parent / "out" / "sources"
 PARAMETERS = re.compile(r"( +)(\*{0,2}\w+(?:, \*{0,2}\w+)+)")
-INLINE = re.compile(
-    r"(<pre.*?</pre>)|(<code>)([^<]+)(</code>)|((?:<a [^>]*>)?<img [^>]*src=\"([^\"]+)\"[^>]*/?>)", re.DOTALL
-)
+PICTURE = r'((?:<a [^>]*>)?<img [^>]*src="([^"]+)"[^>]*>)'
+INLINE = re.compile(rf"<pre.*?</pre>|(<code>)([^<]+)(</code>)|{PICTURE}", re.DOTALL)
 AFTER = re.compile(r"(?<=[(,=._/#-])(?=[^\s(),=._/#&;-])")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 
