@@ -121,14 +121,18 @@ class Store:
         names = {name for chunk in self.chunks for name in chunk.least if name in clocks}
         return min((due for due in map(self.least, names) if due > after), default=NEVER)
 
-    def weight(self, touched: np.ndarray, clocks: dict[str, int], below: int) -> int:
-        """The bytes, roughly, of the rows that `take` would return; 0 if all rows together have at most `below`."""
+    def weight(self, touched: np.ndarray, clocks: dict[str, int], below: int) -> tuple[int, int]:
+        """The bytes, roughly, and the number of the rows that `take` would return.
+
+        Both are 0 if all rows together have at most `below` bytes.
+        """
+        size = count = 0
         if sum(chunk.living_bytes for chunk in self.chunks) <= below:
-            return 0
-        found = 0
+            return size, count
         for chunk in self.chunks:
-            found += chunk.living_bytes * len(chunk.places(touched, clocks)) // max(chunk.count, 1)
-        return found
+            rows = len(chunk.places(touched, clocks))
+            size, count = size + chunk.living_bytes * rows // max(chunk.count, 1), count + rows
+        return size, count
 
     def take(self, touched: np.ndarray, clocks: dict[str, int], part: Part | None = None) -> tuple[pa.Table, Store]:
         """The rows whose hash may be in `touched` (see `lookup`) or that are due, and the store without them.

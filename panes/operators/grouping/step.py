@@ -37,6 +37,20 @@ from .windows_in_hand import InHand
 IN_HAND = 512 << 20
 """About how many bytes of windows a step has in hand at once, of the 2 GiB to which the offsets of texts go."""
 
+LARGE, LARGE_IN_HAND = 512, 128 << 20
+"""Windows of so many bytes or more are large, and a step has fewer bytes of them in hand at once: more parts cost time
+for each window, and save memory for each byte."""
+
+
+def parts(size: int, count: int) -> int:
+    """The number of parts in which a step takes so many windows of so many bytes together.
+
+    >>> parts(600 << 20, 10_000_000), parts(600 << 20, 10_000)
+    (2, 5)
+    """
+    at_once = min(IN_HAND, LARGE_IN_HAND) if size >= LARGE * count else IN_HAND
+    return max(-(-size // at_once), 1)
+
 
 @dataclass(frozen=True)
 class Output:
@@ -92,13 +106,11 @@ class Step:
 
     def _parts(self, windows: Store, atoms: Store | None, touched: np.ndarray) -> list[Part | None]:
         """One part, or more where all windows of the step together would be too large for arrays."""
-        weight = windows.weight(touched, self.clocks.of_windows, IN_HAND)
+        stores = [(windows, self.clocks.of_windows)]
         if atoms is not None:
-            weight = max(weight, atoms.weight(touched, self.clocks.of_atoms, IN_HAND))
-        if weight <= IN_HAND:
-            return [None]
-        count = -(-weight // IN_HAND)
-        return [Part(number, count) for number in range(count)]
+            stores.append((atoms, self.clocks.of_atoms))
+        count = max(parts(*store.weight(touched, clocks, min(IN_HAND, LARGE_IN_HAND))) for store, clocks in stores)
+        return [Part(number, count) for number in range(count)] if count > 1 else [None]
 
     def _of_part(
         self, windows: Store, atoms: Store | None, touched: np.ndarray, output: Output
