@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tomllib
 import zipfile
@@ -132,3 +133,15 @@ def test_the_wheel_has_a_command_and_words_for_a_registry(wheel: Path) -> None:
     head = texts["METADATA"].partition("\n\n")[0]
     assert "Classifier: Typing :: Typed" in head
     assert "Keywords: " in head
+
+
+def test_the_text_for_a_registry_has_no_link_into_the_repository(wheel: Path) -> None:
+    packed = zipfile.ZipFile(wheel)
+    metadata = next(packed.read(name).decode() for name in packed.namelist() if name.endswith("/METADATA"))
+    head, _, text = metadata.partition("\n\n")
+    links = re.findall(r"\]\(([^)\s]*)", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    assert "Description-Content-Type: text/markdown" in head
+    assert links
+    assert [link for link in links if not link.startswith("https://")] == []
+    sections = re.findall(r"^## .*$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert re.findall(r"^## .*$", text, re.MULTILINE) == sections
