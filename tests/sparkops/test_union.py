@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from bounded import bounded_flow, cut
 from pyspark.sql import SparkSession
 from row_steps import draw_trigger, script_of
-from streams import START, read_stream, rows_flow, started, written
+from streams import START, panes_by_batch, read_stream, rows_flow, started, written
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
@@ -131,6 +132,22 @@ def test_a_stream_of_two_sources(spark: SparkSession, tmp_path: Path) -> None:
     assert sorted((k, side, x) for (k, side, x), diff in net.items() if diff) == sorted(
         (k, side, x) for (k, side, _), x in want.items()
     )
+
+
+def test_timers_of_a_stream_are_due_by_the_clocks_of_other_sources(spark: SparkSession, tmp_path: Path) -> None:
+    """After the one click only bills come. By their processing time its delay is over."""
+    flows = {}
+    for name, seconds in {"clicks": [0, None], "bills": [1, 60]}.items():
+        rows = [[] if s is None else [{"ts": START, "seen": START + s * SECOND, "k": "p", "x": s}] for s in seconds]
+        folder = written([pa.Table.from_pylist(some, SCHEMA) for some in rows], tmp_path / name)
+        df = read_stream(spark, folder, SCHEMA)
+        flows[name] = uc.flow(df, watermark="1 hour", name=name, shards=1, processing_time="seen")
+    delayed = uc.Repeatedly(uc.AfterDelay("5 seconds", "processing"))
+    flows["clicks"] = flows["clicks"].window(uc.Fixed("1 hour"), delayed).combine(by="k", x=uc.Sum("x"))
+    started(uc.union(**flows, side="side").df, tmp_path).awaitTermination()
+    batches = [table.filter(pc.equal(table["side"], "clicks")).to_pylist() for table in panes_by_batch(tmp_path)]
+    assert [len(panes) for panes in batches] == [0, 1]
+    assert uc.timestamp(batches[1][0]["pane"]["processing_time"]) == START + 5 * SECOND
 
 
 @pytest.mark.parametrize("replay", [False, True])
