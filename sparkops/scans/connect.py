@@ -6,6 +6,7 @@ Guarded by tests/sparkops/test_connect.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -45,7 +46,7 @@ def scan_of(df: DataFrame) -> Scan:
     if not streaming and any(frame.storageLevel.useMemory or frame.storageLevel.useDisk for frame in frames):
         raise NoScan("it is cached")
     schema = frames[-1].schema
-    columns, filter = _followed(steps, schema)
+    columns, filter = _followed(steps, schema, message.common.plan_id)
     if streaming:
         return Scan(tuple(source.paths), schema, columns, filter, (), dict(source.options))
     found = [unquote(path) for path in df.inputFiles()]
@@ -55,60 +56,80 @@ def scan_of(df: DataFrame) -> Scan:
     return Scan(paths, schema, columns, filter, listed_late=True)
 
 
-def _followed(steps: list[Any], schema: StructType) -> tuple[dict[str, str], Expr | None]:
+@dataclass
+class _Columns:
+    """The columns after each step so far, by the number of its plan, and those after the last one."""
+
+    of_plans: dict[int, dict[str, str]]
+    last: dict[str, str]
+
+    def of(self, named: Any) -> dict[str, str]:
+        """The columns that a name is one of: those of the DataFrame that it was taken from, or of the last step."""
+        if not named.HasField("plan_id"):
+            return self.last
+        if named.plan_id not in self.of_plans:
+            raise NoScan("it names a column of another DataFrame")
+        return self.of_plans[named.plan_id]
+
+
+def _followed(steps: list[Any], schema: StructType, plan: int) -> tuple[dict[str, str], Expr | None]:
     """The columns and the condition after the steps, which are given from the last to the first."""
     columns = {name: name for name in schema.names}
+    known = _Columns({plan: columns}, columns)
     conditions: list[Expr] = []
     for step in reversed(steps):
         match step.WhichOneof("rel_type"):
             case "project":
                 chosen: dict[str, str] = {}
                 for one in step.project.expressions:
-                    for name, given in _projected(one, columns):
+                    for name, given in _projected(one, known):
                         if name in chosen:
                             raise NoScan("two of its columns have one name")
-                        chosen[name] = columns[given]
-                columns = chosen
+                        chosen[name] = given
+                known.last = chosen
             case "filter":
-                conditions += _conditions(step.filter.condition, columns, schema)
-    return columns, all_of(conditions)
+                conditions += _conditions(step.filter.condition, known, schema)
+        known.of_plans[step.common.plan_id] = known.last
+    return known.last, all_of(conditions)
 
 
-def _projected(given: Any, columns: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _projected(given: Any, known: _Columns) -> Iterator[tuple[str, str]]:
+    """The names that an expression gives to columns of the files."""
     kind = given.WhichOneof("expr_type")
     if kind == "unresolved_star" and not given.unresolved_star.unparsed_target:
-        yield from ((name, name) for name in columns)
+        yield from known.of(given.unresolved_star).items()
     elif kind == "alias" and len(given.alias.name) == 1 and not given.alias.metadata:
-        yield given.alias.name[0], _column(given.alias.expr, columns)
+        yield given.alias.name[0], _column(given.alias.expr, known)
     else:
-        name = _column(given, columns)
-        yield name, name
+        column = _column(given, known)
+        yield given.unresolved_attribute.unparsed_identifier, column
 
 
-def _column(given: Any, columns: dict[str, str]) -> str:
-    """The name of a column, which must be that of the DataFrame to the letter."""
+def _column(given: Any, known: _Columns) -> str:
+    """The column of the files for the name of a column, which must be that of the DataFrame to the letter."""
     if given.WhichOneof("expr_type") != "unresolved_attribute" or given.unresolved_attribute.is_metadata_column:
         raise NoScan("it computes columns")
     name: str = given.unresolved_attribute.unparsed_identifier
+    columns = known.of(given.unresolved_attribute)
     if name not in columns or "." in name or "`" in name:
         raise NoScan("it names a column in another way than the files")
-    return name
+    return columns[name]
 
 
-def _conditions(given: Any, columns: dict[str, str], schema: StructType) -> Iterator[Expr]:
+def _conditions(given: Any, known: _Columns, schema: StructType) -> Iterator[Expr]:
     function = given.unresolved_function
     if given.WhichOneof("expr_type") != "unresolved_function" or function.is_user_defined_function:
         raise NoScan("it has a condition of more than a column and a value")
     name, arguments = function.function_name, list(function.arguments)
     if name == "and":
         for one in arguments:
-            yield from _conditions(one, columns, schema)
+            yield from _conditions(one, known, schema)
     elif name == "isNotNull":
-        yield ~col(columns[_column(arguments[0], columns)]).is_null()
+        yield ~col(_column(arguments[0], known)).is_null()
     elif name in COMPARISONS and len(arguments) == 2:
         if arguments[0].WhichOneof("expr_type") == "literal":
             arguments, name = arguments[::-1], FLIPPED[name]
-        column = columns[_column(arguments[0], columns)]
+        column = _column(arguments[0], known)
         yield condition(column, name, _value(arguments[1], schema[column].dataType.simpleString()))
     else:
         raise NoScan("it has a condition of more than a column and a value")

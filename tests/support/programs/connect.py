@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -58,12 +59,18 @@ def main() -> None:
         assert "a DataFrame of Parquet files" in flows[name].explain(), flows[name].explain()
     assert "whose files Spark reads: it compares" in uc.flow(df.where(F.col("x") > 1.5)).explain()
     chosen = df.where((F.lit("b") >= F.col("k")) & F.col("ts").isNotNull()).select("ts", F.col("k").alias("x"))
-    by_files, by_spark = (
-        uc.flow(chosen, files=files, native="never").window(uc.Global()).combine(by="x", n=uc.Count())
-        for files in ("auto", "never")
-    )
-    assert "a DataFrame of Parquet files" in by_files.explain(), by_files.explain()
-    assert sorted(map(repr, by_files.df.collect())) == sorted(map(repr, by_spark.df.collect()))
+    rows = pq.read_table(folder / "rows.parquet")
+    pq.write_table(rows.append_column("y", pc.subtract(50, rows["x"])), folder / "wide.parquet")
+    wide = spark.read.parquet(str(folder / "wide.parquet"))
+    swapped = wide.select("ts", F.col("x").alias("y"), F.col("y").alias("x"))
+    # A column of another DataFrame is the one that it has there, whatever the name stands for by now.
+    for frame in (chosen, swapped.where(wide["x"] > 40), wide.where(wide["x"] > 40).select(wide["*"])):
+        by_files, by_spark = (
+            uc.flow(frame, files=files, native="never").window(uc.Global()).combine(by="x", n=uc.Count())
+            for files in ("auto", "never")
+        )
+        assert "a DataFrame of Parquet files" in by_files.explain(), by_files.explain()
+        assert sorted(map(repr, by_files.df.collect())) == sorted(map(repr, by_spark.df.collect()))
     for name, flow in flows.items():
         pq.write_table(flow.df.toArrow(), folder / f"{name}.parquet")
     pq.write_table(uc.sparkops.combine_per_key(df, "k", **results).toArrow(), folder / "key.parquet")
