@@ -49,16 +49,10 @@ def starts_spark(path: Path) -> bool:
 
 ON_SPARK = [path for path in NOTEBOOKS if starts_spark(path)]
 LOCAL = [path for path in NOTEBOOKS if path not in ON_SPARK]
-LONG = {"06_cdc_to_a_live_table"}
-"""Notebooks whose results are tested elsewhere too."""
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, marks=pytest.mark.soak) if path.stem in LONG else path for path in ON_SPARK],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", ON_SPARK, ids=lambda path: path.stem)
 def test_stored_outputs_are_those_of_a_run(path: Path, python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
     stored = nbformat.read(path, as_version=4)
