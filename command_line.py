@@ -8,9 +8,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from . import Elements, UncombineError, Watermark, __version__, local, plot
 from .errors import InvalidArgument, LawViolation, require_column
 from .from_text import TRIGGER_WORDS, WINDOW_WORDS, combiner_of, trigger_of, window_of
 from .panes.local_run import LocalRun
+from .panes.local_source import LocalSource
 from .panes.script import with_times
 from .progress_bar import progress_bar
 
@@ -45,10 +47,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return WRONG
     try:
-        return int(asked.run(asked))
+        code = int(asked.run(asked))
+        sys.stdout.flush()
+        return code
     except LawViolation as error:
         print(f"uncombine: {error}", file=sys.stderr)
         return FAILED
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; the interpreter must not write the rest as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (UncombineError, OSError, ImportError, pa.ArrowException) as error:
         print(f"uncombine: {' '.join(str(error).split())}", file=sys.stderr)
         return WRONG
@@ -67,6 +75,13 @@ def parser_of() -> argparse.ArgumentParser:
     replay = parts.add_parser("replay", help="replay a file of events through windows and a trigger, without Spark")
     replay.add_argument("file", help="a file or folder: parquet, arrow, csv, or json with a row a line")
     replay.add_argument("--time", default="ts", help="the event time column (default: ts)")
+    replay.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="COLUMN=VALUE",
+        help="replay only the rows with this value; may be repeated",
+    )
     replay.add_argument("--by", action="append", default=[], metavar="COLUMN", help="a key column; may be repeated")
     replay.add_argument("--window", required=True, help=WINDOW_WORDS)
     replay.add_argument("--trigger", default="watermark", help=f"{TRIGGER_WORDS} (default: watermark)")
@@ -80,10 +95,17 @@ def parser_of() -> argparse.ArgumentParser:
     replay.add_argument(
         "--processing-time", metavar="COLUMN", help="when each row arrived; the order of the file if not given"
     )
-    replay.add_argument("--lag", default="0 seconds", help="how far the watermark stays after the latest event time")
-    replay.add_argument("--lateness", default="0 seconds", help="how long windows accept late rows")
+    replay.add_argument(
+        "--lag", default="0 seconds", help="the watermark is the latest event time less this (default: 0 seconds)"
+    )
+    replay.add_argument(
+        "--lateness", default="0 seconds", help="how long windows accept late rows (default: 0 seconds)"
+    )
     replay.add_argument("--diff", metavar="COLUMN", help="the weight column of a changelog")
-    replay.add_argument("--mode", choices=["accumulating", "discarding", "retracting"], default="retracting")
+    modes = ["accumulating", "discarding", "retracting"]
+    replay.add_argument(
+        "--mode", choices=modes, default="retracting", help="how panes of a window relate (default: retracting)"
+    )
     replay.add_argument("--table", action="store_true", help="show what is left at the end, and not each pane")
     replay.add_argument("--limit", type=int, default=50, help="the most rows that are shown (default: 50)")
     replay.add_argument(
@@ -122,21 +144,25 @@ def _replay(asked: argparse.Namespace) -> int:
     results = dict(map(combiner_of, asked.combine))
     with progress_bar(f"reading {asked.file}"):
         rows = _rows(asked)
-    source = local.source(rows.schema, time=asked.time, watermark=asked.lag, diff=asked.diff)
+    stream = local.source(rows.schema, time=asked.time, watermark=asked.lag, diff=asked.diff)
+    assert isinstance(stream.source, LocalSource)
+    # A file has an end, where a window of all time is shown.
+    source = replace(stream, source=replace(stream.source, streaming=False))
     options = {"mode": asked.mode, "allowed_lateness": asked.lateness}
     flow = source.window(window, trigger, **options).combine(by=asked.by, **results)
     script = _script(rows, asked.processing_time)
     with progress_bar("replaying", len(script)) as done:
         result = LocalRun(flow).all(script, done)
     shown = result.table(flat=True).drop_columns(["diff"]) if asked.table else _flat(result)
-    if asked.plot:
-        with progress_bar(f"drawing {asked.plot}"):
-            _draw(asked, result, script)
-        print(f"wrote {asked.plot}", file=sys.stderr)
     _show(shown, asked)
     counts = {name: count for name, count in result.counts().items() if count}
     if counts and not asked.json:
         print(f"\n{', '.join(f'{name}: {count}' for name, count in counts.items())}")
+    sys.stdout.flush()
+    if asked.plot:
+        with progress_bar(f"drawing {asked.plot}"):
+            _draw(asked, result, script)
+        print(f"wrote {asked.plot}", file=sys.stderr)
     return 0
 
 
@@ -150,8 +176,26 @@ def _rows(asked: argparse.Namespace) -> pa.Table:
     times = [asked.time, *filter(None, [asked.processing_time])]
     for name in times:
         require_column(name, table.column_names, "--time" if name == asked.time else "--processing-time")
-    table = with_times(table, times)
+        try:
+            table = with_times(table, [name])
+        except InvalidArgument as error:
+            raise InvalidArgument(f"column {name!r} has no times: {error}") from None
+    for chosen in asked.where:
+        table = _chosen(table, chosen)
     return table.sort_by(asked.processing_time) if asked.processing_time else table
+
+
+def _chosen(table: pa.Table, chosen: str) -> pa.Table:
+    """The rows with a value that `column=value` names; without a value those of null."""
+    name, equals, value = chosen.partition("=")
+    if not equals:
+        raise InvalidArgument(f"--where takes COLUMN=VALUE such as user=ada, but was given {chosen!r}")
+    require_column(name, table.column_names, "--where")
+    texts = table[name].cast(pa.string())
+    rows = table.filter(pc.equal(texts, value) if value else pc.or_kleene(pc.is_null(texts), pc.equal(texts, "")))
+    if not rows.num_rows:
+        raise InvalidArgument(f"--where {chosen!r} leaves no row of {table.num_rows:,}")
+    return rows
 
 
 def _script(rows: pa.Table, at: str | None) -> list[Elements | Watermark]:
@@ -195,7 +239,7 @@ def _show(table: pa.Table, asked: argparse.Namespace) -> None:
 def _text(value: Any) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}"
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "" if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -230,6 +274,8 @@ def _named(text: str) -> Any:
     module, colon, name = text.partition(":")
     if not colon or not module or not name:
         raise InvalidArgument(f"laws takes MODULE:NAME, such as mine:Spread, but was given {text!r}")
+    if module.endswith(".py"):
+        raise InvalidArgument(f"laws takes a module and not a file: write {Path(module).stem}:{name} in its folder")
     sys.path.insert(0, "")
     found = importlib.import_module(module)
     for part in name.split("."):

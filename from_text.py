@@ -24,6 +24,9 @@ _COMBINERS: Mapping[str, Any] = {
     if isinstance(value := getattr(combiners, name), type) and issubclass(value, Combiner)
 } | {"col": combiners.col}
 
+_OF_COLUMNS = [name for name in _COMBINERS if name not in ("Combiner", "PerKey", "Struct", "col")]
+"""The combiners that `function:column` can make."""
+
 _SHORT = {"avg": "Mean", "average": "Mean", "std": "StdDev", "stddev": "StdDev", "var": "Variance"}
 
 WINDOW_WORDS = "'fixed 1 minute', 'sliding 1 hour every 5 minutes', 'sessions 30 minutes', 'calendar day', 'global'"
@@ -93,11 +96,13 @@ def combiner_of(text: str) -> tuple[str, Combiner]:
     if "(" in made:
         return name, _value(made, _COMBINERS, Combiner, what)
     function, *arguments = made.split(":")
-    plain = {known.casefold(): known for known in _COMBINERS} | {k: v.casefold() for k, v in _SHORT.items()}
+    plain = {known.casefold(): known for known in _OF_COLUMNS} | {k: v.casefold() for k, v in _SHORT.items()}
     called = plain.get(function.casefold().replace("_", ""), "")
     called = plain.get(called, called)
     if called not in _COMBINERS:
         raise InvalidArgument(f"--combine {text!r}: there is no {function!r}, {nearest(function.casefold(), plain)}")
+    if called == "Count" and arguments == ["*"]:
+        arguments = []
     try:
         return name, _COMBINERS[called](*(_plain(part, first=i == 0) for i, part in enumerate(arguments)))
     except TypeError as error:

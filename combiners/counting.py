@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ..errors import UnknownColumn
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
@@ -56,6 +57,8 @@ class Count(Combiner):
         return Capability.GROUP
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
+        if isinstance(self.input, str) and self.input == "*" and "*" not in schema.names:
+            raise UnknownColumn("Count('*') names a column '*', which the input does not have: write Count()", "*")
         if self.input is not None:
             input_type(self.input, schema, self)
         part = count_of() if self.input is None else count_of(self.input)

@@ -150,6 +150,8 @@ def _size(unit: str, text: str) -> int:
         raise InvalidArgument(
             f"{text!r} is not a length of time, because {name}s differ in length: use Calendar({name!r})"
         )
+    if unit == "m":
+        raise InvalidArgument(f"{text!r} has the unit 'm', which may be minutes or months: write 'min' or 'minutes'")
     if name not in UNITS:
         raise InvalidArgument(f"{text!r} has the unknown unit {unit!r}: {nearest(name, UNITS)}")
     return UNITS[name]

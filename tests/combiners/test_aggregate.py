@@ -109,6 +109,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], type[Exception], str]] = [
     (lambda: uc.aggregate(TABLE, s=uc.Sum("k")), TypeMismatch, TypeError, "Sum"),
     (lambda: uc.aggregate(TABLE, by="kk", s=uc.Count()), UnknownColumn, LookupError, "did you mean 'k'"),
     (lambda: uc.aggregate(TABLE, s=uc.Sum("xx")), UnknownColumn, LookupError, "did you mean 'x'"),
+    (lambda: uc.aggregate(TABLE, s=uc.Count("*")), UnknownColumn, LookupError, r"write Count\(\)"),
     (lambda: uc.aggregate(TABLE, diff="x", s=uc.Count()), InvalidArgument, ValueError, "nulls"),
     (lambda: uc.aggregate(TABLE, diff="f", s=uc.Count()), TypeMismatch, TypeError, "int64"),
     (

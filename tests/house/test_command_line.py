@@ -64,6 +64,51 @@ def test_a_replay_draws(events: str, tmp_path: Path, ending: str, capsys: pytest
     assert capsys.readouterr().err == f"wrote {out}\n"
 
 
+def test_a_window_of_all_time_is_shown_at_the_end_of_a_file(events: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", events, "--window", "global", "--combine", "n=count:*", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 4
+
+
+def test_a_replay_of_some_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    users = pa.table(
+        {"ts": ["2024-05-01T12:00:10Z"] * 3, "user": ["ada", "bob", None], "cents": [1234567.89, 1.5, 0.25]}
+    )
+    pq.write_table(users, tmp_path / "users.parquet")
+    options = ["--window", "fixed 1 minute", "--combine", "total=sum:cents", "--by", "user", "--table"]
+    for chosen, last in (("user=ada", "1234567.89"), ("user=", "0.25"), ("cents=1.5", "1.5")):
+        assert main(["replay", str(tmp_path / "users.parquet"), *options, "--where", chosen]) == 0
+        [_, _, row] = capsys.readouterr().out.splitlines()
+        assert f"  {last}" in row
+
+
+def test_panes_are_shown_also_if_they_are_too_many_to_draw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    users = pa.table({"ts": ["2024-05-01T12:00:10Z"] * 13, "user": [f"user {i}" for i in range(13)]})
+    pq.write_table(users, tmp_path / "users.parquet")
+    options = ["--window", "fixed 1 minute", "--combine", "n=count", "--by", "user", "--plot", str(tmp_path / "p.html")]
+    assert main(["replay", str(tmp_path / "users.parquet"), *options]) == 2
+    shown = capsys.readouterr()
+    assert "user 12" in shown.out
+    assert "draw some keys with where=" in shown.err
+    assert main(["replay", str(tmp_path / "users.parquet"), *options, "--where", "user=user 3"]) == 0
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(events: str) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from uncombine.command_line import main; sys.exit(main(sys.argv[1:]))",
+    ]
+    run = subprocess.Popen(
+        [*command, "replay", events, *REPLAY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert run.stdout
+    assert run.stderr
+    run.stdout.close()
+    assert run.stderr.read() == ""
+    run.stderr.close()
+    assert run.wait() == 0
+
+
 class Terminal(io.StringIO):
     """A text that says that it is a terminal."""
 
@@ -156,6 +201,11 @@ def test_laws_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
         (["replay", "{}", *REPLAY, "--combine", "n=cuont"], "there is no 'cuont', did you mean 'count'?"),
         (["replay", "{}", *REPLAY, "--combine", "sum:score"], "--combine takes name=function:column"),
         (["replay", "{}", *REPLAY, "--lateness", "soon"], "'soon' is not a length of time"),
+        (["replay", "{}", *REPLAY, "--combine", "n=p95:score"], "known are 'approxcountdistinct'"),
+        (["replay", "{}", *REPLAY, "--time", "user"], "column 'user' has no times: 'ada' is not an ISO time"),
+        (["replay", "{}", *REPLAY, "--where", "user"], "--where takes COLUMN=VALUE such as user=ada"),
+        (["replay", "{}", *REPLAY, "--where", "user=eve"], "--where 'user=eve' leaves no row of 4"),
+        (["laws", "mine.py:Spread"], "laws takes a module and not a file: write mine:Spread in its folder"),
         (["laws", "nowhere"], "laws takes MODULE:NAME"),
         (["laws", "no_such_module:x"], "No module named 'no_such_module'"),
         (["checkpoint", "nowhere"], "there is no folder 'nowhere'"),
