@@ -13,6 +13,17 @@ _STEPS = {
     "groupBy": "write flow.window(...).combine(by=...)",
     "groupby": "write flow.window(...).combine(by=...)",
     "group_by": "write flow.window(...).combine(by=...)",
+    **dict.fromkeys(
+        ("aggregate", "reduce", "sum", "mean", "avg", "min", "max", "reduceByKey", "combine_per_key"),
+        "write flow.window(...).combine(total=uc.Sum('x'))",
+    ),
+    **dict.fromkeys(("key_by", "keyBy"), "give by= to flow.window(...).combine(by=..., ...)"),
+    **dict.fromkeys(("resample", "tumble"), "write flow.window(uc.Fixed('1 minute')).combine(...)"),
+    **dict.fromkeys(("rolling", "hop"), "write flow.window(uc.Sliding('10 minutes', '1 minute')).combine(...)"),
+    **dict.fromkeys(
+        ("assign_timestamps_and_watermarks", "assignTimestampsAndWatermarks"),
+        "give time= and watermark= to uc.flow() or uc.files()",
+    ),
     "withWatermark": "give watermark= to uc.flow() or uc.files()",
     "trigger": "give trigger= to flow.window(...)",
 }
@@ -46,6 +57,25 @@ _RESULTS = {
     **dict.fromkeys(
         ("drop_duplicates", "dropDuplicates", "dropDuplicatesWithinWatermark", "deduplicate"),
         "write flow.distinct('id', within='1 hour')",
+    ),
+    **dict.fromkeys(("dropna", "isna", "isnull"), "write flow.where(~uc.col('x').is_null())"),
+    **dict.fromkeys(("fillna", "na"), "write flow.with_columns(x=uc.col('x').fill_null(0))"),
+    **dict.fromkeys(
+        ("rename", "withColumnRenamed", "withColumnsRenamed", "alias"),
+        "write flow.with_columns(new=uc.col('old')), and flow.select(...) with the columns that stay",
+    ),
+    **dict.fromkeys(("apply", "pipe", "map_partitions", "map_batches"), "write flow.map(function)"),
+    "explode": "write flow.flat_map(function)",
+    "limit": "write flow.df.limit(...)",
+    **dict.fromkeys(("cache", "persist"), "write flow.df.cache()"),
+    **dict.fromkeys(
+        ("start", "run", "execute", "awaitTermination"),
+        "write uc.live_table(flow, target, checkpoint=...) or flow.df.writeStream for a stream, flow.df for a bounded "
+        "flow, uc.local.run(script, flow) for a test",
+    ),
+    **dict.fromkeys(
+        ("sink", "sink_to", "add_sink", "execute_insert", "toTable", "to_sql"),
+        "write uc.live_table(flow, target, checkpoint=...), or flow.df.writeStream for a sink of Spark",
     ),
     **dict.fromkeys(("sort", "orderBy", "sort_values"), "write flow.in_order(by=...)"),
 }

@@ -80,6 +80,12 @@ _OTHER = {
     "accumulating": "give mode='accumulating' to flow.window(...)",
     "discarding": "give mode='discarding' to flow.window(...)",
     "AccumulationMode": "give mode='accumulating', 'discarding' or 'retracting' to flow.window(...)",
+    "concat": "write uc.union(a, b)",
+    "WindowInto": "write flow.window(uc.Fixed('1 minute'))",
+    "run": "write uc.local.run(script, flow) without Spark, flow.df or uc.live_table(flow, target, ...) on Spark",
+    "replay": "write uc.flow(df, replay=True, ...), or uc.local.run(script, flow) without Spark",
+    "sink": "write uc.live_table(flow, target, checkpoint=...), or flow.df.writeStream",
+    "to_table": "write flow.to_table(target), or uc.live_table(flow, target, checkpoint=...) for a stream",
     "OrFinally": "write trigger.or_finally(...)",
 }
 

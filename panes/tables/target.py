@@ -120,7 +120,8 @@ class Writer(ABC):
         """The error for changes that do not fit the rows of the table."""
         return TableMismatch(
             f"{changes.rows - applied} of {changes.rows} changes do not fit the rows of {self.name}: something else "
-            "has written it, the input retracts rows that it never added, or two rows have one key"
+            "has written it, the input retracts rows that it never added, or two rows have one key: name more columns "
+            "in keys="
         )
 
 

@@ -26,6 +26,11 @@ ROWS = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.st
         ("dropDuplicates", "a flow has no dropDuplicates: write flow.distinct("),
         ("sort_values", "a flow has no sort_values: write flow.in_order(by=...)"),
         ("merge", "a flow has no merge: write flow.join(other, on=..., within=...)"),
+        ("rename", "a flow has no rename: write flow.with_columns(new=uc.col('old')), and flow.select(...)"),
+        ("dropna", "a flow has no dropna: write flow.where(~uc.col('x').is_null())"),
+        ("keyBy", "a flow has no keyBy: give by= to flow.window(...).combine(by=..., ...)"),
+        ("resample", "a flow has no resample: write flow.window(uc.Fixed('1 minute')).combine(...)"),
+        ("execute", "a flow has no execute: write uc.live_table(flow, target, checkpoint=...)"),
     ],
 )
 def test_a_flow_names_what_to_write(name: str, says: str) -> None:

@@ -327,6 +327,7 @@ def test_nested_values_and_dictionaries() -> None:
         ({"on": 5}, LEFT, RIGHT, InvalidArgument, "on= takes the name"),
         ({"on": [("a", "b", "c")]}, LEFT, RIGHT, InvalidArgument, "pairs"),
         ({"on": "z"}, LEFT, RIGHT, UnknownColumn, "on= of the left input needs column 'z'"),
+        ({"on": "zz"}, LEFT, RIGHT, UnknownColumn, r"write on=\[\('left name', 'right name'\)\]"),
         ({"on": {"k": "y"}}, LEFT, RIGHT, TypeMismatch, "cast one of them"),
         ({"on": "diff", "left_diff": "diff"}, LEFT, RIGHT, InvalidArgument, "which is the weight"),
         ({"left_time": "x"}, LEFT, RIGHT, TypeMismatch, "left_time= takes a timestamp"),

@@ -19,7 +19,7 @@ from ....combiners.aggregate import weights_of
 from ....combiners.rows.hashing import require_hash
 from ....combiners.rows.ordering import require_order
 from ....combiners.rows.plain_types import plain_type
-from ....errors import InvalidArgument, TypeMismatch, require_column
+from ....errors import InvalidArgument, TypeMismatch, UnknownColumn, nearest, require_column
 from ....windows import span
 from ....windows.grid import later
 from ....windows.times import UTC_MICROS
@@ -169,6 +169,12 @@ def _require_time(name: str, time: str, schema: pa.Schema) -> None:
 
 
 def _require_key(name: str, key: str, diff: str | None, schema: pa.Schema, windowed: bool) -> None:
+    if key not in schema.names:
+        raise UnknownColumn(
+            f"on= of the {name} input needs column {key!r}, which the input does not have: "
+            f"{nearest(key, schema.names)} (write on=[('left name', 'right name')] where the names differ)",
+            key,
+        )
     require_column(key, schema.names, f"on= of the {name} input")
     if windowed and key == "window":
         raise InvalidArgument("on= names 'window', but without within= only rows of one window match: leave it out")
