@@ -5,8 +5,10 @@ Guarded by tests/sparkops/test_live_table.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
@@ -23,6 +25,20 @@ from .checkpoints import last_commit, query_id
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+
+_OWN_ERROR = re.compile(r"^uncombine\.errors\.(\w+: .*)$", re.MULTILINE)
+
+
+@contextmanager
+def _own_error_last() -> Iterator[None]:
+    """Note the library's own error on one of Spark, whose text ends with a plan, so that a traceback ends with it."""
+    try:
+        yield
+    except Exception as error:
+        if own := _OWN_ERROR.findall(str(error)):
+            error.add_note(own[-1])
+        raise
 
 
 class LiveTable:
@@ -57,11 +73,17 @@ class LiveTable:
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
         """Wait for the end of the query, as its own method does."""
         try:
-            ended: bool | None = self.query.awaitTermination(timeout)
+            with _own_error_last():
+                ended: bool | None = self.query.awaitTermination(timeout)
             return ended
         finally:
             if not self.query.isActive:
                 self._keeper.close()
+
+    def processAllAvailable(self) -> None:  # noqa: N802
+        """Wait until the table has all rows that are there, as the query's own method does."""
+        with _own_error_last():
+            self.query.processAllAvailable()
 
     def stop(self) -> None:
         """Stop the query; the table stays as it is."""
@@ -144,7 +166,10 @@ def live_table(
             "uc.live_table() takes a flow over a stream: write flow.to_table(target) for a bounded one"
         )
     if trigger is not None and not isinstance(trigger, Mapping):
-        raise InvalidArgument(f'trigger= must be a mapping such as {{"availableNow": True}}, but is {trigger!r}')
+        raise InvalidArgument(
+            'trigger= must be a mapping such as {"processingTime": "10 seconds"} or {"availableNow": True}, but is '
+            f"{trigger!r}"
+        )
     place.check(layout)
     source = settled.source
     while source.inputs:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from changes import ROW, debezium_keyed, history, left
 from live_tables import in_order
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from streams import START, changed, read_stream, written
 
@@ -144,6 +145,20 @@ def test_a_feed_without_old_rows_goes_on_after_a_restart(
         assert in_order(live.arrow()) == in_order(pa.Table.from_pylist(list(left(upto).values()), ROW))
     retracted = {event.key for event in events[40:] if event.old is not None}
     assert retracted & {event.key for event in events[:40]}
+
+
+def test_the_own_error_comes_last(spark: SparkSession, tmp_path: Path) -> None:
+    """A traceback ends with the error of the library, and not with the plan that Spark's error ends with."""
+    stream = read_stream(spark, written(BATCHES[:2], tmp_path / "files"), SCHEMA)
+    flow = latest(uc.flow(stream, watermark="1 minute", diff="d"))
+    live = uc.live_table(flow, f"parquet:{tmp_path}/live", "k", checkpoint=str(tmp_path / "checkpoint"), trigger=NOW)
+    with pytest.raises(StreamingQueryException) as failed:
+        live.awaitTermination()
+    [note] = failed.value.__notes__
+    assert note.startswith("TableMismatch: 1 of 2 changes do not fit the rows of ")
+    with pytest.raises(StreamingQueryException) as failed:
+        live.processAllAvailable()
+    assert failed.value.__notes__ == [note]
 
 
 def test_a_bounded_flow_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
