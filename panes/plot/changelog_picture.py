@@ -87,7 +87,12 @@ def changelog(
     wide = figure.get_size_inches()[0]
     figure.subplots_adjust(left=min(0.25 + max(width_of(text, 9) for text in labels) / 72, wide * 0.4) / wide)
     low, end = margins(*ends, 0.06)
-    time_axis(axes.xaxis, low, end, "processing time" if timed else "order of changes", 10)
+    current = [(width_of(life[-1][0], 9), life[-1][1]) for life in spans.values() if life[-1][2] is None]
+    bar = (figure.subplotpars.right - figure.subplotpars.left) * wide * 72
+    beside = [width for width, start in current if width > bar * ((end - start) / (end - low))]
+    if beside:  # values of rows that came last, which are longer than their bars
+        figure.subplots_adjust(right=1 - (max(beside) / 72 + 0.15) / wide)
+    time_axis(axes.xaxis, low, end, "processing time" if timed else "order of changes")
     axes.set_ylim(-0.6, len(spans) - 0.4)
     written = Labels(axes)
     for place, life in enumerate(spans.values()):
@@ -100,6 +105,11 @@ def changelog(
             pixels = axes.transData.transform([[axes.convert_xunits(t), 0] for t in (start, until)])
             if width_of(text, 9) * written.pixels < pixels[1][0] - pixels[0][0]:
                 axes.annotate(text, (start + (until - start) / 2, y), ha="center", va="center", fontsize=9)
+            elif stop is None and beside:
+                axes.annotate(
+                    text, (1, y), (4, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
+                    va="center", fontsize=9,
+                )  # fmt: skip
     axes.set_yticks(range(len(spans)), list(reversed(labels)))
     if not timed:
         axes.set_xticks([])

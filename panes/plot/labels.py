@@ -17,6 +17,9 @@ from .style import width_of
 
 KINDS = ("panes", "retractions", "rows")
 
+GAP = 4.0
+"""The points between labels beside each other: two numbers must not look like one."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -95,8 +98,8 @@ class Labels:
 
     def _box(self, place: Place, text: str, size: float, bold: bool) -> np.ndarray:
         [at] = self._at([place.x], [place.y])
-        wide, high = width_of(text, size, bold) * self.pixels, 1.3 * size * self.pixels
-        left = {"center": wide / 2, "left": 0.0, "right": wide}[place.ha]
+        wide, high = (width_of(text, size, bold) + GAP) * self.pixels, 1.3 * size * self.pixels
+        left = {"center": wide / 2, "left": GAP * self.pixels / 2, "right": wide - GAP * self.pixels / 2}[place.ha]
         x, y = at[0] + place.right * self.pixels - left, at[1] + place.up * self.pixels - high / 2
         return np.array([x, y, x + wide, y + high])
 

@@ -237,9 +237,8 @@ class Picture:
         legend: bool = True,
     ) -> None:
         """Draw all, or the entries of the script up to one, on some axes."""
-        inches = axes.get_window_extent().width / axes.figure.dpi
-        time_axis(axes.yaxis, *self.heights, "processing time", 8)
-        time_axis(axes.xaxis, *self.bounds, "event time", inches * 1.6)
+        time_axis(axes.yaxis, *self.heights, "processing time")
+        time_axis(axes.xaxis, *self.bounds, "event time")
         if not self.timed:
             axes.set_yticks([])
             axes.set_ylabel("entries of the script" if self.marks or self.points else "panes in order")

@@ -71,14 +71,19 @@ def margins(low: datetime, high: datetime, share: float = 0.04) -> tuple[datetim
     return low - room, high + room
 
 
-def time_axis(axis: Any, low: datetime, high: datetime, name: str, room: float = 8) -> None:
-    """Show times on an axis, with as much of the date as its length needs; `room` is the number of ticks that fit."""
-    from matplotlib.dates import HOURLY, MINUTELY, SECONDLY, AutoDateLocator, DateFormatter
+def time_axis(axis: Any, low: datetime, high: datetime, name: str) -> None:
+    """Show times on an axis, with as much of the date as its length needs, and as many ticks as it has room for."""
+    from matplotlib.dates import DAILY, HOURLY, MINUTELY, MONTHLY, SECONDLY, AutoDateLocator, DateFormatter
 
     axis.axes.set_xlim(low, high) if axis.axis_name == "x" else axis.axes.set_ylim(low, high)
-    locator = AutoDateLocator(tz=UTC, minticks=2, maxticks=max(int(room), 5))
+    pixels = axis.axes.get_window_extent()
+    inches = (pixels.width if axis.axis_name == "x" else pixels.height) / axis.axes.figure.dpi
+    room = inches * 1.6 if axis.axis_name == "x" else min(inches / 0.42, 8)
+    locator = AutoDateLocator(tz=UTC, minticks=2, maxticks=max(int(room), 3))
     locator.intervald[HOURLY] = [1, 2, 3, 4, 6, 12, 24]
-    locator.intervald[MINUTELY] = locator.intervald[SECONDLY] = [1, 2, 5, 10, 15, 30]
+    locator.intervald[MINUTELY] = locator.intervald[SECONDLY] = [1, 2, 5, 10, 15, 30, 60]
+    locator.intervald[DAILY] = [1, 2, 3, 7, 14, 21, 31]
+    locator.intervald[MONTHLY] = [1, 2, 3, 4, 6, 12]
     axis.set_major_locator(locator)
     length = high - low
     if length <= DAY:
@@ -88,7 +93,7 @@ def time_axis(axis: Any, low: datetime, high: datetime, name: str, room: float =
         form = (
             "%H:%M:%S.%f" if length < timedelta(seconds=4) else "%H:%M:%S" if length < timedelta(hours=4) else "%H:%M"
         )
-        form, label = (form, f"{name} ({low:%Y-%m-%d})") if same else (f"%b %d, {form}", name)
+        form, label = (form, f"{name} ({low:%Y-%m-%d})") if same else (f"%b %d, {form}", f"{name} ({high:%Y})")
     elif length <= timedelta(days=4):
         form, label = "%b %d, %H:%M", f"{name} ({high:%Y})"
     elif length <= timedelta(days=300):

@@ -59,7 +59,7 @@ def watermark(
     upwards = margins(min([*known, *at]), max([*known, *at]))
     time_axis(upper.yaxis, *upwards, "event time")
     time_axis(upper.xaxis, *across, "")
-    time_axis(lower.xaxis, *across, "processing time", 10)
+    time_axis(lower.xaxis, *across, "processing time")
     upper.set_xlabel("")
     upper.tick_params(labelbottom=False)
     upper.plot(across, across, color=GREY, linewidth=1, label="row without delay")
@@ -69,11 +69,10 @@ def watermark(
         if some:
             style: dict[str, Any] = {"facecolor": "white", "edgecolor": RED} if late else {"color": INK}
             upper.scatter([p.processing for p in some], [p.event for p in some], s=size, label=label, zorder=4, **style)
-    unit, seconds = _unit(
-        [(a - m).total_seconds() for some in marks.values() for a, m, _ in some if m.year < 9000] or [0.0]
-    )
-    for number, (name, reports) in enumerate(marks.items()):
-        xs, ys = _steps([(a, m) for a, m, _ in reports if m.year < 9000], across[1])
+    lines = {name: _steps([(a, m) for a, m, _ in some if m.year < 9000], across[1]) for name, some in marks.items()}
+    lags = [(x - y).total_seconds() for line in lines.values() for x, y in zip(*line, strict=True)]
+    unit, seconds = _unit(lags or [0.0])
+    for number, (name, (xs, ys)) in enumerate(lines.items()):
         line: dict[str, Any] = {"color": GREEN, "linestyle": (0, (4 + 3 * number, 2)) if len(marks) > 1 else "-"}
         label = "watermark" if name is None else f"watermark of {text_of(name)}"
         upper.plot(xs, ys, label=label, zorder=3, **line)

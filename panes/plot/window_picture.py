@@ -115,7 +115,7 @@ def _draw(axes: Any, found: Sequence[tuple[int, int, int]], times: np.ndarray, b
         lane = next((i for i, end in enumerate(ends) if end <= low), len(ends))
         ends[lane : lane + 1] = [high]
         placed.append((low, high, count, lane))
-    time_axis(axes.xaxis, *bounds, "event time", 12)
+    time_axis(axes.xaxis, *bounds, "event time")
     axes.set_ylim(-0.9, len(ends))
     labels = Labels(axes)
     colours = list(TIMING.values())

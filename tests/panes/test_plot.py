@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +165,7 @@ def run_by_user(script: list[Any], window: uc.Window, **options: Any) -> uc.loca
     [
         (timedelta(seconds=2), "event time (2024-05-01)", r"\d\d:\d\d:\d\d\.\d{6}"),
         (timedelta(hours=1), "event time (2024-05-01)", r"\d\d:\d\d:\d\d"),
+        (timedelta(hours=16), "event time (2024)", r"May \d\d, \d\d:\d\d"),
         (timedelta(days=2), "event time (2024)", r"May \d\d, \d\d:\d\d"),
         (timedelta(days=30), "event time (2024)", r"(Apr|May|Jun) \d\d"),
         (timedelta(days=900), "event time", r"\d{4}-\d\d-\d\d"),
@@ -197,6 +198,12 @@ def test_labels_do_not_cover_each_other() -> None:
         if min(a.x1, b.x1) - max(a.x0, b.x0) > 1 < min(a.y1, b.y1) - max(a.y0, b.y0)
     ]
     assert over == []
+    beside = [
+        max(a.x0, b.x0) - min(a.x1, b.x1)
+        for a, b in combinations(boxes, 2)
+        if min(a.y1, b.y1) - max(a.y0, b.y0) > 0.6 * min(a.height, b.height)
+    ]
+    assert min(beside) > 2, "two numbers beside each other look like one"
     with pytest.raises(InvalidArgument, match="labels= takes 'fit', 'all', 'none' or some of"):
         uc.plot.panes(result, script, labels="some")
 
@@ -309,3 +316,43 @@ def test_an_animation_is_one_page_with_a_picture_and_a_sentence_for_each_step(tm
     assert "a &lt;title&gt;" in page
     with pytest.raises(InvalidArgument, match="needs the column 'step' of a local run"):
         uc.plot.animation(tmp_path / "no.html", result.panes.drop_columns(["step"]), script)
+
+
+@pytest.mark.parametrize("figsize", [(9.0, 6.5), (6.0, 4.0), (4.0, 3.0)])
+def test_ticks_of_a_small_picture_do_not_cover_each_other(figsize: tuple[float, float]) -> None:
+    script = played(60, timedelta(hours=30))
+    result = run_by_user(script, uc.Fixed("6 hours"))
+    for figure in (uc.plot.watermark(script, figsize=figsize), uc.plot.panes(result, script, figsize=figsize)):
+        figure.canvas.draw()
+        axes = figure.axes[0]
+        low, high = axes.bbox.y0, axes.bbox.y1
+        labels = [label.get_window_extent() for label in axes.get_yticklabels()]
+        seen = sorted((box.y0, box.y1) for box in labels if low <= (box.y0 + box.y1) / 2 <= high)
+        assert seen
+        assert all(lower[1] <= upper[0] + 1 for lower, upper in pairwise(seen))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("hours", [0.01, 0.03, 1.3, 1.8, 30, 47, 24 * 45, 24 * 59, 24 * 600])
+def test_a_small_picture_has_ticks_for_any_length(hours: float) -> None:
+    figure = uc.plot.watermark(played(12, timedelta(hours=hours)), figsize=(4.0, 3.0))
+    figure.canvas.draw()
+    assert 0 < len(figure.axes[0].get_yticks()) <= 4
+
+
+def test_the_lag_has_the_unit_of_its_longest() -> None:
+    script = [
+        uc.Elements([{"ts": AT}], at=AT),
+        uc.Watermark(AT - timedelta(minutes=10), at=AT),
+        uc.Watermark(AT + timedelta(hours=9), at=AT + timedelta(hours=9, minutes=10)),
+    ]
+    assert uc.plot.watermark(script).axes[1].get_ylabel() == "lag (hours)"
+
+
+def test_a_row_that_came_last_has_its_value_beside_its_short_bar() -> None:
+    rows = pa.table({"k": ["a", "b"], "n": [5, 123_456], "at": [AT, AT + timedelta(hours=9)], "diff": [1, 1]})
+    figure = uc.plot.changelog(rows, keys="k", value="n", time="at")
+    figure.canvas.draw()
+    beside = next(text for text in figure.axes[0].texts if text.get_text() == "123456")
+    box = beside.get_window_extent()
+    assert figure.axes[0].bbox.x1 <= box.x0 < box.x1 <= figure.bbox.x1
