@@ -18,7 +18,7 @@ ROOT, SOURCES = HERE.parent, HERE.parent / "out" / "sources"
 PARAMETERS = re.compile(r"( +)(\*{0,2}\w+(?:, \*{0,2}\w+)+)")
 PICTURE = r'((?:<a [^>]*>)?<img [^>]*src="([^"]+)"[^>]*>)'
 INLINE = re.compile(rf"<pre.*?</pre>|(<code>)([^<]+)(</code>)|{PICTURE}", re.DOTALL)
-AFTER = re.compile(r"(?<=[(,=._/#-])(?=[^\s(),=._/#&;-])")
+AFTER = re.compile(r"(?:(?<=[(,=._/])|(?<=[^&]#))(?=[A-Za-z&{\[])")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 
 

@@ -76,15 +76,6 @@ def time_axis(axis: Any, low: datetime, high: datetime, name: str) -> None:
     from matplotlib.dates import DAILY, HOURLY, MINUTELY, MONTHLY, SECONDLY, AutoDateLocator, DateFormatter
 
     axis.axes.set_xlim(low, high) if axis.axis_name == "x" else axis.axes.set_ylim(low, high)
-    pixels = axis.axes.get_window_extent()
-    inches = (pixels.width if axis.axis_name == "x" else pixels.height) / axis.axes.figure.dpi
-    room = inches * 1.6 if axis.axis_name == "x" else min(inches / 0.42, 8)
-    locator = AutoDateLocator(tz=UTC, minticks=2, maxticks=max(int(room), 3))
-    locator.intervald[HOURLY] = [1, 2, 3, 4, 6, 12, 24]
-    locator.intervald[MINUTELY] = locator.intervald[SECONDLY] = [1, 2, 5, 10, 15, 30, 60]
-    locator.intervald[DAILY] = [1, 2, 3, 7, 14, 21, 31]
-    locator.intervald[MONTHLY] = [1, 2, 3, 4, 6, 12]
-    axis.set_major_locator(locator)
     length = high - low
     if length <= DAY:
         inner = (low + length / 20, high - length / 20)  # without the margins
@@ -102,6 +93,15 @@ def time_axis(axis: Any, low: datetime, high: datetime, name: str) -> None:
     else:
         form, label = "%Y-%m-%d", name
     form = form.replace(", ", "\n") if axis.axis_name == "y" else form
+    pixels = axis.axes.get_window_extent()
+    inches = (pixels.width if axis.axis_name == "x" else pixels.height) / axis.axes.figure.dpi
+    room = inches * 1.6 if axis.axis_name == "x" else min(inches / (0.42 if "\n" in form else 0.25), 8)
+    locator = AutoDateLocator(tz=UTC, minticks=2, maxticks=max(int(room), 3))
+    locator.intervald[HOURLY] = [1, 2, 3, 4, 6, 12, 24]
+    locator.intervald[MINUTELY] = locator.intervald[SECONDLY] = [1, 2, 5, 10, 15, 30, 60]
+    locator.intervald[DAILY] = [1, 2, 3, 7, 14, 21, 31]
+    locator.intervald[MONTHLY] = [1, 2, 3, 4, 6, 12]
+    axis.set_major_locator(locator)
     axis.set_major_formatter(DateFormatter(form, tz=UTC))
     axis.set_label_text(label)
 

@@ -81,6 +81,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         levels = [int(level) for level in re.findall(r"<h([1-6]) id", page)]
         assert all(b <= a + 1 for a, b in pairwise(levels)), f"{file.name}: a heading skips a level"
         assert not re.search(r"\d<strong>", page), f"{file.name}: a power is bold text"
+        assert "&#<wbr>" not in page, f"{file.name}: a sign is cut in two"
         assert "<p><img" not in page, f"{file.name}: a picture does not open in full"
 
 
