@@ -111,10 +111,17 @@ class StateMismatch(UncombineError, ValueError):
     """A checkpoint or a stored accumulator was made by another flow or combiner than the one that reads it."""
 
 
+_SAME = {"slide": "period", "hop": "period", "every": "period", "timeout": "gap"}
+"""Options of other libraries that are spelt like none of ours, or like another one."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt name: `did you mean 'x'?`, or the list of the known names."""
     known = list(known)
-    close = difflib.get_close_matches(name, known, n=1)
+    same = [_SAME[name]] if _SAME.get(name) in known else []
+    whole = sorted((one for one in known if len(name) > 4 and name in one), key=len)
+    near = difflib.get_close_matches(name, known, n=1)
+    close = same or difflib.get_close_matches(name, known, n=1, cutoff=0.8) or whole or near
     if close:
         return f"did you mean {close[0]!r}?"
     return "known are " + ", ".join(map(repr, known)) if known else "there are none"

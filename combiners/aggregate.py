@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, Protocol
 
 import numpy as np
@@ -74,7 +75,7 @@ def aggregate(
     >>> uc.aggregate(scores, by="user", diff="diff", total=uc.Sum("score"), best=uc.Max("score")).to_pylist()
     [{'user': 'a', 'total': 3, 'best': 3}, {'user': 'b', 'total': 5, 'best': 5}]
     """
-    check_named("aggregate()", [diff] if isinstance(diff, Combiner) else unnamed)
+    check_named("aggregate()", [diff] if isinstance(diff, Combiner | Mapping) else unnamed)
     source, keys = as_table(table), key_names(by)
     for name in keys:
         require_column(name, source.column_names, "by=")
@@ -172,9 +173,11 @@ def as_table(table: Any) -> pa.Table:
         return pa.table(table)
     if isinstance(table, list | tuple) and all(isinstance(row, Mapping) for row in table):
         return _table_of_rows(table)
+    reading = ": read it first, as with pyarrow.parquet.read_table(path)"
+    then = ": write pa.table(...)" if isinstance(table, Mapping) else reading if isinstance(table, str | Path) else ""
     raise TypeMismatch(
         "an Arrow table, a pandas DataFrame, an Arrow stream or a list of dicts is needed, but the table is a "
-        f"{type(table).__name__}"
+        f"{type(table).__name__}{then}"
     )
 
 

@@ -6,7 +6,7 @@ Guarded by tests/panes/test_local_flows.py and tests/panes/test_hints.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import InvalidArgument
@@ -16,6 +16,11 @@ from .expressions.expr import Expr
 
 def column_names(by: Any, what: str) -> Any:
     """The names of columns. A bare column of `uc.col` or of Spark's `F.col` stands for its name."""
+    if isinstance(by, Mapping):
+        raise InvalidArgument(
+            f"{what} takes names of columns, but was given a dict: write by='user', and n=Count() after it (a dict of "
+            "combiners as **combiners)"
+        )
     if isinstance(by, Iterable) and not isinstance(by, str | Expr) and not _is_of_spark(by):
         return tuple(column_name(name, what) for name in by)
     return column_name(by, what)
@@ -57,6 +62,8 @@ def column_name(value: Any, what: str) -> Any:
 def check_named(who: str, unnamed: Iterable[object]) -> None:
     """Raise for a combiner, or a second key, that is given by its place."""
     for value in unnamed:
+        if isinstance(value, Mapping):
+            raise InvalidArgument(f"{who} takes combiners by name, but was given a dict: write **combiners")
         if isinstance(value, Combiner):
             raise InvalidArgument(
                 f"{who} takes combiners by name, but was given {value!r} without one: write a name before it, such as "

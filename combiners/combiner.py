@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from ..errors import InvalidArgument, NamedOptions, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights, weakest
 from .compiled import CompiledCombiner, CompiledPlan
 from .expressions.expr import Expr, col
+from .hints import OF_COMBINERS, no_such_method
 from .inputs import Input, input_type
 from .rows.columns import Column
 from .rows.groups import Groups
@@ -39,6 +40,14 @@ class Combiner(NamedOptions, ABC):
     >>> (uc.Sum("price") / uc.Count()).where(uc.col("price") > 0)
     (Sum('price') / Count()).where(col('price') > 0)
     """
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):
+                # A property that raises an AttributeError leads here. Read again, it shows its own error.
+                return object.__getattribute__(self, name)
+            raise no_such_method("a combiner", self, name, OF_COMBINERS)
 
     @property
     @abstractmethod

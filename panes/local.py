@@ -81,6 +81,8 @@ def run(
         entries = check_script(script)
         flow = _short_form(entries, window, time, watermark, schema, options)
         return LocalRun(flow, None if idle_after is None else int(span(idle_after))).all(entries)
+    if isinstance(script, Flow):
+        raise InvalidArgument("local.run() takes the flow after the script: local.run(script, flow)")
     if not isinstance(flow, Flow):
         raise InvalidArgument(f"local.run(script, flow) takes a flow, but was given {flow!r}")
     short = {"window": window, "watermark": watermark, "idle_after": idle_after, "schema": schema, **options}

@@ -14,7 +14,7 @@ from ..combiners.aggregate import weights_of
 from ..combiners.rows.group_sums import sum_weights
 from ..combiners.rows.groups import group_rows
 from ..combiners.rows.key_codes import normal_keys
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, NoSuchStep
 from .flow import Flow
 from .showing import Shown, shown_rows
 from .stage import GroupingStage
@@ -23,6 +23,16 @@ from .tables import write_result
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_ADVICE = {
+    **dict.fromkeys(("show", "head", "collect"), "print it, or write result.to_pylist()"),
+    **dict.fromkeys(("df", "toPandas", "to_df"), "write result.to_pandas(flat=True)"),
+    **dict.fromkeys(
+        ("write", "to_csv", "to_parquet"), "write result.to_table('parquet:folder'), or to_pandas(flat=True)"
+    ),
+    "plot": "write uc.plot.panes(result, script)",
+}
+"""Advice for names of DataFrames that an Arrow table does not have."""
 
 _OF_A_PANE = ("diff", "pane", "step")
 _WEIGHT = pa.field("diff", pa.int64())
@@ -186,6 +196,8 @@ class Result:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in _ADVICE and not hasattr(pa.Table, name):
+            raise NoSuchStep(f"the result of a local run has no {name}: {_ADVICE[name]}")
         return getattr(self.panes, name)
 
     def __getitem__(self, key: Any) -> Any:

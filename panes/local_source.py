@@ -68,13 +68,13 @@ class LocalSource(Source):
 
 def source(
     schema_or_table: Any,
-    name: str | None = None,
     time: str = "ts",
     watermark: Strategy | str | None = None,
     *,
     diff: str | None = None,
     changelog: Changelog | None = None,
     processing_time: str | None = None,
+    name: str | None = None,
 ) -> Flow:
     """Start a flow over the rows of a local run, for tests and for work without Spark.
 
@@ -82,10 +82,10 @@ def source(
     ----------
     schema_or_table
         The columns as an Arrow schema; or a table (Arrow, or pandas), whose rows `uc.local.run(flow=...)` reads too.
-    name
-        The name of the source, for `Elements(input=...)`.
     time, watermark, diff, changelog, processing_time
         As for `uc.flow`. Without `watermark` only the script reports watermarks.
+    name
+        The name of the source, for `Elements(input=...)`.
 
     Examples
     --------

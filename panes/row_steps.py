@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import pyarrow as pa
 
@@ -145,8 +145,10 @@ class RowSteps(ABC):
         """Keep these columns, in this order."""
         return self._then(Select(tuple(column_name(name, "select()") for name in names)))
 
-    def with_columns(self, **columns: Expr | Callable[[pa.Table], Any]) -> Self:
+    def with_columns(self, *unnamed: Never, **columns: Expr | Callable[[pa.Table], Any]) -> Self:
         """Add or replace columns; the value of each is an expression or a function of an Arrow table."""
+        if unnamed:
+            raise InvalidArgument(f"with_columns() takes columns by name, but was given {unnamed[0]!r}: write name=...")
         return self._then(WithColumns({n: function_of(value, f"with_columns({n}=)") for n, value in columns.items()}))
 
     def with_time(self, value: Expr | Callable[[pa.Table], Any], at_most_back: Span | str = "0 seconds") -> Self:

@@ -73,14 +73,23 @@ class Clock:
 Entry = Elements | Watermark | Clock
 
 
+_AS_ENTRIES = "write [uc.Elements(rows), uc.Watermark(None)]"
+
+
 def check_script(script: Sequence[Entry]) -> list[Entry]:
     """The script as a list; raise an error that names the first value that is not an entry."""
+    if isinstance(script, Mapping) or hasattr(script, "__arrow_c_stream__"):
+        then = "give it after the result" if hasattr(script, "panes") else _AS_ENTRIES
+        raise InvalidArgument(f"a script must be a list of entries, but is a {type(script).__name__}: {then}")
     if not isinstance(script, Iterable):
         raise InvalidArgument(f"a script must be a list of Elements, Watermark and Clock, but is {script!r}")
     entries = list(script)
     for i, entry in enumerate(entries):
         if not isinstance(entry, Elements | Watermark | Clock):
-            raise InvalidArgument(f"entry {i} of the script must be Elements, Watermark or Clock, but is {entry!r}")
+            then = f": {_AS_ENTRIES}" if isinstance(entry, Mapping) else ""
+            raise InvalidArgument(
+                f"entry {i} of the script must be Elements, Watermark or Clock, but is {entry!r}{then}"
+            )
         if isinstance(entry, Elements):
             if not isinstance(entry.rows, pa.Table) and not _readable(entry.rows):
                 raise InvalidArgument(

@@ -384,7 +384,7 @@ def pipelines(seed: int) -> tuple[tuple[uc.Flow, list[Any]], tuple[uc.Flow, list
         for name, form in forms.items():
             schema = form.messages(feeds[name]).schema if read else weighted([]).schema
             options: dict[str, Any] = {"changelog": form.changelog} if read else {"diff": "diff"}
-            flows[name] = uc.local.source(schema, name, watermark=lags[name], **options)
+            flows[name] = uc.local.source(schema, name=name, watermark=lags[name], **options)
         pipeline = draw(random.Random(seed), flows)
         for _, name, part in sorted(parts, key=lambda some: some[:2]):
             if name in pipeline.names:

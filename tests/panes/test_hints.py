@@ -142,7 +142,7 @@ MINUTES = SOURCE.window(uc.Fixed("1 minute"))
         (lambda: uc.Sessions("1 minute", period="1 s"), "Sessions() has no option 'period': known are 'gap'"),
         (
             lambda: uc.Sliding("1 minute", every="1 s"),
-            "Sliding() has no option 'every': known are 'size', 'period', 'offset'",
+            "Sliding() has no option 'every': did you mean 'period'?",
         ),
         (lambda: uc.Sum("x", exakt=True), "Sum() has no option 'exakt': did you mean 'exact'?"),
         (

@@ -25,7 +25,9 @@ SIDES = ("left", "right")
 
 
 def source(name: str, **options: Any) -> uc.Flow:
-    return uc.local.source(ROWS.append(pa.field("w", pa.int64())) if options.get("diff") else ROWS, name, **options)
+    return uc.local.source(
+        ROWS.append(pa.field("w", pa.int64())) if options.get("diff") else ROWS, name=name, **options
+    )
 
 
 def two(**options: Any) -> tuple[uc.Flow, uc.Flow]:

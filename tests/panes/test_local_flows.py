@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument, TypeMismatch
+from uncombine.errors import InvalidArgument, NoSuchStep, TypeMismatch
 
 MICROS = pa.timestamp("us", "UTC")
 COLUMNS = pa.schema({"ts": MICROS, "pt": MICROS, "a": pa.int64(), "b": pa.int64()})
@@ -179,3 +181,32 @@ def test_a_timer_that_runs_from_before_the_clock_shows_no_time() -> None:
     script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Clock(300_000_000)]
     (pane,) = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=trigger, n=uc.Count())["pane"].to_pylist()
     assert (pane["timing"], pane["processing_time"], pane["watermark"]) == ("EARLY", None, None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda flow, script: uc.local.run(flow, script), "takes the flow after the script: local.run(script, flow)"),
+        (
+            lambda flow, script: uc.local.run(script[0].rows, flow),
+            "is a Table: write [uc.Elements(rows), uc.Watermark(",
+        ),
+        (lambda flow, script: uc.local.run([{"ts": 0}], flow), "but is {'ts': 0}: write [uc.Elements(rows), uc.Water"),
+        (lambda flow, script: uc.plot.panes(script, uc.local.run(script, flow)), "a Result: give it after the result"),
+        (lambda flow, script: uc.local.run(script, flow).df, "has no df: write result.to_pandas(flat=True)"),
+        (lambda flow, script: uc.local.run(script, flow).plot(), "has no plot: write uc.plot.panes(result, script)"),
+        (lambda flow, script: flow.with_columns("y", uc.col("n")), "takes columns by name, but was given 'y': write n"),
+        (lambda flow, script: flow.window(uc.Global()).combine("n", {"m": uc.Count()}), "a dict: write **combiners"),
+    ],
+)
+def test_arguments_in_another_order_say_what_to_write(wrong: Callable[[uc.Flow, Any], Any], says: str) -> None:
+    table = pa.table({"ts": ["2024-05-01T12:00:05Z"], "x": [1]})
+    flow = uc.local.source(table).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    with pytest.raises((InvalidArgument, NoSuchStep)) as refused:
+        wrong(flow, [uc.Elements(table), uc.Watermark(None)])
+    assert says in str(refused.value)
+
+
+def test_a_source_takes_time_and_watermark_as_a_flow_does() -> None:
+    parameters = [list(inspect.signature(start).parameters)[1:3] for start in (uc.flow, uc.local.source)]
+    assert parameters == [["time", "watermark"]] * 2

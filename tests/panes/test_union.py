@@ -84,14 +84,14 @@ def test_rows_without_weights_count_one_beside_a_changelog() -> None:
 def test_the_weights_of_a_flow_are_no_values_of_its_rows() -> None:
     """A row of weight 2 and its retraction differ in the column of the weights, and are equal all the same."""
     schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "w": pa.int64()})
-    one, other = (uc.local.source(schema, name, diff="w") for name in ("one", "other"))
+    one, other = (uc.local.source(schema, name=name, diff="w") for name in ("one", "other"))
     both = uc.union(one, other)
     assert both.schema.names == ["ts", "k", "diff"]
     rows = [{"ts": 0, "k": "a", "w": 2}, {"ts": 0, "k": "a", "w": -1}, {"ts": 0, "k": "a", "w": -1}]
     script = [uc.Elements([row], input="one") for row in rows]
     kept = uc.local.run([*script, uc.Watermark(None)], both.distinct("k", within="1 hour"))
     assert kept.table().num_rows == 0
-    plain = uc.local.source(pa.schema([("ts", schema.field("ts").type), ("w", pa.string())]), "plain")
+    plain = uc.local.source(pa.schema([("ts", schema.field("ts").type), ("w", pa.string())]), name="plain")
     assert uc.union(one, plain).schema.names == ["ts", "k", "diff", "w"]
 
 

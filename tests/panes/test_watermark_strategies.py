@@ -73,10 +73,10 @@ def test_rule_12_a_flow_may_have_a_watermark_of_each_batch() -> None:
 
 
 def test_rule_12_a_union_has_a_watermark_of_each_batch_in_all_its_flows_or_in_none() -> None:
-    one = uc.local.source(SCHEMA, "one", watermark="each_batch")
+    one = uc.local.source(SCHEMA, name="one", watermark="each_batch")
     with pytest.raises(InvalidArgument, match="watermark='each_batch' is given in one flow of the union"):
-        uc.union(one, uc.local.source(SCHEMA, "other", watermark="1 minute"))
-    flow = uc.union(one, uc.local.source(SCHEMA, "other", watermark="each_batch"))
+        uc.union(one, uc.local.source(SCHEMA, name="other", watermark="1 minute"))
+    flow = uc.union(one, uc.local.source(SCHEMA, name="other", watermark="each_batch"))
     flow = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count())
     script = [uc.Elements([{"ts": 0}], input="one"), uc.Elements([{"ts": 5}], input="other")]
     assert uc.local.run(script, flow).select(["n", "step"]).to_pylist() == [{"n": 1, "step": 0}, {"n": 2, "step": 1}]
@@ -102,8 +102,8 @@ def test_rule_10_processing_time_is_held_back_by_with_time_and_by_other_inputs()
     counts = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count())
     found = uc.local.run([clock(0), rows((5, "a")), clock(89), clock(90)], counts)
     assert found["step"].to_pylist() == [3]
-    one = uc.local.source(SCHEMA, "one", watermark=uc.ProcessingTime())
-    both = uc.union(one=one, two=uc.local.source(SCHEMA, "two"))
+    one = uc.local.source(SCHEMA, name="one", watermark=uc.ProcessingTime())
+    both = uc.union(one=one, two=uc.local.source(SCHEMA, name="two"))
     counts = both.window(uc.Fixed("1 minute")).combine(n=uc.Count())
     row = [{"ts": 5 * SECOND}]
     script = [clock(0), uc.Elements(row, input="one"), clock(70), uc.Watermark(60 * SECOND, input="two"), clock(80)]

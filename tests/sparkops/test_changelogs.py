@@ -202,7 +202,7 @@ def test_final_results_of_a_union_and_a_join_of_changelogs(spark: SparkSession) 
 
     pairs = zip(forms, (one, other), strict=True)
     read = built([uc.flow(frame(spark, f.messages(e)), changelog=f.changelog, shards=2) for f, e in pairs])
-    plain = built([uc.local.source(weighted(e), name, diff="diff") for name, e in (("a", one), ("b", other))])
+    plain = built([uc.local.source(weighted(e), name=name, diff="diff") for name, e in (("a", one), ("b", other))])
     for got, want in zip(read, plain, strict=True):
         assert net(got.df.toArrow()) == net(uc.local.run(flow=want).panes)
 

@@ -197,7 +197,7 @@ def test_the_clock_of_one_side_alone_reports_no_watermark_of_the_steps_of_the_ot
     engine = Engine(flow(lambda name: rows_flow(schema, "ts", shards=1, name=name, **options)))
     stream = pa.concat_tables([engine.batch(batch)[0] for batch in batches])
     script = [uc.Elements(rows, input=name) for batch in batches for name, rows in batch.items() if rows.num_rows]
-    local = uc.local.run(script, flow(lambda name: uc.local.source(schema, name, **options)))
+    local = uc.local.run(script, flow(lambda name: uc.local.source(schema, name=name, **options)))
     assert len(local) == 3
     assert rows_of(stream) == rows_of(local.panes)
 
