@@ -16,6 +16,8 @@ from mkdocs.plugins import event_priority
 HERE = Path(__file__).resolve().parent
 ROOT, SOURCES = HERE.parent, HERE.parent / "out" / "sources"
 PARAMETERS = re.compile(r"( +)(\*{0,2}\w+(?:, \*{0,2}\w+)+)")
+SHORT, FITS = 15, 14
+"""The most words of a text that is said again, and the characters of code that fit into a column on a phone."""
 PICTURE = r'((?:<a [^>]*>)?<img [^>]*src="([^"]+)"[^>]*>)'
 INLINE = re.compile(rf"<pre.*?</pre>|(<code>)([^<]+)(</code>)|{PICTURE}", re.DOTALL)
 AFTER = re.compile(r"(?:(?<=[(,=._/])|(?<=[^&]#))(?=[A-Za-z&{\[])")
@@ -62,7 +64,7 @@ def with_headings(source: str) -> str:
 def one_each(lines: list[str]) -> Iterator[str]:
     """The lines with parameters that share a text apart, as the reference gives all of them the type of the first.
 
-    The first has the text, and the others name the first.
+    The first has the text. The others have it too if it is short, and else name the first.
     """
     gone = 0
     for place, line in enumerate(lines):
@@ -75,9 +77,10 @@ def one_each(lines: list[str]) -> Iterator[str]:
             names = shared[2].split(", ")
             more = takewhile(lambda text, space=shared[1]: text.startswith(f"{space}    "), lines[place + 1 :])
             text = list(more)
+            again = text if len(" ".join(text).split()) <= SHORT else [f"{shared[1]}    As for `{names[0]}`."]
             yield from (f"{shared[1]}{names[0]}", *text)
             for name in names[1:]:
-                yield from (f"{shared[1]}{name}", f"{shared[1]}    As for `{names[0]}`.")
+                yield from (f"{shared[1]}{name}", *again)
             gone = len(text)
         else:
             yield line
@@ -106,7 +109,8 @@ def on_page_content(html: str, **_: Any) -> str:
     def better(found: re.Match[str]) -> str:
         before, code, after, picture, address = found.groups()
         if code:
-            return before + AFTER.sub("<wbr>", code) + after
+            words = (AFTER.sub("<wbr>", word) if len(word) > FITS else word for word in code.split(" "))
+            return before + " ".join(words) + after
         if picture and not picture.startswith("<a "):
             return f'<a href="{address}">{picture}</a>'
         return found[0]

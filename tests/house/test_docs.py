@@ -76,11 +76,14 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert re.search(r"<code>figsize</code></b>.{0,300}?tuple", reference, re.DOTALL)
     local = (tmp_path / "reference" / "local.html").read_text(encoding="utf-8")
     assert local.count("instead of a flow of one grouping") == 1
+    assert "As for <code>time</code>" not in reference
     for file in tmp_path.rglob("*.html"):
         page = file.read_text(encoding="utf-8")
         levels = [int(level) for level in re.findall(r"<h([1-6]) id", page)]
         assert all(b <= a + 1 for a, b in pairwise(levels)), f"{file.name}: a heading skips a level"
         assert not re.search(r"\d<strong>", page), f"{file.name}: a power is bold text"
+        assert "<code>|" not in page, f"{file.name}: a table is shown as code"
+        assert not re.search(r"<p>[^<]*\n\* |\.\s\* <strong>", page), f"{file.name}: a list is shown as text"
         assert "&#<wbr>" not in page, f"{file.name}: a sign is cut in two"
         assert "<p><img" not in page, f"{file.name}: a picture does not open in full"
 
