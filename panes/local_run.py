@@ -89,7 +89,7 @@ class LocalRun:
         parts = self._parts(place, entry, rows)
         played: dict[Step, list[Played]] = {}
         for step in self.graph.steps:
-            given = [_arrivals(feed, parts, played) for feed in step.feeds]
+            given = [self._arrivals(feed, parts, played) for feed in step.feeds]
             shard, played[step] = self.shards[step].play(*given, until=self.now)
             self.shards[step] = shard
             self._leave_out(place, step, played[step])
@@ -106,6 +106,14 @@ class LocalRun:
         ends = [self.shards[feed.origin] for feed in self.graph.ends if isinstance(feed.origin, Step)]
         if ends:
             self.output_watermarks.append(min(shard.operator.hold(shard.state) for shard in ends))
+
+    def _arrivals(
+        self, feed: Feed, parts: Mapping[Feed, Mapping[int, Part]], played: Mapping[Step, Sequence[Played]]
+    ) -> dict[int, Arrival]:
+        """The rows of a feed as bundles for its step."""
+        if isinstance(feed.origin, Step):
+            return _passed_on(feed.transforms, played[feed.origin], self.flow.settings.each_batch)
+        return {at: part.arrival for at, part in parts.get(feed, {}).items()}
 
     def _leave_out(self, place: int, step: Step, played: Sequence[Played]) -> None:
         """Keep the rows that a step left out."""
@@ -205,25 +213,17 @@ def _tables(leaf: Leaf, entries: Sequence[Entry], goes: Sequence[bool]) -> list[
     return [schema.empty_table() if table is None else table for table in tables_of(own, times, schema)]
 
 
-def _arrivals(
-    feed: Feed, parts: Mapping[Feed, Mapping[int, Part]], played: Mapping[Step, Sequence[Played]]
-) -> dict[int, Arrival]:
-    """The rows of a feed as bundles for its step."""
-    if isinstance(feed.origin, Step):
-        return _passed_on(feed.transforms, played[feed.origin])
-    return {at: part.arrival for at, part in parts.get(feed, {}).items()}
+def _passed_on(transforms: Sequence[Transform], played: Sequence[Played], each_batch: bool) -> dict[int, Arrival]:
+    """The panes of a step as bundles for the next one, each with the output watermark after it.
 
-
-def _passed_on(transforms: Sequence[Transform], played: Sequence[Played]) -> dict[int, Arrival]:
-    """The panes of a step as bundles for the next one, each with the output watermark after it."""
-    return {
-        at: Arrival(
-            [applied(transforms, done.panes) for done in steps],
-            reports=[(None, done.output_watermark) for done in steps],
-            whole=any(done.whole for done in steps),
-        )
-        for at, steps in by_bundle(played).items()
-    }
+    Also the panes of a timer are a bundle, in which the watermark runs to the end of time with `each_batch`.
+    """
+    out = {}
+    for at, steps in by_bundle(played).items():
+        rows = [applied(transforms, done.panes) for done in steps]
+        whole = each_batch and any(table.num_rows for table in rows)
+        out[at] = Arrival(rows, reports=[(None, done.output_watermark) for done in steps], whole=whole)
+    return out
 
 
 __all__ = ["LocalRun"]

@@ -33,8 +33,6 @@ class Played:
     at: int
     stepped: Stepped
     output_watermark: int
-    whole: bool = False
-    """True if the watermark ran from the beginning to the end of time."""
     closes: bool = False
     """True if the step ended the input."""
     arrived: int | None = None
@@ -173,7 +171,7 @@ class Shard:
         stepped = self.operator.step(self.state, bundle, marks.least, marks.now, percents, whole)
         kept = rows if any(len(places) for places in stepped.left_out.values()) else ()
         hold = self.operator.hold(stepped.state)
-        return replace(self, state=stepped.state), Played(marks.now, stepped, hold, whole, rows=kept)
+        return replace(self, state=stepped.state), Played(marks.now, stepped, hold, rows=kept)
 
 
 def by_bundle(played: Iterable[Played]) -> dict[int, list[Played]]:

@@ -23,7 +23,7 @@ from .paths import locate
 from .pushdown import folder_excluded, statistics_condition
 from .validated import validated
 
-__all__ = ["FileFormat", "Split", "describe", "read", "splits"]
+__all__ = ["FileFormat", "Split", "describe", "folders_of", "read", "splits"]
 
 ROWS = 1 << 20
 """The largest number of rows in a table of `read`."""
@@ -48,7 +48,7 @@ def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[S
         raise InvalidArgument(f"at_most_bytes must be at least 1, but is {at_most_bytes!r}")
     whole = [Split(path)]
     try:
-        if folder_excluded(fmt.filter, _folders(fmt, path)):
+        if folder_excluded(fmt.filter, folders_of(fmt, path)):
             return []
         system, inside = locate(path)
         size = system.get_file_info(inside).size
@@ -124,7 +124,7 @@ def _held(fmt: FileFormat, split: Split) -> list[pa.Table] | None:
 
 def _read_split(fmt: FileFormat, split: Split) -> Iterator[pa.Table]:
     path, output = split.path, fmt.output.names
-    folders = _folders(fmt, path)
+    folders = folders_of(fmt, path)
     if folder_excluded(fmt.filter, folders):
         return
     needed = list(dict.fromkeys([*output, *(fmt.filter.columns if fmt.filter is not None else ())]))
@@ -236,7 +236,7 @@ def _conformed(column: pa.ChunkedArray, to: pa.DataType, name: str, path: str) -
         ) from None
 
 
-def _folders(fmt: FileFormat, path: str) -> dict[str, pa.Scalar]:
+def folders_of(fmt: FileFormat, path: str) -> dict[str, pa.Scalar]:
     """The columns of the schema that are in the names of the file's folders."""
     return {
         name: folder_scalar(text, fmt.schema.field(name).type, name, path)

@@ -5,6 +5,7 @@ Guarded by tests/sparkops/test_scans.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from ..readers.formats import open_source
 from ..readers.parquet_as_spark import otherwise
 from ..readers.parquet_files import ParquetSource
 from ..readers.paths import list_files, locate
+from ..readers.reading import folders_of
 from ..spark_private import execution
 from ..sql_types import arrow_type
 from . import classic, connect
@@ -51,6 +53,8 @@ _AS_FILES = {
 _FOLDER_TYPES = (pa.string(), pa.int32(), pa.int64(), pa.date32())
 _NO_FOLDER = "/dev/null"
 _WILD = set("*?[]{}\\")
+_NOT_ASCII = re.compile("%[89a-fA-F][0-9a-fA-F]")
+"""An escaped byte of a letter beyond ASCII. Spark takes each byte for a letter of its own."""
 
 
 def faster(given: Input) -> Input:
@@ -79,6 +83,8 @@ def _of_files(given: DataFrameInput) -> Input:
         fmt = FileFormat(
             "parquet", _schema(scan), _base(scan), filter=scan.filter, on_missing_column="null", as_spark=True
         )
+        for path in found:
+            folders_of(fmt, path)  # raises for a value that the type of its column here does not have
         with ThreadPoolExecutor(8) as pool:
             sizes = list(pool.map(partial(_size_if_alike, fmt=fmt), found[:CHECKED]))
     except FAULTS as error:
@@ -124,6 +130,8 @@ def _base(scan: Scan) -> str:
     for path in scan.paths:
         *above, _ = path.split("/")
         folders, above = above[-len(scan.folders) :], above[: -len(scan.folders)]
+        if any(map(_NOT_ASCII.search, folders)):
+            raise NoScan("its folders have escaped letters beyond ASCII")
         if [folder.partition("=")[0] for folder in folders] != list(scan.folders):
             raise NoScan("its folders are not named as its columns")
         bases.add("/".join(above))

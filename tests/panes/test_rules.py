@@ -218,6 +218,17 @@ def test_rule_12_each_batch_fires_windows_that_got_rows_and_expires_none() -> No
     ]
 
 
+def test_rule_12_the_panes_of_a_timer_are_a_batch_of_the_next_grouping() -> None:
+    """No rows come when the delay is over, and none come to the second grouping later."""
+    kinds = {"ts": pa.timestamp("us", "UTC"), "x": pa.int64(), "k": pa.string(), "d": pa.int64()}
+    source = uc.local.source(pa.schema(kinds), watermark=uc.EachBatch())
+    delayed = uc.Repeatedly(uc.AfterDelay("3 seconds", "processing"))
+    first = source.window(uc.Fixed("1 minute"), delayed, mode="discarding").combine(sum=uc.Sum("x"))
+    second = first.window(uc.Inherit()).combine(sum=uc.Sum("sum"))
+    result = uc.local.run([add((0, 1), (1, 2), at=0), uc.Clock(t(9))], second)
+    assert shown(result) == [(0, 60, 3, 1)]
+
+
 def test_rule_12_the_percentiles_run_again_for_each_batch() -> None:
     options: dict[str, Any] = {"watermark": "each_batch", "trigger": uc.Repeatedly(uc.WatermarkPercentile(50))}
     script = [add((0, 1)), add((1, 2)), uc.Clock(t(9)), add((2, 4), (60, 8))]

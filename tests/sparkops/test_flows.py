@@ -31,6 +31,12 @@ def test_all_ways_to_run_a_flow_agree(first: int) -> None:
     agree(first, first + 10)
 
 
+@pytest.mark.parametrize("seed", [332, 368])
+def test_panes_of_a_timer_are_a_batch_of_the_next_grouping(seed: int) -> None:
+    assert draw(seed).strategy == uc.EachBatch()
+    agree(seed, seed + 1)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(1_000, 21_000, 200))
 def test_all_ways_to_run_many_flows_agree(first: int) -> None:

@@ -123,6 +123,19 @@ def test_folders_are_columns(spark: SparkSession, tmp_path: Path) -> None:
         assert READ in flow.window(uc.Global()).combine(n=uc.Count()).explain() or by[-1] == "day"
 
 
+@pytest.mark.parametrize(
+    ("folder", "kind", "reason"),
+    [("part=%C3%A4", "string", "escaped letters beyond ASCII"), ("part=10000-01-01", "date", "does not have the type")],
+)
+def test_folders_that_spark_reads_otherwise(
+    folder: str, kind: str, reason: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / folder).mkdir()
+    pq.write_table(rows(1), tmp_path / folder / "0.parquet")
+    df = spark.read.schema(f"ts timestamp, part {kind}").parquet(str(tmp_path))
+    assert reason in uc.flow(df).explain()
+
+
 def test_what_may_differ_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path / "in")
     df = spark.read.parquet(path)

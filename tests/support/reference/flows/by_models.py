@@ -156,7 +156,6 @@ class Played:
     at: int
     rows: list[Row]
     output_watermark: int
-    whole: bool = False
 
 
 class Grouped:
@@ -201,7 +200,7 @@ class Grouped:
     def _step(self, rows: list[Row], whole: bool = False) -> Played:
         self.sources.now = self.now
         given = self.inner.step(rows, self.now, self.sources.least(), self.sources.frozen(), whole)
-        return Played(self.now, given, self.inner.output_watermark, whole)
+        return Played(self.now, given, self.inner.output_watermark)
 
 
 @dataclass
@@ -239,7 +238,7 @@ def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any
                 some = [done for done in given if done.at == at]
                 rows = prepared(case.stages[i], passed_on(_rows(some)), False)
                 reports = [(None, done.output_watermark) for done in some]
-                played += grouped.take(at, rows, reports, any(done.whole for done in some))
+                played += grouped.take(at, rows, reports, whole)  # also those of a timer are a bundle
             out.rows[i].append(_rows(played))
         out.output_watermarks.append(chain[-1].inner.output_watermark)
     out.counts_before_the_end = [grouped.inner.numbers() for grouped in chain]
