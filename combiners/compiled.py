@@ -15,7 +15,7 @@ from .algebra import Accumulators, Capability, Weights, weakest
 from .parts import Part, PartRows, remedy_of
 from .rows.columns import Column
 from .rows.groups import Groups
-from .rows.plain_types import plain_schema, text_room
+from .rows.plain_types import as_plain, plain_schema, text_room
 
 Finish: TypeAlias = Callable[[Sequence[Accumulators]], pa.Array]
 """Makes the results from the accumulators of the parts, in the order of the parts."""
@@ -117,7 +117,7 @@ class CompiledPlan:
         for name in self._cast:
             if name in self.columns:
                 place = table.schema.get_field_index(name)
-                table = table.set_column(place, name, table.column(name).cast(self.schema.field(name).type))
+                table = table.set_column(place, name, as_plain(table[name], self.schema.field(name).type))
         return PartRows(groups, table, weights)
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..combiners.aggregate import as_table
 from ..combiners.expressions.expr import Expr
+from ..combiners.rows.plain_types import as_plain
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..triggers import truth
 from .shard.parcels import parts
@@ -231,7 +232,7 @@ def _typed(column: pa.Array | pa.ChunkedArray, field: pa.Field, who: str) -> pa.
     if column.type == field.type:
         return column
     try:
-        return _same_fields(column, field.type).cast(field.type)
+        return as_plain(_same_fields(column, field.type), field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise TypeMismatch(
             f"{who} gave column {field.name!r} as {column.type}, but as {field.type} for a table without rows: {error}"

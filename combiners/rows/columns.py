@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...errors import TypeMismatch
 from .dictionaries import one_dictionary
-from .plain_types import text_room
+from .plain_types import decoded, text_room
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Column:
         if isinstance(array, pa.ChunkedArray):
             array = flat(array)
         if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
+            array = decoded(array)
         self.array: pa.Array = array
         self._memo: dict[str, Any] = {}
 

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 def one_dictionary(chunks: Sequence[pa.DictionaryArray]) -> pa.Array:
     """The chunks joined. Chunks that share a dictionary, as those of a file do, cost no look at its values.
 
+    The indices are wider than those of the chunks if all of their values together need it.
+
     >>> import pyarrow as pa
     >>> a, b = pa.array(["x", "y", "x"]).dictionary_encode(), pa.array(["y", None]).dictionary_encode()
     >>> one_dictionary([a, a, b]).to_pylist()
@@ -28,11 +30,11 @@ def one_dictionary(chunks: Sequence[pa.DictionaryArray]) -> pa.Array:
         indices, dictionary = [chunk.indices for chunk in chunks], chunks[0].dictionary
     else:
         coded = pa.concat_arrays(list(own.values())).dictionary_encode()
-        if len(coded.dictionary) > np.iinfo(kind.index_type.to_pandas_dtype()).max:
-            return pa.concat_arrays(chunks)
+        most = np.iinfo(kind.index_type.to_pandas_dtype()).max
+        index = kind.index_type if len(coded.dictionary) <= most else coded.indices.type
         ends = np.cumsum([len(some) for some in own.values()])
         codes = {
-            place: coded.indices.slice(end - len(some), len(some)).cast(kind.index_type)
+            place: coded.indices.slice(end - len(some), len(some)).cast(index)
             for (place, some), end in zip(own.items(), ends, strict=True)
         }
         indices = [pc.take(codes[_place(chunk.dictionary)], chunk.indices) for chunk in chunks]

@@ -187,7 +187,8 @@ def _hash(array: pa.Array, lane: _Lane) -> np.ndarray:
         return np.full(len(array), lane.salt("null"))
     if pa.types.is_dictionary(kind):
         hashes = np.append(_hash(array.dictionary, lane), lane.salt("null"))
-        return hashes[np.asarray(array.indices.fill_null(len(array.dictionary)))]
+        indices = array.indices.cast(pa.int64()) if array.indices.null_count else array.indices
+        return hashes[np.asarray(indices.fill_null(len(array.dictionary)) if indices.null_count else indices)]
     if pa.types.is_struct(kind):
         hashes = np.full(len(array), lane.salt("struct", kind.num_fields))
         for child in array.flatten():

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ...errors import TypeMismatch
 from .columns import flat
-from .plain_types import is_text, plain_type
+from .plain_types import decoded, is_text, plain_type
 
 _ROOM = 2**62
 
@@ -113,7 +113,7 @@ def group_keys(column: pa.Array) -> pa.Array:
 def normal_keys(column: pa.Array) -> pa.Array:
     """A key column in normal form: of a plain type, dictionaries decoded, -0.0 as 0.0."""
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        column = decoded(column)
     plain = plain_type(column.type)
     if plain != column.type:
         column = column.cast(plain)

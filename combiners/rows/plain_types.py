@@ -1,7 +1,8 @@
 """Columns as the plain types of Arrow: text, bytes and lists that are neither large nor views.
 
 Large and view types hold the same values in other layouts. Combiners and keys use one layout of each, so that equal
-values compare as equal, and states and results have the same type for every layout of the input.
+values compare as equal, and states and results have the same type for every layout of the input. Of dictionaries only
+those of texts stay, since others take no less memory. Their indices are wide enough for the values of several together.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pt.is_dictionary(kind):
         value = plain_type(kind.value_type)
-        return kind if value == kind.value_type else value
+        return pa.dictionary(pa.int32(), value) if value == kind.value_type and is_text(value) else value
     if pt.is_list(kind) or pt.is_large_list(kind):
         return pa.list_(_plain_field(kind.value_field))
     if pt.is_fixed_size_list(kind):
@@ -69,10 +70,45 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 def plain_table(table: pa.Table) -> pa.Table:
     """The table with plain types; a column of text of more than 2 GiB needs several chunks."""
     schema = plain_schema(table.schema)
-    if schema.equals(table.schema):
+    if schema.equals(table.schema) and not any(map(_has_null_value, table.columns)):
         return table
     with text_room:
-        return table.cast(schema)
+        return pa.table([as_plain(*pair) for pair in zip(table.columns, schema.types, strict=True)], schema=schema)
+
+
+def as_plain(column: pa.Array | pa.ChunkedArray, to: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """The column in its plain type; a dictionary has no null among its values, since Arrow cannot join such ones."""
+    if not pt.is_dictionary(column.type) or not (_is_view(column.type.value_type) or _has_null_value(column)):
+        return column.cast(to)
+    if isinstance(column, pa.Array):
+        column = decoded(column)
+    else:
+        column = pa.chunked_array([decoded(chunk) for chunk in column.chunks])
+    return column.dictionary_encode().cast(to) if pt.is_dictionary(to) else column.cast(to)
+
+
+def _has_null_value(column: pa.Array | pa.ChunkedArray) -> bool:
+    """True for a dictionary that has null among its values."""
+    chunks = [column] if isinstance(column, pa.Array) else column.chunks
+    return pt.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in chunks)
+
+
+def decoded(column: pa.DictionaryArray) -> pa.Array:
+    """The values of a dictionary; those of views are plain, since Arrow cannot decode them.
+
+    >>> import pyarrow as pa
+    >>> decoded(pa.DictionaryArray.from_arrays([0, None], pa.array(["a"], pa.string_view()))).to_pylist()
+    ['a', None]
+    """
+    kind = column.type.value_type
+    if _is_view(kind):
+        values = column.dictionary.cast(plain_type(kind))
+        column = pa.DictionaryArray.from_arrays(column.indices, values, safe=False)
+    return column.dictionary_decode()
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pt.is_string_view(kind) or pt.is_binary_view(kind))
 
 
 _OVERFLOWS = ("overflow", "capacity", "cannot contain more than", "not in range: -2147483648")

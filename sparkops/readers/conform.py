@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from ...combiners.rows.plain_types import as_plain, plain_type
 from ...windows.times import UTC_MICROS
 
 _ZONED = r"[T ]\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)$"
@@ -55,7 +56,7 @@ def conform(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
     if kind == to:
         return column
     if pt.is_dictionary(kind):
-        return conform(column.cast(kind.value_type), to)
+        return conform(as_plain(column, plain_type(kind.value_type)), to)
     if pt.is_timestamp(kind) and pt.is_timestamp(to):
         return _instants(column, to)
     if pt.is_integer(kind) and (pt.is_integer(to) or pt.is_floating(to)):

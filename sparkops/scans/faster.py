@@ -199,6 +199,13 @@ class Renamed:
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         return self.task(map(self._renamed, tables))
 
+    @property
+    def coded(self) -> frozenset[str]:
+        """The columns whose texts can stay dictionaries under each of their names."""
+        known = getattr(self.task, "coded", frozenset[str]())
+        pairs = list(zip(self.own, self.names, strict=True))
+        return frozenset(self.own) - {own for own, name in pairs if name not in known}
+
     def _renamed(self, table: pa.Table) -> pa.Table:
         at = [AT] if AT in table.column_names else []
         chosen = table.select([*self.own, *at]).rename_columns([*self.names, *at])

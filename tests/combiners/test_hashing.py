@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncombine.combiners.rows.columns import Column
-from uncombine.combiners.rows.hashing import hash_rows, hash_rows_128
+from uncombine.combiners.rows.hashing import hash_arrays, hash_rows, hash_rows_128
 from uncombine.errors import InvalidArgument, TypeMismatch
 
 M = 2**64
@@ -199,3 +199,11 @@ def test_what_cannot_be_hashed_is_refused() -> None:
         hash_rows([])
     with pytest.raises(TypeMismatch, match="month_day_nano_interval cannot be hashed"):
         hash_rows([Column(pa.array([(1, 2, 3)], pa.month_day_nano_interval()))])
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8()])
+def test_a_dictionary_that_fills_its_indices(index: pa.DataType) -> None:
+    texts = pa.array([f"user {i}" for i in range(128 if index == pa.int8() else 256)])
+    places = pa.array([*range(len(texts)), None], index)
+    coded = pa.DictionaryArray.from_arrays(places, texts)
+    assert (hash_arrays([coded]) == hash_arrays([coded.dictionary_decode()])).all()

@@ -29,6 +29,8 @@ KINDS: list[tuple[pa.Array, pa.DataType]] = [
     (WORDS, pa.dictionary(pa.int32(), pa.large_string())),
     (BYTES, pa.binary_view()),
     (BYTES, pa.large_binary()),
+    (WORDS, pa.dictionary(pa.uint32(), pa.string_view())),
+    (BYTES, pa.dictionary(pa.int8(), pa.binary_view())),
     (STRUCTS, pa.struct({"a": pa.string_view(), "b": pa.int64()})),
 ]
 LAYOUTS: list[tuple[pa.Array, pa.DataType]] = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import warnings
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -132,3 +134,31 @@ def test_a_table_of_panes_that_do_not_retract_is_warned_of(window: uc.Window) ->
         assert uc.local.run(script, **shown, mode="retracting").table()["n"].to_pylist() == [4]
         once = uc.local.run([*script, uc.Watermark(None)], window=window, n=uc.Count())
         assert once.table()["n"].to_pylist() == [4]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_dictionaries_give_what_their_values_give(seed: int) -> None:
+    """Values may be repeated, null, of any type, others in each chunk, and more than an index of 8 bits has."""
+    r = random.Random(seed)
+    texts = [f"user {i}" for i in range(r.choice([3, 100]))]
+    kind, known = r.choice([(pa.string(), texts), (pa.date32(), [0, 1, 2]), (pa.decimal128(9, 1), [Decimal("0.5")])])
+
+    def chunk() -> pa.DictionaryArray:
+        some = [f"{value} {r.random()}" if kind == pa.string() else value for value in known]
+        values = pa.array([*some, None, *some] if r.random() < 0.5 else some, kind)
+        places = [r.choice([None, *range(min(len(values), 128))]) for _ in range(r.choice([0, 5, 90]))]
+        return pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), values)
+
+    def entry() -> pa.Table:
+        column = pa.chunked_array([chunk(), chunk()])
+        times = pa.array(range(len(column)), pa.int64()).cast(pa.timestamp("us", "UTC"))
+        return pa.table({"ts": times, "k": column})
+
+    coded = [entry(), entry()]
+    plain = [table.set_column(1, "k", table["k"].cast(kind)) for table in coded]
+    options: dict[str, Any] = {"by": "k", "n": uc.Count(), "some": uc.Count("k"), "last": uc.Max("k")}
+    found, want = (
+        uc.local.run([*map(uc.Elements, tables), uc.Watermark(None)], window=uc.Fixed("30 us"), **options)
+        for tables in (coded, plain)
+    )
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, want.to_pylist()))

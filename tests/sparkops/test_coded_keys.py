@@ -19,6 +19,7 @@ from uncombine.combiners.rows.columns import joined_tables
 from uncombine.sparkops.readers.reading import FileFormat, Split, read
 from uncombine.sparkops.routes.streaming import Streaming
 from uncombine.sparkops.routes.tasks import LiftFinal, MergeFinal
+from uncombine.sparkops.scans.faster import Renamed
 
 SCHEMA = pa.schema({"k": pa.string(), "j": pa.string(), "ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
 KEYS = frozenset({"k", "j"})
@@ -98,6 +99,17 @@ def test_panes_of_a_stream_do_not_depend_on_the_form_of_texts() -> None:
                     panes, _ = engine.batch(some, START // 1000 + i)
                     found.append(in_order(panes.append_column("step", pa.array([i] * panes.num_rows, pa.int64()))))
         assert found[::2] == found[1::2]
+
+
+def test_keys_under_other_names_stay_dictionaries() -> None:
+    """A column of a file can have several names, of which another is read otherwise."""
+    grouping = uc.Grouping({"n": uc.Count(), "most": uc.Max("m")}, uc.Fixed("1 minute"), by=("k", "j"))
+    schema = pa.schema([*SCHEMA, pa.field("m", pa.string())])
+    lift = LiftFinal(grouping, schema, (), (0,))
+    names = ("ts", "k", "j", "m")
+    assert Renamed(lift, ("ts", "a", "b", "c"), names, None).coded == {"a", "b"}
+    assert Renamed(lift, ("ts", "a", "b", "b"), names, None).coded == {"a"}
+    assert Renamed(lift, ("ts", "a", "a", "c"), names, None).coded == {"a"}
 
 
 def test_only_keys_that_nothing_else_reads_stay_dictionaries() -> None:

@@ -272,6 +272,12 @@ def test_a_missing_column(tmp_path: Path) -> None:
     assert nulls.to_pydict() == {"k": [3]}
 
 
+def test_a_dictionary_of_views(tmp_path: Path) -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.uint8()), pa.array(["a", "b"], pa.string_view()))
+    file = write(pa.table({"v": column}), tmp_path / "x.arrow")
+    assert rows_of(describe(str(file)), file)["v"].to_pylist() == ["a", None, "b"]
+
+
 @pytest.mark.parametrize(
     ("has", "values", "to", "fits"),
     [
