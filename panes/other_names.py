@@ -74,7 +74,7 @@ _OURS = {
 }
 
 _OTHER = {
-    "lit": "write the value itself, as in uc.col('x') > 3",
+    "lit": "write the value itself, as in uc.col('x') > 3, or uc.coalesce(3) for a column of it",
     "expr": "write an expression of uc.col, such as uc.col('x') + 1",
     "F": "write uc.col for columns, and uc.Sum and others for aggregates",
     "accumulating": "give mode='accumulating' to flow.window(...)",

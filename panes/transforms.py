@@ -198,12 +198,24 @@ def applied(transforms: Iterable[Transform], table: pa.Table) -> pa.Table:
 
 def predicate_of(value: object) -> Expr | Callable[[pa.Table], Any]:
     """Check a predicate of `where()`, and return it."""
-    if isinstance(value, Expr) or callable(value):
+    if isinstance(value, Expr):
+        if _compares_with_null(value):
+            raise InvalidArgument(f"where({value!r}) keeps no row, because nothing equals null: write x.is_null()")
+        return value
+    if callable(value):
         return value
     raise InvalidArgument(
         f"where() takes an expression of uc.col or a function of an Arrow table, but was given "
-        f"{type(value).__name__}: filter a DataFrame by its own columns before it becomes a flow"
+        f"{type(value).__name__}: write uc.col('x') > 0, or filter a DataFrame before it becomes a flow"
     )
+
+
+def _compares_with_null(value: object) -> bool:
+    """True if a part of an expression is `x == None` or `x != None`."""
+    if not isinstance(value, Expr):
+        return False
+    null = any(isinstance(part, Expr) and part.op == "lit" and part.args[0] is None for part in value.args)
+    return (value.op in ("==", "!=") and null) or any(map(_compares_with_null, value.args))
 
 
 def function_of(value: object, who: str) -> Expr | Callable[[pa.Table], Any]:
@@ -211,7 +223,8 @@ def function_of(value: object, who: str) -> Expr | Callable[[pa.Table], Any]:
     if isinstance(value, Expr) or callable(value):
         return value
     raise InvalidArgument(
-        f"{who} takes an expression of uc.col or a function of an Arrow table, but was given {value!r}"
+        f"{who} takes an expression of uc.col or a function of an Arrow table, but was given {value!r}: write "
+        "uc.col('x') * 2, or uc.coalesce(5) for the same value in each row"
     )
 
 
