@@ -77,6 +77,10 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     local = (tmp_path / "reference" / "local.html").read_text(encoding="utf-8")
     assert local.count("instead of a flow of one grouping") == 1
     assert "As for <code>time</code>" not in reference
+    rules = (tmp_path / "semantics.html").read_text(encoding="utf-8")
+    text = (DOCS / "semantics.md").read_text(encoding="utf-8")
+    begun = [number for number in re.findall(r"^(?:#.*|[^\d ].*|)\n\n(\d+)\. ", text, re.MULTILINE) if number != "1"]
+    assert re.findall(r'<ol start="(\d+)">', rules) == begun, "rules are cited by their numbers"
     for file in tmp_path.rglob("*.html"):
         page = file.read_text(encoding="utf-8")
         levels = [int(level) for level in re.findall(r"<h([1-6]) id", page)]
