@@ -81,17 +81,22 @@ class FilesInput(Input):
 
     def _given(self) -> DataFrame:
         """The files that exist now, large ones in parts, as Spark lists its own files."""
-        listed = self.spark.read.format("binaryFile").schema(_LISTED).load(list(self.paths))
         if self.listed_late:
-            return self._whole(listed)
-        found = listed.select("path", "length").collect()
+            return self._whole(self._listed())
         parts: list[Split] = []
-        for row in sorted(found):
-            if row.length == 0 and self.format.as_spark:
+        for path, length in self.found():
+            if length == 0 and self.format.as_spark:
                 continue
-            parts += splits(self.format, row.path, LARGE) if row.length > LARGE else [Split(row.path)]
+            parts += splits(self.format, path, LARGE) if length > LARGE else [Split(path)]
         columns = [[getattr(part, name) for part in parts] for name in _GIVEN.names]
         return self.spark.createDataFrame(pa.table(columns, schema=_GIVEN))
+
+    def found(self) -> list[tuple[str, int]]:
+        """The files that exist now, and their bytes."""
+        return sorted((row.path, row.length) for row in self._listed().select("path", "length").collect())
+
+    def _listed(self) -> DataFrame:
+        return self.spark.read.format("binaryFile").schema(_LISTED).load(list(self.paths))
 
     def _whole(self, listed: DataFrame) -> DataFrame:
         """Files to be read as a whole. Spark takes an empty file for one without rows."""

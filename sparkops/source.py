@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
-from ..panes.chain import before
+from ..panes.chain import before, groupings_of
 from ..panes.flow import Combined, Flow, Source
 from ..panes.join_stage import JoinStage
 from ..panes.left_out import LEFT_OUT
@@ -20,12 +20,15 @@ from ..panes.operators.grouping.pane_columns import PANE
 from ..panes.reading import Reading
 from ..panes.stage import GroupingStage
 from ..panes.stages import EVENT_TIME
+from .files_input import FilesInput
 from .inputs import DataFrameInput, Input, column
 from .routes import route, route_with_left_out
 from .routes.base import Route
 from .routes.live import united
 from .routes.native_join import native_join
+from .routes.native_rows import native_rows, rows_by_spark
 from .routes.replay import AtOnce
+from .scans.by_spark import by_spark
 from .scans.faster import faster
 from .split import EachBatch, Split
 from .sql_types import arrow_type, spark_type
@@ -69,7 +72,7 @@ class SparkSource(Source):
         return field
 
     def df(self, flow: Flow) -> DataFrame:
-        flow = whole(flow)
+        flow = in_spark(whole(flow))
         given = flow.source.input if isinstance(flow.source, SparkSource) else self.input
         plain = not (flow.stages or flow.transforms or isinstance(flow.source, Combined))
         if plain and isinstance(given, DataFrameInput) and given.schema == flow.source_schema:
@@ -100,7 +103,7 @@ class SparkSource(Source):
 
     def route(self, flow: Flow) -> Route:
         """The route on which Spark runs a flow over this source."""
-        flow = whole(flow)
+        flow = in_spark(whole(flow))
         return route(flow, self._input(flow))
 
     def _input(self, flow: Flow) -> Input:
@@ -116,6 +119,38 @@ def whole(flow: Flow) -> Flow:
     given = DataFrameInput(united(frames)) if source.stage is None else _joined(flow, source, frames)
     over = SparkSource(replace(given, native=all(map(_native, source.inputs))))
     return replace(flow, source=over, source_schema=over.schema)
+
+
+def in_spark(flow: Flow) -> Flow:
+    """The flow over rows that Spark itself reads, selects and filters, as far as it can; other flows unchanged."""
+    source = flow.source
+    if not isinstance(source, SparkSource) or source.streaming or flow.settings.replay:
+        return flow
+    if flow.stages:
+        return _selected(flow, source.taken) if len(groupings_of(flow)) == len(flow.stages) else flow
+    read = by_spark(source.input) if isinstance(source.input, FilesInput) else source.input
+    if not isinstance(read, DataFrameInput) or rows_by_spark(flow, read) is None:
+        return flow
+    return replace(flow, source=SparkSource(replace(read, files=False)))
+
+
+def _selected(flow: Flow, taken: Input) -> Flow:
+    """The flow over a DataFrame of Spark to which the first transforms of the flow are applied."""
+    first = flow.stages[0]
+    if not isinstance(taken, DataFrameInput) or not taken.native or not first.transforms:
+        return flow
+    df, schema, count = taken.df, flow.source_schema, 0
+    for transform in first.transforms:
+        after = transform.apply(schema.empty_table()).schema
+        rows = native_rows(df, (transform,), after)
+        if rows is None:
+            break
+        df, schema, count = rows, after, count + 1
+    if count == 0:
+        return flow
+    over = SparkSource(replace(taken, df=df, files=False, instant=None, before=None))
+    stages = (replace(first, transforms=first.transforms[count:]), *flow.stages[1:])
+    return replace(flow, source=over, source_schema=over.schema, stages=stages)
 
 
 def _native(flow: Flow) -> bool:
@@ -137,7 +172,7 @@ def _joined(flow: Flow, source: Combined, frames: Sequence[DataFrame]) -> DataFr
         over = SparkSource(DataFrameInput(frame))
         settings = replace(given.settings, time=before(given).time, watermark=None)
         inputs.append(Flow(over, settings, over.schema))
-    lines = [f"  {line}" for given in source.inputs for line in description(given)]
+    lines = [f"  {line}" for given in source.inputs for line in description(in_spark(given))]
     if not isinstance(plan, str):
         return DataFrameInput(plan, text="\n".join([f"Spark's own {stage.join.words}", *lines]))
     joined = Flow(replace(source, inputs=tuple(inputs)), replace(flow.settings, time=EVENT_TIME), source.schema)

@@ -11,6 +11,7 @@ from .base import Route
 from .final import FinalPanes, NoStages
 from .live import Live
 from .native import Native, native_plan
+from .native_rows import NativeRows, rows_by_spark
 from .replay import AtOnce, Replay
 from .streaming import Streaming
 
@@ -29,7 +30,8 @@ def route(flow: Flow, input: Input) -> Route:
     """Choose the route on which Spark runs a flow over an input."""
     live = flow.source.streaming or flow.settings.replay
     if not (flow.stages or (live and flow.source.inputs)):
-        return NoStages(flow, input)
+        rows = rows_by_spark(flow, input)
+        return NoStages(flow, input) if rows is None else NativeRows(flow, input, rows)
     if live:
         return Streaming(flow, input) if flow.source.streaming else Replay(flow, input)
     if len(groupings_of(flow)) < len(flow.stages):

@@ -31,7 +31,7 @@ from . import classic, connect
 from .scan import NoScan, Scan
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 CHECKED = 100
 """The largest number of files whose metadata is read before the flow runs; the tasks check every file."""
@@ -73,9 +73,7 @@ def _of_files(given: DataFrameInput) -> Input:
     df = given.df if given.before is None else given.before
     plan = execution(df)
     scan = connect.scan_of(df) if plan is None else classic.scan_of(plan, df.isStreaming)
-    for name, value in _AS_FILES.items():
-        if str(df.sparkSession.conf.get(name, value)).upper() != value.upper():
-            raise NoScan(f"{name} is not {value}")
+    require_settings(df.sparkSession)
     if any(_WILD & set(path) for path in scan.paths):
         raise NoScan("its paths have wildcards")
     try:
@@ -85,8 +83,7 @@ def _of_files(given: DataFrameInput) -> Input:
         )
         for path in found:
             folders_of(fmt, path)  # raises for a value that the type of its column here does not have
-        with ThreadPoolExecutor(8) as pool:
-            sizes = list(pool.map(partial(_size_if_alike, fmt=fmt), found[:CHECKED]))
+        sizes = sizes_if_alike(found[:CHECKED], fmt)
     except FAULTS as error:
         if isinstance(error, NoScan):
             raise
@@ -101,6 +98,19 @@ def _of_files(given: DataFrameInput) -> Input:
     files = FilesInput(df.sparkSession, scan.paths, fmt, df.isStreaming, scan.options, scan.listed_late, words)
     names = [name for name in given.schema.names if name in scan.columns]
     return ScannedInput(files, {name: scan.columns[name] for name in names}, given.instant)
+
+
+def require_settings(spark: SparkSession) -> None:
+    """Raise `NoScan` if Spark reads other values under the settings of the session."""
+    for name, value in _AS_FILES.items():
+        if str(spark.conf.get(name, value)).upper() != value.upper():
+            raise NoScan(f"{name} is not {value}")
+
+
+def sizes_if_alike(paths: Sequence[str], fmt: FileFormat) -> list[int]:
+    """The bytes of files; raises `NoScan` if Spark would make other values of one of them."""
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(partial(_size_if_alike, fmt=fmt), paths))
 
 
 def _schema(scan: Scan) -> pa.Schema:
@@ -150,6 +160,8 @@ def _size_if_alike(path: str, fmt: FileFormat) -> int:
     assert isinstance(source, ParquetSource)
     if (reason := otherwise(source, fmt)) is not None:
         raise NoScan(f"{path} {reason}")
+    if fmt.on_missing_column == "error" and set(fmt.schema.names) - set(source.schema.names):
+        raise NoScan(f"{path} lacks a column")
     return int(size)
 
 

@@ -1,0 +1,38 @@
+"""Parquet files that Spark itself reads, where nothing but Spark sees their rows.
+
+Guarded by tests/sparkops/test_native_rows.py.
+"""
+
+from __future__ import annotations
+
+from ..files_input import FilesInput
+from ..inputs import DataFrameInput
+from ..readers.file_format import FAULTS
+from ..sql_types import spark_schema
+from .faster import CHECKED, require_settings, sizes_if_alike
+
+_NOT_PLAIN = set("*?[]{}\\%#:= ")
+"""Characters of paths that have a meaning in the patterns, addresses and folders of Spark."""
+
+
+def by_spark(given: FilesInput) -> DataFrameInput | None:
+    """The same rows as a DataFrame of Spark; None if Spark could read others, or if they are too many to look at."""
+    fmt = given.format
+    if fmt.format != "parquet" or given.streaming or fmt.filter is not None or fmt.on_bad_file != "error":
+        return None
+    try:
+        require_settings(given.spark)
+        found = given.found()
+        paths = [path.removeprefix("file:") for path, _ in found]
+        if not 0 < len(found) <= CHECKED or any(_NOT_PLAIN & set(path) for path in paths):
+            return None
+        if 0 in sizes_if_alike(paths, fmt):
+            return None
+    except FAULTS:
+        return None  # Spark would read other values, or the tasks say what is wrong with a file
+    df = given.spark.read.schema(spark_schema(fmt.schema)).parquet(*(path for path, _ in found))
+    made = DataFrameInput(df, text=f"parquet files at {', '.join(given.paths)}, read by Spark itself", files=False)
+    return made if made.schema == fmt.schema else None
+
+
+__all__ = ["by_spark"]

@@ -1,0 +1,227 @@
+"""Rows that Spark itself selects and filters are those of the same steps over Arrow tables."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import uncombine as uc
+from uncombine.combiners.expressions.expr import Expr
+from uncombine.panes.transforms import applied
+from uncombine.sparkops.source import in_spark
+
+pytestmark = pytest.mark.spark
+
+STAMP = pa.timestamp("us", "UTC")
+SCHEMA = pa.schema(
+    [
+        ("ts", STAMP),
+        ("at", STAMP),
+        ("n", pa.int64()),
+        ("small", pa.int16()),
+        ("text", pa.string()),
+        ("flag", pa.bool_()),
+        ("day", pa.date32()),
+        ("x", pa.float64()),
+        ("money", pa.decimal128(10, 2)),
+        ("odd name.`é`", pa.int64()),
+    ]
+)
+NUMBERS = [None, -(2**63), 2**63 - 1, -7, -1, 0, 1, 2, 3, 123, 246]
+TEXTS = [None, "", "a", "A", "a ", "é", "ß", "z", "\U0001f600", "\uffff"]
+FLOATS = [None, float("nan"), float("inf"), -0.0, 0.0, 1.5]
+
+
+def table(rng: random.Random, rows: int) -> pa.Table:
+    """Rows with nulls and values at the edges of their types."""
+    times = [None, datetime(1, 1, 1, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC), datetime(2020, 2, 29, tzinfo=UTC)]
+    columns: dict[str, list[Any]] = {
+        "ts": times,
+        "at": times,
+        "n": NUMBERS,
+        "small": [None, -32768, -1, 0, 1, 32767],
+        "text": TEXTS,
+        "flag": [None, True, False],
+        "day": [None, date(1, 1, 1), date(1970, 1, 1), date(2020, 2, 29)],
+        "x": FLOATS,
+        "money": [None, Decimal("0.00"), Decimal("-1.50")],
+        "odd name.`é`": NUMBERS,
+    }
+    return pa.table([[rng.choice(values) for _ in range(rows)] for values in columns.values()], schema=SCHEMA)
+
+
+def value(rng: random.Random) -> Expr:
+    """A value that can be compared: a column, or the rest of a division."""
+    name = rng.choice(["n", "small", "odd name.`é`", "text", "flag", "day", "ts", "at", "x", "money"])
+    if name in ("n", "small") and rng.random() < 0.4:
+        return uc.col(name) % rng.choice([1, 2, 123, 2**62, -3, 0])
+    return uc.col(name)
+
+
+def condition(rng: random.Random, depth: int = 2) -> Expr:
+    """A random condition, of which some have an equivalent in Spark."""
+    kind = rng.choice(["both", "either", "not", "null", "isin", "compared", "compared", "flag"])
+    if depth and kind in ("both", "either"):
+        one, other = condition(rng, depth - 1), condition(rng, depth - 1)
+        return one & other if kind == "both" else one | other
+    if depth and kind == "not":
+        return ~condition(rng, depth - 1)
+    given = value(rng)
+    if kind == "null":
+        return given.is_null()
+    if kind == "flag":
+        return uc.col("flag")
+    if kind == "isin":
+        return given.isin(rng.choice([[], [1, 2], ["a", "é"], [True], [0, None], [1.5], [date(1970, 1, 1)]]))
+    other = value(rng) if rng.random() < 0.5 else rng.choice([0, 1, 2**62, "a", "", True, 1.5, date(1970, 1, 1)])
+    op = rng.choice(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"])
+    compared: Expr = getattr(given, op)(other)
+    return compared
+
+
+def steps(rng: random.Random, flow: Any) -> Any:
+    """The flow after some random steps, of those that fit the types."""
+    for _ in range(rng.randint(1, 3)):
+        names = flow.schema.names
+        kind = rng.choice(["where", "where", "select", "with", "map"] if rng.random() < 0.5 else ["where"])
+        try:
+            if kind == "where":
+                flow = flow.where(condition(rng))
+            elif kind == "select":
+                kept = rng.sample([name for name in names if name != "ts"], rng.randint(1, len(names) - 1))
+                flow = flow.select(*kept, "ts")
+            elif kind == "with":
+                made = rng.choice([condition(rng), uc.col("at"), uc.col("n") % 5, uc.col("text"), uc.col("n") + 0])
+                flow = flow.with_columns(**{rng.choice(["made", "n", "at"]): made})
+            else:
+                flow = flow.map(lambda rows: rows)
+        except (uc.errors.TypeMismatch, uc.errors.UnknownColumn, uc.errors.InvalidArgument):
+            continue
+    return flow
+
+
+def in_any_order(rows: pa.Table) -> list[str]:
+    return sorted(map(repr, rows.to_pylist()))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_spark_and_arrow_keep_the_same_rows(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    rows = table(rng, 60)
+    if seed % 2:
+        for part in range(3):
+            pq.write_table(rows.slice(20 * part, 20), tmp_path / f"{part}.parquet")
+        start = uc.files(spark, tmp_path, time="ts")
+    else:
+        start = uc.flow(spark.createDataFrame(rows), time="ts", files="never")
+    flow = steps(rng, start)
+    wanted = applied(flow.transforms, rows).select(flow.schema.names)
+    assert in_any_order(flow.df.toArrow().cast(wanted.schema)) == in_any_order(wanted)
+
+
+def test_most_of_the_flows_are_spark_s_own(spark: SparkSession) -> None:
+    """The test before this one compares Spark with Arrow, and not Arrow with Arrow."""
+    rows = spark.createDataFrame(table(random.Random(0), 3))
+    flows = [steps(random.Random(seed), uc.flow(rows, time="ts", files="never")) for seed in range(100)]
+    native = [flow for flow in flows if flow.transforms and "Spark itself" in flow.explain()]
+    assert len(native) >= 20
+    assert len([flow for flow in flows if flow.transforms]) - len(native) >= 20
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_windows_of_rows_that_spark_filters(seed: int, spark: SparkSession) -> None:
+    """A flow over a DataFrame that begins with conditions has the panes of the same flow in Python."""
+    rng = random.Random(seed)
+    rows = table(rng, 80)
+    rows = rows.set_column(0, "ts", pa.array([rng.randrange(10**9) for _ in range(80)]).cast(STAMP))
+    df = spark.createDataFrame(rows)
+    results = []
+    for native in ("auto", "never"):
+        rng.seed(seed)
+        flow = steps(rng, uc.flow(df, time="ts", files="never", native=native))
+        flow = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count(), first=uc.Min("ts"))
+        results.append(flow.df.toArrow())
+    assert in_any_order(results[0]) == in_any_order(results[1])
+
+
+def test_a_condition_before_a_window_leaves_the_aggregation_to_spark(spark: SparkSession) -> None:
+    df = spark.createDataFrame(table(random.Random(1), 5))
+    flow = uc.flow(df, time="ts", files="never").where(uc.col("n") > 0)
+    assert "Spark's own aggregation:" in flow.window(uc.Fixed("1 day")).combine(n=uc.Count()).explain()
+    mapped = flow.map(lambda rows: rows).window(uc.Fixed("1 day")).combine(n=uc.Count())
+    assert [type(step).__name__ for step in in_spark(mapped).stages[0].transforms] == ["Map"]
+
+
+@pytest.mark.parametrize("kind", ["char", "collation"])
+def test_texts_that_spark_does_not_compare_by_bytes(kind: str, spark: SparkSession) -> None:
+    """Spark pads texts of char(n) in comparisons, and some collations take no notice of case."""
+    rows = spark.createDataFrame(pa.table({"text": ["a", "A", "b"], "ts": pa.array([0, 1, 2], STAMP)}))
+    text = F.col("text").alias("text", metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"})
+    df = rows.select(text if kind == "char" else F.collate("text", "UTF8_LCASE").alias("text"), "ts")
+    kept = uc.flow(df, time="ts", files="never").where(uc.col("text") == "a").df.toArrow()
+    assert kept["text"].to_pylist() == ["a"]
+
+
+def test_files_that_spark_reads_in_another_way_are_read_by_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    plain = pa.table({"ts": pa.array([0, 1], STAMP), "n": pa.array([1, 2], pa.int64())})
+    other = plain.set_column(1, "n", pa.array([1, 2], pa.int32()))
+    folders = {
+        "plain": [plain],
+        "another type": [plain, other],
+        "a column missing": [plain, plain.drop_columns("n")],
+        "old": [plain.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})],
+    }
+    found = {}
+    for name, tables in folders.items():
+        folder = tmp_path / name.replace(" ", "_")
+        folder.mkdir()
+        for number, rows in enumerate(tables):
+            pq.write_table(rows, folder / f"{number}.parquet")
+        options: dict[str, Any] = {"schema": plain.schema, "on_missing_column": "error"}
+        found[name] = "read by Spark itself" in uc.files(spark, folder, time="ts", **options).explain()
+    assert found == {"plain": True, "another type": False, "a column missing": False, "old": False}
+
+
+def test_folders_that_are_columns_are_read_by_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"ts": pa.array([0, 1], STAMP), "n": [1, 2]})
+    (tmp_path / "day=3").mkdir()
+    pq.write_table(rows, tmp_path / "day=3" / "a.parquet")
+    flow = uc.files(spark, tmp_path, time="ts").where(uc.col("n") > 1)
+    assert "read by the tasks" in flow.explain()
+    assert flow.df.toArrow().to_pylist()[0]["n"] == 2
+
+
+def test_a_join_of_files_is_read_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(3)
+    sides = []
+    for side in ("left", "right"):
+        rows = pa.table(
+            {
+                "k": [rng.choice([None, "a", "b"]) for _ in range(40)],
+                "ts": pa.array([rng.randrange(20) * 1_000_000 for _ in range(40)], STAMP),
+                side: list(range(40)),
+            }
+        )
+        (tmp_path / side).mkdir()
+        pq.write_table(rows, tmp_path / side / "a.parquet")
+        sides.append(rows.to_pandas())
+    flows = [uc.files(spark, tmp_path / side, time="ts") for side in ("left", "right")]
+    flow = flows[0].where(uc.col("left") % 3 == 0).join(flows[1], on="k", within=("0 seconds", "5 seconds"))
+    assert flow.explain().count("read by Spark itself") == 2
+    left, right = sides
+    both = left[left["left"] % 3 == 0].dropna(subset="k").merge(right, on="k")
+    apart = (both["ts_y"] - both["ts_x"]).dt.total_seconds()
+    wanted = both[(apart >= 0) & (apart <= 5)]
+    got = flow.df.toPandas()
+    assert sorted(zip(got["left"], got["right"], strict=True)) == sorted(
+        zip(wanted["left"], wanted["right"], strict=True)
+    )
