@@ -128,6 +128,15 @@ def test_spark_and_arrow_keep_the_same_rows(seed: int, spark: SparkSession, tmp_
     assert in_any_order(flow.df.toArrow().cast(wanted.schema)) == in_any_order(wanted)
 
 
+def test_null_is_not_one_of_several_values(spark: SparkSession) -> None:
+    """`isin` is false for null, so its opposite keeps nulls; in SQL it is null."""
+    rows = table(random.Random(7), 60)
+    flow = uc.flow(spark.createDataFrame(rows), time="ts", files="never").where(~uc.col("n").isin([0, 1]))
+    assert "Spark itself" in flow.explain()
+    assert None in flow.df.toArrow()["n"].to_pylist()
+    assert in_any_order(flow.df.toArrow().cast(SCHEMA)) == in_any_order(applied(flow.transforms, rows))
+
+
 def test_most_of_the_flows_are_spark_s_own(spark: SparkSession) -> None:
     """The test before this one compares Spark with Arrow, and not Arrow with Arrow."""
     rows = spark.createDataFrame(table(random.Random(0), 3))

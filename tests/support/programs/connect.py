@@ -57,7 +57,8 @@ def main() -> None:
     flows["handed on"] = uc.flow(back, changelog=uc.changelog.Debezium())
     for name in ("final", "replay"):
         assert "a DataFrame of Parquet files" in flows[name].explain(), flows[name].explain()
-    assert "whose files Spark reads: it compares" in uc.flow(df.where(F.col("x") > 1.5)).explain()
+    floats = uc.flow(df.where(F.col("x") > 1.5)).window(uc.Fixed("1 hour")).combine(n=uc.Count())
+    assert "whose files Spark reads: it compares" in floats.explain()
     chosen = df.where((F.lit("b") >= F.col("k")) & F.col("ts").isNotNull()).select("ts", F.col("k").alias("x"))
     rows = pq.read_table(folder / "rows.parquet")
     pq.write_table(rows.append_column("y", pc.subtract(50, rows["x"])), folder / "wide.parquet")
