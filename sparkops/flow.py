@@ -69,7 +69,8 @@ def flow(
         from a checkpoint, but not if the flow is an input of a union, whose inputs the checkpoint knows by their names.
     native
         "auto": final panes are computed by Spark's own aggregation where its results are the same, or, for plain sums
-        and means of floats, within the same tolerance. "never": the library computes them itself.
+        and means of floats, within the same tolerance; so are `select`, `where` and `with_columns` of bounded rows, by
+        Spark's own expressions. "never": the library computes them itself.
     files
         "auto": if the DataFrame is nothing but Parquet files, with plain conditions and a choice of columns, the tasks
         that combine its rows read the files themselves, as those of `uc.files` do. "never": Spark reads them.

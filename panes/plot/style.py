@@ -57,9 +57,9 @@ def grid(figure: Figure, rows: int = 1, columns: int = 1, legend: float = 2.0, t
     figure.subplots_adjust(
         left=0.95 / wide,
         right=max(1 - legend / wide, 0.95 / wide + 0.1),
-        bottom=min(0.85 / high, 0.4),
+        bottom=min(1.05 / high, 0.4),
         top=max(1 - top / high, 0.5),
-        hspace=0.62 / max((high - 1.3) / rows - 0.5, 0.5),
+        hspace=0.62 / max((high - 1.5) / rows - 0.5, 0.5),
         wspace=0.3 / max(inner - 0.3, 0.5),
     )
     return axes

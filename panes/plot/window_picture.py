@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument, require_column
 from ...windows import Window, time_column, times_of
 from ...windows.times import FIRST, LAST
-from ..script import with_times
+from ..script import Elements, with_times
 from .inputs import Bounds, table_of
 from .labels import Labels
 from .style import INK, TIMING, figure_of, finish, from_micros, margins, slanted, text_of, time_axis
@@ -41,7 +42,7 @@ def windows(
     window
         A window, or several to compare.
     rows
-        The event times, or rows with the column `time`, as a table or a list of dicts.
+        The event times, or rows with the column `time`, as a table, a list of dicts or a script.
     time
         The event time column.
     title, figsize
@@ -80,6 +81,9 @@ def windows(
 
 
 def _rows(rows: Any, time: str) -> tuple[Any, np.ndarray]:
+    if isinstance(rows, list | tuple) and any(isinstance(row, Elements) for row in rows):
+        tables = [with_times(table_of(entry.rows), [time]) for entry in rows if isinstance(entry, Elements)]
+        rows = pa.concat_tables(tables, promote_options="permissive")
     if isinstance(rows, list | tuple | np.ndarray) and not any(isinstance(row, dict) for row in rows):
         values, valid = time_column(times_of(rows))
         return None, values[valid]

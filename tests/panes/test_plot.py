@@ -356,3 +356,24 @@ def test_a_row_that_came_last_has_its_value_beside_its_short_bar() -> None:
     beside = next(text for text in figure.axes[0].texts if text.get_text() == "123456")
     box = beside.get_window_extent()
     assert figure.axes[0].bbox.x1 <= box.x0 < box.x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize("length", [timedelta(minutes=30), timedelta(hours=30), timedelta(days=3), timedelta(days=40)])
+def test_the_name_of_the_lower_axis_is_inside_the_picture(length: timedelta) -> None:
+    """Dates with times are long, and at a slant they need the most room."""
+    script = played(20, length, keys=5)
+    result = run_by_user(script, uc.Fixed("10 hours"), by="user")
+    for figure in (uc.plot.panes(result, script, by="user"), uc.plot.watermark(script)):
+        figure.canvas.draw()
+        for axes in figure.axes:
+            name = axes.xaxis.label
+            if name.get_text() and name.get_visible():
+                assert name.get_window_extent().y0 >= 0, figure.get_size_inches()
+
+
+def test_windows_of_a_script_are_those_of_its_rows() -> None:
+    script = played(12, timedelta(hours=1))
+    rows = [row for entry in script if isinstance(entry, uc.Elements) for row in entry.rows]
+    drawn = [uc.plot.windows(uc.Sessions("10 minutes"), given).axes[0] for given in (script, rows)]
+    assert len(drawn[0].texts)
+    assert len({str([(text.get_text(), text.get_position()) for text in axes.texts]) for axes in drawn}) == 1
