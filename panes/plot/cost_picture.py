@@ -39,7 +39,9 @@ def trigger_costs(
     rows = costs_of(results).to_pylist()
     figure, [[left, right]] = figure_of(figsize or (11.0, 1.7 + 0.5 * len(rows)), 1, 2, legend=0.3)
     longest = max(len(row["trigger"]) for row in rows)
-    figure.subplots_adjust(left=min(0.03 + 0.0072 * min(longest, 40), 0.34), wspace=0.08)
+    figure.subplots_adjust(
+        left=min(0.03 + 0.0072 * min(longest, 40), 0.34), wspace=0.08, bottom=0.8 / figure.get_size_inches()[1]
+    )
     waits = [value for row in rows for value in (row["first_wait"], row["last_wait"]) if value is not None]
     unit, seconds = _unit(waits)
     for place, row in enumerate(rows):

@@ -133,7 +133,7 @@ def test_folders_that_spark_reads_otherwise(
     (tmp_path / folder).mkdir()
     pq.write_table(rows(1), tmp_path / folder / "0.parquet")
     df = spark.read.schema(f"ts timestamp, part {kind}").parquet(str(tmp_path))
-    assert reason in uc.flow(df).explain()
+    assert reason in uc.flow(df).window(uc.Global()).combine(n=uc.Count()).explain()
 
 
 def test_what_may_differ_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
