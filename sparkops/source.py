@@ -115,6 +115,7 @@ def whole(flow: Flow) -> Flow:
     source = flow.source
     if not isinstance(source, Combined) or source.streaming or flow.settings.replay:
         return flow
+    source = replace(source, inputs=tuple(map(in_spark, source.inputs)))
     frames = [_rows(given) for given in source.inputs]
     given = DataFrameInput(united(frames)) if source.stage is None else _joined(flow, source, frames)
     over = SparkSource(replace(given, native=all(map(_native, source.inputs))))
@@ -128,7 +129,12 @@ def in_spark(flow: Flow) -> Flow:
         return flow
     if flow.stages:
         return _selected(flow, source.taken) if len(groupings_of(flow)) == len(flow.stages) else flow
-    read = by_spark(source.input) if isinstance(source.input, FilesInput) else source.input
+    needed: frozenset[str] | None = frozenset(flow.schema.names)
+    for transform in reversed(flow.transforms):
+        needed = transform.before(needed)
+    if needed is None:  # a function sees all columns
+        return flow
+    read = by_spark(source.input, needed) if isinstance(source.input, FilesInput) else source.input
     if not isinstance(read, DataFrameInput) or rows_by_spark(flow, read) is None:
         return flow
     return replace(flow, source=SparkSource(replace(read, files=False)))
@@ -141,6 +147,8 @@ def _selected(flow: Flow, taken: Input) -> Flow:
         return flow
     df, schema, count = taken.df, flow.source_schema, 0
     for transform in first.transforms:
+        if transform.before(frozenset(schema.names)) is None:  # a function sees all columns
+            break
         after = transform.apply(schema.empty_table()).schema
         rows = native_rows(df, (transform,), after)
         if rows is None:
@@ -172,7 +180,7 @@ def _joined(flow: Flow, source: Combined, frames: Sequence[DataFrame]) -> DataFr
         over = SparkSource(DataFrameInput(frame))
         settings = replace(given.settings, time=before(given).time, watermark=None)
         inputs.append(Flow(over, settings, over.schema))
-    lines = [f"  {line}" for given in source.inputs for line in description(in_spark(given))]
+    lines = [f"  {line}" for given in source.inputs for line in description(given)]
     if not isinstance(plan, str):
         return DataFrameInput(plan, text="\n".join([f"Spark's own {stage.join.words}", *lines]))
     joined = Flow(replace(source, inputs=tuple(inputs)), replace(flow.settings, time=EVENT_TIME), source.schema)

@@ -35,7 +35,7 @@ def otherwise(source: ParquetSource, fmt: FileFormat) -> str | None:
 
 def _alike(source: ParquetSource, field: pa.Field, to: pa.DataType) -> bool:
     """True if Spark reads a column of a file without a cast, into this type."""
-    if standard(field.type) != to:
+    if standard(field.type) != to or any(pt.is_null(leaf) or pt.is_float16(leaf) for leaf in _leaves(field.type)):
         return False
     if pt.is_timestamp(field.type):
         return field.type.unit != "ns" and (field.type.tz is not None or _is_int96(source, field.name))

@@ -6,6 +6,7 @@ times, and conditions made of them. Guarded by tests/sparkops/test_native_rows.p
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,25 +17,19 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType
 
 from ...combiners.expressions.expr import Expr
-from ...errors import TypeMismatch
+from ...errors import TypeMismatch, UnknownColumn
 from ...panes.flow import Flow
 from ...panes.transforms import Select, Transform, Where, WithColumns
 from ...windows.times import UTC_MICROS
 from ..inputs import DataFrameInput, Input, column
+from ..scans.scan import COMPARISONS
 from ..sql_types import spark_type
 from .base import Route
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_COMPARED = {
-    "==": "__eq__",
-    "!=": "__ne__",
-    "<": "__lt__",
-    "<=": "__le__",
-    ">": "__gt__",
-    ">=": "__ge__",
-}
+_COMPARED = {**COMPARISONS, "!=": operator.ne}
 _LONG = range(-(1 << 63), 1 << 63)
 
 
@@ -78,17 +73,15 @@ def native_rows(df: DataFrame, transforms: Sequence[Transform], schema: pa.Schem
 def _applied(df: DataFrame, transform: Transform) -> DataFrame | None:
     match transform:
         case Select(names):
-            return df.select(*map(column, names))
+            return df.select(*map(column, names)) if set(names) <= set(df.columns) else None
         case Where(Expr() as predicate):
-            kept = _value(predicate, df)
+            kept = _Columns.of(df).value(predicate)
             return None if kept is None else df.where(kept)
         case WithColumns(columns):
             for name, value in columns.items():
-                computed = _value(value, df) if isinstance(value, Expr) else None
-                if computed is None:
-                    return None
-                others = [other for other in df.columns if other != name]
-                if name.casefold() in map(str.casefold, others):
+                computed = _Columns.of(df).value(value) if isinstance(value, Expr) else None
+                others = [other.casefold() for other in df.columns if other != name]
+                if computed is None or name.casefold() in others:
                     return None
                 made = computed.alias(name)
                 kept = [made if other == name else column(other) for other in df.columns]
@@ -97,42 +90,64 @@ def _applied(df: DataFrame, transform: Transform) -> DataFrame | None:
     return None
 
 
-def _value(expr: Expr, df: DataFrame) -> Column | None:
-    """Spark's column for an expression, if it has the same values."""
-    known = DataFrameInput(df).schema
-    try:
-        kind = expr.type(known)
-    except TypeMismatch:
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a DataFrame, over which expressions become columns of Spark."""
+
+    known: pa.Schema
+    by_bytes: frozenset[str]
+    """The texts that Spark compares by their bytes: it pads those of char(n), and collations have other rules."""
+
+    @classmethod
+    def of(cls, df: DataFrame) -> _Columns:
+        """The columns that rows of a flow can have."""
+        texts = (field.name for field in df.schema if field.dataType == StringType() and not field.metadata)
+        return cls(DataFrameInput(df).schema, frozenset(texts))
+
+    def value(self, expr: Expr) -> Column | None:
+        """Spark's column for an expression, if it has the same values."""
+        try:
+            kind = expr.type(self.known)
+        except (TypeMismatch, UnknownColumn):
+            return None
+        match expr.op, expr.args:
+            case "col", (name,):
+                return column(name)
+            case "lit", (value,):
+                return _literal(value)
+            case "is_null", (given,):
+                inside = self.value(given)
+                return None if inside is None else inside.isNull()
+            case "&" | "|" | "~", parts if all(pt.is_boolean(part.type(self.known)) for part in parts):
+                values = [self.value(part) for part in parts]
+                return None if any(value is None for value in values) else _condition(expr.op, values)
+            case "isin", (given, choices):
+                return self._isin(given, choices)
+            case "%", (given, Expr("lit", (divisor,))) if (
+                pt.is_signed_integer(kind) and _whole(divisor) and divisor > 0
+            ):
+                inside = self.comparable(given)
+                if inside is None:
+                    return None
+                return F.pmod(inside.cast("bigint"), _literal(divisor)).cast(spark_type(kind, repr(expr)))
+            case op, (left, right) if op in _COMPARED and _same_kind(left.type(self.known), right.type(self.known)):
+                sides = [self.comparable(side) for side in (left, right)]
+                return None if any(side is None for side in sides) else _COMPARED[op](*sides)
         return None
-    match expr.op, expr.args:
-        case "col", (name,):
-            return column(name)
-        case "lit", (value,):
-            return _literal(value)
-        case "is_null", (given,):
-            inside = _value(given, df)
-            return None if inside is None else inside.isNull()
-        case "&" | "|" | "~", parts if pt.is_boolean(kind) and all(pt.is_boolean(part.type(known)) for part in parts):
-            values = [_value(part, df) for part in parts]
-            return None if any(value is None for value in values) else _condition(expr.op, values)
-        case "isin", (given, choices):
-            inside, found = _comparable(given, df), [_literal(choice) for choice in choices]
-            if inside is None or any(choice is None for choice in found):
-                return None
-            if len({type(choice) for choice in choices} | {_python(given.type(known))}) > 1:
-                return None
-            return F.coalesce(inside.isin(*found), F.lit(False))
-        case "%", (given, Expr("lit", (divisor,))) if pt.is_signed_integer(kind) and _whole(divisor) and divisor > 0:
-            inside = _comparable(given, df)
-            return (
-                None if inside is None else F.pmod(inside.cast("bigint"), _literal(divisor)).cast(spark_type(kind, ""))
-            )
-        case op, (left, right) if op in _COMPARED:
-            sides = [_comparable(side, df) for side in (left, right)]
-            if any(side is None for side in sides) or not _same_kind(left.type(known), right.type(known)):
-                return None
-            return getattr(sides[0], _COMPARED[op])(sides[1])
-    return None
+
+    def _isin(self, given: Expr, choices: Sequence[object]) -> Column | None:
+        inside, found = self.comparable(given), [_literal(choice) for choice in choices]
+        types = {_python(given.type(self.known)), *map(type, choices)}
+        if inside is None or any(choice is None for choice in found) or len(types) > 1:
+            return None
+        return F.coalesce(inside.isin(*found), F.lit(False))
+
+    def comparable(self, expr: Expr) -> Column | None:
+        """Spark's column for an expression of a type whose values it compares alike."""
+        kind = expr.type(self.known)
+        plain = pt.is_signed_integer(kind) or pt.is_date32(kind) or pt.is_boolean(kind) or kind == UTC_MICROS
+        text = pt.is_string(kind) and self.by_bytes.issuperset(expr.columns)
+        return self.value(expr) if plain or text else None
 
 
 def _condition(op: str, values: Sequence[Any]) -> Column:
@@ -140,19 +155,6 @@ def _condition(op: str, values: Sequence[Any]) -> Column:
     if op == "~":
         return ~values[0]
     return values[0] & values[1] if op == "&" else values[0] | values[1]
-
-
-def _comparable(expr: Expr, df: DataFrame) -> Column | None:
-    """Spark's column for an expression of a type whose values it compares alike."""
-    kind = expr.type(DataFrameInput(df).schema)
-    plain = pt.is_signed_integer(kind) or pt.is_date32(kind) or pt.is_boolean(kind) or kind == UTC_MICROS
-    return _value(expr, df) if plain or (pt.is_string(kind) and _by_bytes(expr, df)) else None
-
-
-def _by_bytes(expr: Expr, df: DataFrame) -> bool:
-    """True if Spark compares the texts by their bytes: it pads those of char(n), and collations have other rules."""
-    fields = [df.schema[name] for name in expr.columns]
-    return all(field.dataType == StringType() and not field.metadata for field in fields)
 
 
 def _same_kind(left: pa.DataType, right: pa.DataType) -> bool:

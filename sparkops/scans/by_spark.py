@@ -5,6 +5,10 @@ Guarded by tests/sparkops/test_native_rows.py.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
+
 from ..files_input import FilesInput
 from ..inputs import DataFrameInput
 from ..readers.file_format import FAULTS
@@ -15,9 +19,9 @@ _NOT_PLAIN = set("*?[]{}\\%#:= ")
 """Characters of paths that have a meaning in the patterns, addresses and folders of Spark."""
 
 
-def by_spark(given: FilesInput) -> DataFrameInput | None:
-    """The same rows as a DataFrame of Spark; None if Spark could read others, or if they are too many to look at."""
-    fmt = given.format
+def by_spark(given: FilesInput, columns: frozenset[str]) -> DataFrameInput | None:
+    """These columns of files as a DataFrame of Spark; None if it could have other rows, or of too many files."""
+    fmt = replace(given.format, schema=pa.schema([field for field in given.schema if field.name in columns]))
     if fmt.format != "parquet" or given.streaming or fmt.filter is not None or fmt.on_bad_file != "error":
         return None
     try:
@@ -28,9 +32,9 @@ def by_spark(given: FilesInput) -> DataFrameInput | None:
             return None
         if 0 in sizes_if_alike(paths, fmt):
             return None
+        df = given.spark.read.schema(spark_schema(fmt.schema)).parquet(*(path for path, _ in found))
     except FAULTS:
         return None  # Spark would read other values, or the tasks say what is wrong with a file
-    df = given.spark.read.schema(spark_schema(fmt.schema)).parquet(*(path for path, _ in found))
     made = DataFrameInput(df, text=f"parquet files at {', '.join(given.paths)}, read by Spark itself", files=False)
     return made if made.schema == fmt.schema else None
 

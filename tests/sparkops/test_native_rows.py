@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -198,6 +199,47 @@ def test_files_that_spark_reads_in_another_way_are_read_by_the_tasks(spark: Spar
         options: dict[str, Any] = {"schema": plain.schema, "on_missing_column": "error"}
         found[name] = "read by Spark itself" in uc.files(spark, folder, time="ts", **options).explain()
     assert found == {"plain": True, "another type": False, "a column missing": False, "old": False}
+
+
+KINDS = {
+    "int8": pa.array([-1, None], pa.int8()),
+    "float16": pa.array(np.array([1.5, 2.5], np.float16)),
+    "null": pa.nulls(2),
+    "a list of null": pa.array([[None], None], pa.list_(pa.null())),
+    "large text": pa.array(["a", None], pa.large_string()),
+    "dictionary": pa.array(["a", None]).dictionary_encode(),
+    "binary": pa.array([b"a", None]),
+    "fixed binary": pa.array([b"ab", None], pa.binary(2)),
+    "decimal": pa.array([Decimal("1.50"), None], pa.decimal128(10, 2)),
+    "milliseconds": pa.array([1, None], pa.duration("ms")),
+    "microseconds": pa.array([1, None], pa.duration("us")),
+    "a list of durations": pa.array([[1], None], pa.list_(pa.duration("ms"))),
+    "struct": pa.array([{"a": 1}, None]),
+    "map": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+    "seconds": pa.array([1, None], pa.timestamp("s", "UTC")),
+    "zone": pa.array([1, None], pa.timestamp("ms", "Europe/Berlin")),
+    "naive": pa.array([1, None], pa.timestamp("us")),
+    "date": pa.array([date(2020, 1, 1), None], pa.date64()),
+}
+
+
+def test_columns_of_files_are_the_same_whoever_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+    for name, values in KINDS.items():
+        folder = tmp_path / name.replace(" ", "_")
+        folder.mkdir()
+        pq.write_table(pa.table({"ts": pa.array([0, 1], STAMP), "x": values}), folder / "a.parquet")
+        flow = uc.files(spark, folder, time="ts")
+        found, wanted = flow.df.toArrow(), flow.map(lambda rows: rows).df.toArrow()
+        assert found.schema.equals(wanted.schema), name
+        assert in_any_order(found) == in_any_order(wanted), name
+
+
+@pytest.mark.parametrize("kind", [pa.uint8(), pa.time32("ms"), pa.decimal256(50, 2)])
+def test_a_column_that_spark_has_no_type_for_can_be_left_out(
+    kind: pa.DataType, spark: SparkSession, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table({"ts": pa.array([0, 1], STAMP), "x": pa.nulls(2, kind)}), tmp_path / "a.parquet")
+    assert uc.files(spark, tmp_path, time="ts").select("ts").df.count() == 2
 
 
 def test_folders_that_are_columns_are_read_by_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
