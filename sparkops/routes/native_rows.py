@@ -7,7 +7,7 @@ times, and conditions made of them. Guarded by tests/sparkops/test_native_rows.p
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from .base import Route
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_COMPARED = {**COMPARISONS, "!=": operator.ne}
+_COMPARED: dict[str, Callable[[Any, Any], Any]] = {**COMPARISONS, "!=": operator.ne}
 _LONG = range(-(1 << 63), 1 << 63)
 
 

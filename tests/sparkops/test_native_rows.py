@@ -223,7 +223,7 @@ KINDS = {
 }
 
 
-def test_columns_of_files_are_the_same_whoever_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_of_files_are_the_same_from_both_readers(spark: SparkSession, tmp_path: Path) -> None:
     for name, values in KINDS.items():
         folder = tmp_path / name.replace(" ", "_")
         folder.mkdir()
