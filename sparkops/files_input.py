@@ -15,12 +15,13 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners.rows.columns import flat
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, UnreadableFile
 from ..panes.shard.malloc import keep_memory
 from ..panes.shard.parcels import AT
 from ..windows import time_column
 from .inputs import Input, Metric, Task, processing_time
 from .naming import FILES
+from .readers.paths import absolute, parts_of
 from .readers.reading import FileFormat, Split, read, splits
 from .wire import WIRE_DDL, wire_batch
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _LISTED = "path string, modificationTime timestamp, length bigint, content binary"
 """The fixed schema of Spark's source of whole files. Only the path is selected, so Spark reads no file."""
+
+_ALL = {"recursiveFileLookup": "true"}
+"""Spark lists all files below a folder, and makes no columns of folders: the tasks do, and the source has none."""
 
 _GIVEN = pa.schema([("path", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
 
@@ -63,7 +67,8 @@ class FilesInput(Input):
         # The task says which of its columns can stay dictionaries.
         filtered = () if self.format.filter is None else self.format.filter.columns
         coded = frozenset(getattr(task, "coded", ())) - {at, *filtered}
-        reading = ReadFiles(replace(self.format, columns=tuple(wanted), coded=coded), task, tuple(columns), at)
+        root = absolute(self.paths[0]) if self.streaming and self.format.as_spark else None
+        reading = ReadFiles(replace(self.format, columns=tuple(wanted), coded=coded), task, tuple(columns), at, root)
         listed = self._stream() if self.streaming else self._given()
         if at is not None:
             listed = listed.withColumn(AT, processing_time(""))
@@ -74,7 +79,7 @@ class FilesInput(Input):
         return packed.observe(metric(FILES), skipped.alias("files_skipped")).where("lo >= 0")
 
     def _stream(self) -> DataFrame:
-        reader = self.spark.readStream.format("binaryFile").schema(_LISTED).options(**self.options)
+        reader = self.spark.readStream.format("binaryFile").schema(_LISTED).options(**self.options, **_ALL)
         if len(self.paths) > 1:
             raise InvalidArgument("a stream reads one path: give one folder or pattern, such as '/data/*/2016'")
         return self._whole(reader.load(self.paths[0]))
@@ -96,7 +101,7 @@ class FilesInput(Input):
         return sorted((row.path, row.length) for row in self._listed().select("path", "length").collect())
 
     def _listed(self) -> DataFrame:
-        return self.spark.read.format("binaryFile").schema(_LISTED).load(list(self.paths))
+        return self.spark.read.format("binaryFile").schema(_LISTED).options(**_ALL).load(list(self.paths))
 
     def _whole(self, listed: DataFrame) -> DataFrame:
         """Files to be read as a whole. Spark takes an empty file for one without rows."""
@@ -118,6 +123,8 @@ class ReadFiles:
     task: Task
     columns: tuple[str, ...]
     at: str | None
+    root: str | None = None
+    """The folder of a stream of which Spark would take the files in it, and make columns of the folders below it."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         keep_memory()
@@ -138,6 +145,8 @@ class ReadFiles:
             columns = (batch.column(i).to_pylist() for i in range(3))
             parts = [Split(*part) for part in zip(*columns, strict=True)]  # few: one a file
             batch_time = batch.column(3)[0].as_py() if self.at is not None else 0
+            if self.root is not None:
+                parts = [part for part in parts if taken(part.path, self.root, self.format.schema)]
             for table in read(self.format, parts, bad):
                 rows = table.select(wanted)
                 if self.at is not None:
@@ -150,3 +159,20 @@ class ReadFiles:
             return np.full(table.num_rows, batch_time)
         times, valid = time_column(flat(table[self.at]))
         return np.where(valid, times, batch_time)
+
+
+def taken(path: str, root: str, schema: pa.Schema) -> bool:
+    """True for a file that Spark reads in a stream of the files in a folder; raises if a folder below is a column.
+
+    >>> taken("file:/in/a.parquet", "/in", pa.schema([])), taken("file:/in/more/a.parquet", "/in", pa.schema([]))
+    (True, False)
+    """
+    below = parts_of(path)[1].removeprefix(parts_of(root)[1]).strip("/").split("/")[:-1]
+    named = [folder.partition("=")[0].casefold() for folder in below if "=" in folder]
+    if columns := {name for name in schema.names if name.casefold() in named}:
+        raise UnreadableFile(
+            f"{path} is in a folder that is column {min(columns)!r}, and there was none when the query started, so "
+            "Spark itself has to read it: start the query again",
+            path,
+        )
+    return bool(named) or not below

@@ -99,6 +99,52 @@ def test_folders_are_columns(spark: SparkSession, tmp_path: Path) -> None:
     assert found == {"2016-01-20": 500, "2016-01-21": 500}
 
 
+def _numbered(path: Path, first: int) -> None:
+    """A file with three rows that have numbers from the first on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ids = np.arange(first, first + 3)
+    pq.write_table(pa.table({"ts": pa.array(1_700_000_000_000_000 + ids, pa.timestamp("us", "UTC")), "id": ids}), path)
+
+
+FOLDERS = [
+    ["0", "more/deep/0"],
+    ["day=x/0", "day=5/h=3/0"],
+    ["h=4/0", "path=1/0", "length=2/0", "1", "day=x/1", "none/0"],
+]
+"""The files that come after each other below a folder."""
+
+COLUMNS = pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.int64(), "day": pa.string(), "h": pa.int64()})
+
+
+def test_folders_that_appear_later(spark: SparkSession, tmp_path: Path) -> None:
+    """All files below a folder are read once, in batch and in streams, whatever folders they are in."""
+    expected, streamed = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
+
+    def grouped(**options: Any) -> Any:
+        flow = uc.files(spark, tmp_path / "in", "parquet", schema=COLUMNS, on_missing_column="null", **options)
+        shown = {"trigger": uc.Repeatedly(uc.AfterCount(1)), "mode": "discarding"} if options else {}
+        return flow.window(uc.Fixed("1 day"), **shown).combine(by=("id", "day", "h"), n=uc.Count()).df
+
+    def kept(df: Any, number: int) -> None:
+        streamed.extend(tuple(row) for row in df.select("id", "day", "h", "n").collect())
+
+    for i, files in enumerate(FOLDERS):
+        for j, name in enumerate(files):
+            first = 100 * i + 10 * j
+            _numbered(tmp_path / "in" / f"{name}.parquet", first)
+            folders = dict(part.split("=") for part in name.split("/")[:-1] if "=" in part)
+            hour = int(folders["h"]) if "h" in folders else None
+            expected += [(first + k, folders.get("day"), hour, 1) for k in range(3)]
+        for hidden in ("_tmp/0", ".0", "day=x/_0", "day=x/.tmp/0"):
+            _numbered(tmp_path / "in" / f"{hidden}.parquet", -10)
+        (tmp_path / "in" / f"empty {i}.parquet").touch()
+        writer = grouped(streaming=True, watermark=LAG, wake=False).writeStream.foreachBatch(kept)
+        query = writer.option("checkpointLocation", str(tmp_path / "state")).trigger(availableNow=True).start()
+        query.awaitTermination()
+        bounded = [tuple(row) for row in grouped().select("id", "day", "h", "n").collect()]
+        assert sorted(bounded, key=repr) == sorted(streamed, key=repr) == sorted(expected, key=repr)
+
+
 def test_a_bad_file_stops_the_job_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", "parquet")
     (tmp_path / "in" / "9.parquet").write_bytes(b"PAR1 this is none PAR1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import shutil
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -220,3 +221,46 @@ def test_a_stream_of_files(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     empty = uc.flow(stream.parquet(str(tmp_path / "none")), watermark="1 second")
     assert "whose files Spark reads: there are none yet" in empty.explain()
+
+
+def test_a_stream_whose_folders_come_later(spark: SparkSession, tmp_path: Path) -> None:
+    """A folder that is a column stops the query, and then Spark reads it; those of other folders are left out."""
+    folder, found = tmp_path / "in", list[Any]()
+
+    def write_in(path: Path, number: int) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        ids = [10 * number + i for i in range(3)]
+        pq.write_table(rows(number, 3).select(["ts"]).append_column("id", pa.array(ids)), path / f"{number}.parquet")
+
+    def started(columns: str, keys: tuple[str, ...]) -> Any:
+        def kept(df: DataFrame, batch: int) -> None:
+            found.extend(tuple(row) for row in df.select(*keys, "n").collect())
+
+        df = spark.readStream.schema(f"ts timestamp, id bigint{columns}").parquet(str(folder))
+        early = {"trigger": uc.Repeatedly(uc.AfterCount(1)), "mode": "discarding"}
+        flow = uc.flow(df, watermark="1 second", wake=False).window(uc.Global(), **early).combine(keys, n=uc.Count())
+        assert (READ in flow.explain()) == (not any(folder.glob("*=*")))
+        return flow.df.writeStream.foreachBatch(kept).option("checkpointLocation", str(tmp_path / keys[-1])).start()
+
+    write_in(folder, 1)
+    queries = started("", ("id",)), started(", day string", ("id", "day"))
+    for query in queries:
+        query.processAllAvailable()
+    write_in(folder / "more", 2)
+    write_in(folder / "hour=3", 3)
+    for query in queries:
+        query.processAllAvailable()
+    write_in(folder / "day=x", 4)
+    queries[0].processAllAvailable()
+    queries[0].stop()
+    with pytest.raises(Exception, match=r"day=x/4.parquet is in a folder that is column 'day', .*: start the query ag"):
+        queries[1].processAllAvailable()
+    for name in ("more", "hour=3"):  # Spark refuses folders of several columns side by side
+        shutil.rmtree(folder / name)
+    query = started(", day string", ("id", "day"))
+    query.processAllAvailable()
+    query.stop()
+    numbers = {number: [10 * number + i for i in range(3)] for number in (1, 3, 4)}
+    plain = [(row, 1) for some in numbers.values() for row in some]
+    keyed = [(row, "x" if number == 4 else None, 1) for number, some in numbers.items() for row in some]
+    assert sorted(map(repr, found)) == sorted(map(repr, [*plain, *keyed]))
