@@ -146,7 +146,10 @@ class RowSteps(ABC):
         return self._then(Select(tuple(column_name(name, "select()") for name in names)))
 
     def with_columns(self, *unnamed: Never, **columns: Expr | Callable[[pa.Table], Any]) -> Self:
-        """Add or replace columns; the value of each is an expression or a function of an Arrow table."""
+        """Add or replace columns; the value of each is an expression or a function of an Arrow table.
+
+        All are computed from the columns before the step, so one cannot use the new values of another.
+        """
         if unnamed:
             raise InvalidArgument(f"with_columns() takes columns by name, but was given {unnamed[0]!r}: write name=...")
         return self._then(WithColumns({n: function_of(value, f"with_columns({n}=)") for n, value in columns.items()}))

@@ -143,7 +143,7 @@ class Select(Transform):
 
 @dataclass(frozen=True)
 class WithColumns(Transform):
-    """Adds or replaces columns, each computed from those before it."""
+    """Adds or replaces columns, all computed from the columns before the step."""
 
     columns: Mapping[str, Expr | Callable[[pa.Table], Any]]
     kinds: pa.Schema | None = None

@@ -56,8 +56,7 @@ def rows_by_spark(flow: Flow, input: Input) -> DataFrame | None:
 
 def native_rows(df: DataFrame, transforms: Sequence[Transform], schema: pa.Schema) -> DataFrame | None:
     """The rows after the transforms, with the columns of `schema`; None if Spark's own could differ."""
-    folded = [name.casefold() for name in df.columns]
-    if len(set(folded)) < len(folded):  # Spark can take one name for the other
+    if _alike(df.columns):
         return None
     for transform in transforms:
         done = _applied(df, transform)
@@ -70,6 +69,11 @@ def native_rows(df: DataFrame, transforms: Sequence[Transform], schema: pa.Schem
     return df.select(*map(column, schema.names))
 
 
+def _alike(names: Sequence[str]) -> bool:
+    """True if two names differ at most by case, so that Spark can take one for the other."""
+    return len({name.casefold() for name in names}) < len(names)
+
+
 def _applied(df: DataFrame, transform: Transform) -> DataFrame | None:
     match transform:
         case Select(names):
@@ -78,15 +82,13 @@ def _applied(df: DataFrame, transform: Transform) -> DataFrame | None:
             kept = _Columns.of(df).value(predicate)
             return None if kept is None else df.where(kept)
         case WithColumns(columns):
-            for name, value in columns.items():
-                computed = _Columns.of(df).value(value) if isinstance(value, Expr) else None
-                others = [other.casefold() for other in df.columns if other != name]
-                if computed is None or name.casefold() in others:
-                    return None
-                made = computed.alias(name)
-                kept = [made if other == name else column(other) for other in df.columns]
-                df = df.select(*kept, *([] if name in df.columns else [made]))
-            return df
+            known = _Columns.of(df)
+            values = {name: known.value(value) if isinstance(value, Expr) else None for name, value in columns.items()}
+            made = {name: value.alias(name) for name, value in values.items() if value is not None}
+            after = list(dict.fromkeys([*df.columns, *made]))
+            if len(made) < len(columns) or _alike(after):
+                return None
+            return df.select(*(made.get(name, column(name)) for name in after))
     return None
 
 

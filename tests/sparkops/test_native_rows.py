@@ -93,7 +93,7 @@ def steps(rng: random.Random, flow: Any) -> Any:
     """The flow after some random steps, of those that fit the types."""
     for _ in range(rng.randint(1, 3)):
         names = flow.schema.names
-        kind = rng.choice(["where", "where", "select", "with", "map"] if rng.random() < 0.5 else ["where"])
+        kind = rng.choice(["where", "select", "with", "with", "map"] if rng.random() < 0.5 else ["where"])
         try:
             if kind == "where":
                 flow = flow.where(condition(rng))
@@ -101,8 +101,10 @@ def steps(rng: random.Random, flow: Any) -> Any:
                 kept = rng.sample([name for name in names if name != "ts"], rng.randint(1, len(names) - 1))
                 flow = flow.select(*kept, "ts")
             elif kind == "with":
-                made = rng.choice([condition(rng), uc.col("at"), uc.col("n") % 5, uc.col("text"), uc.col("n") + 0])
-                flow = flow.with_columns(**{rng.choice(["made", "n", "at"]): made})
+                made = [condition(rng, 0), uc.col("n") % 5, uc.col("n") % 7, uc.col("small"), uc.col("text")]
+                made += [uc.col("n") + 0] if rng.random() < 0.2 else []
+                chosen = rng.sample(["made", "n", "at", "small"], rng.randint(1, 4))
+                flow = flow.with_columns(**{name: rng.choice(made) for name in chosen})
             else:
                 flow = flow.map(lambda rows: rows)
         except (uc.errors.TypeMismatch, uc.errors.UnknownColumn, uc.errors.InvalidArgument):
@@ -136,6 +138,13 @@ def test_null_is_not_one_of_several_values(spark: SparkSession) -> None:
     assert "Spark itself" in flow.explain()
     assert None in flow.df.toArrow()["n"].to_pylist()
     assert in_any_order(flow.df.toArrow().cast(SCHEMA)) == in_any_order(applied(flow.transforms, rows))
+
+
+def test_new_columns_are_computed_from_those_before_the_step(spark: SparkSession) -> None:
+    df = spark.createDataFrame(pa.table({"ts": pa.array([0], STAMP), "n": [7], "m": [8]}))
+    flow = uc.flow(df, time="ts", files="never").with_columns(n=uc.col("m") % 5, m=uc.col("n") % 5)
+    assert "Spark itself" in flow.explain()
+    assert flow.df.select("n", "m").collect() == [(3, 2)]
 
 
 def test_most_of_the_flows_are_spark_s_own(spark: SparkSession) -> None:
