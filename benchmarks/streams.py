@@ -169,7 +169,7 @@ def run(df: DataFrame, batches: int) -> list[float]:
     query.stop()
     done = [p for p in query.recentProgress if p["numInputRows"] > 0][:batches]
     for name, part in done[-1]["observedMetrics"].items():
-        split = {key: f"{value / 1000:.0f} ms" for key, value in part.asDict().items() if key.endswith("_us")}
+        split = {key: f"{value / 1000:.0f} ms" for key, value in part["counts"].asDict().items() if key.endswith("_us")}
         print(f"<!-- {name}, last batch of {done[-1]['durationMs']['triggerExecution']} ms, over tasks: {split} -->")
     shutil.rmtree(checkpoint, ignore_errors=True)
     return [p["durationMs"]["triggerExecution"] for p in done]

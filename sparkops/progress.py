@@ -12,7 +12,7 @@ from ..errors import InvalidArgument, TypeMismatch
 from ..panes.flow import Flow
 from ..windows import MAX_TIME, MIN_TIME
 from .naming import FILES, Label, parsed, shown_names
-from .routes.shard_processor import CLOCKS, COUNTS
+from .routes.shard_rows import CLOCKS, COUNTS
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -199,7 +199,7 @@ def progress_of(last: Any) -> Progress:
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
     numbers = sorted(int(part) for part in parts if not part.startswith(FILES))
     skipped = sum(int(found.get("files_skipped") or 0) for part, found in parts.items() if part.startswith(FILES))
-    return FlowProgress(tuple(_stage(parts[str(number)]) for number in numbers), skipped)
+    return FlowProgress(tuple(_stage(parts[str(number)]["counts"]) for number in numbers), skipped)
 
 
 def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) -> None:
@@ -237,7 +237,8 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
     out.write("\n")
 
 
-def _stage(numbers: Mapping[str, Any]) -> StageProgress:
+def _stage(counts: Any) -> StageProgress:
+    numbers = counts if isinstance(counts, Mapping) else counts.asDict()
     given: dict[str, Any] = {name: int(numbers.get(name) or 0) for name in COUNTS}
     given |= {name: _time(numbers.get(name)) for name in CLOCKS}
     return StageProgress(**given)

@@ -17,6 +17,7 @@ from ...panes import Watermarks
 from ...panes.graph import Feed, Graph, Leaf, Step, check_ends, graph_of
 from ...panes.left_out import LeftOut, beside
 from ...panes.operators.stateful import StatefulOperator
+from ...panes.transforms import Transform
 from ..inputs import Input
 from ..sql_types import spark_schema
 from ..wire import WIRE_DDL
@@ -103,6 +104,10 @@ class Live(Route):
         """The task that sends the panes of a step to the next one; None for the last step."""
         reader = self.graph.reader(step)
         return None if reader is None else self.lift(*reader)
+
+    def after(self, last: Step) -> tuple[Transform, ...]:
+        """The transforms between a last step and the result."""
+        return next(feed.transforms for feed in self.graph.ends if feed.origin is last)
 
     def operator(self, step: Step) -> partial[StatefulOperator]:
         """The maker of the operator of a step, over the columns that its rows have on Spark."""

@@ -12,7 +12,6 @@ from ...panes.flow import Combined, Flow
 from ...panes.graph import Feed, Graph, Leaf, Step, graph_of
 from ...panes.shard.final_panes import Final, final_grouping, nothing
 from ...panes.stage import GroupingStage, Stage
-from ...panes.transforms import Transform
 from ..inputs import wire_map
 from ..sql_types import spark_schema
 from ..wire import WIRE_DDL
@@ -40,7 +39,7 @@ class Replay(Live):
             self.ends,
             step.ports,
             then=then,
-            after=self._after(step) if last else (),
+            after=self.after(step) if last else (),
             late=self.lifted(step)[0] if step.stage.shows_late else None,
             whole=self.whole,
             left_out=self.forms.get(step),
@@ -56,9 +55,6 @@ class Replay(Live):
     def without_rows(self, step: Step) -> pa.Table | None:
         """The panes of the last step if it gets no rows; None for no panes."""
         return None
-
-    def _after(self, step: Step) -> tuple[Transform, ...]:
-        return next(feed.transforms for feed in self.graph.ends if feed.origin is step)
 
     def explain(self) -> str:
         return self.explanation(

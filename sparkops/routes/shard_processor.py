@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,16 +19,14 @@ from ...panes import OperatorState, Watermarks
 from ...panes.chunks.cache import ChunkCache
 from ...panes.chunks.log import load, save
 from ...panes.chunks.manifest import bytes_of, extra_of
-from ...panes.chunks.store import cuts
 from ...panes.left_out import LEFT_OUT, LeftOut
 from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.arrivals import arrivals, clock_of
 from ...panes.shard.malloc import keep_memory
 from ...panes.shard.parcels import Parcel
 from ...panes.shard.shard import Played, Shard
-from ...windows.times import MAX_TIME
-from ..wire import WIRE_DDL
 from .checkpoint_fingerprint import Fingerprint, differences
+from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
 from .stored_watermarks import restored, stored
 from .tasks import LiftLive, Passing, Stopwatch, shown
 
@@ -37,38 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StatefulProcessorHandle
 
     from ..spark_private import ExpiredTimerInfo, TimerValues
-
-OUT_PANES = 262_144
-OUT_BYTES = 256 << 20
-"""The bytes of panes that go to Spark at once, since a column of bytes must stay below 2 GiB."""
-
-COUNTS = (
-    "rows_in",
-    "rows_uncombined",
-    "panes_early",
-    "panes_on_time",
-    "panes_late",
-    "retractions",
-    "rows_dropped",
-    "rows_finished",
-    "rows_unassigned",
-    "rows_bad",
-    "windows_held",
-    "chunks",
-    "state_bytes",
-    "read_us",
-    "lift_us",
-    "load_us",
-    "step_us",
-    "save_us",
-)
-"""The counts of a shard in a batch. Counts of state are those after the batch. Counts in microseconds are the times of
-reading rows and combining them in the lift tasks, of loading the state, of the step, and of saving the state."""
-
-CLOCKS = ("watermark", "output_watermark", "processing_time")
-
-OUT_DDL = f"{WIRE_DDL}, numbers array<bigint>"
-"""Packed rows, and one row a shard with its counts and clocks in order; one column for all is cheaper to send."""
 
 _BYTES = StructType([StructField("value", BinaryType())])
 _ID = StructType([StructField("id", LongType())])
@@ -113,31 +78,35 @@ class ShardTask:
     """True if the watermark runs from the beginning to the end of time in each bundle."""
     left_out: LeftOut | None = None
     """The form of the rows that are left out, if they are shown."""
+    columns: PanesAsColumns | None = None
+    """The form in which panes go to Spark as columns; None if they go as packed parcels."""
 
     def fresh(self, operator: StatefulOperator) -> Shard:
         """A shard without stored state."""
         return Shard.start(operator, *self.inputs, ports=self.ports)
 
-    def out(self, shard: int, played: Sequence[Played]) -> Iterator[tuple[int, int, bytes]]:
+    def frames(
+        self, shard: int, passing: Iterable[Packed], played: Sequence[Played], counted: str
+    ) -> Iterator[pd.DataFrame]:
+        """The rows for Spark: what is only passing, what the shard played, and its counts."""
+        if self.columns is not None:
+            return self.columns.frames(self._shown(played), counted)
+        return packed_frames(chain(passing, self._packed(shard, played)), counted)
+
+    def _packed(self, shard: int, played: Sequence[Played]) -> Iterator[Packed]:
         """The packed rows for the next stage, or the packed panes, and packed rows that were left out."""
         if self.left_out is not None:
-            yield from packed(shard, LEFT_OUT, self.left_out.table(played))
+            yield from packed(shard, LEFT_OUT, pieces_of(self.left_out.table(played)))
         if self.then is not None:
             yield from Passing(self.then, f"shard {shard}")(played)
-            return
+        else:
+            yield from packed(shard, "panes", self._shown(played))
+
+    def _shown(self, played: Sequence[Played]) -> Iterator[pa.Table]:
+        """The panes in pieces, with late rows if they are shown."""
         tables = [shown(instant, self.late) for instant in played]
-        tables = [table for table in tables if table.num_rows]
-        if not tables:
-            return
-        yield from packed(shard, "panes", pa.concat_tables(tables))
-
-
-def packed(shard: int, kind: str, rows: pa.Table) -> Iterator[tuple[int, int, bytes]]:
-    """Rows as packed parcels of one kind, none of them too large."""
-    for start in range(0, rows.num_rows, OUT_PANES):
-        some = rows.slice(start, OUT_PANES)
-        for first, stop in cuts(some, OUT_BYTES):
-            yield shard, 0, Parcel(kind, some.slice(first, stop - first)).pack()
+        if some := [table for table in tables if table.num_rows]:
+            yield from pieces_of(pa.concat_tables(some))
 
 
 class ShardProcessor(StatefulProcessor):
@@ -202,7 +171,7 @@ class ShardProcessor(StatefulProcessor):
         about = counted(before, running, parcels, played)
         about |= {"state_bytes": bytes_of(manifest), "load_us": load_us, "step_us": step_us}
         passing = ((shard, 0, parcel.pack()) for parcel in parcels if parcel.kind == LEFT_OUT)
-        yield from frames(chain(passing, task.out(shard, played)), about | {"save_us": clock.lap()})
+        yield from task.frames(shard, passing, played, as_text(about | {"save_us": clock.lap()}))
 
     def _timer(self, old: int | None, next_timer: int | None) -> int | None:
         """Set Spark's timer to the first millisecond at which the next timer is due."""
@@ -269,29 +238,3 @@ def counted(
         "output_watermark": state.output_watermark,
         "processing_time": running.watermarks.now,
     }
-
-
-def frames(rows: Iterable[tuple[int, int, bytes]], about: Mapping[str, int]) -> Iterator[pd.DataFrame]:
-    """The result for Spark: the packed rows, and a row without a payload that has the counts."""
-    held: list[tuple[int, int, bytes | None]] = []
-    size = 0
-    for shard, lo, payload in rows:
-        if held and size + len(payload) > OUT_BYTES:
-            yield _frame(held, [None] * len(held))
-            held, size = [], 0
-        held.append((shard, lo, payload))
-        size += len(payload)
-    numbers = [max(min(about[name], MAX_TIME), -MAX_TIME) for name in (*COUNTS, *CLOCKS)]
-    yield _frame([*held, (0, 0, None)], [*([None] * len(held)), numbers])
-
-
-def _frame(rows: Sequence[tuple[int, int, bytes | None]], numbers: list[Any]) -> pd.DataFrame:
-    shards, los, payloads = zip(*rows, strict=True)
-    return pd.DataFrame(
-        {
-            "shard": np.array(shards, np.int32),
-            "lo": np.array(los, np.int32),
-            "payload": pd.Series(payloads, dtype=object),
-            "numbers": pd.Series(numbers, dtype=object),
-        }
-    )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812
 
 from ...errors import InvalidArgument
 from ...panes.graph import Feed, Step
@@ -21,12 +21,14 @@ from ..session import PROVIDER, ROCKSDB
 from ..sql_types import spark_schema
 from ..wire import WIRE, payloads
 from .checkpoint_fingerprint import fingerprint
+from .flat_rows import FlatRows
 from .live import Live
-from .shard_processor import CLOCKS, COUNTS, OUT_DDL, ShardProcessor, ShardTask
+from .shard_processor import ShardProcessor, ShardTask
+from .shard_rows import PACKED, PanesAsColumns, counts, without_counts
 from .tasks import LiftLive, alone, batches_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,24 @@ class Streaming(Live):
 
     def stepped(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         require_rocksdb(self.input.spark)
-        processor = ShardProcessor(self.task(step, then))
-        shards = packed.groupBy("shard").transformWithStateInPandas(processor, OUT_DDL, "append", self._time_mode)
-        observed = shards.observe(self.metric(str(step.number)), *numbers())
-        return observed.where(F.col("payload").isNotNull()).select(*WIRE.names)
+        task = self.task(step, then)
+        schema = PACKED if task.columns is None else task.columns.schema
+        shards = packed.groupBy("shard")
+        rows = shards.transformWithStateInPandas(ShardProcessor(task), schema, "append", self._time_mode)
+        observed = rows.observe(self.metric(str(step.number)), counts())
+        sent = WIRE.names if task.columns is None else task.columns.rows.columns()
+        return observed.where(without_counts()).select(*sent)
 
     def shown(self, feed: Feed, packed: DataFrame) -> DataFrame:
+        if self.flat is not None:
+            return packed
         show = ShowPanes(feed.transforms, self.flow.schema, self.left_out_schema)
         return wire_map(packed, show, spark_schema(self.schema))
+
+    @cached_property
+    def flat(self) -> FlatRows | None:
+        """The form in which the panes of the last step leave it as columns; None if they leave it as packed parcels."""
+        return None if self.beside else FlatRows.of(self.flow.schema)
 
     def task(self, step: Step, then: LiftLive | None) -> ShardTask:
         """The work of the shards of a step."""
@@ -79,7 +91,11 @@ class Streaming(Live):
             schemas[0] if step.stage.shows_late else None,
             self.whole,
             self.forms.get(step),
+            self._columns(step) if then is None else None,
         )
+
+    def _columns(self, last: Step) -> PanesAsColumns | None:
+        return None if self.flat is None else PanesAsColumns(self.after(last), self.flat)
 
     @property
     def _time_mode(self) -> str:
@@ -118,10 +134,3 @@ def require_rocksdb(spark: SparkSession) -> None:
             f"a streaming flow keeps its state in RocksDB, but {PROVIDER} is {found}: set it to {ROCKSDB}, "
             "as uc.session() does"
         )
-
-
-def numbers() -> list[Column]:
-    """The counts of a stage, over its shards."""
-    part = {name: F.col("numbers")[i] for i, name in enumerate((*COUNTS, *CLOCKS))}
-    sums = [F.sum(part[name]).alias(name) for name in COUNTS]
-    return [*sums, *(F.min(part[name]).alias(name) for name in CLOCKS)]

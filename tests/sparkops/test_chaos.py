@@ -18,6 +18,7 @@ from uncombine.panes.chunks import log as chunklog
 from uncombine.panes.chunks import store
 from uncombine.panes.operators.grouping import step
 from uncombine.sparkops.routes import shard_processor as processor
+from uncombine.sparkops.routes import shard_rows
 
 
 def told(got: Any, engine: Engine) -> tuple[list[str], list[Any], dict[Any, Any]]:
@@ -32,7 +33,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch, chunk: int, in_hand: int) -> None:
     """So many bytes to a chunk, and of windows in hand and panes on their way at once."""
     monkeypatch.setattr(store, "CHUNK_BYTES", chunk)
     monkeypatch.setattr(step, "IN_HAND", in_hand)
-    monkeypatch.setattr(processor, "OUT_BYTES", in_hand)
+    monkeypatch.setattr(shard_rows, "OUT_BYTES", in_hand)
 
 
 def agree(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
@@ -86,7 +87,7 @@ def in_parts(seed: int, monkeypatch: pytest.MonkeyPatch) -> int:
     return chunks
 
 
-COUNTED = {*processor.COUNTS, *processor.CLOCKS} - {"chunks", "state_bytes"}
+COUNTED = {*shard_rows.COUNTS, *shard_rows.CLOCKS} - {"chunks", "state_bytes"}
 COUNTED = {name for name in COUNTED if not name.endswith("_us")}
 
 

@@ -14,7 +14,7 @@ from finals import COMBINERS, SCHEMA, WINDOWS, rows
 from streams import START, in_order, rows_flow
 
 import uncombine as uc
-from uncombine.sparkops.routes.shard_processor import COUNTS
+from uncombine.sparkops.routes.shard_rows import COUNTS
 
 TRIGGERS = (
     None,

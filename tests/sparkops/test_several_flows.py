@@ -185,7 +185,7 @@ def test_a_progress_of_a_listener_or_of_the_past() -> None:
 
     one = {"batchId": 7, "durationMs": {"triggerExecution": 1500}, "observedMetrics": {"of the user": Row(n=1)}}
     for label, part in ((Label("b", 12), 2), (Label("b", 12), 1), (Label("b", 9), 1), (Label("a 1", 1), 1)):
-        one["observedMetrics"][label.metric(str(part))] = Row(rows_in=10 * label.number + part)
+        one["observedMetrics"][label.metric(str(part))] = Row(counts=Row(rows_in=10 * label.number + part))
     one["observedMetrics"][Label("b", 9).metric("files")] = Row(files_skipped=4)
     found = uc.progress(one)
     assert {name: [stage.rows_in for stage in flow.stages] for name, flow in found.flows.items()} == {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from uncombine.panes.flow import Flow
 from uncombine.panes.graph import Feed, Leaf, Step
@@ -17,7 +18,8 @@ from uncombine.panes.shard.parcels import AT
 from uncombine.panes.stage import GroupingStage
 from uncombine.panes.transforms import applied
 from uncombine.sparkops.routes import shard_processor as processor
-from uncombine.sparkops.routes.shard_processor import CLOCKS, COUNTS, ShardProcessor
+from uncombine.sparkops.routes.shard_processor import ShardProcessor
+from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS
 from uncombine.sparkops.routes.streaming import ShowPanes, Streaming
 from uncombine.sparkops.routes.tasks import Clocks, LiftLive, alone
 
@@ -130,14 +132,22 @@ class Engine:
         sources = rows if isinstance(rows, Mapping) else {None: rows}
         tasks = {leaf: self._cut(sources.get(leaf.settings.name, sources.get(None))) for leaf in self.graph.leaves}
         sent: dict[Step, list[Packed]] = {}
+        panes: dict[Step, pa.Table] = {}
         counted = []
         for step in self.graph.steps:
-            sent[step], numbers = self._stage(step, self._packed(step, tasks, sent, now), now)
-            counted.append(numbers)
+            whole = self._stage(step, self._packed(step, tasks, sent, now), now)
+            counted.append(_counts(whole))
+            rows = whole[whole["counted"].isna()] if len(whole) else whole
+            if self.tasks[step].columns is None:
+                sent[step] = (
+                    list(zip(rows["shard"].tolist(), rows["payload"].tolist(), strict=True)) if len(rows) else []
+                )
+            else:
+                panes[step] = from_columns(rows, self.route.schema)
         shown = [self.route.schema.empty_table()]
         for feed in self.graph.ends:
             if isinstance(feed.origin, Step):
-                shown.append(self._shown(feed, sent[feed.origin]))
+                shown.append(panes[feed.origin] if feed.origin in panes else self._shown(feed, sent[feed.origin]))
             else:
                 rows_of = (applied(feed.transforms, task.select(feed.schema.names)) for task in tasks[feed.origin])
                 shown += [alone(table, self.route.left_out_schema) for table in rows_of]
@@ -186,7 +196,7 @@ class Engine:
         assert now is not None
         return pa.repeat(pa.scalar(now * 1000), rows.num_rows)
 
-    def _stage(self, step: Step, packed: list[Packed], now: int | None) -> tuple[list[Packed], dict[str, int]]:
+    def _stage(self, step: Step, packed: list[Packed], now: int | None) -> pd.DataFrame:
         stage = step.number - 1
         clock = Now(-1 if not self.timed or now is None else now)
         if self.random is not None:
@@ -194,7 +204,7 @@ class Engine:
         by_shard: dict[int, list[bytes]] = {}
         for shard, payload in packed:
             by_shard.setdefault(shard, []).append(payload)
-        frames = []
+        frames: list[pd.DataFrame] = []
         for shard, payloads in by_shard.items():
             frame = pd.DataFrame({"shard": shard, "lo": 0, "payload": payloads})
             halves = [frame.iloc[: len(frame) // 2], frame.iloc[len(frame) // 2 :]]
@@ -204,7 +214,7 @@ class Engine:
             for timer in due:
                 frames += list(self._processor(step, shard).handleExpiredTimer((shard,), clock, timer))
                 handle.timers.discard(timer)
-        return _told(frames)
+        return pd.concat(frames) if frames else pd.DataFrame()
 
     def _processor(self, step: Step, shard: int) -> ShardProcessor:
         place = step.number - 1, shard
@@ -231,13 +241,32 @@ def _sent(task: LiftLive | Clocks, rows: pa.Table) -> list[Packed]:
     return [row for b in batches for row in zip(b["shard"].to_pylist(), b["payload"].to_pylist(), strict=True)]
 
 
-def _told(frames: list[pd.DataFrame]) -> tuple[list[Packed], dict[str, int]]:
-    """The rows for the next stage, and the counts in the form of the query's progress."""
-    if not frames:
-        return [], {}
-    whole = pd.concat(frames)
-    sent = whole[whole["payload"].notna()]
-    told = np.array(whole["numbers"].dropna().to_list())
+def _counts(whole: pd.DataFrame) -> dict[str, int]:
+    """The counts of the shards of a stage, in the form of the query's progress."""
+    if not len(whole):
+        return {}
+    told = np.array([text.split() for text in whole["counted"].dropna()], np.int64)
     numbers = dict(zip(COUNTS, told.sum(axis=0).tolist(), strict=False))
-    numbers |= zip(CLOCKS, told[:, len(COUNTS) :].min(axis=0).tolist(), strict=True)
-    return list(zip(sent["shard"].tolist(), sent["payload"].tolist(), strict=True)), numbers
+    return numbers | dict(zip(CLOCKS, told[:, len(COUNTS) :].min(axis=0).tolist(), strict=True))
+
+
+def _packed(whole: pd.DataFrame) -> list[Packed]:
+    if not len(whole):
+        return []
+    rows = whole[whole["payload"].notna()]
+    return list(zip(rows["shard"].tolist(), rows["payload"].tolist(), strict=True))
+
+
+def from_columns(whole: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+    """The panes that left a shard as columns without structs, put together as Spark does it."""
+    rows = whole[whole["counted"].isna()] if len(whole) else whole
+    columns = iter(pa.chunked_array(rows[name].array.__arrow_array__()).combine_chunks() for name in rows.columns)
+    return pa.table([_whole(field.type, columns) for field in schema], schema) if len(rows) else schema.empty_table()
+
+
+def _whole(kind: pa.DataType, columns: Iterator[pa.Array]) -> pa.Array:
+    given = next(columns)
+    if not pa.types.is_struct(kind):
+        return given.cast(kind)
+    parts = [_whole(field.type, columns) for field in kind]
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pc.invert(given))

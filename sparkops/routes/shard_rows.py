@@ -1,0 +1,157 @@
+"""The rows that shards give to Spark: packed parcels or panes as columns, and a row with the counts of each shard.
+
+Guarded by tests/sparkops/test_processor.py and tests/sparkops/test_flat_rows.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType, StructField, StructType
+
+from ...panes.chunks.store import cuts
+from ...panes.shard.parcels import Parcel
+from ...panes.transforms import Transform, applied
+from ...windows.times import MAX_TIME
+from ..sql_types import spark_schema
+from ..wire import WIRE
+from .flat_rows import FlatRows, in_pandas
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+Packed = tuple[int, int, bytes]
+"""A shard, a place in its order, and a parcel."""
+
+OUT_PANES = 262_144
+OUT_BYTES = 256 << 20
+"""The bytes of panes that go to Spark at once, since a column of bytes must stay below 2 GiB."""
+
+COUNTS = (
+    "rows_in",
+    "rows_uncombined",
+    "panes_early",
+    "panes_on_time",
+    "panes_late",
+    "retractions",
+    "rows_dropped",
+    "rows_finished",
+    "rows_unassigned",
+    "rows_bad",
+    "windows_held",
+    "chunks",
+    "state_bytes",
+    "read_us",
+    "lift_us",
+    "load_us",
+    "step_us",
+    "save_us",
+)
+"""The counts of a shard in a batch. Counts of state are those after the batch. Counts in microseconds are the times of
+reading rows and combining them in the lift tasks, of loading the state, of the step, and of saving the state."""
+
+CLOCKS = ("watermark", "output_watermark", "processing_time")
+
+_COUNTED = StructField("counted", StringType())
+"""The counts and clocks of a shard in order, as text: PySpark passes texts as they are, and looks into lists."""
+
+PACKED = StructType([*spark_schema(WIRE), _COUNTED])
+
+
+@dataclass(frozen=True)
+class PanesAsColumns:
+    """The last rows of a stream: its panes after all transforms."""
+
+    after: Sequence[Transform]
+    rows: FlatRows
+
+    @property
+    def schema(self) -> StructType:
+        """The columns of the rows for Spark."""
+        return StructType([*self.rows.fields, _COUNTED])
+
+    def frames(self, panes: Iterable[pa.Table], counted: str) -> Iterator[pd.DataFrame]:
+        """Panes for Spark, and a row that has the counts alone."""
+        for piece in panes:
+            rows = applied(self.after, piece)
+            if rows.num_rows:
+                yield self._frame(rows, pa.nulls(rows.num_rows, pa.string()))
+        schema = self.rows.schema
+        none = pa.Table.from_arrays([pa.nulls(1, kind) for kind in schema.types], schema=schema)
+        yield self._frame(none, pa.array([counted]))
+
+    def _frame(self, rows: pa.Table, counted: pa.Array) -> pd.DataFrame:
+        return in_pandas([*self.rows.arrays(rows), counted], self.schema.names)
+
+
+def pieces_of(rows: pa.Table) -> Iterator[pa.Table]:
+    """Rows in pieces, none of them too large for Spark."""
+    for start in range(0, rows.num_rows, OUT_PANES):
+        some = rows.slice(start, OUT_PANES)
+        for first, stop in cuts(some, OUT_BYTES):
+            yield some.slice(first, stop - first)
+
+
+def packed(shard: int, kind: str, pieces: Iterable[pa.Table]) -> Iterator[Packed]:
+    """Rows as packed parcels of one kind."""
+    for piece in pieces:
+        yield shard, 0, Parcel(kind, piece).pack()
+
+
+def packed_frames(rows: Iterable[Packed], counted: str) -> Iterator[pd.DataFrame]:
+    """Packed rows for Spark, and a row without a payload that has the counts."""
+    held: list[tuple[int, int, bytes | None]] = []
+    size = 0
+    for shard, lo, payload in rows:
+        if held and size + len(payload) > OUT_BYTES:
+            yield _packed_frame(held, [None] * len(held))
+            held, size = [], 0
+        held.append((shard, lo, payload))
+        size += len(payload)
+    yield _packed_frame([*held, (0, 0, None)], [*([None] * len(held)), counted])
+
+
+def _packed_frame(rows: Sequence[tuple[int, int, bytes | None]], counted: list[str | None]) -> pd.DataFrame:
+    shards, los, payloads = zip(*rows, strict=True)
+    return pd.DataFrame(
+        {
+            "shard": np.array(shards, np.int32),
+            "lo": np.array(los, np.int32),
+            "payload": pd.Series(payloads, dtype=object),
+            _COUNTED.name: pd.Series(counted, dtype=object),
+        }
+    )
+
+
+def as_text(about: Mapping[str, int]) -> str:
+    """The counts and clocks of a shard in order, each of them a number that fits in 64 bits."""
+    return " ".join(str(max(min(about[name], MAX_TIME), -MAX_TIME)) for name in (*COUNTS, *CLOCKS))
+
+
+def counts() -> Column:
+    """The counts of a stage over its shards, as one aggregate: Spark looks at each row once for every aggregate."""
+    zero = [*(F.lit(0) for _ in COUNTS), *(F.lit(MAX_TIME) for _ in CLOCKS)]
+    given = F.transform(F.collect_list(_COUNTED.name), lambda text: F.split(text, " ").cast("array<bigint>"))
+    return F.aggregate(given, F.array(*zero).cast("array<bigint>"), _added, _named).alias("counts")
+
+
+def _added(one: Column, other: Column) -> Column:
+    first = len(COUNTS)
+    summed = F.zip_with(F.slice(one, 1, first), F.slice(other, 1, first), lambda a, b: a + b)
+    least = F.zip_with(*(F.slice(side, first + 1, len(CLOCKS)) for side in (one, other)), lambda a, b: F.least(a, b))
+    return F.concat(summed, least)
+
+
+def _named(numbers: Column) -> Column:
+    return F.struct(*(numbers[i].alias(name) for i, name in enumerate((*COUNTS, *CLOCKS))))
+
+
+def without_counts() -> Column:
+    """True for the rows that are no counts."""
+    return F.col(_COUNTED.name).isNull()
