@@ -54,6 +54,9 @@ class ShowPanes:
 class Streaming(Live):
     """Runs a flow over unbounded input on Structured Streaming."""
 
+    parcels: bool = False
+    """True if the panes of the last step leave it as packed parcels, for a task that takes them as a whole."""
+
     def stepped(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         require_rocksdb(self.input.spark)
         task = self.task(step, then)
@@ -73,7 +76,7 @@ class Streaming(Live):
     @cached_property
     def flat(self) -> FlatRows | None:
         """The form in which the panes of the last step leave it as columns; None if they leave it as packed parcels."""
-        return None if self.beside else FlatRows.of(self.flow.schema)
+        return None if self.beside or self.parcels else FlatRows.of(self.flow.schema)
 
     def task(self, step: Step, then: LiftLive | None) -> ShardTask:
         """The work of the shards of a step."""

@@ -6,7 +6,7 @@ Guarded by tests/sparkops/test_live_table.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -80,6 +80,7 @@ def packed_changes(flow: Flow, layout: Layout, route_of: Callable[[Flow], Route]
     if keyed and flow.source.streaming:
         route = route_of(flow)
         assert isinstance(route, Streaming)
+        route = replace(route, parcels=True)
         (end,) = route.graph.ends
         assert isinstance(end.origin, Step)
         panes = route.stepped(end.origin, route.packed(end.origin), None)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from engine import Engine, Handle, Now, _told
+from engine import Engine, Handle, Now, joined
 from reference.byrule.transcripts import SCHEMA, draw_options, is_merging
 from streams import MARK, NOW, ORIGIN, START, punctuated_schema, rows_flow
 
@@ -233,9 +233,7 @@ class Cluster(Engine):
             super().batch(batch.tasks, batch.now)
         self.store = before
 
-    def _stage(
-        self, step: Step, packed: list[tuple[int, bytes]], now: int | None
-    ) -> tuple[list[tuple[int, bytes]], dict[str, int]]:
+    def _stage(self, step: Step, packed: list[tuple[int, bytes]], now: int | None) -> pd.DataFrame:
         clock = Now(-1 if not self.timed or now is None else now)
         self.r.shuffle(packed)
         given: dict[int, list[bytes]] = {}
@@ -244,7 +242,7 @@ class Cluster(Engine):
         for (at, shard), handle in self.store.items():
             if at == step.number - 1 and any(t <= clock.ms for t in handle.timers):
                 given.setdefault(shard, [])
-        return _told([frame for shard in sorted(given) for frame in self._task(step, shard, given[shard], clock)])
+        return joined(frame for shard in sorted(given) for frame in self._task(step, shard, given[shard], clock))
 
     def _task(self, step: Step, shard: int, payloads: list[bytes], clock: Now) -> list[pd.DataFrame]:
         """Tries until one is good enough, or the whole batch is given up."""

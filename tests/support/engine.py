@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -214,7 +214,7 @@ class Engine:
             for timer in due:
                 frames += list(self._processor(step, shard).handleExpiredTimer((shard,), clock, timer))
                 handle.timers.discard(timer)
-        return pd.concat(frames) if frames else pd.DataFrame()
+        return joined(frames)
 
     def _processor(self, step: Step, shard: int) -> ShardProcessor:
         place = step.number - 1, shard
@@ -239,6 +239,12 @@ class Engine:
 def _sent(task: LiftLive | Clocks, rows: pa.Table) -> list[Packed]:
     batches = list(task([rows]))
     return [row for b in batches for row in zip(b["shard"].to_pylist(), b["payload"].to_pylist(), strict=True)]
+
+
+def joined(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """All that the shards of a stage gave."""
+    given = list(frames)
+    return pd.concat(given) if given else pd.DataFrame()
 
 
 def _counts(whole: pd.DataFrame) -> dict[str, int]:
