@@ -18,6 +18,7 @@ def standard(kind: pa.DataType) -> pa.DataType:
     """The type to which a column of a file is read.
 
     Instants are microseconds UTC, dates are days. Texts and lists have the types of Spark: not large, not encoded.
+    A type that extends another, such as that of UUIDs, is the other one.
 
     >>> import pyarrow as pa
     >>> from uncombine.sparkops.readers.conform import standard
@@ -30,6 +31,8 @@ def standard(kind: pa.DataType) -> pa.DataType:
         return pa.date32()
     if pt.is_dictionary(kind):
         return standard(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return standard(kind.storage_type)
     if pt.is_large_string(kind) or pt.is_string_view(kind) or pt.is_null(kind):
         return pa.string()
     if pt.is_large_binary(kind) or pt.is_binary_view(kind):
@@ -57,6 +60,8 @@ def conform(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
         return column
     if pt.is_dictionary(kind):
         return conform(as_plain(column, plain_type(kind.value_type)), to)
+    if isinstance(kind, pa.BaseExtensionType):
+        return conform(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type), to)
     if pt.is_timestamp(kind) and pt.is_timestamp(to):
         return _instants(column, to)
     if pt.is_integer(kind) and (pt.is_integer(to) or pt.is_floating(to)):

@@ -278,6 +278,19 @@ def test_a_dictionary_of_views(tmp_path: Path) -> None:
     assert rows_of(describe(str(file)), file)["v"].to_pylist() == ["a", None, "b"]
 
 
+@pytest.mark.parametrize("store_schema", [True, False])
+@pytest.mark.parametrize("kind", [pa.uuid(), pa.json_(pa.large_string())])
+def test_types_that_extend_others(tmp_path: Path, kind: pa.BaseExtensionType, store_schema: bool) -> None:
+    """Other writers name UUIDs in the file's own schema alone."""
+    values = [b"sixteen letters.", None] if kind == pa.uuid() else ['{"a": 1}', None]
+    lists = pa.ListArray.from_arrays([0, 2], pa.array(values, kind))
+    pq.write_table(pa.table({"v": pa.array(values, kind)}), tmp_path / "v.parquet", store_schema=store_schema)
+    pq.write_table(pa.table({"v": lists}), tmp_path / "lists.parquet", store_schema=store_schema)
+    for name, wanted in (("v", values), ("lists", [values])):
+        file = tmp_path / f"{name}.parquet"
+        assert rows_of(describe(str(file)), file)["v"].to_pylist() == wanted
+
+
 @pytest.mark.parametrize(
     ("has", "values", "to", "fits"),
     [
