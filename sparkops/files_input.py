@@ -19,16 +19,20 @@ from ..errors import InvalidArgument, UnreadableFile
 from ..panes.shard.malloc import keep_memory
 from ..panes.shard.parcels import AT
 from ..windows import time_column
+from ..windows.times import UTC_MICROS
 from .inputs import Input, Metric, Task, processing_time
 from .naming import FILES
 from .readers.paths import absolute, parts_of
 from .readers.reading import FileFormat, Split, read, splits
+from .sql_types import spark_schema
 from .wire import WIRE_DDL, wire_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_LISTED = "path string, modificationTime timestamp, length bigint, content binary"
+_LISTED = spark_schema(
+    pa.schema({"path": pa.string(), "modificationTime": UTC_MICROS, "length": pa.int64(), "content": pa.binary()})
+)
 """The fixed schema of Spark's source of whole files. Only the path is selected, so Spark reads no file."""
 
 _ALL = {"recursiveFileLookup": "true"}

@@ -19,6 +19,7 @@ from ...combiners import BoolAnd, BoolOr, Combiner, Count, Max, Mean, Min, Sum
 from ...combiners.expressions.expr import Expr
 from ...panes.chain import groupings_of
 from ...panes.flow import Flow
+from ...panes.operators.grouping.pane_columns import WINDOW
 from ...windows import Fixed, Global, Sliding
 from ...windows.times import FIRST, LAST
 from ..inputs import DataFrameInput, Input, column
@@ -70,7 +71,7 @@ class Native(Route):
         window = _window(grouping.window, column(grouping.time))
         if window is None:
             grouped = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in columns.items()))
-            window = F.lit(None).cast("struct<start: timestamp, end: timestamp>")
+            window = F.lit(None).cast(spark_type(WINDOW, "window"))
             at: Column = F.col(_LATEST)  # without keys Spark gives a result even for no rows; it has no time
         else:
             named = {name: column.alias(name) for name, column in columns.items()}

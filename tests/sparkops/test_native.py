@@ -95,8 +95,9 @@ def both(flow: Flow, window: uc.Window, by: Any, combiners: dict[str, uc.Combine
 
 
 def test_both_ways_give_one_table(spark: SparkSession) -> None:
-    """In a session of another zone than UTC, too."""
-    with zone(spark, "America/New_York"), changed(spark):
+    """In a session of another zone than UTC, too, and of times without a zone."""
+    without = {"spark.sql.timestampType": "TIMESTAMP_NTZ"}
+    with zone(spark, "America/New_York"), changed(spark), changed(spark, without):
         df = typed(spark, 300, 1)
         pairs = []
         for i, window in enumerate(ALIGNED):

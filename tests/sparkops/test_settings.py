@@ -29,6 +29,7 @@ def run(spark: SparkSession, files: Path, out: Path) -> pa.Table:
 SETTINGS = {
     "no changelog": {CHANGELOG: "false"},
     "not adaptive": {"spark.sql.adaptive.enabled": "false"},
+    "times without a zone": {"spark.sql.timestampType": "TIMESTAMP_NTZ"},
     "10 rows to a record batch": {"spark.sql.execution.arrow.maxRecordsPerBatch": "10"},
 }
 
