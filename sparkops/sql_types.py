@@ -100,7 +100,8 @@ def conform(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
 
 
 def passed(table: pa.Table) -> pa.Table:
-    """The table in types that Spark reads: it has timestamps of one unit, and no lists or bytes of a fixed size.
+    """The table in types that Spark reads: it has timestamps of one unit, decimals of one width, and no lists or
+    bytes of a fixed size.
 
     >>> import pyarrow as pa
     >>> passed(pa.table({"at": pa.array([5], pa.timestamp("s"))})).schema.field("at").type
@@ -130,6 +131,8 @@ def _is_read(kind: pa.DataType) -> bool:
         return bool(kind.unit == "us")
     if pa.types.is_time64(kind):
         return bool(kind.unit == "ns")
+    if pa.types.is_decimal(kind):
+        return bool(pa.types.is_decimal128(kind))
     if pa.types.is_fixed_size_binary(kind) or pa.types.is_fixed_size_list(kind):
         return False
     return all(_is_read(kind.field(i).type) for i in range(kind.num_fields))

@@ -63,6 +63,13 @@ class ParquetSource:
         """The relative sizes of the row groups."""
         return [float(group.total_byte_size) for group in self.fragment.row_groups]
 
+    def codecs(self, columns: list[str]) -> set[str]:
+        """The compressions of some columns."""
+        metadata = self.fragment.metadata
+        wanted, groups = leaves(metadata.schema, columns), range(metadata.num_row_groups)
+        require_sound(self.end, wanted, metadata.num_columns, 0, len(groups))
+        return {metadata.row_group(group).column(leaf.place).compression for group in groups for leaf in wanted}
+
     def tables(
         self, columns: list[str], first: int | None, last: int | None, where: pc.Expression | None
     ) -> Iterator[pa.Table]:

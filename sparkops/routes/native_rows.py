@@ -79,7 +79,7 @@ def _applied(df: DataFrame, transform: Transform) -> DataFrame | None:
         case Select(names):
             return df.select(*map(column, names)) if set(names) <= set(df.columns) else None
         case Where(Expr() as predicate):
-            kept = _Columns.of(df).value(predicate)
+            kept = _Columns.of(df).condition(predicate)
             return None if kept is None else df.where(kept)
         case WithColumns(columns):
             known = _Columns.of(df)
@@ -136,6 +136,11 @@ class _Columns:
                 sides = [self.comparable(side) for side in (left, right)]
                 return None if any(side is None for side in sides) else _COMPARED[op](*sides)
         return None
+
+    def condition(self, expr: Expr) -> Column | None:
+        """Spark's column for an expression by which rows are kept; a column of nulls alone is no condition there."""
+        value = self.value(expr)
+        return value if value is not None and pt.is_boolean(expr.type(self.known)) else None
 
     def _isin(self, given: Expr, choices: Sequence[object]) -> Column | None:
         inside, found = self.comparable(given), [_literal(choice) for choice in choices]

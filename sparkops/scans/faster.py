@@ -162,6 +162,8 @@ def _size_if_alike(path: str, fmt: FileFormat) -> int:
         raise NoScan(f"{path} {reason}")
     if fmt.on_missing_column == "error" and set(fmt.schema.names) - set(source.schema.names):
         raise NoScan(f"{path} lacks a column")
+    if not fmt.as_spark and "BROTLI" in source.codecs(fmt.schema.names):
+        raise NoScan(f"{path} is compressed with Brotli, which Spark does not come with")
     return int(size)
 
 
