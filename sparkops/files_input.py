@@ -93,16 +93,17 @@ class FilesInput(Input):
         if self.listed_late:
             return self._whole(self._listed())
         parts: list[Split] = []
-        for path, length in self.found():
+        for path, length, _ in self.found():
             if length == 0 and self.format.as_spark:
                 continue
             parts += splits(self.format, path, LARGE) if length > LARGE else [Split(path)]
         columns = [[getattr(part, name) for part in parts] for name in _GIVEN.names]
         return self.spark.createDataFrame(pa.table(columns, schema=_GIVEN))
 
-    def found(self) -> list[tuple[str, int]]:
-        """The files that exist now, and their bytes."""
-        return sorted((row.path, row.length) for row in self._listed().select("path", "length").collect())
+    def found(self) -> list[tuple[str, int, int]]:
+        """The files that exist now, their bytes, and the microsecond of the last change of each."""
+        listed = self._listed().select("path", "length", F.unix_micros("modificationTime").alias("changed"))
+        return sorted((row.path, row.length, row.changed) for row in listed.collect())
 
     def _listed(self) -> DataFrame:
         return self.spark.read.format("binaryFile").schema(_LISTED).options(**_ALL).load(list(self.paths))

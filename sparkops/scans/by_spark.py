@@ -27,16 +27,18 @@ def by_spark(given: FilesInput, columns: frozenset[str]) -> DataFrameInput | Non
     try:
         require_settings(given.spark)
         found = given.found()
-        paths = [path.removeprefix("file:") for path, _ in found]
+        paths = [path.removeprefix("file:") for path, _, _ in found]
         if not 0 < len(found) <= CHECKED or any(_NOT_PLAIN & set(path) for path in paths):
             return None
         if 0 in sizes_if_alike(paths, fmt):
             return None
-        df = given.spark.read.schema(spark_schema(fmt.schema)).parquet(*(path for path, _ in found))
+        # Without an option of its own a DataFrame that is cached stands in for one of the same files after a change.
+        reader = given.spark.read.schema(spark_schema(fmt.schema)).option("uncombine.listed", hash(tuple(found)))
+        df = reader.parquet(*(path for path, _, _ in found))
     except FAULTS:
         return None  # Spark would read other values, or the tasks say what is wrong with a file
     made = DataFrameInput(df, text=f"parquet files at {', '.join(given.paths)}, read by Spark itself", files=False)
-    return made if made.schema == fmt.schema else None
+    return made if made.schema.types == fmt.schema.types else None
 
 
 __all__ = ["by_spark"]

@@ -200,6 +200,7 @@ def test_files_that_spark_reads_in_another_way_are_read_by_the_tasks(spark: Spar
     other = plain.set_column(1, "n", pa.array([1, 2], pa.int32()))
     folders = {
         "plain": [plain],
+        "without nulls": [plain.cast(pa.schema([field.with_nullable(False) for field in plain.schema]))],
         "another type": [plain, other],
         "a column missing": [plain, plain.drop_columns("n")],
         "compressed": [plain],
@@ -212,12 +213,26 @@ def test_files_that_spark_reads_in_another_way_are_read_by_the_tasks(spark: Spar
         for number, rows in enumerate(tables):
             compression = "brotli" if name == "compressed" else "snappy"
             pq.write_table(rows, folder / f"{number}.parquet", compression=compression)
-        options: dict[str, Any] = {"schema": plain.schema, "on_missing_column": "error"}
+        options: dict[str, Any] = {"schema": tables[0].schema, "on_missing_column": "error"}
         flow = uc.files(spark, folder, time="ts", **options)
         found[name] = "read by Spark itself" in flow.explain()
-        if name in ("plain", "compressed"):
+        if name in ("plain", "without nulls", "compressed"):
             assert in_any_order(flow.df.toArrow()) == in_any_order(plain)
-    assert [name for name, by_spark in found.items() if by_spark] == ["plain"]
+    assert [name for name, by_spark in found.items() if by_spark] == ["plain", "without nulls"]
+
+
+def test_a_cached_flow_does_not_stand_in_for_one_of_files_that_have_changed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = pa.table({"ts": pa.array([0, 1], STAMP)})
+    pq.write_table(rows.slice(1), tmp_path / "a.parquet")
+    cached = uc.files(spark, tmp_path, time="ts").df.cache()
+    assert cached.count() == 1
+    pq.write_table(rows, tmp_path / "a.parquet")
+    flow = uc.files(spark, tmp_path, time="ts")
+    assert "read by Spark itself" in flow.explain()
+    assert flow.df.count() == 2
+    cached.unpersist()
 
 
 KINDS = {
