@@ -52,7 +52,7 @@ def aggregate(
     table
         An Arrow table or record batch, a pandas DataFrame (whose NaN means missing, as in pandas), a list of dicts, or
         anything with `__arrow_c_stream__`, such as a Polars DataFrame. Columns may be of any size. Large and view types
-        are computed as the plain types, and results have plain types.
+        are computed as the plain types, extension types as those that store them, and results have plain types.
     by
         The key columns. Null is a key of its own, and NaN equals NaN. Without key columns all rows are one group,
         and the result always has one row; the result of no rows is 0 for counts and null for most combiners.
@@ -168,7 +168,11 @@ def as_table(table: Any) -> pa.Table:
     if isinstance(table, pa.RecordBatch):
         return pa.Table.from_batches([table])
     if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "columns"):
-        return pa.Table.from_pandas(table, preserve_index=False)
+        try:
+            return pa.Table.from_pandas(table, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            reason = ": ".join(map(str, reversed(error.args)))
+            raise TypeMismatch(f"a column of the DataFrame has values of different types: {reason}") from None
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
     if isinstance(table, list | tuple) and all(isinstance(row, Mapping) for row in table):

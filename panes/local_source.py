@@ -107,6 +107,8 @@ def source(
     try:
         table = as_table(schema_or_table)
     except TypeMismatch:
+        if hasattr(schema_or_table, "__arrow_c_stream__"):  # its values are of different types
+            raise
         raise TypeMismatch(
             f"local.source() takes an Arrow schema, an Arrow table or a pandas DataFrame, but was given "
             f"{schema_or_table!r}"

@@ -230,7 +230,9 @@ def function_of(value: object, who: str) -> Expr | Callable[[pa.Table], Any]:
 
 def _known(field: pa.Field, before: pa.Schema, held: Held, who: str) -> pa.Field:
     """The column in a type that the engine has. A column without a type gets that of the input column of its name."""
-    if not pa.types.is_null(field.type):
+    # pandas has no type for the values of a category without any.
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if not pa.types.is_null(kind):
         return held(field)
     if field.name in before.names:
         return before.field(field.name)
@@ -245,6 +247,8 @@ def _typed(column: pa.Array | pa.ChunkedArray, field: pa.Field, who: str) -> pa.
     if column.type == field.type:
         return column
     try:
+        if pa.types.is_null(field.type) and column.null_count < len(column):
+            raise pa.ArrowTypeError("Arrow would make all values null")
         return as_plain(_same_fields(column, field.type), field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise TypeMismatch(

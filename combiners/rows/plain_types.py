@@ -28,6 +28,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     >>> plain_type(pa.large_list(pa.string_view())), plain_type(pa.binary_view()), plain_type(pa.int64())
     (ListType(list<item: string>), DataType(binary), DataType(int64))
     """
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_type(kind.storage_type)
     if kind.num_fields == 0 and kind.id not in _UNLIKE:
         return kind
     if pt.is_large_string(kind) or pt.is_string_view(kind):
@@ -78,7 +80,7 @@ def plain_table(table: pa.Table) -> pa.Table:
 
 def as_plain(column: pa.Array | pa.ChunkedArray, to: pa.DataType) -> pa.Array | pa.ChunkedArray:
     """The column in its plain type; a dictionary has no null among its values, since Arrow cannot join such ones."""
-    if not pt.is_dictionary(column.type) or not (_is_view(column.type.value_type) or _has_null_value(column)):
+    if not pt.is_dictionary(column.type) or not (_is_uncastable(column.type.value_type) or _has_null_value(column)):
         return column.cast(to)
     if isinstance(column, pa.Array):
         column = decoded(column)
@@ -101,7 +103,7 @@ def decoded(column: pa.DictionaryArray) -> pa.Array:
     ['a', None]
     """
     kind = column.type.value_type
-    if _is_view(kind):
+    if _is_uncastable(kind):
         values = column.dictionary.cast(plain_type(kind))
         column = pa.DictionaryArray.from_arrays(column.indices, values, safe=False)
     return column.dictionary_decode()
@@ -109,6 +111,11 @@ def decoded(column: pa.DictionaryArray) -> pa.Array:
 
 def _is_view(kind: pa.DataType) -> bool:
     return bool(pt.is_string_view(kind) or pt.is_binary_view(kind))
+
+
+def _is_uncastable(kind: pa.DataType) -> bool:
+    """True for values of a dictionary that Arrow cannot cast or decode; intervals of pandas have an extension type."""
+    return _is_view(kind) or isinstance(kind, pa.BaseExtensionType)
 
 
 _OVERFLOWS = ("overflow", "capacity", "cannot contain more than", "not in range: -2147483648")

@@ -105,6 +105,7 @@ def test_a_sum_outside_int64_raises_when_it_is_read_and_not_before() -> None:
     assert uc.aggregate(back, diff="w", s=uc.Sum("x")).to_pylist() == [{"s": 2**62}]
 
 
+MIXED = pd.DataFrame({"k": [1, "a"]})
 BAD: list[tuple[Callable[[], Any], type[Exception], type[Exception], str]] = [
     (lambda: uc.aggregate(TABLE, s=uc.Sum("k")), TypeMismatch, TypeError, "Sum"),
     (lambda: uc.aggregate(TABLE, by="kk", s=uc.Count()), UnknownColumn, LookupError, "did you mean 'k'"),
@@ -122,6 +123,8 @@ BAD: list[tuple[Callable[[], Any], type[Exception], type[Exception], str]] = [
     (lambda: uc.aggregate(TABLE, n="x"), InvalidArgument, ValueError, "takes a combiner"),  # type: ignore[arg-type]
     (lambda: uc.aggregate([1, 2], n=uc.Count()), TypeMismatch, TypeError, "list"),  # type: ignore[list-item]
     (lambda: uc.aggregate([{"x": 1}, {"x": "a"}], n=uc.Count()), TypeMismatch, TypeError, "column 'x' of the dicts"),
+    (lambda: uc.aggregate(MIXED, n=uc.Count()), TypeMismatch, TypeError, "column k with type object"),
+    (lambda: uc.local.source(MIXED), TypeMismatch, TypeError, "values of different types"),
     (lambda: uc.aggregate(TABLE), InvalidArgument, ValueError, "Count"),
     (lambda: uc.Histogram("x", [3, 1, 2]), InvalidArgument, ValueError, "increas"),
     (lambda: uc.TopK("x", 0), InvalidArgument, ValueError, "TopK"),

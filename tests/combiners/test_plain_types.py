@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pipelines import Stage, pipeline
@@ -23,6 +24,8 @@ LISTS = pa.array([None if i % 9 == 0 else [f"{j}" for j in range(i % 4)] for i i
 NUMBERS = pa.array([i * 5 % 17 for i in range(ROWS)])
 STRUCTS = pa.StructArray.from_arrays([WORDS, NUMBERS], ["a", "b"])
 
+UUIDS = pa.array([None if i % 13 == 0 else bytes([i * 7 % 11] * 16) for i in range(ROWS)], pa.binary(16))
+
 KINDS: list[tuple[pa.Array, pa.DataType]] = [
     (WORDS, pa.string_view()),
     (WORDS, pa.large_string()),
@@ -32,6 +35,7 @@ KINDS: list[tuple[pa.Array, pa.DataType]] = [
     (WORDS, pa.dictionary(pa.uint32(), pa.string_view())),
     (BYTES, pa.dictionary(pa.int8(), pa.binary_view())),
     (STRUCTS, pa.struct({"a": pa.string_view(), "b": pa.int64()})),
+    (UUIDS, pa.uuid()),
 ]
 LAYOUTS: list[tuple[pa.Array, pa.DataType]] = [
     (LISTS, pa.large_list(pa.string())),
@@ -204,3 +208,16 @@ def test_what_outgrows_its_offsets_is_told_in_a_sentence(monkeypatch: pytest.Mon
     monkeypatch.setattr("uncombine.combiners.rows.columns.pa.concat_arrays", full)
     with pytest.raises(OutOfRange, match="take more than 2 GiB"):
         uc.aggregate(pa.table({"v": pa.chunked_array([["a"], ["b"]])}), n=uc.Max("v"))
+
+
+def test_intervals_of_pandas_are_structs() -> None:
+    """A category of intervals, as `pandas.cut` makes it, is a dictionary of values of an extension type."""
+    frame = pd.DataFrame({"ts": pd.to_datetime(range(4), unit="s", utc=True), "x": [1, 5, 9, 20]})
+    frame["k"] = pd.cut(frame["x"], [0, 4, 10])
+    expected = [({"left": 0, "right": 4}, 1), ({"left": 4, "right": 10}, 2), (None, 1)]
+    flow = uc.local.source(frame)
+    panes = uc.local.run(flow=flow.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count(), most=uc.Max("k")))
+    for found in (uc.aggregate(frame, by="k", n=uc.Count(), most=uc.Max("k")), panes):
+        rows = [(row["k"], row["n"], row["most"]) for row in found.to_pylist()]
+        assert sorted(rows, key=repr) == sorted(((k, n, k) for k, n in expected), key=repr)
+    assert uc.local.run(flow=flow.window(uc.Fixed("1 minute")).combine(n=uc.Count()))["n"].to_pylist() == [4]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import inspect
 import random
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -44,6 +46,37 @@ def test_a_map_may_follow_a_step_that_leaves_no_row() -> None:
     totals = flow.window(uc.Fixed("1 minute")).combine(z=uc.Sum("z"))
     script = [uc.Elements([{"ts": 5, "pt": 100, "a": a}]) for a in (1, 7)]
     assert uc.local.run([*script, uc.Watermark(None)], totals)["z"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize("values", [["b", "a", None], [b"b", b"a", None], [3, 1, None], [dt.date(2024, 2, 29), None]])
+@pytest.mark.parametrize("step", ["map", "remember", "flat_map"])
+def test_a_function_may_give_a_category(step: str, values: list[Any]) -> None:
+    """A category of no rows has no type, so its column keeps the one that it had."""
+
+    def coded(rows: pa.Table) -> pd.DataFrame:
+        frame = rows.to_pandas(date_as_object=True)
+        frame["v"] = pd.Categorical(frame["v"].astype(object))
+        return frame.assign(row=range(len(frame))) if step == "flat_map" else frame
+
+    rows = pa.table({"ts": pa.array(range(len(values)), MICROS), "v": pa.array(values)})
+    for given in (rows, rows.set_column(1, "v", rows["v"].dictionary_encode())):
+        flow = uc.local.source(given)
+        made = flow.map(coded, remember=step == "remember") if step != "flat_map" else flow.flat_map(coded)
+        found = uc.local.run(flow=made.in_order().window(uc.Global()).combine(by="v", n=uc.Count()))
+        assert dict(zip(found["v"].to_pylist(), found["n"].to_pylist(), strict=True)) == dict.fromkeys(values, 1)
+
+
+def test_values_in_a_column_without_a_type_are_refused() -> None:
+    def coded(rows: pa.Table) -> Any:
+        return pd.Categorical(rows["v"].to_pandas().astype(object))
+
+    rows = pa.table({"ts": pa.array([0, 1], MICROS), "v": ["a", "b"], "none": pa.nulls(2)})
+    flow = uc.local.source(rows)
+    with pytest.raises(TypeMismatch, match=r"with_columns.*gave column 'c' without a type"):
+        flow.with_columns(c=lambda rows: pa.array(coded(rows)))
+    filled = flow.map(lambda rows: rows.set_column(2, "none", rows["v"] if rows.num_rows else pa.nulls(0)))
+    with pytest.raises(TypeMismatch, match="gave column 'none' as string, but as null for a table without rows"):
+        uc.local.run(flow=filled.in_order())
 
 
 def test_reports_of_an_entry_come_after_its_rows_at_their_own_processing_times() -> None:
