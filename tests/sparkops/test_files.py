@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import sys
 from pathlib import Path
@@ -116,7 +117,18 @@ FOLDERS = [
 COLUMNS = pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.int64(), "day": pa.string(), "h": pa.int64()})
 
 
-def test_folders_that_appear_later(spark: SparkSession, tmp_path: Path) -> None:
+def _drawn(seed: int) -> list[list[str]]:
+    """Files in random folders, in three parts."""
+    r = random.Random(seed)
+    some = ["day=x", "day=5", "day=2024-02-29", "h=3", "h=-1", "more", "more/deep", "path=1", "none"]
+    folders = ["/".join(r.sample(some, r.choice([0, 1, 2]))) for _ in range(9)]
+    # A folder cannot be of one column twice.
+    folders = [f for f in folders if max(f.count("day="), f.count("h=")) < 2]
+    return [[f"{f}/{part}{i}".lstrip("/") for i, f in enumerate(folders) if r.random() < 0.5] for part in "abc"]
+
+
+@pytest.mark.parametrize("parts", [FOLDERS, *(pytest.param(_drawn(i), marks=pytest.mark.soak) for i in range(30))])
+def test_folders_that_appear_later(spark: SparkSession, tmp_path: Path, parts: list[list[str]]) -> None:
     """All files below a folder are read once, in batch and in streams, whatever folders they are in."""
     expected, streamed = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
 
@@ -128,7 +140,7 @@ def test_folders_that_appear_later(spark: SparkSession, tmp_path: Path) -> None:
     def kept(df: Any, number: int) -> None:
         streamed.extend(tuple(row) for row in df.select("id", "day", "h", "n").collect())
 
-    for i, files in enumerate(FOLDERS):
+    for i, files in enumerate(parts):
         for j, name in enumerate(files):
             first = 100 * i + 10 * j
             _numbered(tmp_path / "in" / f"{name}.parquet", first)
