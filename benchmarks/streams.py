@@ -168,8 +168,9 @@ def run(df: DataFrame, batches: int) -> list[float]:
         query.awaitTermination(0.2)
     query.stop()
     done = [p for p in query.recentProgress if p["numInputRows"] > 0][:batches]
-    for name, part in done[-1]["observedMetrics"].items():
-        split = {key: f"{value / 1000:.0f} ms" for key, value in part["counts"].asDict().items() if key.endswith("_us")}
-        print(f"<!-- {name}, last batch of {done[-1]['durationMs']['triggerExecution']} ms, over tasks: {split} -->")
+    for number, stage in enumerate(uc.progress(done[-1]).stages, 1):
+        split = {key: f"{value / 1000:.0f} ms" for key, value in vars(stage).items() if key.endswith("_us")}
+        took = done[-1]["durationMs"]["triggerExecution"]
+        print(f"<!-- grouping {number}, last batch of {took} ms, over tasks: {split} -->")
     shutil.rmtree(checkpoint, ignore_errors=True)
     return [p["durationMs"]["triggerExecution"] for p in done]

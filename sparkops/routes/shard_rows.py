@@ -22,6 +22,7 @@ from ...windows.times import MAX_TIME
 from ..sql_types import spark_schema
 from ..wire import WIRE
 from .flat_rows import FlatRows, in_pandas
+from .tasks import OUT_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -79,8 +80,7 @@ class PanesAsColumns:
     def frames(self, panes: Iterable[pa.Table], counted: str) -> Iterator[pd.DataFrame]:
         """Panes for Spark, and a row that has the counts alone."""
         for piece in panes:
-            rows = applied(self.after, piece)
-            if rows.num_rows:
+            for rows in pieces_of(applied(self.after, piece), OUT_ROWS):
                 yield self._frame(rows, pa.nulls(rows.num_rows, pa.string()))
         schema = self.rows.schema
         none = pa.Table.from_arrays([pa.nulls(1, kind) for kind in schema.types], schema=schema)
@@ -90,10 +90,10 @@ class PanesAsColumns:
         return in_pandas([*self.rows.arrays(rows), counted], self.schema.names)
 
 
-def pieces_of(rows: pa.Table) -> Iterator[pa.Table]:
-    """Rows in pieces, none of them too large for Spark."""
-    for start in range(0, rows.num_rows, OUT_PANES):
-        some = rows.slice(start, OUT_PANES)
+def pieces_of(rows: pa.Table, most: int = OUT_PANES) -> Iterator[pa.Table]:
+    """Rows in pieces of at most so many rows, none of them too large for Spark."""
+    for start in range(0, rows.num_rows, most):
+        some = rows.slice(start, most)
         for first, stop in cuts(some, OUT_BYTES):
             yield some.slice(first, stop - first)
 
