@@ -185,13 +185,13 @@ def _check_query(query: object, who: str) -> None:
 
 def progress_of(last: Any) -> Progress:
     """The progress in one of `query.recentProgress`, or in the `progress` of a listener's event."""
-    observed = last["observedMetrics"] if isinstance(last, Mapping) else last.observedMetrics
+    observed = last.get("observedMetrics", {}) if isinstance(last, Mapping) else last.observedMetrics
     durations = last["durationMs"] if isinstance(last, Mapping) else last.durationMs
     batch = last["batchId"] if isinstance(last, Mapping) else last.batchId
     parts: dict[Label, dict[str, Mapping[str, Any]]] = {}
     for metric, row in observed.items():
         if (found := parsed(metric)) is not None:
-            parts.setdefault(found[0], {})[found[1]] = row.asDict()
+            parts.setdefault(found[0], {})[found[1]] = _fields(row)
     flows = {name: _flow(parts[label]) for label, name in shown_names(parts).items()}
     return Progress(int(batch), durations.get("triggerExecution", 0) / 1000, flows)
 
@@ -238,10 +238,16 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
 
 
 def _stage(counts: Any) -> StageProgress:
-    numbers = counts if isinstance(counts, Mapping) else counts.asDict()
+    numbers = _fields(counts)
     given: dict[str, Any] = {name: int(numbers.get(name) or 0) for name in COUNTS}
     given |= {name: _time(numbers.get(name)) for name in CLOCKS}
     return StageProgress(**given)
+
+
+def _fields(row: Any) -> Mapping[str, Any]:
+    """The fields of a row; the JSON of a progress has objects in the place of rows."""
+    fields: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict()
+    return fields
 
 
 def _time(micros: int | None) -> datetime | None:

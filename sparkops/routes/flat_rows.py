@@ -20,7 +20,7 @@ from pyspark.sql.types import StructField
 from ...combiners.rows.columns import flat
 from ..inputs import column
 from ..spark_private import arrow_of, spark_of
-from ..sql_types import passed
+from ..sql_types import passed, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -50,7 +50,11 @@ class FlatRows:
 
     @classmethod
     def of(cls, schema: pa.Schema) -> FlatRows | None:
-        """The form for tables of a schema; None if a column has lists, maps or another type that is not plain."""
+        """The form for tables of a schema; None if a column has lists, maps or another type that is not plain.
+
+        Raises `TypeMismatch` if Spark does not have the type of a column.
+        """
+        spark_schema(schema)
         schema = passed(schema.empty_table()).schema
         return cls(schema) if all(map(_is_flat, schema.types)) else None
 

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from streams import together
 
 import uncombine as uc
+from uncombine.errors import TypeMismatch
 from uncombine.panes.flow import Flow
 from uncombine.sparkops.routes.flat_rows import FlatRows
 from uncombine.sparkops.sql_types import spark_schema
@@ -81,6 +82,14 @@ def test_spark_puts_rows_together_again(seed: int, spark: SparkSession) -> None:
 )
 def test_other_types_are_not_flat(kind: pa.DataType) -> None:
     assert FlatRows.of(pa.schema([("n", pa.int64()), ("x", kind)])) is None
+
+
+@pytest.mark.parametrize("kind", [pa.decimal256(50, 2), pa.list_(pa.uint8(), 2), pa.uint64()])
+def test_a_type_that_spark_does_not_have_is_named(kind: pa.DataType, spark: SparkSession) -> None:
+    df = spark.readStream.format("rate").load()
+    flow = uc.flow(df, "timestamp", uc.Monotonic()).window(uc.Fixed("1 second")).combine(n=uc.Count())
+    with pytest.raises(TypeMismatch, match=r"column 'x' is .* in Arrow, but Spark has no such type: cast it"):
+        flow.with_columns(x=lambda panes: pa.nulls(len(panes), kind)).df
 
 
 def test_panes_of_a_stream_have_values_of_every_type(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from pyspark.sql.streaming import StreamingQuery
 from streams import START, read_stream, started, written
 
 import uncombine as uc
-from uncombine.sparkops.progress import FlowProgress, progress_of
+from uncombine.sparkops.progress import FlowProgress, Progress, progress_of
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})
@@ -196,6 +197,8 @@ def test_a_progress_of_a_listener_or_of_the_past() -> None:
     assert found.flows["b #1"].files_skipped == 4
     assert found.flows["a 1"] == FlowProgress(found.flows["a 1"].stages)
     assert pc.sum(pa.array([f.files_skipped for f in found.flows.values()])).as_py() == found.files_skipped
+    assert uc.progress(json.loads(json.dumps(one))) == found  # the JSON of a progress has no rows
+    assert uc.progress({"batchId": 8, "durationMs": {}}) == Progress(8, 0)  # and leaves out metrics if there are none
 
 
 @pytest.mark.parametrize(
