@@ -172,7 +172,8 @@ def taken(path: str, root: str, schema: pa.Schema) -> bool:
     >>> taken("file:/in/a.parquet", "/in", pa.schema([])), taken("file:/in/more/a.parquet", "/in", pa.schema([]))
     (True, False)
     """
-    below = parts_of(path)[1].removeprefix(parts_of(root)[1]).strip("/").split("/")[:-1]
+    folders, above = ([part for part in parts_of(given)[1].split("/") if part] for given in (path, root))
+    below = folders[len(above) : -1]
     named = [folder.partition("=")[0].casefold() for folder in below if "=" in folder]
     if columns := {name for name in schema.names if name.casefold() in named}:
         raise UnreadableFile(

@@ -7,7 +7,7 @@ tests/sparkops/test_flat_rows.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,8 @@ class FlatRows:
 
     schema: pa.Schema
     """The columns of the tables, in types that Spark reads."""
+    fields: tuple[StructField, ...]
+    """The columns of Spark in which the tables travel."""
 
     @classmethod
     def of(cls, schema: pa.Schema) -> FlatRows | None:
@@ -55,29 +57,26 @@ class FlatRows:
         Raises `TypeMismatch` if Spark does not have the type of a column.
         """
         spark_schema(schema)
-        schema = passed(schema.empty_table()).schema
-        return cls(schema) if all(map(_is_flat, schema.types)) else None
+        none = passed(schema.empty_table())
+        if not all(map(_is_flat, none.schema.types)):
+            return None
+        kinds = [part.type for part in _arrays(none)]
+        return cls(none.schema, tuple(StructField(f"c{i}", spark_of(kind)) for i, kind in enumerate(kinds)))
 
-    @property
-    def fields(self) -> list[StructField]:
-        """The columns of Spark in which the tables travel."""
-        kinds = [part.type for part in self.arrays(self.schema.empty_table())]
-        return [StructField(f"c{i}", spark_of(kind)) for i, kind in enumerate(kinds)]
-
-    def arrays(self, table: pa.Table) -> list[pa.Array]:
-        """The columns of a table, and those of its structs."""
-        return [part for given in passed(table).columns for part in _parts(flat(given))]
+    def frame(self, table: pa.Table, **more: pa.Array) -> pd.DataFrame:
+        """The columns in which a table travels, and more, as columns of pandas that hold Arrow's arrays."""
+        made = {f.name: part for f, part in zip(self.fields, _arrays(passed(table)), strict=True)} | more
+        return pd.DataFrame({name: pd.arrays.ArrowExtensionArray(part) for name, part in made.items()}, copy=False)
 
     def columns(self) -> list[Column]:
         """The columns of the tables, from those in which they travel."""
-        names = iter([field.name for field in self.fields])
+        names = (field.name for field in self.fields)
         return [_whole(field.type, names).alias(field.name) for field in self.schema]
 
 
-def in_pandas(arrays: Iterable[pa.Array], names: Iterable[str]) -> pd.DataFrame:
-    """Columns of pandas that hold Arrow's arrays."""
-    made = zip(names, map(pd.arrays.ArrowExtensionArray, arrays), strict=True)
-    return pd.DataFrame(dict(made), copy=False)
+def _arrays(table: pa.Table) -> list[pa.Array]:
+    """The columns of a table, and those of its structs."""
+    return [part for given in table.columns for part in _parts(flat(given))]
 
 
 def _is_flat(kind: pa.DataType) -> bool:
@@ -108,4 +107,4 @@ def _whole(kind: pa.DataType, names: Iterator[str]) -> Column:
     return F.timestamp_micros(given) if pt.is_timestamp(kind) and kind.tz is not None else given
 
 
-__all__ = ["FlatRows", "in_pandas"]
+__all__ = ["FlatRows"]

@@ -21,7 +21,7 @@ from ...panes.transforms import Transform, applied
 from ...windows.times import MAX_TIME
 from ..sql_types import spark_schema
 from ..wire import WIRE
-from .flat_rows import FlatRows, in_pandas
+from .flat_rows import FlatRows
 from .tasks import OUT_ROWS
 
 if TYPE_CHECKING:
@@ -81,13 +81,10 @@ class PanesAsColumns:
         """Panes for Spark, and a row that has the counts alone."""
         for piece in panes:
             for rows in pieces_of(applied(self.after, piece), OUT_ROWS):
-                yield self._frame(rows, pa.nulls(rows.num_rows, pa.string()))
+                yield self.rows.frame(rows, counted=pa.nulls(rows.num_rows, pa.string()))
         schema = self.rows.schema
         none = pa.Table.from_arrays([pa.nulls(1, kind) for kind in schema.types], schema=schema)
-        yield self._frame(none, pa.array([counted]))
-
-    def _frame(self, rows: pa.Table, counted: pa.Array) -> pd.DataFrame:
-        return in_pandas([*self.rows.arrays(rows), counted], self.schema.names)
+        yield self.rows.frame(none, counted=pa.array([counted]))
 
 
 def pieces_of(rows: pa.Table, most: int = OUT_PANES) -> Iterator[pa.Table]:
@@ -149,7 +146,9 @@ def _added(one: Column, other: Column) -> Column:
 
 
 def _named(numbers: Column) -> Column:
-    return F.struct(*(numbers[i].alias(name) for i, name in enumerate((*COUNTS, *CLOCKS))))
+    """The counts by their names; a clock at the end of time, or of no shard, is null."""
+    clocks = (F.nullif(numbers[len(COUNTS) + i], F.lit(MAX_TIME)).alias(name) for i, name in enumerate(CLOCKS))
+    return F.struct(*(numbers[i].alias(name) for i, name in enumerate(COUNTS)), *clocks)
 
 
 def without_counts() -> Column:

@@ -68,11 +68,10 @@ def test_spark_puts_rows_together_again(seed: int, spark: SparkSession) -> None:
     form = FlatRows.of(schema)
     assert form is not None
     cut = rng.randint(0, 9)
-    parts = [form.arrays(part) for part in (rows.slice(0, cut), rows.slice(cut))]
-    names = [field.name for field in form.fields]
-    travelled = pa.concat_tables(pa.Table.from_arrays(part, names) for part in parts)
+    parts = [form.frame(part) for part in (rows.slice(0, cut), rows.slice(cut))]
+    travelled = pa.concat_tables(pa.Table.from_pandas(part, preserve_index=False) for part in parts)
     assert not any(pa.types.is_nested(kind) for kind in travelled.schema.types)
-    df = spark.createDataFrame(travelled, StructType(form.fields)).select(*form.columns())
+    df = spark.createDataFrame(travelled, StructType(list(form.fields))).select(*form.columns())
     assert df.schema == spark_schema(form.schema)
     assert sorted(map(repr, df.toArrow().cast(form.schema).to_pylist())) == sorted(map(repr, rows.to_pylist()))
 

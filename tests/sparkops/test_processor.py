@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 from engine import Engine, Handle, Now
 from later import Later
+from pyspark.sql import SparkSession
 from streams import START, rows_flow
 
 import uncombine as uc
@@ -15,12 +16,13 @@ from uncombine.panes.shard.parcels import AT, Parcel
 from uncombine.sparkops.routes import shard_rows
 from uncombine.sparkops.routes.shard_processor import ShardProcessor, ShardTask
 from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS
+from uncombine.windows.times import MAX_TIME
 
 SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_panes_go_out_in_pieces_of_so_many_bytes(packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("packed", "copies"), [(False, 1), (False, 50), (True, 1)])
+def test_panes_go_out_in_pieces_of_so_many_bytes(packed: bool, copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column that crosses to Spark ends at 2 GiB, however many panes of long texts a batch gives."""
     flow = (
         rows_flow(SCHEMA, watermark=uc.Monotonic(), shards=1)
@@ -29,6 +31,8 @@ def test_panes_go_out_in_pieces_of_so_many_bytes(packed: bool, monkeypatch: pyte
     )
     if packed:  # panes with lists travel as parcels
         flow = flow.with_columns(keys=lambda panes: pc.split_pattern(panes["k"], " "))
+    if copies > 1:  # a function can give more rows than it was given
+        flow = flow.map(lambda panes: pa.concat_tables([panes] * copies))
     keys = [f"{i:03d}" * (2_000 if i == 7 else 10) for i in range(100)]
     rows = pa.Table.from_pylist([{"k": key, "ts": START, "v": 1} for key in keys], SCHEMA)
     monkeypatch.setattr(shard_rows, "OUT_BYTES", 4_000)
@@ -42,7 +46,7 @@ def test_panes_go_out_in_pieces_of_so_many_bytes(packed: bool, monkeypatch: pyte
 
     monkeypatch.setattr(ShardProcessor, "handleInputRows", watched)
     panes, counts = Engine(flow).batch(rows, START // 1000)
-    assert sorted(panes["k"].to_pylist()) == sorted(keys)
+    assert sorted(panes["k"].to_pylist()) == sorted(keys * copies)
     assert counts[0]["panes_early"] == 100
     assert len(seen) > 5
     assert [frame["counted"].notna().sum() for frame in seen] == [*([0] * (len(seen) - 1)), 1]
@@ -53,6 +57,21 @@ def test_panes_go_out_in_pieces_of_so_many_bytes(packed: bool, monkeypatch: pyte
         assert all(frame["payload"].dropna().map(len).sum() <= 4_000 or len(frame) == 1 for frame in seen[:-1])
     else:
         assert all(frame["c0"].str.len().sum() <= 4_000 or len(frame) == 1 for frame in seen[:-1])
+
+
+def test_counts_are_summed_over_shards_and_clocks_are_those_of_the_slowest(spark: SparkSession) -> None:
+    names = (*COUNTS, *CLOCKS)
+    shards = [{name: 100 * shard + place for place, name in enumerate(names)} for shard in (1, 2, 3)]
+    shards[1]["watermark"] = -MAX_TIME
+    for shard in shards:
+        shard["output_watermark"] = MAX_TIME  # all are at the end of time
+    texts = [(shard_rows.as_text(shard),) for shard in shards]
+    found = spark.createDataFrame([*texts, (None,)], "counted string").agg(shard_rows.counts()).head()
+    want = {name: sum(shard[name] for shard in shards) for name in COUNTS}
+    want |= {name: min(shard[name] for shard in shards) for name in CLOCKS} | {"output_watermark": None}
+    assert found["counts"].asDict() == want
+    none = spark.createDataFrame([], "counted string").agg(shard_rows.counts()).head()["counts"].asDict()
+    assert none == dict.fromkeys(COUNTS, 0) | dict.fromkeys(CLOCKS)
 
 
 def test_another_operator_runs_in_a_stream() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.types import StructType
 
 from uncombine.panes.flow import Flow
 from uncombine.panes.graph import Feed, Leaf, Step
@@ -22,6 +23,7 @@ from uncombine.sparkops.routes.shard_processor import ShardProcessor
 from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS
 from uncombine.sparkops.routes.streaming import ShowPanes, Streaming
 from uncombine.sparkops.routes.tasks import Clocks, LiftLive, alone
+from uncombine.sparkops.spark_private import arrow_of
 
 Packed = tuple[int, bytes]
 """A shard, and a parcel for it."""
@@ -137,13 +139,11 @@ class Engine:
         for step in self.graph.steps:
             whole = self._stage(step, self._packed(step, tasks, sent, now), now)
             counted.append(_counts(whole))
-            rows = whole[whole["counted"].isna()] if len(whole) else whole
-            if self.tasks[step].columns is None:
-                sent[step] = (
-                    list(zip(rows["shard"].tolist(), rows["payload"].tolist(), strict=True)) if len(rows) else []
-                )
+            columns = self.tasks[step].columns
+            if columns is None:
+                sent[step] = _parcels(whole)
             else:
-                panes[step] = from_columns(rows, self.route.schema)
+                panes[step] = from_columns(whole, self.route.schema, columns.schema)
         shown = [self.route.schema.empty_table()]
         for feed in self.graph.ends:
             if isinstance(feed.origin, Step):
@@ -256,15 +256,20 @@ def _counts(whole: pd.DataFrame) -> dict[str, int]:
     return numbers | dict(zip(CLOCKS, told[:, len(COUNTS) :].min(axis=0).tolist(), strict=True))
 
 
-def _packed(whole: pd.DataFrame) -> list[Packed]:
+def _parcels(whole: pd.DataFrame) -> list[Packed]:
     if not len(whole):
         return []
     rows = whole[whole["payload"].notna()]
     return list(zip(rows["shard"].tolist(), rows["payload"].tolist(), strict=True))
 
 
-def from_columns(whole: pd.DataFrame, schema: pa.Schema) -> pa.Table:
-    """The panes that left a shard as columns without structs, put together as Spark does it."""
+def from_columns(whole: pd.DataFrame, schema: pa.Schema, sent: StructType) -> pa.Table:
+    """The panes that left a shard as columns without structs, put together as Spark does it.
+
+    PySpark takes the columns as they are, so they must have the names and types that Spark was told.
+    """
+    told = {field.name: arrow_of(field.dataType) for field in sent}
+    assert not len(whole) or {name: kind.pyarrow_dtype for name, kind in whole.dtypes.items()} == told
     rows = whole[whole["counted"].isna()] if len(whole) else whole
     columns = iter(pa.chunked_array(rows[name].array.__arrow_array__()).combine_chunks() for name in rows.columns)
     return pa.table([_whole(field.type, columns) for field in schema], schema) if len(rows) else schema.empty_table()
