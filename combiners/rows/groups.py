@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .key_codes import KeyCodes, key_codes
+from .key_codes import KeyCodes, first_rows, key_codes
 
 
 class Groups:
@@ -171,14 +171,13 @@ def _number(keys: KeyCodes) -> tuple[Groups, np.ndarray]:
     if keys.sparse:
         keys = keys.dense()
     codes, size, rows = keys.codes, keys.size, len(keys.codes)
-    first_row = np.full(size, rows)
+    if keys.first is not None and rows:
+        return Groups(codes, size), keys.first()
     sizes: np.ndarray | None = None
-    if size > rows // 16:
-        np.minimum.at(first_row, codes, np.arange(rows))
-    else:
+    if size <= rows // 16:
         sizes = np.zeros(size, np.int64)
         np.add.at(sizes, codes, 1)
-        _find_first(first_row, codes, int(np.count_nonzero(sizes)))
+    first_row = first_rows(codes, size, None if sizes is None else int(np.count_nonzero(sizes)))
     is_first = np.zeros(rows + 1, np.bool_)
     is_first[first_row] = True
     first = np.flatnonzero(is_first[:rows])
@@ -188,13 +187,3 @@ def _number(keys: KeyCodes) -> tuple[Groups, np.ndarray]:
     if sizes is not None:
         groups._sizes = sizes[by_number]
     return groups, first
-
-
-def _find_first(first_row: np.ndarray, codes: np.ndarray, present: int) -> None:
-    """Write the first row of each code into `first_row`; mostly the first few rows are enough."""
-    start, stop = 0, min(4096, len(codes))
-    while start < stop:
-        np.minimum.at(first_row, codes[start:stop], np.arange(start, stop))
-        if np.count_nonzero(first_row < len(codes)) == present:
-            return
-        start, stop = stop, min(8 * stop, len(codes))

@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import InvalidArgument, TypeMismatch
-from .columns import Column
-from .strings import text_bytes
+from .columns import Column, text_bytes
 
 _BLOCK = 1 << 14
 _GOLDEN = 0x9E3779B97F4A7C15

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ...errors import TypeMismatch
 from .columns import flat
 from .plain_types import decoded, is_text, plain_type
+from .text_codes import codes_of_one_length
 
 _ROOM = 2**62
 
@@ -36,6 +37,8 @@ class KeyCodes:
     codes: np.ndarray
     size: int
     decode: Callable[[np.ndarray], list[pa.Array]]
+    first: Callable[[], np.ndarray] | None = None
+    """The first row of each code, if codes have no gaps and are numbered by first appearance."""
 
     @property
     def sparse(self) -> bool:
@@ -45,10 +48,9 @@ class KeyCodes:
     def dense(self) -> KeyCodes:
         """Codes without gaps, by first appearance."""
         encoded = pa.array(self.codes).dictionary_encode()
-        present = np.asarray(encoded.dictionary)
-        return KeyCodes(
-            np.asarray(encoded.indices).astype(np.int64), len(present), lambda codes: self.decode(present[codes])
-        )
+        present, codes = np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.int64)
+        first = partial(first_rows, codes, len(present))
+        return KeyCodes(codes, len(present), lambda chosen: self.decode(present[chosen]), first)
 
 
 def key_codes(columns: Sequence[pa.Array], rows: int, coded: bool = False) -> KeyCodes:
@@ -126,9 +128,7 @@ def normal_keys(column: pa.Array) -> pa.Array:
 
 def _pair(first: KeyCodes, second: KeyCodes) -> KeyCodes:
     if first.size == 1:
-        return KeyCodes(
-            second.codes, second.size, lambda codes: [*first.decode(np.zeros_like(codes)), *second.decode(codes)]
-        )
+        return replace(second, decode=lambda codes: [*first.decode(np.zeros_like(codes)), *second.decode(codes)])
     if first.size * second.size >= _ROOM:
         first = first.dense()
         if first.size * second.size >= _ROOM:
@@ -163,11 +163,26 @@ def _column(column: pa.Array) -> KeyCodes:
         if narrow is not None:
             return narrow
     if _are_many_texts(column):
-        return _grouped_texts(column)
+        return _many_texts(column)
     encoded = column.dictionary_encode(null_encoding="encode")
     values = encoded.dictionary
-    codes = np.asarray(encoded.indices).astype(np.int64)
-    return KeyCodes(codes, max(len(values), 1), lambda codes: [values.take(pa.array(codes))])
+    codes, size = np.asarray(encoded.indices).astype(np.int64), max(len(values), 1)
+    return KeyCodes(codes, size, lambda chosen: [values.take(pa.array(chosen))], partial(first_rows, codes, size))
+
+
+def first_rows(codes: np.ndarray, size: int, present: int | None = None) -> np.ndarray:
+    """The first row of each code; the number of rows for a code without one. `present` codes have rows, or all."""
+    rows = len(codes)
+    first = np.full(size, rows)
+    # Mostly the first few rows are enough for few codes.
+    stop = rows if size > rows // 16 else 4096
+    start = 0
+    while start < rows:
+        np.minimum.at(first, codes[start:stop], np.arange(start, min(stop, rows)))
+        if np.count_nonzero(first < rows) == (size if present is None else present):
+            break
+        start, stop = stop, 8 * stop
+    return first
 
 
 def _are_many_texts(column: pa.Array) -> bool:
@@ -175,6 +190,15 @@ def _are_many_texts(column: pa.Array) -> bool:
     if len(column) < _MANY or column.nbytes > _LARGE or not is_text(column.type):
         return False
     return len(column.slice(0, _SAMPLE).unique()) > _SAMPLE // 8
+
+
+def _many_texts(column: pa.Array) -> KeyCodes:
+    """The codes of texts by their hashes if they have one length, and else by Arrow's group_by."""
+    found = codes_of_one_length(column)
+    if found is None:
+        return _grouped_texts(column)
+    codes, first = found
+    return KeyCodes(codes, len(first), lambda chosen: [column.take(pa.array(first[chosen]))], lambda: first)
 
 
 def _grouped_texts(column: pa.Array) -> KeyCodes:
@@ -213,7 +237,7 @@ def _dictionary(column: pa.Array) -> KeyCodes:
 def _as(column: pa.Array, back: Callable[[pa.Array], pa.Array]) -> KeyCodes:
     """The codes of a column, with another column decoded from them."""
     codes = _column(column)
-    return KeyCodes(codes.codes, codes.size, lambda chosen: [back(part) for part in codes.decode(chosen)])
+    return replace(codes, decode=lambda chosen: [back(part) for part in codes.decode(chosen)])
 
 
 def _floats(column: pa.Array) -> KeyCodes:
@@ -240,7 +264,7 @@ def _struct(column: pa.Array) -> KeyCodes:
             return [whole if mask is None else pc.if_else(mask, pa.scalar(None, column.type), whole)]
         return [pa.StructArray.from_arrays(found, fields=fields, mask=mask)]
 
-    return KeyCodes(codes.codes, codes.size, decode)
+    return replace(codes, decode=decode)
 
 
 def _nulls(column: pa.Array) -> np.ndarray | None:

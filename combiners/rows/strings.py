@@ -1,4 +1,4 @@
-"""Strings as bytes: their offsets, and their order by words of 8 bytes."""
+"""The order of strings, by words of 8 bytes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .columns import text_bytes
 from .groups import Groups
 from .sorting import argsort_in_groups, refine, run_starts
 
 _WORDS = 4
 _SIGN = np.uint64(2**63)
 _FIRST_BYTES = np.array([(2**64 - 1) >> (64 - 8 * k) << (64 - 8 * k) for k in range(9)], np.uint64)
-
-
-def text_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The offsets and the bytes of a column of strings or bytes; the bytes of a null have no meaning."""
-    _, raw_offsets, data = array.buffers()
-    if len(array) == 0 or raw_offsets is None:
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
-    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    offsets = np.frombuffer(raw_offsets, np.int64 if wide else np.int32)
-    offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
-    return offsets, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
 
 
 def sort_texts(array: pa.Array) -> np.ndarray:

@@ -196,6 +196,15 @@ def test_a_great_many_texts_are_numbered_by_first_appearance() -> None:
     assert column.take(pa.array(first)).equals(expected.dictionary)
 
 
+@pytest.mark.parametrize("apart", [1, 2**40])
+def test_a_key_that_comes_late_is_found(apart: int) -> None:
+    keys = np.zeros(50_000, np.int64)
+    keys[20_000:], keys[45_000] = apart, 2 * apart
+    groups, first = group_rows([pa.array(keys)], len(keys))
+    assert first.tolist() == [0, 20_000, 45_000]
+    assert np.array_equal(groups.codes, keys // apart)
+
+
 @pytest.mark.parametrize(("differ", "more", "many"), [(5000, 0, True), (500, 0, False), (5000, -1, False)])
 def test_texts_of_which_many_differ_are_seen(differ: int, more: int, many: bool) -> None:
     column = pa.array([str(i % differ) for i in range(key_codes_module._MANY + more)])

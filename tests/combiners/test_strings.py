@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uncombine.combiners.rows.columns import text_bytes
 from uncombine.combiners.rows.plain_types import is_text
-from uncombine.combiners.rows.strings import sort_texts, text_bytes
+from uncombine.combiners.rows.strings import sort_texts
 
 # Letters that make long common beginnings, and zeros, which the filling of a last word must not be taken for.
 TEXTS = st.text("a\0é", max_size=45) | st.text(max_size=9)
