@@ -19,7 +19,7 @@ from .plan import Plan
 from .rows.columns import flat
 from .rows.decoded_sizes import cut, varies
 from .rows.group_sums import sum_counts, sum_weights
-from .rows.groups import Groups, group_rows
+from .rows.groups import Groups, group_rows, unordered_groups
 from .rows.key_codes import group_keys, normal_keys
 from .rows.plain_types import text_room
 
@@ -86,8 +86,8 @@ def aggregate(
     if not keys and not combiners:
         raise InvalidArgument("aggregate() needs a key column or a combiner: write by='k' or n=Count()")
     pieces = list(_pieces(plan, keys, source, weights))
-    if keys and weights is not None and len(pieces) == 1:
-        return _of_changes(plan, keys, source, weights)
+    if keys and len(pieces) == 1:
+        return _of_one_piece(plan, keys, source, weights)
     states = [_State.of(plan, keys, rows, weighed) for rows, weighed in pieces]
     state = states[0] if len(states) == 1 else _State.joined(plan, states)
     if not keys:
@@ -98,16 +98,17 @@ def aggregate(
     return result if state.weights is None else result.filter(pa.array(state.weights != 0))
 
 
-def _of_changes(plan: Plan, keys: list[str], rows: pa.Table, weights: np.ndarray) -> pa.Table:
-    """The results of all rows of a changelog at once, of which no state is kept."""
+def _of_one_piece(plan: Plan, keys: list[str], rows: pa.Table, weights: Weights) -> pa.Table:
+    """The results of all rows at once, of which no state is kept."""
     columns = [group_keys(flat(rows[name])) for name in keys]
-    groups, first = _groups(columns, rows.num_rows)
+    groups, first = unordered_groups(columns, rows.num_rows)
     results = plan.results(groups, rows, weights)
-    left = np.flatnonzero(sum_weights(groups, weights))
-    whole = len(left) == groups.count
+    left = np.arange(groups.count) if weights is None else np.flatnonzero(sum_weights(groups, weights))
+    if (first[1:] < first[:-1]).any():
+        left = left[np.argsort(first[left])]
     at, places = pa.array(left), pa.array(first[left])
     found = [normal_keys(column.take(places)) for column in columns]
-    found += results if whole else [column.take(at) for column in results]
+    found += results if np.array_equal(left, np.arange(groups.count)) else [column.take(at) for column in results]
     return pa.table(dict(zip([*keys, *plan.compiled], found, strict=True)))
 
 

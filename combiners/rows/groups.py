@@ -146,6 +146,11 @@ def group_rows(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, np.ndarr
     return _number(key_codes(columns, rows))
 
 
+def unordered_groups(columns: Sequence[pa.Array], rows: int) -> tuple[Groups, np.ndarray]:
+    """The same groups; few groups may be numbered in another order, so that their rows need no new numbers."""
+    return _number(key_codes(columns, rows), ordered=False)
+
+
 def keyed_groups(columns: Sequence[pa.Array], rows: int, coded: bool = False) -> tuple[Groups, list[pa.Array]]:
     """The same groups in the cheapest order, which depends on the columns only, and their keys.
 
@@ -166,8 +171,8 @@ def keyed_groups(columns: Sequence[pa.Array], rows: int, coded: bool = False) ->
     return groups, keys.decode(present)
 
 
-def _number(keys: KeyCodes) -> tuple[Groups, np.ndarray]:
-    """Renumber codes by first appearance; also the first row of each."""
+def _number(keys: KeyCodes, ordered: bool = True) -> tuple[Groups, np.ndarray]:
+    """Renumber codes by first appearance, or at least without gaps; also the first row of each."""
     if keys.sparse:
         keys = keys.dense()
     codes, size, rows = keys.codes, keys.size, len(keys.codes)
@@ -178,6 +183,10 @@ def _number(keys: KeyCodes) -> tuple[Groups, np.ndarray]:
         sizes = np.zeros(size, np.int64)
         np.add.at(sizes, codes, 1)
     first_row = first_rows(codes, size, None if sizes is None else int(np.count_nonzero(sizes)))
+    if sizes is not None and not ordered and sizes.all():
+        groups = Groups(codes, size)
+        groups._sizes = sizes
+        return groups, first_row
     is_first = np.zeros(rows + 1, np.bool_)
     is_first[first_row] = True
     first = np.flatnonzero(is_first[:rows])

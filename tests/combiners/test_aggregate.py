@@ -27,6 +27,19 @@ def test_groups_come_in_the_order_of_their_first_appearance() -> None:
     ]
 
 
+@pytest.mark.parametrize("diff", [None, "w"])
+def test_few_groups_of_many_rows_come_in_that_order_too(diff: str | None) -> None:
+    keys, weights = [3, 5, 1, 2, 4], [1, 1, 1, -1, 1]
+    table = pa.table({"k": keys * 40, "x": list(range(200)), "w": weights * 20 + [-1, 1, 1, -1, 1] * 20})
+    result = uc.aggregate(table, by="k", diff=diff, n=uc.Count(), s=uc.Sum("x"))
+    sums = {3: 3900, 5: 3940, 1: 3980, 2: 4020, 4: 4060}
+    if diff is None:
+        assert result.to_pylist() == [{"k": k, "n": 40, "s": s} for k, s in sums.items()]
+    else:  # the first 20 rows of key 3 are retracted by the last 20
+        sums[2] *= -1
+        assert result.to_pylist() == [{"k": k, "n": 40 if k != 2 else -40, "s": s} for k, s in sums.items() if k != 3]
+
+
 def test_groups_whose_weights_sum_to_zero_have_no_row() -> None:
     table = pa.table({"k": ["a", "b", "a", "c"], "x": [1, 2, 1, 5], "w": [1, 1, -1, -1]})
     result = uc.aggregate(table, by="k", diff="w", n=uc.Count(), s=uc.Sum("x"))

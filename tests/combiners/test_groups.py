@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from uncombine.combiners.rows import key_codes as key_codes_module
 from uncombine.combiners.rows.group_sums import extreme, sum_int64
-from uncombine.combiners.rows.groups import Groups, group_rows, keyed_groups, stable_order
+from uncombine.combiners.rows.groups import Groups, group_rows, keyed_groups, stable_order, unordered_groups
 from uncombine.combiners.rows.key_codes import group_keys, normal_keys, of_values_used
 from uncombine.errors import TypeMismatch
 
@@ -203,6 +203,17 @@ def test_a_key_that_comes_late_is_found(apart: int) -> None:
     groups, first = group_rows([pa.array(keys)], len(keys))
     assert first.tolist() == [0, 20_000, 45_000]
     assert np.array_equal(groups.codes, keys // apart)
+
+
+@pytest.mark.parametrize("keys", [[3, 1, 2], [3, 1, 3], ["b", "c", "a"], [None, 2, 1]])
+def test_few_groups_in_any_order_are_those_by_first_appearance(keys: list[int | str | None]) -> None:
+    column = pa.array(keys * 40)
+    groups, first = unordered_groups([column], len(column))
+    by_number = np.argsort(first)
+    expected, places = group_rows([column], len(column))
+    assert np.array_equal(first[by_number], places)
+    assert np.array_equal(np.argsort(by_number)[groups.codes], expected.codes)
+    assert np.array_equal(groups.sizes, np.bincount(groups.codes))
 
 
 @pytest.mark.parametrize(("differ", "more", "many"), [(5000, 0, True), (500, 0, False), (5000, -1, False)])
