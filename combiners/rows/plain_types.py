@@ -3,6 +3,7 @@
 Large and view types hold the same values in other layouts. Combiners and keys use one layout of each, so that equal
 values compare as equal, and states and results have the same type for every layout of the input. Of dictionaries only
 those of texts stay, since others take no less memory. Their indices are wide enough for the values of several together.
+Those inside lists, structs and maps are decoded, since Arrow cannot join or cast all of them there.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         value = plain_type(kind.value_type)
         return pa.dictionary(pa.int32(), value) if value == kind.value_type and is_text(value) else value
     if pt.is_list(kind) or pt.is_large_list(kind):
-        return pa.list_(_plain_field(kind.value_field))
+        return pa.list_(_inner_field(kind.value_field))
     if pt.is_fixed_size_list(kind):
-        return pa.list_(_plain_field(kind.value_field), kind.list_size)
+        return pa.list_(_inner_field(kind.value_field), kind.list_size)
     if pt.is_struct(kind):
-        return pa.struct([_plain_field(field) for field in kind])
+        return pa.struct([_inner_field(field) for field in kind])
     if pt.is_map(kind):
-        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field), kind.keys_sorted)
+        return pa.map_(_inner_field(kind.key_field), _inner_field(kind.item_field), kind.keys_sorted)
     return kind
 
 
@@ -60,6 +61,11 @@ def is_text(kind: pa.DataType) -> bool:
 
 def _plain_field(field: pa.Field) -> pa.Field:
     return field.with_type(plain_type(field.type))
+
+
+def _inner_field(field: pa.Field) -> pa.Field:
+    plain = plain_type(field.type)
+    return field.with_type(plain.value_type if pt.is_dictionary(plain) else plain)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -80,6 +86,7 @@ def plain_table(table: pa.Table) -> pa.Table:
 
 def as_plain(column: pa.Array | pa.ChunkedArray, to: pa.DataType) -> pa.Array | pa.ChunkedArray:
     """The column in its plain type; a dictionary has no null among its values, since Arrow cannot join such ones."""
+    column = decoded_inside(column)
     if not pt.is_dictionary(column.type) or not (_is_uncastable(column.type.value_type) or _has_null_value(column)):
         return column.cast(to)
     if isinstance(column, pa.Array):
@@ -107,6 +114,54 @@ def decoded(column: pa.DictionaryArray) -> pa.Array:
         values = column.dictionary.cast(plain_type(kind))
         column = pa.DictionaryArray.from_arrays(column.indices, values, safe=False)
     return column.dictionary_decode()
+
+
+_INSIDE = (pt.is_struct, pt.is_list, pt.is_large_list, pt.is_fixed_size_list, pt.is_map)
+"""The types inside which dictionaries are decoded."""
+
+
+def decoded_inside(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Lists, structs and maps without dictionaries inside; any other column as it is.
+
+    >>> import pyarrow as pa
+    >>> lists = pa.ListArray.from_arrays([0, 2], pa.array(["a", "a"]).dictionary_encode())
+    >>> decoded_inside(lists).type
+    ListType(list<item: string>)
+    """
+    if not pt.is_nested(column.type) or not _has_dictionary(column.type):
+        return column
+    if isinstance(column, pa.Array):
+        return _decoded_inside(column)
+    chunks = column.chunks or [pa.array([], column.type)]
+    return pa.chunked_array([_decoded_inside(chunk) for chunk in chunks])
+
+
+def _decoded_inside(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if pt.is_dictionary(kind):
+        return _decoded_inside(decoded(array))
+    if not _has_dictionary(kind):
+        return array
+    if pt.is_struct(kind):
+        parts = [_decoded_inside(array.field(i)) for i in range(kind.num_fields)]
+        fields = [field.with_type(part.type) for field, part in zip(kind, parts, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+    values = _decoded_inside(array.values)  # of the whole memory of which the array may be a slice
+    if pt.is_map(kind):
+        to = pa.map_(*values.type, kind.keys_sorted)
+    else:
+        value = kind.value_field.with_type(values.type)
+        to = pa.list_(value, kind.list_size) if pt.is_fixed_size_list(kind) else pa.list_(value)
+        to = pa.large_list(value) if pt.is_large_list(kind) else to
+    own = array.buffers()[: 1 if pt.is_fixed_size_list(kind) else 2]
+    return pa.Array.from_buffers(to, len(array), own, offset=array.offset, children=[values])
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    """True for a dictionary, and for lists, structs and maps that have one inside."""
+    if not any(is_kind(kind) for is_kind in _INSIDE):
+        return bool(pt.is_dictionary(kind))
+    return any(_has_dictionary(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _is_view(kind: pa.DataType) -> bool:

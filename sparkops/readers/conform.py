@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from ...combiners.rows.plain_types import as_plain, plain_type
+from ...combiners.rows.plain_types import as_plain, decoded_inside, plain_type
 from ...windows.times import UTC_MICROS
 
 _ZONED = r"[T ]\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)$"
@@ -70,7 +70,7 @@ def conform(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
         return _narrowed(column, to)
     if not _alike(kind, to):
         raise pa.ArrowTypeError("the types hold different kinds of values")
-    return column.cast(to)
+    return decoded_inside(column).cast(to)
 
 
 def _alike(kind: pa.DataType, to: pa.DataType) -> bool:

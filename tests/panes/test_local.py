@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import warnings
 from decimal import Decimal
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
+from uncombine.combiners.rows.plain_types import plain_type
 from uncombine.errors import InvalidArgument, TypeMismatch, UncombineError, UnknownColumn
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.list_(pa.int8())})
@@ -162,3 +164,80 @@ def test_dictionaries_give_what_their_values_give(seed: int) -> None:
         for tables in (coded, plain)
     )
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, want.to_pylist()))
+
+
+class Inside:
+    """Random dictionaries inside lists, structs and maps, as Polars and DuckDB give them."""
+
+    def __init__(self, seed: int) -> None:
+        self.r = random.Random(seed)
+        self.kind = self.r.choice([pa.string(), pa.large_string(), pa.string_view(), pa.int64()])
+        self.form = self.r.choice([self.structs, self.lists, self.large_lists, self.fixed_lists, self.maps, self.deep])
+
+    def texts(self, count: int) -> pa.DictionaryArray:
+        """Values of which some are null, in the dictionary or outside it, repeated, or without a row."""
+        known = ["a", None, "b", "", "a"] if self.kind != pa.int64() else [1, None, 2, 1]
+        some = self.r.sample(known, self.r.randint(1, len(known)))
+        places = [self.r.choice([None, *range(len(some))]) for _ in range(count)]
+        return pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), pa.array(some, self.kind))
+
+    def nulls(self, count: int) -> pa.Array:
+        return pa.array([self.r.random() < 0.2 for _ in range(count)], pa.bool_())
+
+    def ends(self, count: int) -> list[int]:
+        return [0, *itertools.accumulate(self.r.choice([0, 1, 2]) for _ in range(count))]
+
+    def structs(self, count: int) -> pa.Array:
+        return pa.StructArray.from_arrays([self.texts(count)], names=["a"], mask=self.nulls(count))
+
+    def lists(self, count: int, large: bool = False) -> pa.Array:
+        ends, of = self.ends(count), pa.LargeListArray if large else pa.ListArray
+        kind = pa.int64() if large else pa.int32()
+        return of.from_arrays(pa.array(ends, kind), self.texts(ends[-1]), mask=self.nulls(count))
+
+    def large_lists(self, count: int) -> pa.Array:
+        return self.lists(count, large=True)
+
+    def fixed_lists(self, count: int) -> pa.Array:
+        return pa.FixedSizeListArray.from_arrays(self.texts(2 * count), 2)
+
+    def maps(self, count: int) -> pa.Array:
+        ends = self.ends(count)
+        return pa.MapArray.from_arrays(ends, pa.array(map(str, range(ends[-1])), pa.string()), self.texts(ends[-1]))
+
+    def deep(self, count: int) -> pa.Array:
+        ends = self.ends(count)
+        return pa.ListArray.from_arrays(ends, self.structs(ends[-1]))
+
+    def table(self) -> pa.Table:
+        """Rows in two chunks, of which each is a part of a longer array."""
+        chunks = [self.form(count + 2).slice(1, count) for count in (self.r.choice([0, 3]), self.r.choice([1, 6]))]
+        column = pa.chunked_array(chunks)
+        times = pa.array(range(len(column)), pa.int64()).cast(pa.timestamp("us", "UTC"))
+        return pa.table({"ts": times, "k": column, "x": list(range(len(column)))})
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_dictionaries_inside_others_give_what_their_values_give(seed: int) -> None:
+    inside = Inside(seed)
+    coded = [inside.table(), inside.table()]
+    plain = []
+    for table in coded:
+        values = pa.array(table["k"].to_pylist(), plain_type(table.schema.field("k").type))
+        plain.append(table.set_column(1, "k", values))
+    flows: list[Any] = [
+        lambda flow: flow.in_order(),
+        lambda flow: flow.distinct("x", within="1 hour"),
+        lambda flow: flow.join(flow.select("ts", "x"), on="x", within=("0 seconds", "1 hour"), how="left"),
+        lambda flow: flow.window(uc.Fixed("3 us")).combine(n=uc.Count("k"), null=uc.CountIf(uc.col("k").is_null())),
+    ]
+    if pa.types.is_struct(coded[0].schema.field("k").type):
+        flows.append(lambda flow: flow.window(uc.Sessions("2 us")).combine(by="k", all=uc.CollectList("k")))
+        flows.append(lambda flow: flow.where(uc.col("k").field("a").is_null()))
+    for build in flows:
+        found, want = (
+            uc.local.run([*map(uc.Elements, tables), uc.Watermark(None)], build(uc.local.source(tables[0].schema)))
+            for tables in (coded, plain)
+        )
+        assert found.panes.schema.equals(want.panes.schema)
+        assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, want.to_pylist()))

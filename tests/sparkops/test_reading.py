@@ -278,6 +278,17 @@ def test_a_dictionary_of_views(tmp_path: Path) -> None:
     assert rows_of(describe(str(file)), file)["v"].to_pylist() == ["a", None, "b"]
 
 
+@pytest.mark.parametrize("ending", ["arrow", "arrows"])
+def test_dictionaries_of_views_inside_others(tmp_path: Path, ending: str) -> None:
+    """Polars writes its categories so."""
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.uint32()), pa.array(["a", "b"], pa.string_view()))
+    lists, structs = pa.LargeListArray.from_arrays([0, 2, 3], coded), pa.StructArray.from_arrays([coded], ["a"])
+    file = write(pa.table({"v": lists, "s": structs.slice(1)}), tmp_path / f"x.{ending}")
+    found = rows_of(describe(str(file)), file)
+    assert found["v"].to_pylist() == [["a", None], ["b"]]
+    assert found["s"].to_pylist() == [{"a": None}, {"a": "b"}]
+
+
 @pytest.mark.parametrize("store_schema", [True, False])
 @pytest.mark.parametrize("kind", [pa.uuid(), pa.json_(pa.large_string())])
 def test_types_that_extend_others(tmp_path: Path, kind: pa.BaseExtensionType, store_schema: bool) -> None:
