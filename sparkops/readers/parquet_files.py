@@ -89,7 +89,7 @@ class ParquetSource:
         groups = [group.id for group in fragment.row_groups]
         if not groups:
             return
-        encoded = self._encoded(wanted, groups[0])
+        encoded = self._encoded(wanted, groups)
         with self.system.open_input_file(self.path) as source:
             file = pq.ParquetFile(
                 source,
@@ -101,18 +101,22 @@ class ParquetSource:
             for run in _runs(_row_group(metadata, group, wanted, encoded) for group in groups):
                 yield from _run(file, run, columns)
 
-    def _encoded(self, wanted: list[Leaf], group: int) -> list[str]:
+    def _encoded(self, wanted: list[Leaf], groups: list[int]) -> list[str]:
         """The columns of text that are read as dictionaries, which is faster and takes no more memory than the file.
 
         A text outside a dictionary takes at least 4 bytes in the file, so a column with less a row is in a dictionary.
+        If a dictionary becomes too large, version 2 of Parquet's Java writer goes on with differences of texts,
+        which Arrow does not read as dictionaries.
         """
-        footer = self.fragment.metadata.row_group(group)
+        metadata = self.fragment.metadata
+        footer = metadata.row_group(groups[0])
         chunks = ((leaf, footer.column(leaf.place)) for leaf in wanted if self._is_text(leaf))
         return [
             leaf.path
             for leaf, chunk in chunks
             if chunk.total_uncompressed_size < 4 * chunk.num_values
             and any("DICTIONARY" in encoding for encoding in chunk.encodings)
+            and not any(_has_differences(metadata.row_group(group).column(leaf.place)) for group in groups)
         ]
 
     def _is_text(self, leaf: Leaf) -> bool:
@@ -160,6 +164,11 @@ def _runs(groups: Iterable[RowGroup]) -> Iterator[list[RowGroup]]:
         rows, size = rows + group.rows, size + group.known
     if run:
         yield run
+
+
+def _has_differences(chunk: Any) -> bool:
+    """True if some values of a column are stored by their difference from others."""
+    return any("DELTA" in name for name in chunk.encodings)
 
 
 def _may_repeat(chunk: Any) -> bool:

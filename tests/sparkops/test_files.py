@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import uncombine as uc
 from uncombine.sparkops.progress import progress_of
@@ -208,3 +210,40 @@ def test_what_cannot_be_is_said_when_the_flow_is_built(spark: SparkSession, tmp_
         uc.files(spark, path, time="tsx")
     with pytest.raises(uc.UncombineError, match="needs watermark="):
         uc.files(spark, path, streaming=True)
+
+
+@pytest.mark.parametrize(
+    ("version", "block"), [("PARQUET_1_0", 128 << 20), ("PARQUET_2_0", 40_000), ("PARQUET_2_0", 128 << 20)]
+)
+def test_files_of_the_java_writer(spark: SparkSession, tmp_path: Path, version: str, block: int) -> None:
+    """It goes on without a dictionary that becomes too large, in version 2 with differences of texts."""
+    few = F.concat(F.lit("u"), (F.col("id") % 2).cast("string"))
+    df = spark.range(0, 30_000, 1, 1).select(
+        F.timestamp_micros("id").alias("ts"),
+        F.when(F.col("id") < 22_000, few).otherwise(F.format_string("user-%06d", "id")).alias("k"),
+        (F.col("id") % 100).cast("decimal(30, 2)").alias("m"),
+        F.when(F.col("id") % 7 > 0, F.col("id") % 3 == 0).alias("flag"),
+        F.array(few, F.format_string("user-%06d", "id")).alias("tags"),
+    )
+    options = {"parquet.writer.version": version, "parquet.dictionary.page.size": 100, "parquet.block.size": block}
+    df.write.options(**options, **{"parquet.page.row.count.limit": 1000}).parquet(str(tmp_path / "in"))
+    [file] = (tmp_path / "in").glob("*.parquet")
+    metadata = pq.read_metadata(file)
+    found = [set(metadata.row_group(i).column(1).encodings) for i in range(metadata.num_row_groups)]
+    assert (len(found) > 1) == (block < 1 << 20)
+    if version == "PARQUET_2_0" and len(found) == 1:
+        assert found[0] >= {"RLE_DICTIONARY", "DELTA_BYTE_ARRAY"}
+    flow = uc.files(spark, tmp_path / "in").window(uc.Global())
+    by_key = flow.combine(by="k", n=uc.Count(), m=uc.Sum("m"), flags=uc.CountIf("flag"), tags=uc.Count("tags"))
+    want = df.groupBy("k").agg(F.count("*"), F.sum("m"), F.count_if("flag"), F.count("tags"))
+    assert sorted(by_key.df.select("k", "n", "m", "flags", "tags").collect()) == sorted(want.collect())
+    tags = uc.files(spark, tmp_path / "in").flat_map(tag_rows).window(uc.Global()).combine(by="tag", n=uc.Count())
+    want = df.select(F.explode("tags").alias("tag")).groupBy("tag").count()
+    assert sorted(tags.df.select("tag", "n").collect()) == sorted(want.collect())
+
+
+def tag_rows(table: pa.Table) -> pa.Table:
+    """A row for each tag, with the time and the place of its row."""
+    places = pc.list_parent_indices(table["tags"]).cast(pa.int64())
+    columns = [table["ts"].take(places), pc.list_flatten(table["tags"]), places]
+    return pa.table(columns, names=["ts", "tag", "row"])
