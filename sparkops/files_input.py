@@ -16,7 +16,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, UnreadableFile
-from ..panes.shard.malloc import keep_memory
 from ..panes.shard.parcels import AT
 from ..windows import time_column
 from ..windows.times import UTC_MICROS
@@ -26,6 +25,7 @@ from .readers.paths import absolute, parts_of
 from .readers.reading import FileFormat, Split, read, splits
 from .sql_types import spark_schema
 from .wire import WIRE_DDL, wire_batch
+from .worker import ready
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -132,7 +132,7 @@ class ReadFiles:
     """The folder of a stream of which Spark would take the files in it, and make columns of the folders below it."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keep_memory()
+        ready()
         skipped: list[str] = []
 
         def bad(path: str, reason: str) -> None:

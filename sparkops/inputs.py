@@ -14,10 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..panes.reading import Reading
-from ..panes.shard.malloc import keep_memory
 from ..panes.shard.parcels import AT
 from .sql_types import arrow_type
 from .wire import WIRE_DDL
+from .worker import ready
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -110,7 +110,7 @@ class DataFrameInput(Input):
         types = pa.schema(fields)
 
         def lift(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            keep_memory()
+            ready()
             tables = (fitted(batch, types) for batch in batches)
             if instant is None:
                 return task(tables)
@@ -156,7 +156,7 @@ def wire_map(df: DataFrame, task: Callable[[Iterable[pa.RecordBatch]], Iterator[
     """Run the task over the packed rows of each partition."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keep_memory()
+        ready()
         return task(batches)
 
     return df.mapInArrow(run, schema)

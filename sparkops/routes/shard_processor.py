@@ -22,9 +22,9 @@ from ...panes.chunks.manifest import bytes_of, extra_of
 from ...panes.left_out import LEFT_OUT, LeftOut
 from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.arrivals import arrivals, clock_of
-from ...panes.shard.malloc import keep_memory
 from ...panes.shard.parcels import Parcel
 from ...panes.shard.shard import Played, Shard
+from ..worker import ready
 from .checkpoint_fingerprint import Fingerprint, differences
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
 from .stored_watermarks import restored, stored
@@ -117,7 +117,7 @@ class ShardProcessor(StatefulProcessor):
         self._operator: StatefulOperator | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        keep_memory()
+        ready()
         self.handle = handle
         self.manifest = handle.getValueState("manifest", _BYTES)
         self.log = MapLog(handle.getMapState("chunks", _ID, _BYTES))

@@ -17,6 +17,7 @@ from ...combiners.rows.groups import Groups, group_rows
 from ...combiners.rows.key_codes import normal_keys
 from ...errors import InvalidArgument, TypeMismatch, require_column
 from ..sql_types import arrow_type, bind, conform
+from ..worker import ready
 from .codec import KEY, Maker, maker_of
 
 if TYPE_CHECKING:
@@ -331,6 +332,7 @@ def _through(
     inner = StructType([StructField(n, f.dataType, f.nullable, f.metadata) for n, f in zip(plain, schema, strict=True)])
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ready()
         tables = (pa.table(batch).rename_columns(list(names)) for batch in batches if batch.num_rows)
         return (batch.rename_columns(plain) for batch in work(tables))
 
