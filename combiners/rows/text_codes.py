@@ -16,9 +16,6 @@ from .columns import text_bytes
 _BLOCK = 1 << 21
 """The bytes of texts that are taken at once, so that they stay in the cache."""
 
-_SAMPLE = 1 << 14
-"""The number of rows that show at little cost that texts have equal hashes."""
-
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _WORD = np.dtype("<u8")
 
@@ -37,10 +34,7 @@ def codes_of_one_length(column: pa.Array) -> tuple[np.ndarray, np.ndarray] | Non
     if width < 8 or column.null_count or offsets[-1] - offsets[0] != rows * width or (np.diff(offsets) != width).any():
         return None
     data = data[offsets[0] : offsets[-1]]
-    hashes = _hashes(data, rows, width)
-    if len(column.slice(0, _SAMPLE).unique()) != len(pa.array(hashes[:_SAMPLE]).unique()):
-        return None
-    encoded = pa.array(hashes.view(np.int64)).dictionary_encode()
+    encoded = pa.array(_hashes(data, rows, width).view(np.int64)).dictionary_encode()
     codes = np.asarray(encoded.indices).astype(np.int64)
     first = np.full(len(encoded.dictionary), rows)
     np.minimum.at(first, codes, np.arange(rows))

@@ -48,18 +48,15 @@ def test_texts_without_one_length_have_no_codes(texts: list[str | None]) -> None
     assert codes_of_one_length(pa.array(texts, pa.string())) is None
 
 
-def test_a_null_that_has_bytes_is_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_codes, "_SAMPLE", 1)
+def test_a_null_that_has_bytes_is_no_text() -> None:
     offsets, data = np.array([0, 8, 16], np.int32), b"the same" * 2
     column = pa.StringArray.from_buffers(2, pa.py_buffer(offsets), pa.py_buffer(data), pa.py_buffer(b"\x01"))
     assert column.to_pylist() == ["the same", None]
     assert codes_of_one_length(column) is None
 
 
-@pytest.mark.parametrize("sample", [1, 1 << 14])
 @pytest.mark.parametrize("texts", [ALIKE, [*ALIKE, *ALIKE[::-1]], [b"x" * 16, *ALIKE]])
-def test_texts_of_one_hash_are_told_apart(texts: list[bytes], sample: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_codes, "_SAMPLE", sample)
+def test_texts_of_one_hash_are_told_apart(texts: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_codes, "_MANY", 1)
     monkeypatch.setattr(key_codes, "_SAMPLE", 8)
     column = pa.array(texts)
