@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import DataType
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo as ExpiredTimerInfo
     from pyspark.sql.streaming.stateful_processor import TimerValues as TimerValues
 
@@ -57,6 +57,21 @@ def execution(df: DataFrame) -> Any | None:
     """
     plan = getattr(df, "_jdf", None)
     return None if plan is None else plan.queryExecution()
+
+
+def local_files(spark: SparkSession) -> str | None:
+    """The class of Hadoop that stands for the local disk in the JVM of a session; None for one of Spark Connect.
+
+    >>> import uncombine as uc
+    >>> local_files(uc.session())
+    'org.apache.hadoop.fs.LocalFileSystem'
+    """
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        return None
+    root = jvm.org.apache.hadoop.fs.Path("file:///")
+    name: str = root.getFileSystem(spark._jsc.hadoopConfiguration()).getClass().getName()
+    return name
 
 
 def messages(df: DataFrame) -> Iterator[tuple[Any, DataFrame]]:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, CalendarIntervalType, StructType, TimestampNTZType, TimestampType
 
-from uncombine.sparkops.spark_private import arrow_of, execution, messages, spark_of
+from uncombine.sparkops.spark_private import arrow_of, execution, local_files, messages, spark_of
 
 DDL = (
     "a boolean, b tinyint, c smallint, d int, e bigint, f float, g double, h decimal(20, 3), i string, j binary, "
@@ -50,6 +50,11 @@ def test_a_type_that_the_other_has_not_is_a_type_error() -> None:
 def test_what_only_annotations_name_is_there() -> None:
     module = importlib.import_module("pyspark.sql.streaming.stateful_processor")
     assert {"ExpiredTimerInfo", "TimerValues"} <= set(vars(module))
+
+
+def test_the_class_for_files_of_the_disk(spark: SparkSession) -> None:
+    assert local_files(spark) == "org.apache.hadoop.fs.LocalFileSystem"
+    assert local_files(cast(Any, object())) is None
 
 
 def test_the_plan_of_a_dataframe(spark: SparkSession) -> None:
