@@ -173,7 +173,8 @@ def _has_differences(chunk: Any) -> bool:
 
 def _may_repeat(chunk: Any) -> bool:
     """True if the encoding of a column of texts can hide their size."""
-    return any("DICTIONARY" in name or name == "DELTA_BYTE_ARRAY" for name in chunk.encodings)
+    hide = any("DICTIONARY" in name or name == "DELTA_BYTE_ARRAY" for name in chunk.encodings)
+    return hide and chunk.num_values > 0
 
 
 def _few_rows(chunk: Any, rows: int) -> int:

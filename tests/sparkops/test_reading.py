@@ -272,6 +272,17 @@ def test_a_missing_column(tmp_path: Path) -> None:
     assert nulls.to_pydict() == {"k": [3]}
 
 
+@pytest.mark.parametrize("version", ["1.0", "2.4", "2.6"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.list_(pa.string()), pa.int64()], ids=str)
+def test_parquet_files_without_rows(tmp_path: Path, version: Any, kind: pa.DataType) -> None:
+    """Such a file has a row group without rows, which version 1.0 says is in a dictionary."""
+    first, second = pa.table({"v": pa.array([], kind)}), pa.table({"v": pa.nulls(2, kind)})
+    for name, table in (("a", first), ("b", second)):
+        pq.write_table(table, tmp_path / f"{name}.parquet", version=version)
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    assert rows_of(describe(tmp_path), *files)["v"].to_pylist() == [None, None]
+
+
 def test_a_dictionary_of_views(tmp_path: Path) -> None:
     column = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.uint8()), pa.array(["a", "b"], pa.string_view()))
     file = write(pa.table({"v": column}), tmp_path / "x.arrow")
