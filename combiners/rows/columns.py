@@ -79,7 +79,7 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     if not column.num_chunks:
-        return pa.array([], column.type)
+        return pa.nulls(0, column.type)
     with text_room:
         return one_dictionary(column.chunks) if pa.types.is_dictionary(column.type) else pa.concat_arrays(column.chunks)
 

@@ -92,7 +92,7 @@ def as_plain(column: pa.Array | pa.ChunkedArray, to: pa.DataType) -> pa.Array | 
     if isinstance(column, pa.Array):
         column = decoded(column)
     else:
-        column = pa.chunked_array([decoded(chunk) for chunk in column.chunks])
+        column = pa.chunked_array([decoded(chunk) for chunk in column.chunks or [pa.nulls(0, column.type)]])
     return column.dictionary_encode().cast(to) if pt.is_dictionary(to) else column.cast(to)
 
 
@@ -111,7 +111,7 @@ def decoded(column: pa.DictionaryArray) -> pa.Array:
     """
     kind = column.type.value_type
     if _is_uncastable(kind):
-        values = column.dictionary.cast(plain_type(kind))
+        values = decoded_inside(column.dictionary).cast(plain_type(kind))
         column = pa.DictionaryArray.from_arrays(column.indices, values, safe=False)
     return column.dictionary_decode()
 
@@ -132,7 +132,7 @@ def decoded_inside(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedA
         return column
     if isinstance(column, pa.Array):
         return _decoded_inside(column)
-    chunks = column.chunks or [pa.array([], column.type)]
+    chunks = column.chunks or [pa.nulls(0, column.type)]
     return pa.chunked_array([_decoded_inside(chunk) for chunk in chunks])
 
 
@@ -169,8 +169,11 @@ def _is_view(kind: pa.DataType) -> bool:
 
 
 def _is_uncastable(kind: pa.DataType) -> bool:
-    """True for values of a dictionary that Arrow cannot cast or decode; intervals of pandas have an extension type."""
-    return _is_view(kind) or isinstance(kind, pa.BaseExtensionType)
+    """True for values of a dictionary that Arrow cannot cast, or cannot all decode.
+
+    Intervals of pandas have an extension type.
+    """
+    return _is_view(kind) or isinstance(kind, pa.BaseExtensionType) or pt.is_nested(kind)
 
 
 _OVERFLOWS = ("overflow", "capacity", "cannot contain more than", "not in range: -2147483648")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 import uncombine as uc
 from uncombine.combiners.rows.columns import flat
 from uncombine.combiners.rows.dictionaries import one_dictionary
+from uncombine.combiners.rows.plain_types import plain_type
 
 TEXTS = st.lists(st.none() | st.text("abé", max_size=2), max_size=6)
 
@@ -43,6 +46,39 @@ def test_values_of_any_type(value: pa.DataType) -> None:
     array = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int32()), pa.array(made).cast(value))
     column = pa.chunked_array([array, array.slice(1), array])
     assert flat(column).to_pylist() == column.to_pylist()
+
+
+NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "struct": (pa.struct({"a": pa.float64(), "b": pa.string()}), [{"a": -0.0, "b": "x"}, None, {"a": 0.0, "b": "y"}]),
+    "list": (pa.list_(pa.string()), [["x", None], None, []]),
+    "list of views": (pa.list_(pa.string_view()), [["x", None], None, []]),
+    "map": (pa.map_(pa.string(), pa.int8()), [[("x", 1)], None, []]),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_values_with_parts_are_read_as_plain_ones(name: str) -> None:
+    """Arrow casts no dictionary of them, and joins none of several."""
+    kind, values = NESTED[name]
+
+    def coded(*rows: int | None) -> pa.Array:
+        some = pa.array([values[row] for row in rows if row is not None], kind)
+        places = iter(range(len(some)))
+        indices = [None if row is None else next(places) for row in rows]
+        return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), some)
+
+    column = pa.chunked_array([coded(0, 1, None), coded(2, 0, None)])
+    plain = pa.array([values[row] for row in (0, 1, 1, 2, 0, 1)], plain_type(kind))
+    assert repr(flat(column).to_pylist()) == repr(plain.to_pylist())
+    times = pa.array(range(6), pa.timestamp("us", "UTC"))
+    rows = uc.local.run(flow=uc.local.source(pa.table({"ts": times, "v": column})).in_order())
+    assert repr(rows.panes["v"].to_pylist()) == repr(plain.to_pylist())
+    for some in (column, plain, column.slice(0, 0), pa.chunked_array([], column.type)):
+        given, same = pa.table({"v": some}), pa.table({"v": plain[: len(some)]})
+        assert uc.aggregate(given, n=uc.Count("v")) == uc.aggregate(same, n=uc.Count("v"))
+        if name == "struct":
+            found, want = (uc.aggregate(table, by="v", n=uc.Count()) for table in (given, same))
+            assert repr(found.to_pylist()) == repr(want.to_pylist())
 
 
 def test_many_values_have_a_wider_index() -> None:
