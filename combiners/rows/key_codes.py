@@ -113,7 +113,11 @@ def group_keys(column: pa.Array) -> pa.Array:
 
 
 def normal_keys(column: pa.Array) -> pa.Array:
-    """A key column in normal form: of a plain type, dictionaries decoded, -0.0 as 0.0."""
+    """A key column in normal form: of a plain type, dictionaries decoded, -0.0 as 0.0, also inside structs.
+
+    >>> normal_keys(pa.array([{"x": -0.0}, None])).to_pylist()
+    [{'x': 0.0}, None]
+    """
     if pa.types.is_dictionary(column.type):
         column = decoded(column)
     plain = plain_type(column.type)
@@ -123,7 +127,17 @@ def normal_keys(column: pa.Array) -> pa.Array:
         return normal_keys(column.cast(pa.float32())).cast(column.type)
     if pa.types.is_floating(column.type):
         return pc.add(column, pa.scalar(0.0, column.type))
+    if pa.types.is_struct(column.type) and has_floats(column.type):
+        parts = [normal_keys(part) for part in column.flatten()]
+        return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=column.is_null())
     return column
+
+
+def has_floats(kind: pa.DataType) -> bool:
+    """True for floats, and for structs with floats inside."""
+    if pa.types.is_struct(kind):
+        return any(has_floats(field.type) for field in kind)
+    return bool(pa.types.is_floating(kind))
 
 
 def _pair(first: KeyCodes, second: KeyCodes) -> KeyCodes:

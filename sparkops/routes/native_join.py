@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
+from ...combiners.rows.key_codes import has_floats
 from ...panes.chain import before
 from ...panes.flow import Flow
 from ...panes.join_stage import JoinStage
-from ...panes.operators.join.compiled import Compiled, Side
+from ...panes.operators.join.compiled import Compiled, Side, kept_type
 from ...panes.stage import GroupingStage
 from ...windows.times import FIRST, LAST
 from ..inputs import column
-from ..sql_types import arrow_type
+from ..sql_types import arrow_type, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -57,11 +58,22 @@ def _numbered(side: Side, frame: DataFrame) -> DataFrame:
     """The columns that the join needs, under names that no other column has; rows with bad times are dropped."""
     mine = side.name
     bounds = [F.timestamp_micros(F.lit(instant)) for instant in (FIRST, LAST)]
+    kept = [kept_type(side.schema.field(name).type) for name in side.keys]
     return frame.where(column(side.time).between(*bounds)).select(
         column(side.time).alias(f"{mine}_time"),
-        *(column(name).alias(f"{mine}_key{i}") for i, name in enumerate(side.keys)),
+        *(_normal(column(name), kept[i]).alias(f"{mine}_key{i}") for i, name in enumerate(side.keys)),
         *(column(name).alias(f"{mine}_value{i}") for i, name in enumerate(side.values)),
     )
+
+
+def _normal(key: Column, kind: pa.DataType) -> Column:
+    """A key with -0.0 as 0.0, as the operator has it: Spark joins the two, and shows them as they are."""
+    if pa.types.is_floating(kind):
+        return key + F.lit(0.0).cast(spark_type(kind, "a key"))
+    if not has_floats(kind) or len({field.name.casefold() for field in kind}) < kind.num_fields:
+        return key  # Spark cannot name one of two fields that differ by case alone
+    fields = (_normal(key[field.name], field.type).alias(field.name) for field in kind)
+    return F.when(key.isNotNull(), F.struct(*fields))
 
 
 def _joined(compiled: Compiled, left: DataFrame, right: DataFrame) -> DataFrame:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import uncombine as uc
 from uncombine.combiners.rows import key_codes as key_codes_module
 from uncombine.combiners.rows.group_sums import extreme, sum_int64
 from uncombine.combiners.rows.groups import Groups, group_rows, keyed_groups, stable_order, unordered_groups
@@ -91,6 +92,14 @@ def test_struct_keys_are_their_fields_and_their_null() -> None:
     groups, (key,) = keyed_groups([column], 5)
     assert key.take(pa.array(groups.codes)) == column
     assert keyed_groups([pa.array([{}, None], pa.struct([]))], 2)[1][0].to_pylist() in ([{}, None], [None, {}])
+
+
+@pytest.mark.parametrize("first", [0.0, -0.0])
+def test_zeros_inside_structs_are_one_key(first: float) -> None:
+    column = pa.array([{"a": {"b": first}}, {"a": {"b": -first}}, {"a": None}, None])
+    found = uc.aggregate(pa.table({"k": column}), by="k", n=uc.Count()).to_pylist()
+    shown = [{"k": None, "n": 1}, {"k": {"a": None}, "n": 1}, {"k": {"a": {"b": 0.0}}, "n": 2}]
+    assert repr(sorted(found, key=repr)) == repr(sorted(shown, key=repr))
 
 
 def test_dictionaries_group_as_their_values() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multisets import ORDERED, VALUES, canonical, few, order
 
+import uncombine as uc
 from uncombine.combiners.rows.columns import Column
 from uncombine.combiners.rows.ordering import from_numbers, order_keys, packed_keys, plain_numbers, require_order
 from uncombine.errors import TypeMismatch
@@ -93,3 +94,23 @@ def test_types_without_an_order_are_refused() -> None:
         with pytest.raises(TypeMismatch, match="Sorter takes values that can be sorted, but 'x' is"):
             require_order(kind, type("Sorter", (), {"__repr__": lambda self: "Sorter"})(), "x")
     require_order(pa.struct([("a", pa.int64())]), "Sorter", "x")
+
+
+@pytest.mark.parametrize("rows", [[0.0, -0.0], [-0.0, 0.0], [-0.0]])
+def test_values_of_a_result_show_both_zeros_as_one(rows: list[float]) -> None:
+    """The zero that is shown does not depend on the order of the rows."""
+    named = {"of": uc.ArgMax("x", "x"), "mode": uc.Mode("x"), "least": uc.Min("x"), "most": uc.Max("x")}
+    named |= {
+        "first": uc.First("x", "x"),
+        "all": uc.CollectList("x"),
+        "set": uc.CollectSet("x"),
+        "top": uc.TopK("x", 2),
+    }
+    named |= {"top": uc.TopK("x", 2), "frequent": uc.HeavyHitters("x", 1)}
+    for column in (pa.array(rows), pa.array(rows, pa.float32()), pa.array(rows).dictionary_encode()):
+        (found,) = uc.aggregate(pa.table({"x": column}), **named, total=uc.Sum("x"), middle=uc.Median("x")).to_pylist()
+        assert "-0.0" not in repr(found)
+    structs = pa.array([{"a": value} for value in rows])
+    (found,) = uc.aggregate(pa.table({"x": structs}), most=uc.Max("x"), set=uc.CollectSet("x")).to_pylist()
+    assert found == {"most": {"a": 0.0}, "set": [{"a": 0.0}]}
+    assert "-0.0" not in repr(found)
