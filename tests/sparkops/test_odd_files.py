@@ -72,7 +72,7 @@ def test_values_are_read_to_the_last_bit(some: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("some", seeds(1, 30))
 def test_streams_of_odd_files_with_restarts(some: int, tmp_path: Path) -> None:
-    """What is left of the panes is what the rows give, whatever form each file has its keys and texts in."""
+    """The panes that are left are those of all rows, whatever form each file has its keys and texts in."""
     for seed in range(12 * some, 12 * some + 12):
         r = random.Random(seed)
         program = draw_program(r)
