@@ -129,7 +129,7 @@ def in_parcels(
             played = []
             if early is not None:
                 running[shard], played = running[shard].wait(early)
-            running[shard], more = running[shard].play(*arrivals(parcels))
+            running[shard], more = running[shard].play(*arrivals(parcels), until=given[last - 1].at)
             for instant in [*played, *more]:
                 step = next(i for i in range(first, last) if given[i].at >= instant.at)
                 out.add(step, instant.stepped)
