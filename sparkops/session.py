@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import SparkUnavailable
+from .checkpoint_files import REPLACING
 from .quiet_start import quiet_start
 
 if TYPE_CHECKING:
@@ -23,16 +24,6 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
-CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
-
-LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""It starts two processes for each file on a local disk, where Spark's own choice starts ten."""
-
-LOCAL_FILES = "fs.file.impl"
-
-REPLACING = "org.apache.hadoop.fs.LocalFileSystem"
-"""Files on a local disk, of which one that is renamed replaces another; with those of Hive it does not."""
-
 SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
@@ -41,7 +32,7 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     PROVIDER: ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    f"spark.hadoop.{LOCAL_FILES}": REPLACING,
+    "spark.hadoop.fs.file.impl": REPLACING,
     # Spark waits 15 s for a Python worker's socket and 10 s for a heartbeat: too short on a busy machine.
     "spark.python.authenticate.socketTimeout": "120s",
     "spark.executor.heartbeatInterval": "60s",
@@ -63,9 +54,6 @@ def session(
     Spark's timeouts for Python workers and heartbeats (15 and 10 seconds) are raised to minutes. One timeout cannot be
     changed: a streaming query starts a Python process on the driver, which must answer within 10 seconds. The lines
     that every start of Spark prints are left out of stderr.
-
-    Streams write their checkpoints in the way that is fast on a local disk. The page on settings tells which setting
-    is right for checkpoints on HDFS or in an object store.
 
     Parameters
     ----------
@@ -98,20 +86,7 @@ def session(
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, str(value))
     with quiet_start():
-        spark = builder.getOrCreate()
-    if CHECKPOINTS not in (settings or {}) and replaces_local_files(spark):
-        spark.conf.set(CHECKPOINTS, LOCAL_CHECKPOINTS)
-    return spark
-
-
-def replaces_local_files(spark: SparkSession) -> bool:
-    """True if files that are renamed replace others, in a session that `session()` started.
-
-    Otherwise a checkpoint would keep the state that a failed batch wrote.
-    """
-    from .spark_private import local_files
-
-    return local_files(spark) == REPLACING == spark.sparkContext.getConf().get(f"spark.hadoop.{LOCAL_FILES}")
+        return builder.getOrCreate()
 
 
 def require_java() -> None:

@@ -59,18 +59,21 @@ def execution(df: DataFrame) -> Any | None:
     return None if plan is None else plan.queryExecution()
 
 
-def local_files(spark: SparkSession) -> str | None:
-    """The class of Hadoop that stands for the local disk in the JVM of a session; None for one of Spark Connect.
+def file_system(spark: SparkSession, folder: str) -> str | None:
+    """The class of Hadoop for the files of a folder, in the JVM of a session; None if there is none, or no JVM.
 
     >>> import uncombine as uc
-    >>> local_files(uc.session())
+    >>> file_system(uc.session(), "/tmp")
     'org.apache.hadoop.fs.LocalFileSystem'
     """
-    jvm = getattr(spark, "_jvm", None)
-    if jvm is None:
+    jvm, session = (getattr(spark, name, None) for name in ("_jvm", "_jsparkSession"))
+    if jvm is None or session is None:
         return None
-    root = jvm.org.apache.hadoop.fs.Path("file:///")
-    name: str = root.getFileSystem(spark._jsc.hadoopConfiguration()).getClass().getName()
+    settings = session.sessionState().newHadoopConf()
+    try:
+        name: str = jvm.org.apache.hadoop.fs.Path(folder).getFileSystem(settings).getClass().getName()
+    except Exception:  # of py4j; Spark says what is wrong when the query starts
+        return None
     return name
 
 

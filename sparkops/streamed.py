@@ -6,12 +6,15 @@ Guarded by tests/sparkops/test_streamed.py.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
 from ..errors import InvalidArgument
+from .checkpoint_files import fit_for
 
 _Value = TypeVar("_Value")
 
@@ -33,6 +36,10 @@ def streamed(df: _Value) -> _Value:
 def checked_writer(writer: _Value) -> _Value:
     """The writer, which takes the output mode append alone, and warns if a query starts without a checkpoint."""
     return _with(writer, _Writer)
+
+
+_TEMPORARY = "file:///"
+"""A folder like that of the checkpoint that Spark makes for a query that is given none."""
 
 
 class _Streamed:
@@ -58,7 +65,7 @@ for _name in _STEPS:
 class _Writer:
     """The part of a writer that looks at the output mode and at the checkpoint."""
 
-    _checkpointed = False
+    _checkpoint: str | None = None
     _format: str | None = None
 
     def outputMode(self, outputMode: str) -> Any:  # noqa: N802, N803
@@ -70,7 +77,7 @@ class _Writer:
         return super().format(source)  # type: ignore[misc]
 
     def option(self, key: str, value: Any) -> Any:
-        self._note([key])
+        self._note({key: value})
         return super().option(key, value)  # type: ignore[misc]
 
     def options(self, **options: Any) -> Any:
@@ -85,8 +92,8 @@ class _Writer:
         *arguments: Any,
         **options: Any,
     ) -> Any:
-        self._check(format, outputMode, options)
-        return super().start(path, format, outputMode, *arguments, **options)  # type: ignore[misc]
+        with self._checked(format, outputMode, options):
+            return super().start(path, format, outputMode, *arguments, **options)  # type: ignore[misc]
 
     def toTable(  # noqa: N802
         self,
@@ -96,25 +103,28 @@ class _Writer:
         *arguments: Any,
         **options: Any,
     ) -> Any:
-        self._check(format, outputMode, options)
-        return super().toTable(tableName, format, outputMode, *arguments, **options)  # type: ignore[misc]
+        with self._checked(format, outputMode, options):
+            return super().toTable(tableName, format, outputMode, *arguments, **options)  # type: ignore[misc]
 
-    def _note(self, keys: Any) -> None:
-        self._checkpointed |= any(key.casefold() == "checkpointlocation" for key in keys)
+    def _note(self, options: Mapping[str, Any]) -> None:
+        for key, value in options.items():
+            if key.casefold() == "checkpointlocation":
+                self._checkpoint = str(value)
 
-    def _check(self, format: str | None, mode: str | None, options: Any) -> None:
+    def _checked(self, format: str | None, mode: str | None, options: Mapping[str, Any]) -> AbstractContextManager[Any]:
+        """The settings that hold while the query is started."""
         _check_mode(mode)
         self._note(options)
-        if (format or self._format) in _TRIED_OUT or self._checkpointed:
-            return
         spark = SparkSession.getActiveSession()
-        if spark is not None and spark.conf.get("spark.sql.streaming.checkpointLocation", None):
-            return
-        warnings.warn(
-            "the query has no checkpoint, so a restart forgets its windows and reads all rows again: write "
-            ".option('checkpointLocation', folder) before start()",
-            stacklevel=3,
-        )
+        given = spark.conf.get("spark.sql.streaming.checkpointLocation", None) if spark else None
+        folder = self._checkpoint or given
+        if not folder and (format or self._format) not in _TRIED_OUT:
+            warnings.warn(
+                "the query has no checkpoint, so a restart forgets its windows and reads all rows again: write "
+                ".option('checkpointLocation', folder) before start()",
+                stacklevel=3,
+            )
+        return fit_for(folder or _TEMPORARY, spark) if spark else nullcontext()
 
 
 def _check_mode(mode: str | None) -> None:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import uncombine as uc
-from uncombine.sparkops.session import CHECKPOINTS, LOCAL_CHECKPOINTS, LOCAL_FILES, REPLACING, replaces_local_files
 
 
 def fake_java(folder: Path, says: str) -> None:
@@ -26,33 +22,6 @@ def fake_java(folder: Path, says: str) -> None:
 def test_the_settings_that_fit(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert "RocksDB" in spark.conf.get("spark.sql.streaming.stateStore.providerClass")
-
-
-SESSIONS = f"""
-import uncombine as uc
-from pyspark.sql import SparkSession
-
-mine = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-mine.read.text({__file__!r}).count()
-print(uc.session() is mine, mine.conf.get({CHECKPOINTS!r}, None))
-mine.stop()
-print(uc.session().conf.get({CHECKPOINTS!r}, None))
-"""
-
-
-def test_checkpoints_are_written_by_what_replaces_files(spark: SparkSession) -> None:
-    """Hadoop keeps the class that it found first for local files as long as the JVM runs; Hive's does not replace."""
-    assert spark.conf.get(CHECKPOINTS) == LOCAL_CHECKPOINTS
-    shown = subprocess.run([sys.executable, "-c", SESSIONS], capture_output=True, text=True, check=True).stdout
-    assert shown.splitlines() == ["True None", "None"]
-
-
-@pytest.mark.parametrize(("conf", "replaces"), [({}, False), ({f"spark.hadoop.{LOCAL_FILES}": REPLACING}, True)])
-def test_a_session_of_others_writes_checkpoints_as_it_did(
-    spark: SparkSession, conf: dict[str, str], replaces: bool
-) -> None:
-    other: Any = SimpleNamespace(_jvm=spark._jvm, _jsc=spark._jsc, sparkContext=SimpleNamespace(getConf=lambda: conf))
-    assert replaces_local_files(other) == replaces
 
 
 def test_workers_run_on_this_python(spark: SparkSession) -> None:

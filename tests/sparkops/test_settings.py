@@ -14,11 +14,12 @@ from pyspark.sql import SparkSession
 from streams import changed, panes_by_batch, read_stream, started, written
 
 import uncombine as uc
-from uncombine.sparkops.session import CHECKPOINTS, LOCAL_CHECKPOINTS, PROVIDER
+from uncombine.sparkops.checkpoint_files import BY_RENAMES, WAY
+from uncombine.sparkops.session import PROVIDER
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-BY_CONTEXT = LOCAL_CHECKPOINTS.replace("FileSystemBased", "FileContextBased")
+BY_CONTEXT = BY_RENAMES.replace("FileSystemBased", "FileContextBased")
 
 
 def run(spark: SparkSession, files: Path, out: Path) -> pa.Table:
@@ -29,7 +30,7 @@ def run(spark: SparkSession, files: Path, out: Path) -> pa.Table:
 
 SETTINGS = {
     "no changelog": {CHANGELOG: "false"},
-    "checkpoints as Spark chooses": {CHECKPOINTS: BY_CONTEXT},
+    "checkpoints as Spark writes them": {WAY: BY_CONTEXT},
     "not adaptive": {"spark.sql.adaptive.enabled": "false"},
     "times without a zone": {"spark.sql.timestampType": "TIMESTAMP_NTZ"},
     "10 rows to a record batch": {"spark.sql.execution.arrow.maxRecordsPerBatch": "10"},
@@ -64,22 +65,6 @@ def test_settings_that_change_nothing(spark: SparkSession, tmp_path: Path, setti
         middle=uc.Median("v"),
     )
     assert sorted(map(repr, got)) == sorted(map(repr, want.select(["n", "middle"]).to_pylist()))
-
-
-def test_files_of_a_batch_that_failed_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
-    """The state of a run is read from the files of the runs before it."""
-    tables = closed(batches(9, 3))
-    files = written(tables[:1], tmp_path / "files")
-    assert spark.conf.get(CHECKPOINTS) == LOCAL_CHECKPOINTS
-    with changed(spark):
-        shown = run(spark, files, tmp_path)
-        for number, table in enumerate(tables[1:]):
-            for shard in (tmp_path / "checkpoint" / "state").glob("[0-9]*/[0-9]*"):
-                version = max(int(file.stem) for file in shard.glob("*.changelog"))
-                (shard / f"{version + 1}.changelog").write_bytes(b"of a batch that failed")
-            pq.write_table(table, files / f"later {number}.parquet")
-            shown = run(spark, files, tmp_path)
-    assert left_over(shown) == recomputed(tables)
 
 
 def test_a_checkpoint_that_was_copied(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, CalendarIntervalType, StructType, TimestampNTZType, TimestampType
+from streams import changed
 
-from uncombine.sparkops.spark_private import arrow_of, execution, local_files, messages, spark_of
+from uncombine.sparkops.spark_private import arrow_of, execution, file_system, messages, spark_of
 
 DDL = (
     "a boolean, b tinyint, c smallint, d int, e bigint, f float, g double, h decimal(20, 3), i string, j binary, "
@@ -52,9 +53,13 @@ def test_what_only_annotations_name_is_there() -> None:
     assert {"ExpiredTimerInfo", "TimerValues"} <= set(vars(module))
 
 
-def test_the_class_for_files_of_the_disk(spark: SparkSession) -> None:
-    assert local_files(spark) == "org.apache.hadoop.fs.LocalFileSystem"
-    assert local_files(cast(Any, object())) is None
+def test_the_class_for_the_files_of_a_folder(spark: SparkSession) -> None:
+    assert file_system(spark, "/tmp") == file_system(spark, "file:///") == "org.apache.hadoop.fs.LocalFileSystem"
+    assert file_system(spark, "nowhere://tmp") is None
+    other = "org.apache.hadoop.fs.RawLocalFileSystem"
+    with changed(spark, {"fs.raw.impl": other}):
+        assert file_system(spark, "raw:///tmp") == other
+    assert file_system(cast(Any, object()), "/tmp") is None
 
 
 def test_the_plan_of_a_dataframe(spark: SparkSession) -> None:

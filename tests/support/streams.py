@@ -177,14 +177,16 @@ FEW_ROWS = {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage":
 @contextmanager
 def changed(spark: SparkSession, settings: Mapping[str, str] = FEW_ROWS) -> Iterator[None]:
     """A session with other settings for a while."""
-    before = {name: spark.conf.get(name) for name in settings}
+    before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
+        for name, earlier in before.items():
+            spark.conf.unset(name)
+            if earlier is not None:
+                spark.conf.set(name, earlier)
 
 
 def together(
