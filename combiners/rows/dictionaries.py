@@ -17,8 +17,8 @@ from .plain_types import decoded
 def one_dictionary(chunks: Sequence[pa.DictionaryArray]) -> pa.Array:
     """The chunks joined. Chunks that share a dictionary, as those of a file do, cost no look at its values.
 
-    The indices are wider than those of the chunks if all of their values together need it. Lists, structs and maps are
-    decoded, since Arrow has no dictionary of those of several.
+    The indices are wider than those of the chunks if all of their values together need it. Lists, structs, maps and
+    values of an extension type are decoded, since Arrow has no dictionary of those of several.
 
     >>> import pyarrow as pa
     >>> a, b = pa.array(["x", "y", "x"]).dictionary_encode(), pa.array(["y", None]).dictionary_encode()
@@ -27,7 +27,7 @@ def one_dictionary(chunks: Sequence[pa.DictionaryArray]) -> pa.Array:
     """
     own = {_place(chunk.dictionary): chunk.dictionary for chunk in chunks}
     kind = chunks[0].type
-    if pa.types.is_nested(kind.value_type):
+    if pa.types.is_nested(kind.value_type) or isinstance(kind.value_type, pa.BaseExtensionType):
         return pa.concat_arrays([decoded(chunk) for chunk in chunks])
     if len(own) == 1:
         indices, dictionary = [chunk.indices for chunk in chunks], chunks[0].dictionary
