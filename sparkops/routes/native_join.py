@@ -70,9 +70,12 @@ def _normal(key: Column, kind: pa.DataType) -> Column:
     """A key with -0.0 as 0.0, as the operator has it: Spark joins the two, and shows them as they are."""
     if pa.types.is_floating(kind):
         return key + F.lit(0.0).cast(spark_type(kind, "a key"))
-    if not has_floats(kind) or len({field.name.casefold() for field in kind}) < kind.num_fields:
-        return key  # Spark cannot name one of two fields that differ by case alone
-    fields = (_normal(key[field.name], field.type).alias(field.name) for field in kind)
+    if not has_floats(kind):
+        return key
+    # Spark cannot name one of two fields that differ by case alone.
+    numbered = pa.struct([field.with_name(f"_{i}") for i, field in enumerate(kind)])
+    parts = key.cast(spark_type(numbered, "a key"))
+    fields = (_normal(parts[f"_{i}"], field.type).alias(field.name) for i, field in enumerate(kind))
     return F.when(key.isNotNull(), F.struct(*fields))
 
 
