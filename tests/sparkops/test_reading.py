@@ -275,7 +275,7 @@ def test_a_missing_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["1.0", "2.4", "2.6"])
 @pytest.mark.parametrize("kind", [pa.string(), pa.list_(pa.string()), pa.int64()], ids=str)
 def test_parquet_files_without_rows(tmp_path: Path, version: Any, kind: pa.DataType) -> None:
-    """Such a file has a row group without rows, which version 1.0 says is in a dictionary."""
+    """Such a file has a row group without rows, whose column is said to be in a dictionary by version 1.0."""
     first, second = pa.table({"v": pa.array([], kind)}), pa.table({"v": pa.nulls(2, kind)})
     for name, table in (("a", first), ("b", second)):
         pq.write_table(table, tmp_path / f"{name}.parquet", version=version)

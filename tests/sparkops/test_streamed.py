@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
+from streams import changed
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
+from uncombine.sparkops.checkpoint_files import BY_RENAMES, WAY
 from uncombine.sparkops.quiet_start import quiet_start
 
 
@@ -57,6 +59,27 @@ def test_a_query_without_a_checkpoint_is_told(
         finally:
             spark.conf.unset("spark.sql.streaming.checkpointLocation")
     assert len(started) == 7
+
+
+def test_a_query_is_started_in_the_way_that_fits_its_folder(
+    flow: uc.Flow, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    """The folder of an argument or an option is looked at, and that of the session only where a query names none."""
+    found: list[str | None] = []
+    for name in ("start", "toTable"):
+        monkeypatch.setattr(DataStreamWriter, name, lambda *_, **options: found.append(spark.conf.get(WAY, None)))
+    batches = flow.foreach_batch(lambda panes, left_out, number: None)
+    everywhere = "spark.sql.streaming.checkpointLocation"
+    for folder, other in (("/tmp/c", "nowhere://c"), ("nowhere://c", "/tmp/c")):
+        flow.df.writeStream.option("checkpointLocation", folder).start("out")
+        flow.df.writeStream.options(checkpointLocation=folder).toTable("out")
+        batches.start(checkpointLocation=folder)
+        with changed(spark, {everywhere: folder}):
+            flow.df.writeStream.start("out")
+        with changed(spark, {everywhere: other}):
+            flow.df.writeStream.option("checkpointLocation", folder).start("out")
+    flow.df.writeStream.format("noop").start()
+    assert found == [BY_RENAMES] * 5 + [None] * 5 + [BY_RENAMES]
 
 
 def test_the_usual_lines_of_a_start_are_left_out(capfd: pytest.CaptureFixture[str]) -> None:

@@ -44,6 +44,7 @@ class Kind:
 BINARY = ("parquet", "arrow", "arrows", "feather")
 TEXTS = ["a", "b", "é", "user 1", "user 10", "", "x" * 40]
 POINT = pa.struct([("a", pa.int32()), ("b", pa.string())])
+PLACE = pa.struct([("a", pa.float64()), ("b", pa.string())])
 MONEY = [Decimal("0.00"), Decimal("1.50"), Decimal("-1.50"), Decimal("12345.67")]
 
 KEYS: dict[str, Kind] = {
@@ -61,6 +62,7 @@ KEYS: dict[str, Kind] = {
     "instant": Kind(TIME, [NOON, NOON.replace(hour=0), NOON + dt.timedelta(seconds=1), EARLY]),
     "bool": Kind(pa.bool_(), [True, False]),
     "struct": Kind(POINT, [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": ""}], BINARY),
+    "place": Kind(PLACE, [{"a": a, "b": b} for a in (0.0, -0.0, NAN, 1.5) for b in ("x", None)], BINARY),
 }
 
 VALUES: dict[str, Kind] = {

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from odd_files import FORMATS, KEYS, START, TIME, VALUES, drawn_values, plain
+from odd_files import FORMATS, KEYS, START, TEXTS, TIME, VALUES, drawn_values, plain
 from reference.windows_model import MAX_TIME, MIN_TIME, united, windows_of
 
 import uncombine as uc
 
 SECOND = 1_000_000
-TEXTS = ("a", "b", "é", "", "user 1", "user 10", "x" * 40)
 PARTS = ("text", "ids", "bytes", "float", "single", "decimal", "date", "instant", "long", "bool", "half")
 """The kinds of the column `v`."""
 
@@ -78,7 +77,7 @@ class Program:
     format: str
     schema: pa.Schema
     files: list[list[dict[str, Any]]]
-    """The last one moves the watermark behind all others."""
+    """The last one moves the watermark past the times of all others."""
     left: list[dict[str, Any]]
     """The rows that are not retracted."""
     diff: str | None
