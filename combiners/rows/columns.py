@@ -125,10 +125,16 @@ def numbers(array: pa.Array) -> np.ndarray:
 
 def text_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """The offsets and the bytes of a column of strings or bytes; the bytes of a null have no meaning."""
+    offsets, data = stored_texts(array)
+    return offsets.astype(np.int64, copy=False), data
+
+
+def stored_texts(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The same, with offsets as narrow as they are stored, which may overflow where they are added."""
     _, raw_offsets, data = array.buffers()
     if len(array) == 0 or raw_offsets is None:
         return np.zeros(1, np.int64), np.empty(0, np.uint8)
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     offsets = np.frombuffer(raw_offsets, np.int64 if wide else np.int32)
-    offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
+    offsets = offsets[array.offset : array.offset + len(array) + 1]
     return offsets, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from ...errors import TypeMismatch
 from .columns import flat
 from .plain_types import decoded, is_text, plain_type
-from .text_codes import codes_of_one_length
+from .text_codes import all_differ, codes_of_one_length
 
 _ROOM = 2**62
 
@@ -109,7 +109,7 @@ def group_keys(column: pa.Array) -> pa.Array:
     """
     if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
         return normal_keys(column)
-    return pa.DictionaryArray.from_arrays(column.indices, normal_keys(column.dictionary))
+    return pa.DictionaryArray.from_arrays(column.indices, normal_keys(column.dictionary), safe=False)
 
 
 def normal_keys(column: pa.Array) -> pa.Array:
@@ -231,11 +231,13 @@ def _dictionary(column: pa.Array) -> KeyCodes:
     values, indices = column.dictionary, column.indices
     if len(values) == 0:
         return _column(pa.nulls(len(column), column.type.value_type))
-    known = _column(values)
+    different = is_text(values.type) and all_differ(values)
+    known = _each_its_own(values) if different else _column(values)
+    places = np.asarray(indices.fill_null(0) if indices.null_count else indices)
+    codes = places.astype(np.int64) if different else known.codes.take(places, mode="clip")
     if not indices.null_count:
-        return KeyCodes(known.codes.take(np.asarray(indices), mode="clip"), known.size, known.decode)
+        return KeyCodes(codes, known.size, known.decode)
     null = int(known.codes[np.asarray(values.is_null())][0]) if values.null_count else known.size
-    codes = known.codes.take(np.asarray(indices.fill_null(0)), mode="clip")
     codes[np.asarray(indices.is_null())] = null
     if null < known.size:
         return KeyCodes(codes, known.size, known.decode)
@@ -246,6 +248,11 @@ def _dictionary(column: pa.Array) -> KeyCodes:
         return [pc.if_else(pa.array(nulls), pa.scalar(None, found[0].type), found[0])]
 
     return KeyCodes(codes, known.size + 1, decode)
+
+
+def _each_its_own(column: pa.Array) -> KeyCodes:
+    """The codes of values of which no two are equal."""
+    return KeyCodes(np.arange(len(column)), len(column), lambda chosen: [column.take(pa.array(chosen))])
 
 
 def _as(column: pa.Array, back: Callable[[pa.Array], pa.Array]) -> KeyCodes:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncombine.combiners.rows import key_codes, text_codes
-from uncombine.combiners.rows.groups import group_rows
-from uncombine.combiners.rows.text_codes import codes_of_one_length
+from uncombine.combiners.rows.groups import group_rows, keyed_groups
+from uncombine.combiners.rows.text_codes import all_differ, codes_of_one_length
 
 ALIKE = [bytes(16), bytes(7) + b"\x80" + bytes(7) + b"\x80"]
 """Texts of one hash: the factors of both words are odd, so 2**63 times their sum is 0 modulo 2**64."""
@@ -25,7 +25,10 @@ def test_texts_are_numbered_by_first_appearance(kind: pa.DataType, data: st.Data
     expected = [numbers.setdefault(text, len(numbers)) for text in texts]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_codes, "_BLOCK", data.draw(st.sampled_from([1, 64, 1 << 21])))
+        patch.setattr(text_codes, "_ROWS", data.draw(st.sampled_from([1, 5, 1 << 12])))
+        patch.setattr(text_codes, "_FEW", data.draw(st.sampled_from([1, 8])))
         found = codes_of_one_length(column)
+        assert all_differ(column) == (len(numbers) == len(texts))
     assert found is not None
     codes, first = found
     assert codes.tolist() == expected
@@ -46,6 +49,7 @@ def test_texts_are_numbered_by_first_appearance(kind: pa.DataType, data: st.Data
 )
 def test_texts_without_one_length_have_no_codes(texts: list[str | None]) -> None:
     assert codes_of_one_length(pa.array(texts, pa.string())) is None
+    assert not all_differ(pa.array(texts, pa.string()))
 
 
 def test_a_null_that_has_bytes_is_no_text() -> None:
@@ -62,6 +66,7 @@ def test_texts_of_one_hash_are_told_apart(texts: list[bytes], monkeypatch: pytes
     column = pa.array(texts)
     hashes = text_codes._hashes(np.frombuffer(b"".join(ALIKE), np.uint8), 2, 16)
     assert hashes[0] == hashes[1]
+    assert not all_differ(column)
     assert codes_of_one_length(column) is None
     groups, first = group_rows([column], len(column))
     assert groups.codes.tolist() == np.asarray(column.dictionary_encode().indices).tolist()
@@ -76,3 +81,18 @@ def test_many_ids_are_grouped_by_their_hashes(monkeypatch: pytest.MonkeyPatch) -
     expected = column.dictionary_encode()
     assert np.array_equal(groups.codes, np.asarray(expected.indices))
     assert column.take(pa.array(first)).equals(expected.dictionary)
+
+
+@given(
+    values=st.lists(st.sampled_from(["user 0001", "user 0002", "user 0003"]), min_size=1, max_size=4),
+    rows=st.lists(st.none() | st.integers(0, 3), min_size=4, max_size=12),
+)
+def test_dictionaries_of_ids_are_grouped_as_plain_ones(values: list[str], rows: list[int | None]) -> None:
+    """Their indices are the codes if no two values are equal."""
+    indices = pa.array([None if row is None else row % len(values) for row in rows], pa.int8())
+    column = pa.DictionaryArray.from_arrays(indices, pa.array(values))
+    found, wanted = (group_rows([given], len(rows)) for given in (column, column.cast(pa.string())))
+    assert found[0].codes.tolist() == wanted[0].codes.tolist()
+    assert found[1].tolist() == wanted[1].tolist()
+    groups, [keys] = keyed_groups([column], len(rows))
+    assert [keys[code].as_py() for code in groups.codes.tolist()] == column.to_pylist()
