@@ -13,6 +13,12 @@ import pyarrow.compute as pc
 
 from .key_codes import KeyCodes, first_rows, key_codes
 
+_RADIX = 12
+"""The bits of codes that Arrow sorts by counting."""
+
+_FEW = 1 << 13
+"""The number of rows up to which numpy sorts packed numbers faster than Arrow counts codes."""
+
 
 class Groups:
     """A group code for each row; the order of rows by group is computed once, when it is first needed.
@@ -116,11 +122,25 @@ class Groups:
 
 
 def stable_order(codes: np.ndarray, count: int) -> np.ndarray:
-    """A stable argsort of codes below `count`: by radix, 12 bits at a time, for which Arrow sorts by counting."""
+    """A stable argsort of codes below `count`.
+
+    Each code is packed with its row into one number, and the numbers are sorted. Many rows of few codes are sorted by
+    radix instead, 12 bits at a time, for which Arrow sorts by counting, and so are numbers that do not fit 63 bits.
+    """
     if len(codes) > 1 and bool(np.all(codes[1:] >= codes[:-1])):
         return np.arange(len(codes))
-    bits = max((count - 1).bit_length(), 1)
-    width = -(-bits // -(-bits // 12))
+    bits, row_bits = max((count - 1).bit_length(), 1), max(len(codes) - 1, 1).bit_length()
+    if bits + row_bits > 63 or (bits <= _RADIX and len(codes) > _FEW):
+        return _by_radix(codes, bits)
+    packed = np.left_shift(codes, row_bits, dtype=np.int64)
+    packed |= np.arange(len(codes))
+    packed.sort()
+    packed &= (1 << row_bits) - 1
+    return packed
+
+
+def _by_radix(codes: np.ndarray, bits: int) -> np.ndarray:
+    width = -(-bits // -(-bits // _RADIX))
     order: np.ndarray | None = None
     for shift in range(0, bits, width):
         digits = ((codes >> shift) & ((1 << width) - 1)).astype(np.uint16)

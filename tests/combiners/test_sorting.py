@@ -35,10 +35,14 @@ def test_rows_sorted_by_group_and_key(name: str, span: int) -> None:
     assert np.array_equal(np.sort(order), np.arange(len(codes)))
 
 
-@pytest.mark.parametrize("count", [1, 2, 40, 4_096, 5_000, 2**24 + 3, 2**40])
-@pytest.mark.parametrize("rows", [0, 1, 3, 5_000])
-def test_stable_order(count: int, rows: int) -> None:
-    codes = np.random.default_rng(rows).integers(0, count, rows)
+@pytest.mark.parametrize("count", [1, 2, 40, 4_096, 4_097, 5_000, 2**24 + 3, 2**48, 2**49, 2**50, 2**62])
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 5_000, 8_192, 8_193, 2**14])
+@pytest.mark.parametrize("kind", [np.int64, np.int32])
+def test_stable_order(count: int, rows: int, kind: type) -> None:
+    """Codes and rows are packed if they fit 63 bits, and many rows of few codes are counted."""
+    most = min(count, np.iinfo(kind).max)
+    codes = np.random.default_rng(rows).integers(0, min(most, 10**6), rows).astype(kind)
+    codes[1::2] = most - 1 - codes[1::2]
     assert np.array_equal(stable_order(codes, count), np.argsort(codes, kind="stable"))
 
 
