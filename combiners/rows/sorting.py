@@ -1,13 +1,16 @@
-"""Sorting rows inside their groups: first by group (radix), then each group by itself.
+"""Sorting rows inside their groups.
 
-Groups of one size are the rows of a matrix, so that one call of numpy sorts many groups, and short rows, as those of
-most groups are, by sorting networks. The work is n log(group size) instead of n log n. The loop is over the different
-sizes, of which n rows can have at most sqrt(2 n), and over blocks that fit the cache.
+Rows are sorted at once, as numbers that have the group, the key and the row in their bits. Where 63 bits are too few,
+rows are put by group (radix), and then each group is sorted by itself: groups of one size are the rows of a matrix, so
+that one call of numpy sorts many groups, and short rows, as those of most groups are, by sorting networks. The work is
+n log(group size) instead of n log n. The loop is over the different sizes, of which n rows can have at most
+sqrt(2 n), and over blocks that fit the cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +25,10 @@ def sort_in_groups(groups: Groups, keys: np.ndarray) -> np.ndarray:
     >>> sort_in_groups(Groups(np.array([1, 0, 1]), 2), np.array([9, 5, 7]))
     array([5, 7, 9])
     """
+    packed = _Packed.of(groups, keys, 0)
+    if packed is not None:
+        packed.numbers.sort()
+        return packed.keys().astype(keys.dtype, copy=False)
     ordered = keys[groups.order]
     for size, _, starts in blocks(groups.sizes, 2):
         rows = windows(ordered, size)
@@ -37,6 +44,13 @@ def argsort_in_groups(groups: Groups, keys: np.ndarray) -> tuple[np.ndarray, np.
     >>> argsort_in_groups(Groups(np.array([1, 0, 1]), 2), np.array([9, 5, 7]))
     (array([1, 2, 0]), array([5, 7, 9]))
     """
+    row_bits = max(len(keys) - 1, 1).bit_length()
+    packed = _Packed.of(groups, keys, row_bits)
+    if packed is not None:
+        np.bitwise_or(packed.numbers, np.arange(len(keys)), out=packed.numbers)
+        packed.numbers.sort()
+        order = packed.numbers & ((1 << row_bits) - 1)
+        return order, packed.keys().astype(keys.dtype, copy=False)
     order = groups.order.copy()
     ordered = keys[order]
     for size, _, starts in blocks(groups.sizes, 2):
@@ -45,6 +59,38 @@ def argsort_in_groups(groups: Groups, keys: np.ndarray) -> tuple[np.ndarray, np.
         moved += starts[:, None]
         windows(order, size)[starts], rows[starts] = order[moved], ordered[moved]
     return order, ordered
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A number for each row, whose bits are its group, its key less the least one, and bits that are free."""
+
+    numbers: np.ndarray
+    low: int
+    bits: int
+    free: int
+
+    @classmethod
+    def of(cls, groups: Groups, keys: np.ndarray, free: int) -> _Packed | None:
+        """None if 63 bits are too few, and where the rows are in the order of their groups already."""
+        if len(keys) < 2 or groups.in_runs:
+            return None
+        low = int(keys.min())
+        bits = (int(keys.max()) - low).bit_length()
+        if (groups.count - 1).bit_length() + bits + free > 63:
+            return None
+        numbers = np.left_shift(groups.codes, bits, dtype=np.int64)
+        numbers |= np.subtract(keys, low, dtype=np.int64)
+        numbers <<= free
+        return cls(numbers, low, bits, free)
+
+    def keys(self) -> np.ndarray:
+        """The keys of the numbers, in place of them."""
+        found = self.numbers
+        found >>= self.free
+        found &= (1 << self.bits) - 1
+        found += self.low
+        return found
 
 
 def run_starts(groups: Groups, ordered: np.ndarray) -> np.ndarray:

@@ -162,22 +162,18 @@ def _sort_flat(groups: Groups, keys: Keys, weights: Weights, present: bool) -> I
     if weights is not None and width >= 2**63:
         return None
     mixed, low = keys.keys, 0
-    if weights is not None or width < 2**31:
+    if weights is not None:
         mixed, low = mixed - keys.low, keys.low
-    if width < 2**31:
-        mixed = mixed.astype(np.int32)  # which sorts in half the time
-    if weights is not None and bits:
         mixed <<= bits
-        mixed |= (weights - least).astype(mixed.dtype, copy=False)
+        mixed |= weights - least
     ordered = sort_in_groups(groups, mixed)
     weighed = None
     if weights is not None:
-        weighed = (ordered & ((1 << bits) - 1)).astype(np.int64, copy=False)
+        weighed = ordered & ((1 << bits) - 1)
         weighed += least
         ordered >>= bits
-    fresh = run_starts(groups, ordered)
-    starts = np.flatnonzero(fresh)
-    values = (ordered if len(starts) == len(ordered) else ordered[starts]).astype(np.int64, copy=False)
+    starts = np.flatnonzero(run_starts(groups, ordered))
+    values = ordered if len(starts) == len(ordered) else ordered[starts]
     if low:
         values = values + low
     return _items(groups, starts, weighed, [keys], [values], present)
