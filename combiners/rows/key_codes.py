@@ -109,7 +109,7 @@ def group_keys(column: pa.Array) -> pa.Array:
     """
     if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
         return normal_keys(column)
-    return pa.DictionaryArray.from_arrays(column.indices, normal_keys(column.dictionary), safe=False)
+    return pa.DictionaryArray.from_arrays(column.indices, normal_keys(column.dictionary))
 
 
 def normal_keys(column: pa.Array) -> pa.Array:

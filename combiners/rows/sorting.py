@@ -1,10 +1,10 @@
 """Sorting rows inside their groups.
 
-Rows are sorted at once, as numbers that have the group, the key and the row in their bits. Where 63 bits are too few,
-rows are put by group (radix), and then each group is sorted by itself: groups of one size are the rows of a matrix, so
-that one call of numpy sorts many groups, and short rows, as those of most groups are, by sorting networks. The work is
-n log(group size) instead of n log n. The loop is over the different sizes, of which n rows can have at most
-sqrt(2 n), and over blocks that fit the cache.
+Rows are sorted at once, as numbers that have the group, the key and, where it is asked for, the row in their bits.
+Where 63 bits are too few, or the order of the rows by group is known, each group is sorted by itself: groups of one
+size are the rows of a matrix, so that one call of numpy sorts many groups, and short rows, as those of most groups
+are, by sorting networks. The work is n log(group size) instead of n log n. The loop is over the different sizes, of
+which n rows can have at most sqrt(2 n), and over blocks that fit the cache.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Packed:
 
     @classmethod
     def of(cls, groups: Groups, keys: np.ndarray, free: int) -> _Packed | None:
-        """None if 63 bits are too few, and where the rows are in the order of their groups already."""
+        """None if 63 bits are too few, for fewer than two rows, and where only the order by group is known."""
         if len(keys) < 2 or groups.in_runs:
             return None
         low = int(keys.min())

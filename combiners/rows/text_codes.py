@@ -1,7 +1,8 @@
 """Codes of texts that all have one length, as ids have, found by hashes of their words of 8 bytes.
 
-A hash is a sum of the words times odd numbers, so texts that differ in one word have different hashes. Every text is
-compared with the first text of its hash. If one differs, there are no codes, and the texts are grouped in another way.
+A hash is a sum of the words times odd numbers, so texts that differ in one word have different hashes. Every text that
+gets a code is compared with the first text of its hash. If one differs, there are no codes, and the texts are grouped
+in another way. Texts that all have different hashes differ, which needs no comparison.
 """
 
 from __future__ import annotations

@@ -72,10 +72,13 @@ def _normal(key: Column, kind: pa.DataType) -> Column:
         return key + F.lit(0.0).cast(spark_type(kind, "a key"))
     if not has_floats(kind):
         return key
-    # Spark cannot name one of two fields that differ by case alone.
-    numbered = pa.struct([field.with_name(f"_{i}") for i, field in enumerate(kind)])
-    parts = key.cast(spark_type(numbered, "a key"))
-    fields = (_normal(parts[f"_{i}"], field.type).alias(field.name) for i, field in enumerate(kind))
+    names = [field.name for field in kind]
+    parts = key
+    if len({name.casefold() for name in names}) < len(names):  # Spark cannot name one of them
+        names = [f"_{i}" for i in range(len(names))]
+        numbered = pa.struct([field.with_name(name) for name, field in zip(names, kind, strict=True)])
+        parts = key.cast(spark_type(numbered, "a key"))
+    fields = (_normal(parts[name], field.type).alias(field.name) for name, field in zip(names, kind, strict=True))
     return F.when(key.isNotNull(), F.struct(*fields))
 
 

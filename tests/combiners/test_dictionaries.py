@@ -48,7 +48,7 @@ def test_values_of_any_type(value: pa.DataType) -> None:
     assert flat(column).to_pylist() == column.to_pylist()
 
 
-NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
+UNJOINED: dict[str, tuple[pa.DataType, list[Any]]] = {
     "struct": (pa.struct({"a": pa.float64(), "b": pa.string()}), [{"a": -0.0, "b": "x"}, None, {"a": 0.0, "b": "y"}]),
     "list": (pa.list_(pa.string()), [["x", None], None, []]),
     "list of views": (pa.list_(pa.string_view()), [["x", None], None, []]),
@@ -57,10 +57,10 @@ NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", NESTED)
-def test_values_with_parts_are_read_as_plain_ones(name: str) -> None:
-    """Arrow casts no dictionary of them, and joins none of several."""
-    kind, values = NESTED[name]
+@pytest.mark.parametrize("name", UNJOINED)
+def test_values_that_arrow_cannot_join_are_read_as_plain_ones(name: str) -> None:
+    """Arrow has no dictionary of those of several, and casts some of them to no plain type."""
+    kind, values = UNJOINED[name]
 
     def coded(*rows: int | None) -> pa.Array:
         some = pa.array([values[row] for row in rows if row is not None], kind)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,29 @@ def test_rows_sorted_by_group_and_key(name: str, span: int) -> None:
     assert np.array_equal(keys[order], ordered)
     assert np.array_equal(codes[order], codes[expected])
     assert np.array_equal(np.sort(order), np.arange(len(codes)))
+
+
+@pytest.mark.parametrize("bits", [0, 1, 20, 31, 44, 45, 46, 50, 51, 52, 56, 57, 58, 61, 62, 63, 64])
+@pytest.mark.parametrize("count", [1, 2, 40, 64, 65])
+@pytest.mark.parametrize("kind", [np.int64, np.int32])
+@pytest.mark.parametrize("in_runs", [False, True])
+def test_keys_of_so_many_bits(bits: int, count: int, kind: type, in_runs: bool) -> None:
+    """The least key is the least number of the type; its ends, and those of the groups, are in it."""
+    bits, low = min(bits, np.iinfo(kind).bits), int(np.iinfo(kind).min)
+    r = random.Random(bits)
+    keys = np.array([low, low + 2**bits - 1, *(low + r.randrange(2**bits) for _ in range(60))], kind)
+    codes = np.array([count - 1, 0, *(r.randrange(count) for _ in range(60))])
+    expected = np.lexsort((keys, codes))
+    keys.flags.writeable = codes.flags.writeable = False
+    groups = Groups(codes, count)
+    if in_runs:
+        codes = np.unique(codes, return_inverse=True)[1]
+        groups = Groups.of_runs(np.argsort(codes, kind="stable"), np.bincount(codes))
+    found = sort_in_groups(groups, keys)
+    order, ordered = argsort_in_groups(groups, keys)
+    assert found.dtype == ordered.dtype == kind
+    assert found.tolist() == ordered.tolist() == keys[order].tolist() == keys[expected].tolist()
+    assert codes[order].tolist() == codes[expected].tolist()
 
 
 @pytest.mark.parametrize("count", [1, 2, 40, 4_096, 4_097, 5_000, 2**24 + 3, 2**48, 2**49, 2**50, 2**62])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import uncombine as uc
 from uncombine.combiners.rows import key_codes, text_codes
 from uncombine.combiners.rows.groups import group_rows, keyed_groups
 from uncombine.combiners.rows.text_codes import all_differ, codes_of_one_length
@@ -96,3 +97,12 @@ def test_dictionaries_of_ids_are_grouped_as_plain_ones(values: list[str], rows: 
     assert found[1].tolist() == wanted[1].tolist()
     groups, [keys] = keyed_groups([column], len(rows))
     assert [keys[code].as_py() for code in groups.codes.tolist()] == column.to_pylist()
+
+
+@pytest.mark.parametrize("values", [["user 0001", "user 0002", "user 0003"], ["a", "b", "c"]])
+@pytest.mark.parametrize("rows", [[0, 2, 3, 3], [None, 0, 3, 3], [0, 2, -1, -1]])
+def test_indices_of_no_value_are_refused(values: list[str], rows: list[int | None]) -> None:
+    """Arrow does not look at them in a file, and they must not become the key of other rows."""
+    column = pa.DictionaryArray.from_arrays(pa.array(rows, pa.int8()), pa.array(values), safe=False)
+    with pytest.raises(pa.ArrowIndexError):
+        uc.aggregate(pa.table({"k": column}), by="k", n=uc.Count())

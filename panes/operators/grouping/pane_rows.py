@@ -18,9 +18,6 @@ from .compiled import Compiled
 from .pane_columns import PANE, TIMINGS, WINDOW
 from .windows_in_hand import InHand, extent
 
-_MANY = 1 << 12
-"""The least number of windows that are sorted by the digits of their keys, which is faster for many."""
-
 
 @dataclass(frozen=True)
 class Firing:
@@ -122,7 +119,7 @@ def sort_windows(compiled: Compiled, windows: InHand, chosen: np.ndarray) -> np.
     apart = window.end_follows_start or window.merges_by_overlap
     columns += [Column(pa.array(windows.num[name][chosen])) for name in (("start",) if apart else ("start", "end"))]
     keys = order_keys(columns)
-    if len(chosen) < _MANY or keys.span >= 2**48:
+    if keys.span >= 2**48:
         return np.argsort(keys.keys, kind="stable")
     return stable_order(keys.keys - keys.low, keys.span)
 

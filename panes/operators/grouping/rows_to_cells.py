@@ -69,7 +69,7 @@ def by_key_and_window(window: Window, keys: Sequence[pa.Array], assigned: Assign
 
 
 def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned, coded: bool = False) -> Grouped:
-    """Rows grouped by key and merged window. Sorting key by key is faster than sorting all rows at once."""
+    """Rows grouped by key and merged window."""
     starts = assigned.start if assigned.number is None else assigned.number
     known = key_codes(keys, len(starts), coded)
     if known.sparse:
