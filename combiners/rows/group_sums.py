@@ -78,6 +78,23 @@ def sum_int64(groups: Groups, values: np.ndarray) -> np.ndarray:
     return total
 
 
+def run_sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The sums of the values from each start to the next, of which the first is 0; they wrap on overflow.
+
+    >>> run_sums(np.array([1, -1, 5, 2]), np.array([0, 1, 3]))
+    array([1, 4, 2])
+    """
+    if 4 * len(starts) < len(values):
+        return np.add.reduceat(values, starts)
+    # numpy takes several times as long for many short runs, of which most are a single value.
+    sums = values[starts]
+    is_first = np.zeros(len(values), np.bool_)
+    is_first[starts] = True
+    more = np.flatnonzero(~is_first)
+    np.add.at(sums, more - np.arange(1, len(more) + 1), values[more])
+    return sums
+
+
 def sum_lanes(groups: Groups, lanes: Sequence[np.ndarray], out: int, weights: np.ndarray | None = None) -> Lanes:
     """Exact sums of wide integers into `out` lanes; `lanes[-1]` holds the sign (uint64: none)."""
     while len(lanes) > 1 and np.array_equal(lanes[-1], lanes[-2] >> 63):

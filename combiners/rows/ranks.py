@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..algebra import Accumulators, Capability, CombineFn, Weights
 from ..states.zset import Items, ZSet, consolidate
 from .columns import Column
-from .group_sums import require_counts
+from .group_sums import may_reach_most, require_counts
 from .groups import Groups
 from .ordering import from_numbers, packed_keys, plain_numbers
 from .sorting import blocks, windows
@@ -82,7 +82,8 @@ class Ranked:
         ends: np.ndarray | None = None
         if not (weights == 1).all():
             # Sums that do not fit int64 are rare and must not wrap, so they are computed with Python's integers.
-            ends = np.cumsum(weights if weights.sum(dtype=np.float64) < 2.0**62 else weights.astype(object))
+            wide = may_reach_most(weights) and weights.sum(dtype=np.float64) >= 2.0**62
+            ends = np.cumsum(weights.astype(object) if wide else weights)
             bounds = np.append(0, ends)[bounds]
             require_counts(np.diff(bounds), np.diff(bounds).astype(np.float64))
         return cls(items, np.diff(bounds), bounds[:-1], ends)

@@ -80,7 +80,8 @@ class _Packed:
         if (groups.count - 1).bit_length() + bits + free > 63:
             return None
         numbers = np.left_shift(groups.codes, bits, dtype=np.int64)
-        numbers |= np.subtract(keys, low, dtype=np.int64)
+        numbers += keys
+        numbers -= low
         numbers <<= free
         return cls(numbers, low, bits, free)
 

@@ -8,18 +8,21 @@ their `extract`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from ..algebra import Accumulators, CombineFn, Weights
 from ..rows.columns import Column
-from ..rows.group_sums import may_reach_most, require_counts, sum_counts
+from ..rows.group_sums import may_reach_most, require_counts, run_sums, sum_counts
 from ..rows.groups import Groups
 from ..rows.ordering import Keys, packed_keys
 from ..rows.sorting import argsort_in_groups, refine, run_starts, sort_in_groups
+
+Places: TypeAlias = np.ndarray | slice
 
 
 @dataclass(frozen=True)
@@ -145,11 +148,13 @@ def consolidate(groups: Groups, columns: Sequence[Column], weights: Weights = No
     fresh = run_starts(groups, ordered)
     for more in keys[1:]:
         refine(order, fresh, more.keys.take)
-    starts = np.flatnonzero(fresh)
     weighed = None if weights is None else weights[order]
-    rows = order[starts]
-    values = [ordered[starts], *(part.keys[rows] for part in keys[1:])]
-    return _items(groups, starts, weighed, keys, values, present)
+
+    def values(places: Places) -> list[np.ndarray]:
+        rows = order[places]
+        return [ordered[places], *(part.keys[rows] for part in keys[1:])]
+
+    return _items(groups, np.flatnonzero(fresh), weighed, keys, values, present)
 
 
 def _sort_flat(groups: Groups, keys: Keys, weights: Weights, present: bool) -> Items | None:
@@ -165,18 +170,17 @@ def _sort_flat(groups: Groups, keys: Keys, weights: Weights, present: bool) -> I
     if weights is not None:
         mixed, low = mixed - keys.low, keys.low
         mixed <<= bits
-        mixed |= weights - least
+        mixed += weights
+        mixed -= least
     ordered = sort_in_groups(groups, mixed)
     weighed = None
     if weights is not None:
-        weighed = ordered & ((1 << bits) - 1)
+        weighed = np.bitwise_and(ordered, (1 << bits) - 1, out=mixed)
         weighed += least
         ordered >>= bits
     starts = np.flatnonzero(run_starts(groups, ordered))
-    values = ordered if len(starts) == len(ordered) else ordered[starts]
-    if low:
-        values = values + low
-    return _items(groups, starts, weighed, [keys], [values], present)
+    ordered += low
+    return _items(groups, starts, weighed, [keys], lambda places: [ordered[places]], present)
 
 
 def _tabulated(groups: Groups, keys: Keys, weights: Weights) -> Items:
@@ -197,24 +201,28 @@ def _items(
     starts: np.ndarray,
     weighed: Weights,
     keys: Sequence[Keys],
-    values: Sequence[np.ndarray],
+    values: Callable[[Places], list[np.ndarray]],
     present: bool,
 ) -> Items:
-    """The items of weights other than zero, or of positive weights; `starts` has the first sorted row of each item."""
+    """The items of weights other than zero, or of positive weights.
+
+    `starts` has the first sorted row of each item, and `values` gives the keys of some sorted rows.
+    """
     rows = len(groups)
     offsets = np.append(groups.starts, rows)
+    chosen: Places = slice(None)
     if len(starts) == rows:
         weights = np.ones(rows, np.int64) if weighed is None else weighed
     else:
-        offsets = _numbers_below(starts, offsets, rows)
-        weights = np.diff(starts, append=rows) if weighed is None else np.add.reduceat(weighed, starts)
+        offsets, chosen = _numbers_below(starts, offsets, rows), starts
+        weights = np.diff(starts, append=rows) if weighed is None else run_sums(weighed, starts)
     if weighed is not None and may_reach_most(weighed):
         require_counts(weights, np.add.reduceat(weighed.astype(np.float64), starts))
-    kept = np.flatnonzero(weights > 0 if present else weights)
+    kept = np.flatnonzero(weights > 0 if present else weights != 0)
     if len(kept) < len(weights):
-        offsets = _numbers_below(kept, offsets, len(weights))
-        weights, values = weights[kept], [part[kept] for part in values]
-    columns = [column for part, some in zip(keys, values, strict=True) for column in part.decode(some)]
+        offsets, chosen = _numbers_below(kept, offsets, len(weights)), starts[kept]
+        weights = weights[kept]
+    columns = [column for part, some in zip(keys, values(chosen), strict=True) for column in part.decode(some)]
     return Items(offsets, tuple(columns), weights)
 
 
