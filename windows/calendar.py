@@ -58,6 +58,12 @@ class Calendar(Window):
             week_start=_word(week_start, "week_start", WEEKDAYS),
         )
 
+    @property
+    def stride(self) -> int:
+        """The size of a unit, with months of 30 days."""
+        days = {"day": 1, "week": 7} | {unit: 30 * months for unit, months in _MONTHS.items()}
+        return days[self.unit] * 86_400_000_000
+
     def first_start(self, after: int) -> int:
         """The start of the unit that contains the instant."""
         return int(self.assign(np.array([after])).start[0]) if FIRST <= after <= LAST else after

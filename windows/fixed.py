@@ -54,6 +54,11 @@ class Fixed(Window):
         """True if the windows of a key depend on its hash."""
         return self.per_key_phase
 
+    @property
+    def stride(self) -> int:
+        """The size of a window."""
+        return int(self.size)
+
     def first_start(self, after: int) -> int:
         """The start of the window that contains the instant."""
         size = int(self.size)

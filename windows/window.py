@@ -92,6 +92,11 @@ class Window(NamedOptions, ABC):
         return False
 
     @property
+    def stride(self) -> int:
+        """The microseconds, about, from one window of a key to the next; 0 if that is not known."""
+        return 0
+
+    @property
     def merges_by_overlap(self) -> bool:
         """True if windows that overlap merge into their hull."""
         return self.merging

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow as pa
 from ....combiners.rows.columns import flat, int64_column, joined_tables
 from ....combiners.rows.groups import keyed_groups
 from ....combiners.rows.key_codes import normal_keys, of_values_used
+from ....combiners.rows.plain_types import is_text
 from ....triggers import UserTrigger, walk
 from ....windows import Assigned, Sliding
 from ....windows.times import MAX_TIME, MIN_TIME
@@ -27,6 +29,9 @@ from .rows import Rows, good_rows
 from .rows_to_cells import assign, combined, merge_in_order
 from .slices import windows_from_slices
 from .when_to_combine import combining_pays
+
+TOGETHER = 64
+"""The number of windows of a key that are in one shard, if its texts are large and its accumulators small."""
 
 
 def needs_rows(grouping: Grouping) -> bool:
@@ -120,7 +125,22 @@ class Lift:
     def hashes(self, keys: Sequence[pa.Array], start: np.ndarray | None, count: int | None = None) -> np.ndarray:
         """A hash of the key or window; rows of one hash stay together."""
         rows = len(start) if count is None and start is not None else int(count or 0)
-        return key_hashes(keys, rows, None if self.whole_keys else start)
+        if self.whole_keys or start is None:
+            return key_hashes(keys, rows)
+        return key_hashes(keys, rows, start // self.near if self.near else start)
+
+    @cached_property
+    def near(self) -> int:
+        """The microseconds within which windows of a key are in one shard; 0 if each may be in a shard of its own.
+
+        A text then travels to one shard instead of to all. Accumulators of one size are small, so that a shard with all
+        windows of a key has little more to do than the others.
+        """
+        op = self.compiled
+        kinds = [op.schema.field(name).type for name in op.grouping.by]
+        texts = any(is_text(getattr(kind, "value_type", kind)) for kind in kinds)
+        sized = not any(is_text(field.type) or pa.types.is_nested(field.type) for field in op.plan.fields)
+        return min(TOGETHER * op.grouping.window.stride, MAX_TIME) if texts and sized else 0
 
     @property
     def whole_keys(self) -> bool:
