@@ -85,19 +85,24 @@ def _coded(column: pa.Array) -> KeyCodes:
 
 
 def of_values_used(column: pa.Array) -> pa.Array:
-    """The same dictionary without the values that no row has, if there may be many; other columns as they are.
+    """The same dictionary without the values that no row has; other columns as they are.
 
     >>> import pyarrow as pa
     >>> few = pa.array(["a", "b", "c"]).dictionary_encode().slice(2)
     >>> of_values_used(few).dictionary.to_pylist()
     ['c']
     """
-    if not pa.types.is_dictionary(column.type) or len(column.dictionary) <= len(column):
+    if not pa.types.is_dictionary(column.type):
         return column
     nulls = _nulls(column.indices)
-    present, number = np.unique(np.asarray(column.indices.fill_null(0)), return_inverse=True)
-    values = column.dictionary.take(pa.array(present))
-    return pa.DictionaryArray.from_arrays(pa.array(number, pa.int32(), mask=nulls), values)
+    places = np.asarray(column.indices if nulls is None else column.indices.fill_null(0))
+    used = np.zeros(len(column.dictionary), np.bool_)
+    used[places if nulls is None else places[~nulls]] = True
+    if used.all():
+        return column
+    number = (np.cumsum(used, dtype=np.int32) - 1).astype(np.int32, copy=False)
+    values = column.dictionary.filter(pa.array(used))
+    return pa.DictionaryArray.from_arrays(pa.array(number.take(places, mode="clip"), mask=nulls), values)
 
 
 def group_keys(column: pa.Array) -> pa.Array:
