@@ -129,14 +129,24 @@ def stable_order(codes: np.ndarray, count: int) -> np.ndarray:
     """
     if len(codes) > 1 and bool(np.all(codes[1:] >= codes[:-1])):
         return np.arange(len(codes))
-    bits, row_bits = max((count - 1).bit_length(), 1), max(len(codes) - 1, 1).bit_length()
-    if bits + row_bits > 63 or (bits <= _RADIX and len(codes) > _FEW):
+    bits, row_bits = _bits(count), _bits(len(codes))
+    if not _packs(count, len(codes)) or (bits <= _RADIX and len(codes) > _FEW):
         return _by_radix(codes, bits)
     packed = np.left_shift(codes, row_bits, dtype=np.int64)
     packed |= np.arange(len(codes))
     packed.sort()
     packed &= (1 << row_bits) - 1
     return packed
+
+
+def _packs(count: int, rows: int) -> bool:
+    """True if a code below `count` and the number of a row fit the 63 bits of one number."""
+    return _bits(count) + _bits(rows) <= 63
+
+
+def _bits(count: int) -> int:
+    """The bits of numbers below `count`."""
+    return max((count - 1).bit_length(), 1)
 
 
 def _by_radix(codes: np.ndarray, bits: int) -> np.ndarray:
@@ -177,18 +187,46 @@ def keyed_groups(columns: Sequence[pa.Array], rows: int, coded: bool = False) ->
     With `coded` keys that are texts are dictionaries.
     """
     keys = key_codes(columns, rows, coded)
-    if keys.sparse:
+    if not _packs(keys.size, rows):
         keys = keys.dense()
-    codes, sizes = keys.codes, np.bincount(keys.codes, minlength=keys.size)
-    present = np.arange(keys.size)
-    if not sizes.all():
-        present = np.flatnonzero(sizes)
-        number = np.zeros(keys.size, np.int64)
-        number[present] = np.arange(len(present))
-        codes, sizes = number.take(codes, mode="clip"), sizes[present]
-    groups = Groups(codes, len(sizes))
-    groups._sizes = sizes
+    groups, present = _by_code(keys.codes, keys.size)
     return groups, keys.decode(present)
+
+
+def _by_code(codes: np.ndarray, size: int) -> tuple[Groups, np.ndarray]:
+    """The groups of codes below `size`, in the order of the codes, and the code of each."""
+    rows = len(codes)
+    if size <= max(rows // 4, 1024):
+        sizes = np.bincount(codes, minlength=size)
+        if sizes.all():
+            groups, present = Groups(codes, size), np.arange(size)
+        else:
+            present = np.flatnonzero(sizes != 0)
+            number = np.zeros(size, np.int64)
+            number[present] = np.arange(len(present))
+            groups, sizes = Groups(number.take(codes, mode="clip"), len(present)), sizes[present]
+        groups._sizes = sizes
+        return groups, present
+    if size <= 4 * rows:
+        # The tables are larger than the cache, so their values are as narrow as can be.
+        used = np.zeros(size, np.bool_)
+        used[codes] = True
+        present = np.flatnonzero(used)
+        number = np.empty(size, np.int32)
+        number[present] = np.arange(len(present), dtype=np.int32)
+        return Groups(number.take(codes, mode="clip").astype(np.int64), len(present)), present
+    row_bits = _bits(rows)
+    packed = np.left_shift(codes, row_bits, dtype=np.int64)
+    packed |= np.arange(rows)
+    packed.sort()
+    ordered = packed >> row_bits
+    packed &= (1 << row_bits) - 1
+    fresh = np.ones(rows, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+    found = np.empty(rows, np.int64)
+    found[packed] = np.cumsum(fresh) - 1
+    present = ordered[fresh]
+    return Groups(found, len(present)), present
 
 
 def _number(keys: KeyCodes, ordered: bool = True) -> tuple[Groups, np.ndarray]:
