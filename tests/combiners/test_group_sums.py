@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncombine.combiners.rows import group_sums
-from uncombine.combiners.rows.group_sums import negate_lanes, sum_int64, sum_lanes, sum_weights
+from uncombine.combiners.rows.group_sums import negate_lanes, run_sums, sum_int64, sum_lanes, sum_weights
 from uncombine.combiners.rows.groups import Groups
 
 INTS = st.sampled_from([0, 1, -1, 2**31, -(2**31), 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 123456789012345])
@@ -83,3 +83,16 @@ def test_groups_keep_the_sums_of_one_array_of_weights() -> None:
     for weights, sums in ((first, [2, -2]), (second, [5, 10]), (first, [2, -2])):
         assert sum_weights(groups, weights).tolist() == sums
         assert sum_weights(groups, weights) is sum_weights(groups, weights)
+
+
+@pytest.mark.parametrize("several", [0.0, 0.05, 0.5, 0.74, 0.76, 0.99, 1.0])
+def test_sums_of_runs_short_and_long(several: float) -> None:
+    """Runs of one value nearly all, and long ones; sums wrap as those of numpy do."""
+    rng = np.random.default_rng(1)
+    fresh = rng.random(2000) >= several
+    fresh[0] = True
+    values = rng.choice([-1, 1, 3, 2**62, -(2**63)], 2000)
+    starts = np.flatnonzero(fresh)
+    expected = [int(sum(map(int, part))) for part in np.split(values, starts[1:])]
+    assert run_sums(values, starts).tolist() == [(total + 2**63) % 2**64 - 2**63 for total in expected]
+    assert run_sums(values[:0], starts[:0]).tolist() == []

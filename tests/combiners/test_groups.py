@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -176,8 +177,41 @@ def test_dictionaries_are_grouped_as_their_values(name: str, data: st.DataObject
         if name == "string":
             assert key.dictionary.null_count == 0
             few = of_values_used(key.slice(0, 2))
-            assert len(few.dictionary) <= max(len(few), len(key.dictionary) if len(key) <= 2 else 0)
+            assert set(few.dictionary.to_pylist()) == set(few.to_pylist()) - {None}
             assert few.to_pylist() == key.slice(0, 2).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "spans", "way"),
+    [
+        (5000, (1000,), "all codes"),
+        (5000, (1250,), "a table of sizes"),
+        (5000, (1251,), "a table of flags"),
+        (5000, (20_000,), "a table of flags"),
+        (5000, (20_001,), "a sort"),
+        (5000, (7, 30_000), "a sort"),
+        (5000, (30_000,) * 3, "a sort"),
+        (5000, (30_000,) * 4, "their dictionary"),
+        (1, (1,), "a single row"),
+        (0, (1,), "no rows"),
+    ],
+    ids=str,
+)
+def test_groups_of_codes_in_their_order(rows: int, spans: tuple[int, ...], way: str) -> None:
+    """Few codes, many, and more than fit one number with the row, with and without codes that no row has."""
+    for seed, dense in enumerate((1.0, 0.3, 0.01)):
+        rng = np.random.default_rng(seed)
+        drawn = [np.append(rng.integers(0, max(int(span * dense), 1), max(rows - 1, 0)), span - 1) for span in spans]
+        columns = [pa.array(part[:rows]) for part in drawn]
+        groups, keys = keyed_groups(columns, rows)
+        found = list(zip(*(key.to_pylist() for key in keys), strict=True))
+        given_rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        assert [found[code] for code in groups.codes.tolist()] == given_rows, way
+        assert len(set(found)) == len(found) == groups.count == len(set(given_rows))
+        assert groups.sizes.tolist() == [len(list(rows)) for _, rows in groupby(sorted(groups.codes.tolist()))]
+        assert groups.codes.dtype == np.int64
+        if way != "their dictionary":
+            assert found == sorted(found), "in the order of the codes"
 
 
 @given(st.lists(st.none() | st.text("ab", max_size=3), min_size=1, max_size=60), st.integers(0, 5))

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from combining import drawn_combining
-from finals import COMBINERS, POLICIES, WINDOWS, found, oracle, rows
+from finals import COMBINERS, POLICIES, SECOND, WINDOWS, found, oracle, rows
 
 import uncombine as uc
 from uncombine.panes.operators.grouping.lift import Lift
-from uncombine.panes.shard.final_panes import Final
+from uncombine.panes.shard.final_panes import Final, FinalLift
 from uncombine.panes.shard.parcels import Parcel
+from uncombine.windows.times import MAX_TIME
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
 
@@ -33,6 +34,59 @@ def test_rows_of_one_time_and_of_several_go_to_the_same_shard(window: uc.Window,
         assert [shard for shard, _ in one] == [shard for shard, _ in several]
 
 
+USERS = pa.schema({"ts": SCHEMA.field("ts").type, "k": pa.string(), "n": pa.int64(), "x": pa.int64()})
+MINUTE = 60 * SECOND
+
+
+def shards_of(grouping: uc.Grouping) -> dict[tuple[str, int], set[int]]:
+    """The shards of each key in each block of 64 windows, of rows that are combined and of rows that are not."""
+    stride = grouping.window.stride or MINUTE
+    starts = [i * stride for i in range(-100, 300)]
+    given = [{"ts": t, "k": f"user {k}", "n": k, "x": 1} for t in starts for k in range(5)]
+    table = pa.Table.from_pylist(given).cast(USERS)
+    final = Final(grouping, USERS)
+    found: dict[tuple[str, int], set[int]] = {}
+    for combine in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FinalLift, "combines", lambda *given: combine)
+            parcels = final.lift(16)(table)
+        assert {parcel.kind for _, parcel in parcels} == {"cells" if combine else "rows"}
+        for shard, parcel in parcels:
+            keys = parcel.table["key.0" if combine else grouping.by[0]].to_pylist()
+            times = parcel.table["start" if combine else "ts"].cast(pa.int64()).to_pylist()
+            for key, time in zip(keys, times, strict=True):
+                found.setdefault((str(key), time // (64 * stride)), set()).add(shard)
+    return found
+
+
+@pytest.mark.parametrize("window", [uc.Fixed("1 minute"), uc.Calendar("day"), uc.Calendar("week")], ids=repr)
+@pytest.mark.parametrize(
+    ("by", "combiners", "together"),
+    [
+        ("k", {"n": uc.Sum("x"), "m": uc.Variance("x")}, True),
+        ("n", {"m": uc.Sum("x")}, False),
+        ("k", {"n": uc.Sum("x"), "m": uc.Median("x")}, False),
+        ("k", {"m": uc.Max("k")}, False),
+    ],
+    ids=["texts", "numbers", "large accumulators", "texts as accumulators"],
+)
+def test_windows_of_a_text_that_are_near_go_to_one_shard(
+    window: uc.Window, by: str, combiners: dict[str, uc.Combiner], together: bool
+) -> None:
+    found = shards_of(uc.Grouping(combiners, window, by=(by,)))
+    if isinstance(window, uc.Fixed) or not together:
+        assert {len(shards) == 1 for shards in found.values()} == {together}
+    assert len(set.union(*found.values())) > 8
+    of_one = [shards for (key, _), shards in found.items() if key in ("user 0", "0")]
+    assert len(set.union(*of_one)) > 1, "a key with many windows is in several shards"
+
+
+def test_windows_without_a_stride_are_each_by_themselves() -> None:
+    windows = (uc.Global(), uc.Sessions("1 minute"), uc.Fixed("2000000 days"))
+    lifts = [Final(uc.Grouping({"n": uc.Count()}, window, by=("k",)), USERS).lift(4) for window in windows]
+    assert [lift.near for lift in lifts] == [0, 0, MAX_TIME], "what is too long is cut off"
+
+
 def pieces(table: pa.Table, r: random.Random) -> list[pa.Table]:
     """Any cut of the rows in any order; some pieces are empty."""
     places = list(range(table.num_rows))
@@ -46,6 +100,7 @@ def final_panes(table: pa.Table, grouping: uc.Grouping, shards: int, r: random.R
     """The panes of all shards, each merged of the parcels of every piece, which come in any order."""
     final = Final(grouping, table.schema)
     lift = final.lift(shards)
+    lift.__dict__["near"] = r.choice([0, 1, 7, 86_400]) * SECOND
     sent: dict[int, list[Parcel]] = {}
     for piece in pieces(table, r):
         if not final.as_rows and r.random() < 0.3:

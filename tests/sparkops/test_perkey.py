@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import every
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -73,22 +75,28 @@ def test_a_key_with_nine_rows_in_ten(spark: SparkSession) -> None:
     assert sorted(map(tuple, ours.collect())) == sorted(map(tuple, native.collect()))
 
 
-def test_merging_gives_away_what_is_complete(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("near", [False, True], ids=["by key and window", "windows of a text together"])
+def test_merging_gives_away_what_is_complete(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, near: bool) -> None:
     """With limits so small that a task sends many parcels and a merge holds few of them at once."""
     from uncombine.panes.shard.final_panes import Final
     from uncombine.sparkops.routes import tasks
 
-    final, flow = sys.modules[Final.__module__], None
-    monkeypatch.setattr(final, "PARCEL_CELLS", 50)
+    monkeypatch.setattr(sys.modules[Final.__module__], "PARCEL_CELLS", 50)
     monkeypatch.setattr(tasks, "MERGE_CELLS", 100)
     monkeypatch.setattr(tasks, "PIECE_ROWS", 700)
     rng = np.random.default_rng(3)
-    table = pa.table({"k": rng.integers(0, 900, 5000), "v": rng.integers(0, 100, 5000)})
-    flow = per_key(spark.createDataFrame(table), ["k"], None, 2, {"m": uc.Median("v")})
-    stage, schema = flow.stages[0], flow.source_schema
-    lift = tasks.LiftFinal(stage.grouping, schema, (), (0, 1))
-    merge = tasks.MergeFinal(stage.grouping, schema)
-    times = pa.array(np.zeros(5000, np.int64)).cast(pa.timestamp("us", "UTC"))
+    kind = pa.string() if near else pa.int64()
+    keys = pa.array(rng.integers(0, 900, 5000)).cast(kind)
+    table = pa.table({"k": keys, "v": rng.integers(0, 100, 5000)})
+    combiner = uc.Sum("v") if near else uc.Median("v")
+    flow = per_key(spark.createDataFrame(table), ["k"], None, 2, {"m": combiner})
+    grouping, schema = flow.stages[0].grouping, flow.source_schema
+    if near:
+        grouping = replace(grouping, window=uc.Fixed("1 minute"))
+    lift = tasks.LiftFinal(grouping, schema, (), (0, 1))
+    assert bool(lift.final.lift(2).near) == near
+    merge = tasks.MergeFinal(grouping, schema)
+    times = pa.array(rng.integers(0, 2, 5000) * near * 60_000_000).cast(pa.timestamp("us", "UTC"))
     source = table.append_column("uncombine_time", times).select(schema.names)
     sent = [batch for first in (0, 2500) for batch in lift([source.slice(first, 2500)])]
     rows = pa.Table.from_batches(sent)
@@ -100,8 +108,11 @@ def test_merging_gives_away_what_is_complete(spark: SparkSession, monkeypatch: p
         parts.append(len(batches))
         out += batches
     assert min(parts) > 2
-    found = pa.Table.from_batches(out).select(["k", "m"]).sort_by("k")
-    assert found.equals(uc.aggregate(table, by="k", m=uc.Median("v")).sort_by("k"))
+    panes = pa.Table.from_batches(out)
+    start = pc.struct_field(panes["window"], "start").cast(pa.int64()).combine_chunks()
+    found = pa.table({"k": panes["k"], "start": pc.fill_null(start, 0), "m": panes["m"]})
+    expected = uc.aggregate(source.append_column("start", times.cast(pa.int64())), by=["k", "start"], m=combiner)
+    assert sorted(found.to_pylist(), key=str) == sorted(expected.to_pylist(), key=str)
 
 
 def test_what_spark_does_as_well_is_left_to_it(spark: SparkSession) -> None:
