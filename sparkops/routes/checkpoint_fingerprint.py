@@ -62,7 +62,7 @@ def _difference(name: str, stored: Any, now: Any) -> str:
         case "shards":
             return f"it had shards={stored} and has shards={now} (from shards= or spark.sql.shuffle.partitions)"
         case "whole_keys":
-            held = {True: "all windows of a key in one shard", False: "each window of a key in a shard of its own"}
+            held = {True: "all windows of a key in one shard", False: "windows of a key in several shards"}
             return f"it kept {held[stored]} and keeps {held[now]} (late='emit', rows left out, or processing_time=)"
         case "inputs":
             return f"its inputs were {_inputs(stored)}, and are {_inputs(now)}"

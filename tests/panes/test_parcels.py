@@ -48,7 +48,7 @@ def shards_of(grouping: uc.Grouping) -> dict[tuple[str, int], set[int]]:
     found: dict[tuple[str, int], set[int]] = {}
     for combine in (True, False):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(FinalLift, "combines", lambda *given: combine)
+            patch.setattr(FinalLift, "combines", lambda *given, combine=combine: combine)
             parcels = final.lift(16)(table)
         assert {parcel.kind for _, parcel in parcels} == {"cells" if combine else "rows"}
         for shard, parcel in parcels:

@@ -63,7 +63,7 @@ CHANGES = {
         {"order": ["total", "n"]},
         ["the combiners were in the order ['n', 'total'] and are in ['total', 'n']"],
     ),
-    "late": ({"late": "emit"}, ["it kept each window of a key in a shard of its own and keeps all windows"]),
+    "late": ({"late": "emit"}, ["it kept windows of a key in several shards and keeps all windows"]),
     "processing time": ({"processing_time": "ts"}, ["keeps all windows of a key in one shard"]),
 }
 
