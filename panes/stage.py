@@ -46,6 +46,10 @@ class Lifting(Protocol):
     def whole_keys(self) -> bool:
         """True if all rows of a key are in one shard."""
 
+    @property
+    def near(self) -> int:
+        """The microseconds within which windows of a key are in one shard; 0 if each may be in a shard of its own."""
+
     def __call__(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
         """The parcels of rows that arrived `at`, each with the place of its shard."""
 

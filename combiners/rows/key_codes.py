@@ -100,7 +100,7 @@ def of_values_used(column: pa.Array) -> pa.Array:
     used[places if nulls is None else places[~nulls]] = True
     if used.all():
         return column
-    number = (np.cumsum(used, dtype=np.int32) - 1).astype(np.int32, copy=False)
+    number = np.maximum(np.cumsum(used, dtype=np.int32) - 1, 0)
     values = column.dictionary.filter(pa.array(used))
     return pa.DictionaryArray.from_arrays(pa.array(number.take(places, mode="clip"), mask=nulls), values)
 

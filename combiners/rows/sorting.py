@@ -80,7 +80,7 @@ class _Packed:
         if (groups.count - 1).bit_length() + bits + free > 63:
             return None
         numbers = np.left_shift(groups.codes, bits, dtype=np.int64)
-        numbers += keys
+        numbers += keys.astype(np.int64, copy=False)
         numbers -= low
         numbers <<= free
         return cls(numbers, low, bits, free)

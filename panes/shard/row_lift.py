@@ -29,6 +29,7 @@ class RowLift:
 
     whole_keys = True
     """All rows of a key are in one shard."""
+    near = 0
 
     def __init__(self, keys: Sequence[str], shards: int) -> None:
         self.keys, self.shards = keys, shards

@@ -20,6 +20,7 @@ def fingerprint(
     stages: int,
     shards: int,
     whole_keys: bool,
+    near: int,
     inputs: Sequence[str] = (),
 ) -> Fingerprint:
     """The parts of a pipeline on which its state depends, as values for JSON.
@@ -31,6 +32,7 @@ def fingerprint(
         "stage": f"{number} of {stages}",
         "shards": shards,
         "whole_keys": whole_keys,
+        **({"near": near} if near and not whole_keys else {}),
         **{name: _stable(value) for name, value in stage.kept(*schemas).items()},
     }
 
@@ -43,14 +45,15 @@ def _stable(value: Any) -> Any:
 def differences(stored: Fingerprint, now: Fingerprint) -> str | None:
     """A sentence that names the differences; None if the pipeline can continue from the state."""
     names = [*now, *(name for name in stored if name not in now)]
-    changed = [
-        _difference(name, stored.get(name), now.get(name)) for name in names if stored.get(name) != now.get(name)
-    ]
+    changed = {name: _difference(name, stored.get(name), now.get(name)) for name in names}
+    changed = {name: told for name, told in changed.items() if stored.get(name) != now.get(name)}
     if not changed:
         return None
+    if len(changed) > 1:
+        changed.pop("near", None)  # it follows from the window, the keys and the combiners
     where = f"stage {now['stage']}"
     return (
-        f"the checkpoint was written by another pipeline, in {where}: {'; '.join(changed)}; "
+        f"the checkpoint was written by another pipeline, in {where}: {'; '.join(changed.values())}; "
         "go on with the pipeline as it was, or start the changed one from a new checkpoint"
     )
 
@@ -64,6 +67,9 @@ def _difference(name: str, stored: Any, now: Any) -> str:
         case "whole_keys":
             held = {True: "all windows of a key in one shard", False: "windows of a key in several shards"}
             return f"it kept {held[stored]} and keeps {held[now]} (late='emit', rows left out, or processing_time=)"
+        case "near":
+            spans = [f"that start within {span or 0} microseconds" for span in (stored, now)]
+            return f"it kept windows of a key in one shard {spans[0]}, and keeps those {spans[1]} (another version)"
         case "inputs":
             return f"its inputs were {_inputs(stored)}, and are {_inputs(now)}"
         case "by":

@@ -80,14 +80,14 @@ class Streaming(Live):
 
     def task(self, step: Step, then: LiftLive | None) -> ShardTask:
         """The work of the shards of a step."""
-        lift, schemas, steps = self.lift(step, 0), self.lifted(step), len(self.graph.steps)
+        lift, schemas, steps = self.lift(step, 0).lift, self.lifted(step), len(self.graph.steps)
         inputs = step.inputs if len(self.graph.leaves) > 1 else ()
         leaves = (feed.leaf for feed in step.feeds)
         strategies = ("the stage before" if leaf is None else repr(leaf.settings.strategy) for leaf in leaves)
         return ShardTask(
             self.operator(step),
             self.inputs(step),
-            fingerprint(step.stage, schemas, step.number, steps, len(self.ids), lift.lift.whole_keys, inputs),
+            fingerprint(step.stage, schemas, step.number, steps, len(self.ids), lift.whole_keys, lift.near, inputs),
             tuple(strategies),
             step.ports,
             then,

@@ -201,8 +201,10 @@ def test_groups_of_codes_in_their_order(rows: int, spans: tuple[int, ...], way: 
     """Few codes, many, and more than fit one number with the row, with and without codes that no row has."""
     for seed, dense in enumerate((1.0, 0.3, 0.01)):
         rng = np.random.default_rng(seed)
-        drawn = [np.append(rng.integers(0, max(int(span * dense), 1), max(rows - 1, 0)), span - 1) for span in spans]
-        columns = [pa.array(part[:rows]) for part in drawn]
+        drawn = [rng.integers(0, max(int(span * dense), 1), rows) for span in spans]
+        for part, span in zip(drawn, spans, strict=True):
+            part[:2] = [0, span - 1][:rows]  # so that there are as many codes as `span` says
+        columns = [pa.array(part) for part in drawn]
         groups, keys = keyed_groups(columns, rows)
         found = list(zip(*(key.to_pylist() for key in keys), strict=True))
         given_rows = list(zip(*(column.to_pylist() for column in columns), strict=True))

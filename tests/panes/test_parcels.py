@@ -15,6 +15,7 @@ import uncombine as uc
 from uncombine.panes.operators.grouping.lift import Lift
 from uncombine.panes.shard.final_panes import Final, FinalLift
 from uncombine.panes.shard.parcels import Parcel
+from uncombine.windows.calendar import UNITS
 from uncombine.windows.times import MAX_TIME
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
@@ -74,17 +75,19 @@ def test_windows_of_a_text_that_are_near_go_to_one_shard(
     window: uc.Window, by: str, combiners: dict[str, uc.Combiner], together: bool
 ) -> None:
     found = shards_of(uc.Grouping(combiners, window, by=(by,)))
-    if isinstance(window, uc.Fixed) or not together:
+    if window != uc.Calendar("week") or not together:  # the weeks of a block do not start with it
         assert {len(shards) == 1 for shards in found.values()} == {together}
     assert len(set.union(*found.values())) > 8
     of_one = [shards for (key, _), shards in found.items() if key in ("user 0", "0")]
     assert len(set.union(*of_one)) > 1, "a key with many windows is in several shards"
 
 
-def test_windows_without_a_stride_are_each_by_themselves() -> None:
+def test_the_time_within_which_windows_are_near() -> None:
     windows = (uc.Global(), uc.Sessions("1 minute"), uc.Fixed("2000000 days"))
     lifts = [Final(uc.Grouping({"n": uc.Count()}, window, by=("k",)), USERS).lift(4) for window in windows]
     assert [lift.near for lift in lifts] == [0, 0, MAX_TIME], "what is too long is cut off"
+    days = {unit: uc.Calendar(unit).stride // (86_400 * SECOND) for unit in UNITS}
+    assert days == {"day": 1, "week": 7, "month": 30, "quarter": 90, "year": 360}
 
 
 def pieces(table: pa.Table, r: random.Random) -> list[pa.Table]:

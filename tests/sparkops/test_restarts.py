@@ -11,6 +11,7 @@ from streams import START, in_order, rows_flow
 
 import uncombine as uc
 from uncombine.errors import StateMismatch
+from uncombine.panes.operators.grouping.lift import Lift
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"k": pa.string(), "j": pa.string(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})
@@ -80,6 +81,16 @@ def test_a_changed_pipeline_is_told_what_changed(name: str) -> None:
         assert part in told
     if name == "combiner added":
         assert "window was" not in told
+
+
+def test_windows_in_other_shards_are_told_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Lift, "near", 0)
+        kept = stored()
+    with pytest.raises(StateMismatch) as refused:
+        Engine(flow(), restored=kept).batch(rows(3), now=START // 1000)
+    told = "it kept windows of a key in one shard that start within 0 microseconds, and keeps those that start within "
+    assert told + "3840000000 microseconds (another version); go on" in str(refused.value)
 
 
 @pytest.mark.parametrize(

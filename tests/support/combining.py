@@ -14,13 +14,19 @@ from uncombine.panes.operators.grouping import lift
 
 @contextmanager
 def drawn_combining(seed: int) -> Iterator[None]:
-    """Lifts of this process combine the rows of a piece, or send them one by one: one of them always, or at random."""
+    """Lifts of this process combine the rows of a piece, or send them one by one: one of them always, or at random.
+
+    Windows of a key that start within a drawn time are in one shard.
+    """
     draw = random.Random(seed)
     chance = draw.choice([0.0, 0.5, 1.0])
+    near = draw.choice([None, 0, 1, 90_000_000, 86_400_000_000])
 
     def pays(*given: Any) -> bool:
         return draw.random() < chance
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lift, "combining_pays", pays)
+        if near is not None:
+            patch.setattr(lift.Lift, "near", near)
         yield
