@@ -13,10 +13,11 @@ from uncombine.panes.operators.grouping import lift
 
 
 @contextmanager
-def drawn_combining(seed: int) -> Iterator[None]:
+def drawn_combining(seed: int, sharing: bool = False) -> Iterator[None]:
     """Lifts of this process combine the rows of a piece, or send them one by one: one of them always, or at random.
 
-    Windows of a key that start within a drawn time are in one shard.
+    With `sharing`, windows of a key that start within a drawn time are in one shard. The shards of a result of
+    `Global()` may show in its time.
     """
     draw = random.Random(seed)
     chance = draw.choice([0.0, 0.5, 1.0])
@@ -27,6 +28,6 @@ def drawn_combining(seed: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lift, "combining_pays", pays)
-        if near is not None:
+        if sharing and near is not None:
             patch.setattr(lift.Lift, "near", near)
         yield

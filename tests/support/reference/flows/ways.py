@@ -99,7 +99,7 @@ def replay_flow(case: Case) -> Any:
 
 
 def replayed(case: Case, flow: Any) -> Found:
-    with drawn_combining(case.seed):
+    with drawn_combining(case.seed, sharing=True):
         return _replayed(case, flow)
 
 
@@ -133,7 +133,7 @@ def stream_flow(case: Case) -> Any:
 
 def streamed(case: Case, flow: Any) -> Found:
     """In micro-batches cut anywhere, some of them with new workers, some run twice from the same checkpoint."""
-    with drawn_combining(case.seed):
+    with drawn_combining(case.seed, sharing=True):
         return _streamed(case, flow)
 
 
