@@ -16,7 +16,7 @@ from live_tables import changes, in_order, random_batches, table_of, writer_of
 from uncombine.panes.tables import Keeper
 
 BATCHES, LONGEST = 8, 0.03
-"""A part is ended before it starts, or in one of so many batches, so many seconds after the start at the latest."""
+"""A part takes so many batches. It ends at its start, or in or after one of them, so many seconds later at most."""
 
 
 def keep(url: str, seed: int, count: int, life: int) -> None:
@@ -33,10 +33,17 @@ def keep(url: str, seed: int, count: int, life: int) -> None:
     keeper = Keeper(writer_of(url))
     last = keeper.start()
     for batch, (rows, _) in enumerate(random_batches(seed, count)):
+        if ends is not None and batch > last + BATCHES:
+            break
         if ends and batch == last + ends:
             soon()
         if batch >= last:  # the last one comes again
             assert keeper.take(batch, changes(rows)) == (batch > last)
+    if ends is not None:  # a part that was faster than its timer waits for it
+        if signal.getitimer(signal.ITIMER_REAL)[0] == 0:
+            soon()
+        while True:
+            signal.pause()
     keeper.close()
 
 
