@@ -132,10 +132,16 @@ def stable_order(codes: np.ndarray, count: int) -> np.ndarray:
     bits, row_bits = _bits(count), _bits(len(codes))
     if not _packs(count, len(codes)) or (bits <= _RADIX and len(codes) > _FEW):
         return _by_radix(codes, bits)
-    packed = np.left_shift(codes, row_bits, dtype=np.int64)
+    packed = _sorted_with_rows(codes)
+    packed &= (1 << row_bits) - 1
+    return packed
+
+
+def _sorted_with_rows(codes: np.ndarray) -> np.ndarray:
+    """The codes in their order, each with its row in the lowest bits."""
+    packed = np.left_shift(codes, _bits(len(codes)), dtype=np.int64)
     packed |= np.arange(len(codes))
     packed.sort()
-    packed &= (1 << row_bits) - 1
     return packed
 
 
@@ -215,10 +221,7 @@ def _by_code(codes: np.ndarray, size: int) -> tuple[Groups, np.ndarray]:
         number = np.empty(size, np.int32)
         number[present] = np.arange(len(present), dtype=np.int32)
         return Groups(number.take(codes, mode="clip").astype(np.int64), len(present)), present
-    row_bits = _bits(rows)
-    packed = np.left_shift(codes, row_bits, dtype=np.int64)
-    packed |= np.arange(rows)
-    packed.sort()
+    packed, row_bits = _sorted_with_rows(codes), _bits(rows)
     ordered = packed >> row_bits
     packed &= (1 << row_bits) - 1
     fresh = np.ones(rows, np.bool_)

@@ -44,16 +44,15 @@ def _stable(value: Any) -> Any:
 
 def differences(stored: Fingerprint, now: Fingerprint) -> str | None:
     """A sentence that names the differences; None if the pipeline can continue from the state."""
-    names = [*now, *(name for name in stored if name not in now)]
-    changed = {name: _difference(name, stored.get(name), now.get(name)) for name in names}
-    changed = {name: told for name, told in changed.items() if stored.get(name) != now.get(name)}
-    if not changed:
+    names = [name for name in {**now, **stored} if stored.get(name) != now.get(name)]
+    if not names:
         return None
-    if len(changed) > 1:
-        changed.pop("near", None)  # it follows from the window, the keys and the combiners
+    if len(names) > 1 and "near" in names:
+        names.remove("near")  # it follows from the window, the keys and the combiners
+    changed = [_difference(name, stored.get(name), now.get(name)) for name in names]
     where = f"stage {now['stage']}"
     return (
-        f"the checkpoint was written by another pipeline, in {where}: {'; '.join(changed.values())}; "
+        f"the checkpoint was written by another pipeline, in {where}: {'; '.join(changed)}; "
         "go on with the pipeline as it was, or start the changed one from a new checkpoint"
     )
 

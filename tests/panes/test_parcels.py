@@ -54,9 +54,10 @@ def shards_of(grouping: uc.Grouping) -> dict[tuple[str, int], set[int]]:
         assert {parcel.kind for _, parcel in parcels} == {"cells" if combine else "rows"}
         for shard, parcel in parcels:
             keys = parcel.table["key.0" if combine else grouping.by[0]].to_pylist()
-            times = parcel.table["start" if combine else "ts"].cast(pa.int64()).to_pylist()
-            for key, time in zip(keys, times, strict=True):
-                found.setdefault((str(key), time // (64 * stride)), set()).add(shard)
+            times = parcel.table["start" if combine else "ts"].cast(pa.int64()).to_numpy()
+            blocks = grouping.window.assign(times).start // (64 * stride)
+            for key, block in zip(keys, blocks.tolist(), strict=True):
+                found.setdefault((str(key), block), set()).add(shard)
     return found
 
 
@@ -75,8 +76,7 @@ def test_windows_of_a_text_that_are_near_go_to_one_shard(
     window: uc.Window, by: str, combiners: dict[str, uc.Combiner], together: bool
 ) -> None:
     found = shards_of(uc.Grouping(combiners, window, by=(by,)))
-    if window != uc.Calendar("week") or not together:  # the weeks of a block do not start with it
-        assert {len(shards) == 1 for shards in found.values()} == {together}
+    assert {len(shards) == 1 for shards in found.values()} == {together}
     assert len(set.union(*found.values())) > 8
     of_one = [shards for (key, _), shards in found.items() if key in ("user 0", "0")]
     assert len(set.union(*of_one)) > 1, "a key with many windows is in several shards"

@@ -31,7 +31,7 @@ from .slices import windows_from_slices
 from .when_to_combine import combining_pays
 
 TOGETHER = 64
-"""The number of windows of a key that are in one shard, if its texts are large and its accumulators small."""
+"""The number of neighbouring windows of a key that are in one shard, if it has texts and its accumulators are small."""
 
 
 def needs_rows(grouping: Grouping) -> bool:

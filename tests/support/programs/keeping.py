@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from time import perf_counter
 
 from live_tables import changes, in_order, random_batches, table_of, writer_of
 
 from uncombine.panes.tables import Keeper
 
 BATCHES, LONGEST = 8, 0.03
-"""A part takes so many batches. It ends at its start, or in or after one of them, so many seconds later at most."""
+"""A part takes so many batches. It ends so many seconds after its start at most, or soon after one of them starts."""
 
 
 def keep(url: str, seed: int, count: int, life: int) -> None:
@@ -24,21 +25,23 @@ def keep(url: str, seed: int, count: int, life: int) -> None:
     r = random.Random(f"{seed} {life}")
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, without a line of Python
 
-    def soon() -> None:
-        signal.setitimer(signal.ITIMER_REAL, r.uniform(0.0005, LONGEST))
+    def soon(longest: float = LONGEST) -> None:
+        signal.setitimer(signal.ITIMER_REAL, r.uniform(0.0005, max(longest, 0.001)))
 
     ends = None if life < 0 else r.randrange(BATCHES)
     if ends == 0:
         soon()
     keeper = Keeper(writer_of(url))
-    last = keeper.start()
+    last, slowest = keeper.start(), 0.0
     for batch, (rows, _) in enumerate(random_batches(seed, count)):
         if ends is not None and batch > last + BATCHES:
             break
         if ends and batch == last + ends:
-            soon()
+            soon(2 * slowest or LONGEST)  # in this batch or the next
         if batch >= last:  # the last one comes again
+            began = perf_counter()
             assert keeper.take(batch, changes(rows)) == (batch > last)
+            slowest = max(slowest, perf_counter() - began)
     if ends is not None:  # a part that was faster than its timer waits for it
         if signal.getitimer(signal.ITIMER_REAL)[0] == 0:
             soon()
