@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .key_codes import KeyCodes, first_rows, key_codes
+from .key_codes import KeyCodes, key_codes
+from .numbering import bits_below, first_rows, sorted_with_rows, starts_of_runs
 
 _RADIX = 12
 """The bits of codes that Arrow sorts by counting."""
@@ -129,30 +130,17 @@ def stable_order(codes: np.ndarray, count: int) -> np.ndarray:
     """
     if len(codes) > 1 and bool(np.all(codes[1:] >= codes[:-1])):
         return np.arange(len(codes))
-    bits, row_bits = _bits(count), _bits(len(codes))
+    bits, row_bits = bits_below(count), bits_below(len(codes))
     if not _packs(count, len(codes)) or (bits <= _RADIX and len(codes) > _FEW):
         return _by_radix(codes, bits)
-    packed = _sorted_with_rows(codes)
+    packed = sorted_with_rows(codes)
     packed &= (1 << row_bits) - 1
-    return packed
-
-
-def _sorted_with_rows(codes: np.ndarray) -> np.ndarray:
-    """The codes in their order, each with its row in the lowest bits."""
-    packed = np.left_shift(codes, _bits(len(codes)), dtype=np.int64)
-    packed |= np.arange(len(codes))
-    packed.sort()
     return packed
 
 
 def _packs(count: int, rows: int) -> bool:
     """True if a code below `count` and the number of a row fit the 63 bits of one number."""
-    return _bits(count) + _bits(rows) <= 63
-
-
-def _bits(count: int) -> int:
-    """The bits of numbers below `count`."""
-    return max((count - 1).bit_length(), 1)
+    return bits_below(count) + bits_below(rows) <= 63
 
 
 def _by_radix(codes: np.ndarray, bits: int) -> np.ndarray:
@@ -221,11 +209,10 @@ def _by_code(codes: np.ndarray, size: int) -> tuple[Groups, np.ndarray]:
         number = np.empty(size, np.int32)
         number[present] = np.arange(len(present), dtype=np.int32)
         return Groups(number.take(codes, mode="clip").astype(np.int64), len(present)), present
-    packed, row_bits = _sorted_with_rows(codes), _bits(rows)
+    packed, row_bits = sorted_with_rows(codes), bits_below(rows)
     ordered = packed >> row_bits
     packed &= (1 << row_bits) - 1
-    fresh = np.ones(rows, np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+    fresh = starts_of_runs(ordered)
     found = np.empty(rows, np.int64)
     found[packed] = np.cumsum(fresh) - 1
     present = ordered[fresh]

@@ -277,8 +277,11 @@ def _texts(array: pa.Array, lane: _Lane) -> np.ndarray:
 def _block(offsets: np.ndarray, data: np.ndarray, lane: _Lane) -> np.ndarray:
     """The word sums of some rows of bytes; the last word of a row is padded with zeros."""
     sizes = np.diff(offsets)
-    counts = np.maximum((sizes + 7) >> 3, 1)
     padded = np.append(data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8))
+    size = int(sizes[0])
+    if bool((sizes == size).all()):
+        return _sum_of_one_size(padded, len(sizes), size, lane)
+    counts = np.maximum((sizes + 7) >> 3, 1)
     words = np.ndarray(len(padded) - 7, _WORD, padded, strides=(1,))
     starts = offsets[:-1] - offsets[0]
     if int(counts.max()) == 1:
@@ -287,6 +290,17 @@ def _block(offsets: np.ndarray, data: np.ndarray, lane: _Lane) -> np.ndarray:
         flat = words[np.repeat(starts, counts) + 8 * _places(counts)]
         flat[np.cumsum(counts) - 1] &= _FIRST_BYTES[sizes - 8 * (counts - 1)]
     return _sum_words(flat, counts, lane) + sizes.view(np.uint64) * _LENGTH
+
+
+def _sum_of_one_size(padded: np.ndarray, rows: int, size: int, lane: _Lane) -> np.ndarray:
+    """The word sums of rows of bytes of one size, as ids are, with 8 bytes after them."""
+    count = max((size + 7) >> 3, 1)
+    words = np.ndarray((count, rows), _WORD, padded, strides=(8, size))
+    salts = np.arange(count).view(np.uint64) * _PLACE + np.uint64(lane.seed)
+    hashes = words + salts[:, None]
+    hashes[-1] = (words[-1] & _FIRST_BYTES[size - 8 * (count - 1)]) + salts[-1]
+    sums: np.ndarray = lane.mix(hashes.reshape(-1)).reshape(count, rows).sum(axis=0, dtype=np.uint64)
+    return sums + np.uint64(size * int(_LENGTH) % 2**64)
 
 
 def _sum_words(words: np.ndarray, counts: np.ndarray, lane: _Lane) -> np.ndarray:

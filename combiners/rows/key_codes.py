@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from ...errors import TypeMismatch
 from .columns import flat
+from .numbering import first_rows, numbered
 from .plain_types import decoded, is_text, plain_type
 from .text_codes import all_differ, codes_of_one_length
 
@@ -47,10 +48,9 @@ class KeyCodes:
 
     def dense(self) -> KeyCodes:
         """Codes without gaps, by first appearance."""
-        encoded = pa.array(self.codes).dictionary_encode()
-        present, codes = np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.int64)
-        first = partial(first_rows, codes, len(present))
-        return KeyCodes(codes, len(present), lambda chosen: self.decode(present[chosen]), first)
+        codes, first = numbered(self.codes)
+        present = self.codes[first]
+        return KeyCodes(codes, len(first), lambda chosen: self.decode(present[chosen]), lambda: first)
 
 
 def key_codes(columns: Sequence[pa.Array], rows: int, coded: bool = False) -> KeyCodes:
@@ -181,27 +181,14 @@ def _column(column: pa.Array) -> KeyCodes:
         narrow = _narrow(column)
         if narrow is not None:
             return narrow
+    if pa.types.is_integer(kind) and not column.null_count:
+        return _by_first(column, *numbered(np.asarray(column).astype(np.int64, copy=False)))
     if _are_many_texts(column):
         return _many_texts(column)
     encoded = column.dictionary_encode(null_encoding="encode")
     values = encoded.dictionary
     codes, size = np.asarray(encoded.indices).astype(np.int64), max(len(values), 1)
     return KeyCodes(codes, size, lambda chosen: [values.take(pa.array(chosen))], partial(first_rows, codes, size))
-
-
-def first_rows(codes: np.ndarray, size: int, present: int | None = None) -> np.ndarray:
-    """The first row of each code; the number of rows for a code without one. `present` codes have rows, or all."""
-    rows = len(codes)
-    first = np.full(size, rows)
-    # Mostly the first few rows are enough for few codes.
-    stop = rows if size > rows // 16 else 4096
-    start = 0
-    while start < rows:
-        np.minimum.at(first, codes[start:stop], np.arange(start, min(stop, rows)))
-        if np.count_nonzero(first < rows) == (size if present is None else present):
-            break
-        start, stop = stop, 8 * stop
-    return first
 
 
 def _are_many_texts(column: pa.Array) -> bool:
@@ -216,8 +203,12 @@ def _many_texts(column: pa.Array) -> KeyCodes:
     found = codes_of_one_length(column)
     if found is None:
         return _grouped_texts(column)
-    codes, first = found
-    return KeyCodes(codes, len(first), lambda chosen: [column.take(pa.array(first[chosen]))], lambda: first)
+    return _by_first(column, *found)
+
+
+def _by_first(column: pa.Array, codes: np.ndarray, first: np.ndarray) -> KeyCodes:
+    """The codes of a column, and the first row of each."""
+    return KeyCodes(codes, max(len(first), 1), lambda chosen: [column.take(pa.array(first[chosen]))], lambda: first)
 
 
 def _grouped_texts(column: pa.Array) -> KeyCodes:

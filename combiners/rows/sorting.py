@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .groups import Groups, stable_order
+from .numbering import starts_of_runs
 
 _BLOCK = 1 << 15
 
@@ -96,8 +97,7 @@ class _Packed:
 
 def run_starts(groups: Groups, ordered: np.ndarray) -> np.ndarray:
     """True where a key differs from the one before it or a group starts, in the order of (group, key)."""
-    fresh = np.empty(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+    fresh = starts_of_runs(ordered)
     fresh[groups.starts[groups.sizes > 0]] = True
     return fresh
 

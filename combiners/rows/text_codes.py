@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from .columns import stored_texts
+from .numbering import numbered
 
 _BLOCK = 1 << 19
 """The bytes of texts that are taken at once, so that they stay in the cache."""
@@ -40,10 +41,7 @@ def codes_of_one_length(column: pa.Array) -> tuple[np.ndarray, np.ndarray] | Non
     if found is None:
         return None
     data, width = found
-    encoded = pa.array(_hashes(data, len(column), width).view(np.int64)).dictionary_encode()
-    codes = np.asarray(encoded.indices).astype(np.int64)
-    first = np.full(len(encoded.dictionary), len(column))
-    np.minimum.at(first, codes, np.arange(len(column)))
+    codes, first = numbered(_hashes(data, len(column), width))
     return (codes, first) if _equal_the_first(data, width, codes, first) else None
 
 

@@ -95,6 +95,8 @@ VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "string": (pa.string(), st.text(max_size=20)),
     "binary": (pa.binary(), st.binary(max_size=40)),
     "fixed binary": (pa.binary(9), st.binary(min_size=9, max_size=9)),
+    "letters": (pa.string(), st.text("ab", min_size=3, max_size=3)),
+    "ids": (pa.string(), st.text("ab", min_size=16, max_size=16)),
     "decimal": (pa.decimal128(30, 3), st.decimals(-(10**26), 10**26, places=3)),
     "date": (pa.date32(), st.dates()),
     "timestamp": (pa.timestamp("us"), st.datetimes()),

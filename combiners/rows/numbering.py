@@ -1,0 +1,102 @@
+"""Codes of numbers: equal numbers have one code, by first appearance.
+
+Few different numbers are found in Arrow's hash table. Many do not fit the cache in it, and are sorted instead, with
+their rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+_SAMPLE = 1 << 12
+"""The number of rows by which the number of different ones is judged."""
+
+_OFTEN = 10
+"""The number of rows for each different number up to which sorting them is faster."""
+
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A code for each value of 64 bits, by first appearance, and the first row of each code.
+
+    >>> import numpy as np
+    >>> numbered(np.array([70, 50, 70]))
+    (array([0, 1, 0]), array([0, 1]))
+    """
+    if _mostly_differ(values):
+        return _by_sorting(values.view(np.uint64))
+    encoded = pa.array(values.view(np.int64)).dictionary_encode()
+    codes = np.asarray(encoded.indices).astype(np.int64)
+    return codes, first_rows(codes, len(encoded.dictionary))
+
+
+def first_rows(codes: np.ndarray, size: int, present: int | None = None) -> np.ndarray:
+    """The first row of each code; the number of rows for a code without one. `present` codes have rows, or all."""
+    rows = len(codes)
+    first = np.full(size, rows)
+    # Mostly the first few rows are enough for few codes.
+    stop = rows if size > rows // 16 else 4096
+    start = 0
+    while start < rows:
+        np.minimum.at(first, codes[start:stop], np.arange(start, min(stop, rows)))
+        if np.count_nonzero(first < rows) == (size if present is None else present):
+            break
+        start, stop = stop, 8 * stop
+    return first
+
+
+def sorted_with_rows(codes: np.ndarray) -> np.ndarray:
+    """The codes in their order, each with its row in the lowest bits."""
+    packed = np.left_shift(codes, bits_below(len(codes)), dtype=np.int64)
+    packed |= np.arange(len(codes))
+    packed.sort()
+    return packed
+
+
+def bits_below(count: int) -> int:
+    """The bits of numbers below `count`."""
+    return max((count - 1).bit_length(), 1)
+
+
+def starts_of_runs(ordered: np.ndarray) -> np.ndarray:
+    """True where a value differs from the one before it, and for the first."""
+    fresh = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+    return fresh
+
+
+def _mostly_differ(values: np.ndarray) -> bool:
+    """True if a sample has so few equal pairs that each number is likely to be in few rows."""
+    rows = len(values)
+    if rows < _SAMPLE:
+        return False
+    sample = np.sort(values[:: rows // _SAMPLE])
+    alike = int(np.count_nonzero(sample[1:] == sample[:-1]))
+    # Of n drawn rows of d different numbers, about n * n / 2d pairs are alike.
+    return 2 * alike * rows < _OFTEN * len(sample) ** 2
+
+
+def _by_sorting(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The codes of numbers that are sorted by as many of their bits as fit beside a row."""
+    rows = len(values)
+    row_bits = bits_below(rows)
+    hidden = np.uint64(row_bits + 1)  # the sign is one of the 64 bits
+    spread = values * _SPREAD  # another number for each number, whose upper bits depend on all bits
+    order = sorted_with_rows((spread >> hidden).view(np.int64))
+    order &= (1 << row_bits) - 1
+    ordered = spread.take(order, mode="clip")
+    fresh = starts_of_runs(ordered)
+    seen = ordered >> hidden
+    unlike = fresh[1:] & (seen[1:] == seen[:-1])
+    if unlike.any():  # numbers that differ in hidden bits alone may alternate
+        mixed = np.flatnonzero(np.isin(seen, seen[1:][unlike]))
+        order[mixed] = order[mixed].take(np.argsort(ordered[mixed], kind="stable"))
+        fresh = starts_of_runs(spread.take(order, mode="clip"))
+    is_first = np.zeros(rows, np.bool_)
+    is_first[order[fresh]] = True
+    number = np.cumsum(is_first) - 1
+    codes = np.empty(rows, np.int64)
+    codes[order] = number[order[fresh]].take(np.cumsum(fresh) - 1, mode="clip")
+    return codes, np.flatnonzero(is_first)
