@@ -55,6 +55,26 @@ def sorted_with_rows(codes: np.ndarray) -> np.ndarray:
     return packed
 
 
+def sort_alike(seen: np.ndarray, order: np.ndarray, values: np.ndarray) -> None:
+    """Sort, in place, rows and their values that are in order by what has been `seen` of the values.
+
+    >>> import numpy as np
+    >>> order, values = np.array([4, 6, 2, 3]), np.array([10, 29, 21, 30])
+    >>> sort_alike(values // 10, order, values)
+    >>> order, values
+    (array([4, 2, 6, 3]), array([10, 21, 29, 30]))
+    """
+    back = (seen[1:] == seen[:-1]) & (values[1:] < values[:-1])
+    if not back.any():
+        return
+    alike = np.unique(seen[1:][back])
+    starts, stops = np.searchsorted(seen, alike), np.searchsorted(seen, alike, "right")
+    sizes = stops - starts
+    places = np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+    by = np.lexsort((values[places], seen[places]))
+    order[places], values[places] = order[places[by]], values[places[by]]
+
+
 def bits_below(count: int) -> int:
     """The bits of numbers below `count`."""
     return max((count - 1).bit_length(), 1)
@@ -87,13 +107,8 @@ def _by_sorting(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = sorted_with_rows((spread >> hidden).view(np.int64))
     order &= (1 << row_bits) - 1
     ordered = spread.take(order, mode="clip")
+    sort_alike(ordered >> hidden, order, ordered)
     fresh = starts_of_runs(ordered)
-    seen = ordered >> hidden
-    unlike = fresh[1:] & (seen[1:] == seen[:-1])
-    if unlike.any():  # numbers that differ in hidden bits alone may alternate
-        mixed = np.flatnonzero(np.isin(seen, seen[1:][unlike]))
-        order[mixed] = order[mixed].take(np.argsort(ordered[mixed], kind="stable"))
-        fresh = starts_of_runs(spread.take(order, mode="clip"))
     is_first = np.zeros(rows, np.bool_)
     is_first[order[fresh]] = True
     number = np.cumsum(is_first) - 1

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from .groups import Groups, stable_order
-from .numbering import starts_of_runs
+from .numbering import bits_below, sort_alike, starts_of_runs
 
 _BLOCK = 1 << 15
+
+_HIDDEN = 8
+"""The bits of keys, too many for one number, up to which the few rows that differ in them alone are sorted again."""
 
 
 def sort_in_groups(groups: Groups, keys: np.ndarray) -> np.ndarray:
@@ -45,13 +48,17 @@ def argsort_in_groups(groups: Groups, keys: np.ndarray) -> tuple[np.ndarray, np.
     >>> argsort_in_groups(Groups(np.array([1, 0, 1]), 2), np.array([9, 5, 7]))
     (array([1, 2, 0]), array([5, 7, 9]))
     """
-    row_bits = max(len(keys) - 1, 1).bit_length()
-    packed = _Packed.of(groups, keys, row_bits)
+    row_bits = bits_below(len(keys))
+    packed = _Packed.of(groups, keys, row_bits, _HIDDEN)
     if packed is not None:
         np.bitwise_or(packed.numbers, np.arange(len(keys)), out=packed.numbers)
         packed.numbers.sort()
         order = packed.numbers & ((1 << row_bits) - 1)
-        return order, packed.keys().astype(keys.dtype, copy=False)
+        if not packed.hidden:
+            return order, packed.keys().astype(keys.dtype, copy=False)
+        ordered = keys.take(order, mode="clip")
+        sort_alike(packed.numbers >> row_bits, order, ordered)
+        return order, ordered
     order = groups.order.copy()
     ordered = keys[order]
     for size, _, starts in blocks(groups.sizes, 2):
@@ -64,27 +71,33 @@ def argsort_in_groups(groups: Groups, keys: np.ndarray) -> tuple[np.ndarray, np.
 
 @dataclass(frozen=True)
 class _Packed:
-    """A number for each row, whose bits are its group, its key less the least one, and bits that are free."""
+    """A number for each row, whose bits are its group, its key less the least one, and bits that are free.
+
+    The lowest bits of the key are `hidden` where the number has no room for them.
+    """
 
     numbers: np.ndarray
     low: int
     bits: int
     free: int
+    hidden: int
 
     @classmethod
-    def of(cls, groups: Groups, keys: np.ndarray, free: int) -> _Packed | None:
+    def of(cls, groups: Groups, keys: np.ndarray, free: int, most_hidden: int = 0) -> _Packed | None:
         """None if 63 bits are too few, for fewer than two rows, and where only the order by group is known."""
         if len(keys) < 2 or groups.in_runs:
             return None
         low = int(keys.min())
         bits = (int(keys.max()) - low).bit_length()
-        if (groups.count - 1).bit_length() + bits + free > 63:
+        hidden = max((groups.count - 1).bit_length() + bits + free - 63, 0)
+        if hidden > most_hidden or bits > 63:
             return None
-        numbers = np.left_shift(groups.codes, bits, dtype=np.int64)
-        numbers += keys.astype(np.int64, copy=False)
-        numbers -= low
+        numbers = np.left_shift(groups.codes, bits - hidden, dtype=np.int64)
+        above = keys.astype(np.int64, copy=False) - low
+        above >>= hidden
+        numbers += above
         numbers <<= free
-        return cls(numbers, low, bits, free)
+        return cls(numbers, low, bits, free, hidden)
 
     def keys(self) -> np.ndarray:
         """The keys of the numbers, in place of them."""
