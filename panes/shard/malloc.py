@@ -8,7 +8,7 @@ from functools import cache
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
-KEPT = 256 << 20
+KEPT = 512 << 20
 """The largest number of bytes that are kept."""
 
 
