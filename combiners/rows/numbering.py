@@ -1,7 +1,7 @@
 """Codes of numbers: equal numbers have one code, by first appearance.
 
-Few different numbers are found in Arrow's hash table. Many do not fit the cache in it, and are sorted instead, with
-their rows.
+Few different numbers are found in Arrow's hash table. Many make that table larger than the cache, and are sorted
+instead, with their rows. Somebody who chooses the numbers can make the sort slow, but not wrong.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import pyarrow as pa
 _SAMPLE = 1 << 12
 """The number of rows by which the number of different ones is judged."""
 
-_OFTEN = 10
-"""The number of rows for each different number up to which sorting them is faster."""
+_OFTEN = 5
+"""Up to so many rows for each different number, sorting is faster."""
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -55,24 +55,31 @@ def sorted_with_rows(codes: np.ndarray) -> np.ndarray:
     return packed
 
 
-def sort_alike(seen: np.ndarray, order: np.ndarray, values: np.ndarray) -> None:
+def sort_alike(seen: np.ndarray, order: np.ndarray, values: np.ndarray, most: int) -> bool:
     """Sort, in place, rows and their values that are in order by what has been `seen` of the values.
+
+    Rows of equal values keep their order. False, with nothing done, if more than `most` rows would have to be sorted.
 
     >>> import numpy as np
     >>> order, values = np.array([4, 6, 2, 3]), np.array([10, 29, 21, 30])
-    >>> sort_alike(values // 10, order, values)
+    >>> sort_alike(values // 10, order, values, most=2)
+    True
     >>> order, values
     (array([4, 2, 6, 3]), array([10, 21, 29, 30]))
     """
     back = (seen[1:] == seen[:-1]) & (values[1:] < values[:-1])
     if not back.any():
-        return
-    alike = np.unique(seen[1:][back])
+        return True
+    alike = seen[1:][back]
+    alike = alike[starts_of_runs(alike)]
     starts, stops = np.searchsorted(seen, alike), np.searchsorted(seen, alike, "right")
     sizes = stops - starts
+    if sizes.sum() > most:
+        return False
     places = np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
     by = np.lexsort((values[places], seen[places]))
     order[places], values[places] = order[places[by]], values[places[by]]
+    return True
 
 
 def bits_below(count: int) -> int:
@@ -88,14 +95,18 @@ def starts_of_runs(ordered: np.ndarray) -> np.ndarray:
 
 
 def _mostly_differ(values: np.ndarray) -> bool:
-    """True if a sample has so few equal pairs that each number is likely to be in few rows."""
+    """True if a sample shows that each number is in few rows, and that equal ones do not follow each other.
+
+    Of n drawn rows of d different numbers, about n * n / 2d are equal to another, unless nearly all of them are. Equal
+    numbers that follow each other are found in the part of the table that is in the cache.
+    """
     rows = len(values)
     if rows < _SAMPLE:
         return False
-    sample = np.sort(values[:: rows // _SAMPLE])
-    alike = int(np.count_nonzero(sample[1:] == sample[:-1]))
-    # Of n drawn rows of d different numbers, about n * n / 2d pairs are alike.
-    return 2 * alike * rows < _OFTEN * len(sample) ** 2
+    sample, together = np.sort(values[:: rows // _SAMPLE]), values[:_SAMPLE]
+    drawn, equal = len(sample), int(np.count_nonzero(sample[1:] == sample[:-1]))
+    few = 2 * equal * rows < _OFTEN * drawn**2 and drawn < _OFTEN * (drawn - equal)
+    return few and 2 * int(np.count_nonzero(together[1:] == together[:-1])) <= len(together)
 
 
 def _by_sorting(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -107,7 +118,7 @@ def _by_sorting(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = sorted_with_rows((spread >> hidden).view(np.int64))
     order &= (1 << row_bits) - 1
     ordered = spread.take(order, mode="clip")
-    sort_alike(ordered >> hidden, order, ordered)
+    sort_alike(ordered >> hidden, order, ordered, most=rows)
     fresh = starts_of_runs(ordered)
     is_first = np.zeros(rows, np.bool_)
     is_first[order[fresh]] = True

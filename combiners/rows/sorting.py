@@ -1,7 +1,8 @@
 """Sorting rows inside their groups.
 
 Rows are sorted at once, as numbers that have the group, the key and, where it is asked for, the row in their bits.
-Where 63 bits are too few, or the order of the rows by group is known, each group is sorted by itself: groups of one
+A few bits of the key may be left out; the rows that differ in them alone are sorted again.
+Where 63 bits are far too few, or the order of the rows by group is known, each group is sorted by itself: groups of one
 size are the rows of a matrix, so that one call of numpy sorts many groups, and short rows, as those of most groups
 are, by sorting networks. The work is n log(group size) instead of n log n. The loop is over the different sizes, of
 which n rows can have at most sqrt(2 n), and over blocks that fit the cache.
@@ -20,7 +21,7 @@ from .numbering import bits_below, sort_alike, starts_of_runs
 _BLOCK = 1 << 15
 
 _HIDDEN = 8
-"""The bits of keys, too many for one number, up to which the few rows that differ in them alone are sorted again."""
+"""Up to so many bits of the keys may be left out of the numbers, if few rows differ in them alone."""
 
 
 def sort_in_groups(groups: Groups, keys: np.ndarray) -> np.ndarray:
@@ -57,8 +58,8 @@ def argsort_in_groups(groups: Groups, keys: np.ndarray) -> tuple[np.ndarray, np.
         if not packed.hidden:
             return order, packed.keys().astype(keys.dtype, copy=False)
         ordered = keys.take(order, mode="clip")
-        sort_alike(packed.numbers >> row_bits, order, ordered)
-        return order, ordered
+        if sort_alike(packed.numbers >> row_bits, order, ordered, most=len(keys) // 8):
+            return order, ordered
     order = groups.order.copy()
     ordered = keys[order]
     for size, _, starts in blocks(groups.sizes, 2):
@@ -100,7 +101,7 @@ class _Packed:
         return cls(numbers, low, bits, free, hidden)
 
     def keys(self) -> np.ndarray:
-        """The keys of the numbers, in place of them."""
+        """The keys of the numbers, in place of them, if no bits are hidden."""
         found = self.numbers
         found >>= self.free
         found &= (1 << self.bits) - 1

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from uncombine.combiners.rows import sorting
 from uncombine.combiners.rows.groups import Groups, stable_order
 from uncombine.combiners.rows.sorting import argsort_in_groups, blocks, sort_in_groups
 
@@ -64,6 +65,23 @@ def test_keys_of_so_many_bits(bits: int, count: int, kind: type, in_runs: bool, 
     assert found.dtype == ordered.dtype == kind
     assert found.tolist() == ordered.tolist() == keys[order].tolist() == keys[expected].tolist()
     assert codes[order].tolist() == codes[expected].tolist()
+
+
+@pytest.mark.parametrize(("low", "at_once"), [(1 << 40, True), (4, False)], ids=["few alike", "all alike"])
+def test_bits_of_keys_are_left_out_where_few_rows_differ_in_them(
+    low: int, at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r = np.random.default_rng(3)
+    rows = 1 << 12
+    keys, codes = r.integers(0, low, rows), r.integers(0, 1 << 10, rows)
+    keys[0], codes[0] = 2**46 - 1, 0  # 46 bits, and 10 of the group and 12 of the row
+    expected = np.lexsort((keys, codes))
+    if at_once:
+        monkeypatch.setattr(sorting, "blocks", None)
+    else:
+        monkeypatch.setattr(np, "lexsort", None)
+    _, ordered = argsort_in_groups(Groups(codes, 1 << 10), keys)
+    assert ordered.tolist() == keys[expected].tolist()
 
 
 @pytest.mark.parametrize("count", [1, 2, 40, 4_096, 4_097, 5_000, 2**24 + 3, 2**48, 2**49, 2**50, 2**62])
