@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from uncombine.combiners.rows import numbering
 from uncombine.panes.operators.grouping import lift
 
 
 @contextmanager
 def drawn_combining(seed: int, sharing: bool = False) -> Iterator[None]:
     """Lifts of this process combine the rows of a piece, or send them one by one: one of them always, or at random.
+
+    The codes of keys are found by sorting, or in a hash table, at random too.
 
     With `sharing`, windows of a key that start within a drawn time are in one shard. The shards of a result of
     `Global()` may show in its time.
@@ -28,6 +31,8 @@ def drawn_combining(seed: int, sharing: bool = False) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lift, "combining_pays", pays)
+        coin = random.Random(seed)
+        patch.setattr(numbering, "_mostly_differ", lambda values: len(values) > 0 and coin.random() < 0.5)
         if sharing and near is not None:
             patch.setattr(lift.Lift, "near", near)
         yield
