@@ -22,7 +22,8 @@ from ..panes.settings import Settings
 from ..panes.shard.parcels import AT
 from ..windows import time_column
 from .inputs import DataFrameInput, Input, Metric, Task
-from .routes.tasks import batches_of, pieces
+from .pieces import pieces
+from .routes.tasks import batches_of
 from .source import SparkSource
 from .sql_types import spark_schema
 from .wire import WIRE_DDL

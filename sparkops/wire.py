@@ -1,14 +1,31 @@
-"""The rows that cross Spark's shuffle: few, each with a shard, a place in its order, and a parcel as bytes."""
+"""The rows that cross Spark's shuffle: few, each with a shard, a place in its order, and a parcel as bytes.
+
+A large parcel crosses in parts, a row each. So a batch of rows is never large, and the session needs no limit for the
+bytes of a batch, which Spark would compare with the size of the batch after every single row.
+
+Guarded by tests/sparkops/test_wire.py.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from struct import Struct
 
 import pyarrow as pa
 
 WIRE = pa.schema([("shard", pa.int32()), ("lo", pa.int32()), ("payload", pa.binary())])
 WIRE_DDL = "shard int, lo int, payload binary"
+
+PART_BYTES = 32 << 10
+"""The bytes of a part. Spark sends 10,000 rows to Python at once by default, `session` sends fewer."""
+
+_PART = b"a part: "
+"""The first bytes of a part. A parcel begins in another way."""
+
+_ABOUT = Struct("<8s16sII")
+"""What a part begins with: `_PART`, the random name of its parcel, its number, and how many parts there are."""
 
 
 @lru_cache
@@ -50,15 +67,56 @@ def murmur3(value: int, seed: int = 42) -> int:
 
 def wire_batch(rows: Iterable[tuple[int, int, bytes]]) -> pa.RecordBatch:
     """Rows for the shuffle, as a batch."""
-    shards, los, payloads = zip(*rows, strict=True)
+    shards, los, payloads = zip(*in_parts(rows), strict=True)
     arrays = [pa.array(shards, pa.int32()), pa.array(los, pa.int32()), pa.array(payloads, pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, schema=WIRE)
 
 
 def payloads(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Buffer]]:
-    """The rows from the shuffle; their bytes are not copied."""
-    for batch in batches:
-        shards, los = batch.column("shard").to_pylist(), batch.column("lo").to_pylist()
-        column = batch.column("payload")
-        for i, (shard, lo) in enumerate(zip(shards, los, strict=True)):  # few: one a task and shard
-            yield shard, lo, column[i].as_buffer()
+    """The parcels from the shuffle, as bytes; those of one row are not copied."""
+    return whole(row for batch in batches for row in _rows(batch))
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, int, pa.Buffer]]:
+    shards, los = batch.column("shard").to_pylist(), batch.column("lo").to_pylist()
+    column = batch.column("payload")
+    for i, (shard, lo) in enumerate(zip(shards, los, strict=True)):  # few: one a part of a parcel
+        yield shard, lo, column[i].as_buffer()
+
+
+def in_parts(rows: Iterable[tuple[int, int, bytes]]) -> Iterator[tuple[int, int, bytes]]:
+    """The rows, each with a payload that is too long in several rows.
+
+    >>> from uncombine.sparkops.wire import in_parts, whole
+    >>> rows = list(in_parts([(2, 0, bytes(100_000)), (0, 7, b"small")]))
+    >>> len(rows), max(len(payload) for _, _, payload in rows) < 40_000
+    (5, True)
+    >>> [(shard, lo, len(payload)) for shard, lo, payload in whole(reversed(rows))]
+    [(0, 7, 5), (2, 0, 100000)]
+    """
+    for shard, lo, payload in rows:
+        if len(payload) <= PART_BYTES and not payload.startswith(_PART):
+            yield shard, lo, payload
+            continue
+        name, starts = os.urandom(16), range(0, len(payload), PART_BYTES)
+        for number, start in enumerate(starts):
+            about = _ABOUT.pack(_PART, name, number, len(starts))
+            yield shard, lo, about + payload[start : start + PART_BYTES]
+
+
+def whole(rows: Iterable[tuple[int, int, pa.Buffer | bytes]]) -> Iterator[tuple[int, int, pa.Buffer]]:
+    """The rows of `in_parts` put together again; their parts may come in any order, a payload comes with its last."""
+    begun: dict[bytes, dict[int, memoryview]] = {}
+    for shard, lo, payload in rows:
+        held = memoryview(payload)
+        if bytes(held[: len(_PART)]) != _PART:
+            yield shard, lo, pa.py_buffer(payload)
+            continue
+        _, name, number, count = _ABOUT.unpack_from(held)
+        parts = begun.setdefault(name, {})
+        parts[number] = held[_ABOUT.size :]
+        if len(parts) == count:
+            del begun[name]
+            yield shard, lo, pa.py_buffer(b"".join(parts[i] for i in range(count)))
+    if begun:
+        raise ValueError(f"{len(begun)} parcels came without some of their parts")

@@ -24,6 +24,7 @@ from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.arrivals import arrivals, clock_of
 from ...panes.shard.parcels import Parcel
 from ...panes.shard.shard import Played, Shard
+from ..wire import whole
 from ..worker import ready
 from .checkpoint_fingerprint import Fingerprint, differences
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
@@ -129,7 +130,8 @@ class ShardProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         # Parcels come in any order, and a repeated batch has another order, so they are sorted by their bytes.
-        packed = sorted(bytes(payload) for frame in rows for payload in frame["payload"])
+        given = whole((0, 0, payload) for frame in rows for payload in frame["payload"])
+        packed = sorted(payload.to_pybytes() for _, _, payload in given)
         parcels = [Parcel.unpack(payload) for payload in packed]
         yield from self._batch(int(key[0]), parcels, timerValues.getCurrentProcessingTimeInMs())
 

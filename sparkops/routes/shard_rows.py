@@ -20,7 +20,7 @@ from ...panes.shard.parcels import Parcel
 from ...panes.transforms import Transform, applied
 from ...windows.times import MAX_TIME
 from ..sql_types import spark_schema
-from ..wire import WIRE
+from ..wire import WIRE, in_parts
 from .flat_rows import FlatRows
 from .tasks import OUT_ROWS
 
@@ -105,7 +105,7 @@ def packed_frames(rows: Iterable[Packed], counted: str) -> Iterator[pd.DataFrame
     """Packed rows for Spark, and a row without a payload that has the counts."""
     held: list[tuple[int, int, bytes | None]] = []
     size = 0
-    for shard, lo, payload in rows:
+    for shard, lo, payload in in_parts(rows):
         if held and size + len(payload) > OUT_BYTES:
             yield _packed_frame(held, [None] * len(held))
             held, size = [], 0

@@ -16,6 +16,7 @@ from ...combiners.column_names import key_names
 from ...combiners.rows.groups import Groups, group_rows
 from ...combiners.rows.key_codes import normal_keys
 from ...errors import InvalidArgument, TypeMismatch, require_column
+from ..pieces import pieces
 from ..sql_types import arrow_type, bind, conform
 from ..worker import ready
 from .codec import KEY, Maker, maker_of
@@ -334,7 +335,7 @@ def _through(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ready()
         tables = (pa.table(batch).rename_columns(list(names)) for batch in batches if batch.num_rows)
-        return (batch.rename_columns(plain) for batch in work(tables))
+        return (batch.rename_columns(plain) for batch in work(pieces(tables)))
 
     chosen = df.select(*(F.col(_quoted(name)).alias(f"_{i}") for i, name in enumerate(names)))
     return chosen.mapInArrow(run, inner).toDF(*schema.names)

@@ -16,9 +16,9 @@ from programs import program
 
 import uncombine as uc
 from uncombine.combiners.rows.decoded_sizes import cut, fixed_bytes
+from uncombine.sparkops import pieces
 from uncombine.sparkops.readers import parquet_files, reading, text_files
 from uncombine.sparkops.readers.reading import describe, read, splits
-from uncombine.sparkops.routes import tasks
 
 LONG = "x" * 2200
 SCRIPT = program("reading_memory")
@@ -110,8 +110,8 @@ def test_the_memory_of_a_small_file_of_long_rows(tmp_path: Path) -> None:
     assert path.stat().st_size < 300_000
     found = peak_of(path, "skip")
     assert (found["rows"], found["size"], found["skipped"]) == (1_000_000, 2_200_000_000, [])
-    assert found["largest"] <= tasks.PIECE_BYTES
-    assert found["peak"] < 2 * tasks.PIECE_BYTES
+    assert found["largest"] <= pieces.PIECE_BYTES
+    assert found["peak"] < 2 * pieces.PIECE_BYTES
 
 
 @pytest.mark.soak
@@ -122,9 +122,9 @@ def test_the_memory_of_every_kind_of_column(tmp_path: Path, kind: str) -> None:
     table = write(path, make(500_000), **options)
     found = peak_of(path)
     assert found["rows"] == table.num_rows
-    assert found["size"] > tasks.PIECE_BYTES
-    assert found["largest"] <= tasks.PIECE_BYTES
-    assert found["peak"] < (3 if kind == "delta" else 2) * tasks.PIECE_BYTES
+    assert found["size"] > pieces.PIECE_BYTES
+    assert found["largest"] <= pieces.PIECE_BYTES
+    assert found["peak"] < (3 if kind == "delta" else 2) * pieces.PIECE_BYTES
 
 
 # Other formats
@@ -239,8 +239,8 @@ def test_cuts_keep_the_bound_and_the_rows(seed: int) -> None:
 
 
 def test_pieces_keep_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "PIECE_BYTES", 10_000)
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 10_000)
     tables = [pa.table({"s": ["a" * size] * 5}) for size in (10, 800, 900, 5000, 1)]
-    found = list(tasks.pieces(tables))
+    found = list(pieces.pieces(tables))
     assert pa.concat_tables(found).equals(pa.concat_tables(tables))
     assert max(piece.nbytes for piece in found) <= 10_000

@@ -79,11 +79,12 @@ def test_a_key_with_nine_rows_in_ten(spark: SparkSession) -> None:
 def test_merging_gives_away_what_is_complete(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, near: bool) -> None:
     """With limits so small that a task sends many parcels and a merge holds few of them at once."""
     from uncombine.panes.shard.final_panes import Final
+    from uncombine.sparkops import pieces
     from uncombine.sparkops.routes import tasks
 
     monkeypatch.setattr(sys.modules[Final.__module__], "PARCEL_CELLS", 50)
     monkeypatch.setattr(tasks, "MERGE_CELLS", 100)
-    monkeypatch.setattr(tasks, "PIECE_ROWS", 700)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 700)
     rng = np.random.default_rng(3)
     kind = pa.string() if near else pa.int64()
     keys = pa.array(rng.integers(0, 900, 5000)).cast(kind)
