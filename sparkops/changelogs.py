@@ -74,6 +74,9 @@ class ChangelogInput(Input):
     def over(self, change: Callable[[Input], Input]) -> Input:
         return replace(self, given=change(self.given))
 
+    def slowed(self) -> tuple[str, ...]:
+        return self.given.slowed()
+
     def describe(self) -> str:
         return f"{self.given.describe()}, read by {self.reading.words}"
 

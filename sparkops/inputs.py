@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ..errors import InvalidArgument, TypeMismatch
 from ..panes.reading import Reading
 from ..panes.shard.parcels import AT
+from .session import BATCH_BYTES, NO_LIMIT
 from .sql_types import arrow_type
 from .wire import WIRE_DDL
 from .worker import ready
@@ -57,6 +58,10 @@ class Input(ABC):
     def over(self, change: Callable[[Input], Input]) -> Input:
         """This input over others than those that it takes its rows from."""
         return self
+
+    def slowed(self) -> tuple[str, ...]:
+        """What makes its rows come slowly to Python, and the remedy."""
+        return ()
 
     @abstractmethod
     def describe(self) -> str:
@@ -117,6 +122,11 @@ class DataFrameInput(Input):
             return task(table.append_column(instant, instants(table.num_rows, instant.type)) for table in tables)
 
         return self.df.select(*chosen).mapInArrow(lift, schema)
+
+    def slowed(self) -> tuple[str, ...]:
+        if self.spark.conf.get(BATCH_BYTES, NO_LIMIT) == NO_LIMIT:
+            return ()
+        return (f"slow: Spark measures its batches after each row, so set {BATCH_BYTES} to {NO_LIMIT}",)
 
     def describe(self) -> str:
         return self.text

@@ -24,12 +24,16 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+
+NO_LIMIT = str(2**31 - 1)
+"""With another limit of bytes Spark measures a batch after each row, which takes longer than writing the row."""
+
 SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # With another limit of bytes Spark measures the batch after each row, which takes longer than writing the row.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    BATCH_BYTES: NO_LIMIT,
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     PROVIDER: ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -28,6 +28,8 @@ class Route(ABC):
 
     flow: Flow
     input: Input
+    in_python: ClassVar[bool] = True
+    """True if its rows go to Python."""
 
     @abstractmethod
     def df(self) -> DataFrame:
@@ -70,7 +72,8 @@ class Route(ABC):
 
     def explanation(self, way: str, *lines: str) -> str:
         """The text of `explain`: the way in which the flow runs, its source, and more lines."""
-        return "\n".join([way, *description(self.flow), *(f"  {line}" for line in lines)])
+        slowed = self.input.slowed() if self.in_python else ()
+        return "\n".join([way, *description(self.flow), *(f"  {line}" for line in (*lines, *slowed))])
 
 
 def source_columns(flow: Flow) -> frozenset[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
@@ -60,6 +60,7 @@ class NativePlan:
 class Native(Route):
     """Runs a flow over bounded input as Spark's own aggregation."""
 
+    in_python: ClassVar[bool] = False
     plan: NativePlan
 
     def df(self) -> DataFrame:
@@ -140,6 +141,8 @@ def _no_window(flow: Flow) -> str | None:
         return f"{window!r} has no exact equivalent"
     if isinstance(window, Sliding) and int(window.size) < int(window.period):
         return f"{window!r} has gaps"
+    if isinstance(window, Sliding) and int(window.size) > int(window.period):
+        return f"{window!r} has rows in several windows, which tasks combine once for all of them"
     kind = flow.source_schema.field(grouping.time).type
     if kind != pa.timestamp("us", "UTC"):
         return f"{grouping.time!r} is {kind}, and Spark's windows of it have another type"

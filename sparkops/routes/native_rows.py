@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -37,6 +37,7 @@ _LONG = range(-(1 << 63), 1 << 63)
 class NativeRows(Route):
     """Runs a flow without a grouping as Spark's own selections and filters."""
 
+    in_python: ClassVar[bool] = False
     rows: DataFrame
 
     def df(self) -> DataFrame:

@@ -48,9 +48,8 @@ ALIGNED = (
     uc.Fixed("7 seconds", "-3 seconds"),
     uc.Fixed("1 day", "6 hours"),
     uc.Fixed("30 days"),
-    uc.Sliding("1 minute", "20 seconds"),
-    uc.Sliding("50 seconds", "20 seconds", "7 seconds"),
-    uc.Sliding("50 seconds", "20 seconds", "-33 seconds"),
+    uc.Sliding("50 seconds", "50 seconds", "7 seconds"),
+    uc.Sliding("20 seconds", "20 seconds", "-33 seconds"),
 )
 
 
@@ -129,7 +128,8 @@ def test_what_is_not_the_same_is_not_left_to_spark(spark: SparkSession) -> None:
 
     flow = uc.flow(df)
     assert why(flow, fixed).startswith("Spark's own aggregation")
-    for window in (uc.Sessions("1 minute"), uc.Calendar("day"), uc.Sliding("1 minute", "2 minutes")):
+    overlapping = uc.Sliding("1 minute", "59 seconds")
+    for window in (uc.Sessions("1 minute"), uc.Calendar("day"), uc.Sliding("1 minute", "2 minutes"), overlapping):
         assert f"not Spark's own aggregation: {window!r} has" in why(flow, window)
     assert "Fixed('1 minute', per_key_phase=True) has" in why(flow, uc.Fixed("1 minute", per_key_phase=True))
     for combiner in (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from streams import changed
 
 import uncombine as uc
 
@@ -22,6 +23,26 @@ def fake_java(folder: Path, says: str) -> None:
 def test_the_settings_that_fit(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert "RocksDB" in spark.conf.get("spark.sql.streaming.stateStore.providerClass")
+
+
+def test_a_limit_of_bytes_is_said_where_rows_go_to_python(spark: SparkSession) -> None:
+    """Spark measures a batch after each row then."""
+    limit, slow = "spark.sql.execution.arrow.maxBytesPerBatch", "slow: Spark measures"
+    df = spark.createDataFrame([(0, 1)], "ts long, v long").selectExpr("timestamp_micros(ts) AS ts", "v")
+    window = {"window": uc.Fixed("1 minute")}
+    native = uc.flow(df).window(**window).combine(n=uc.Count())
+    in_python = [
+        uc.flow(df, native="never").window(**window).combine(n=uc.Count()),
+        uc.flow(df).map(lambda rows: rows),
+        uc.flow(df, replay=True, processing_time="ts", watermark="0 seconds").window(**window).combine(n=uc.Count()),
+        uc.flow(df, time="ts").window(**window).combine(n=uc.Median("v")),
+    ]
+    for flow in (native, *in_python):
+        assert slow not in flow.explain()
+    with changed(spark, {limit: "64MB"}):
+        assert slow not in native.explain()
+        for flow in in_python:
+            assert f"set {limit} to 2147483647" in flow.explain()
 
 
 def test_workers_run_on_this_python(spark: SparkSession) -> None:

@@ -34,6 +34,7 @@ SETTINGS = {
     "not adaptive": {"spark.sql.adaptive.enabled": "false"},
     "times without a zone": {"spark.sql.timestampType": "TIMESTAMP_NTZ"},
     "10 rows to a record batch": {"spark.sql.execution.arrow.maxRecordsPerBatch": "10"},
+    "1 kB to a record batch": {"spark.sql.execution.arrow.maxBytesPerBatch": "1000"},
 }
 
 
