@@ -38,7 +38,10 @@ def pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _cut(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    fixed, schema = 0, None
     for table in tables:
         if table.num_rows:
-            fixed = sum(map(fixed_bytes, table.schema.types))
+            if table.schema != schema:
+                schema = table.schema
+                fixed = sum(map(fixed_bytes, schema.types))
             yield from cut(table, fixed, PIECE_ROWS, PIECE_BYTES)

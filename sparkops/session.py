@@ -34,7 +34,7 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     BATCH_BYTES: NO_LIMIT,
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     PROVIDER: ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.hadoop.fs.file.impl": REPLACING,

@@ -19,7 +19,7 @@ WIRE = pa.schema([("shard", pa.int32()), ("lo", pa.int32()), ("payload", pa.bina
 WIRE_DDL = "shard int, lo int, payload binary"
 
 PART_BYTES = 32 << 10
-"""The bytes of a part. Spark sends 10,000 rows to Python at once by default, `session` sends fewer."""
+"""The bytes of a part. Spark sends 10,000 rows to Python at once by default, `session` sends 4,096."""
 
 _PART = b"a part: "
 """The first bytes of a part. A parcel begins in another way."""
