@@ -24,7 +24,7 @@ from .naming import FILES
 from .readers.paths import absolute, parts_of
 from .readers.reading import FileFormat, Split, read, splits
 from .sql_types import spark_schema
-from .wire import WIRE_DDL, wire_batch
+from .wire import SKIPPED, WIRE_DDL, wire_batch
 from .worker import ready
 
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ class FilesInput(Input):
         if schema != WIRE_DDL or self.format.on_bad_file == "error":
             return listed.mapInArrow(reading, schema)
         packed = listed.mapInArrow(reading, schema)
-        skipped = F.coalesce(F.sum((F.col("lo") < 0).cast("bigint")), F.lit(0))
-        return packed.observe(metric(FILES), skipped.alias("files_skipped")).where("lo >= 0")
+        is_file = F.col("lo") == SKIPPED
+        skipped = F.coalesce(F.sum(is_file.cast("bigint")), F.lit(0))
+        return packed.observe(metric(FILES), skipped.alias("files_skipped")).where(~is_file)
 
     def _stream(self) -> DataFrame:
         reader = self.spark.readStream.format("binaryFile").schema(_LISTED).options(**self.options, **_ALL)
@@ -142,7 +143,7 @@ class ReadFiles:
         yield from self.task(self._tables(batches, bad))
         if skipped:
             # A file in several parts is skipped part by part.
-            yield wire_batch((0, -1, path.encode()) for path in dict.fromkeys(skipped))
+            yield wire_batch((0, SKIPPED, path.encode()) for path in dict.fromkeys(skipped))
 
     def _tables(self, batches: Iterable[pa.RecordBatch], bad: Any) -> Iterator[pa.Table]:
         wanted = [name for name in self.columns if name in self.format.schema.names]

@@ -60,7 +60,7 @@ class Input(ABC):
         return self
 
     def slowed(self) -> tuple[str, ...]:
-        """What makes its rows come slowly to Python, and the remedy."""
+        """The reasons why its rows come slowly to Python, each with the remedy."""
         return ()
 
     @abstractmethod

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ..errors import InvalidArgument, TypeMismatch
 from ..panes.flow import Flow
 from ..windows import MAX_TIME, MIN_TIME
-from .naming import FILES, Label, parsed, shown_names
+from .naming import FILES, TIMES, Label, parsed, shown_names
 from .routes.shard_rows import CLOCKS, COUNTS
 
 if TYPE_CHECKING:
@@ -197,9 +197,9 @@ def progress_of(last: Any) -> Progress:
 
 
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
-    numbers = sorted(int(part) for part in parts if not part.startswith(FILES))
+    numbers = sorted(int(part) for part in parts if part.isdigit())
     skipped = sum(int(found.get("files_skipped") or 0) for part, found in parts.items() if part.startswith(FILES))
-    return FlowProgress(tuple(_stage(parts[str(number)]["counts"]) for number in numbers), skipped)
+    return FlowProgress(tuple(_stage(parts, str(number)) for number in numbers), skipped)
 
 
 def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) -> None:
@@ -237,9 +237,11 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
     out.write("\n")
 
 
-def _stage(counts: Any) -> StageProgress:
-    numbers = _fields(counts)
+def _stage(parts: Mapping[str, Mapping[str, Any]], number: str) -> StageProgress:
+    numbers = _fields(parts[number]["counts"])
     given: dict[str, Any] = {name: int(numbers.get(name) or 0) for name in COUNTS}
+    times = [found for part, found in parts.items() if part.startswith(f"{number} {TIMES} ")]
+    given |= {name: sum(int(found.get(name) or 0) for found in times) for name in ("read_us", "lift_us")}
     given |= {name: _time(numbers.get(name)) for name in CLOCKS}
     return StageProgress(**given)
 

@@ -3,20 +3,28 @@
 A large parcel crosses in parts, a row each. So a batch of rows is never large, and the session needs no limit for the
 bytes of a batch, which Spark would compare with the size of the batch after every single row.
 
+A task that runs again must give the same rows, since Spark compares their checksums, and fails a job if they differ
+after some of its results are given. So nothing random and no times cross the shuffle: rows with a negative `lo` are
+counted before it.
+
 Guarded by tests/sparkops/test_wire.py.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from hashlib import sha256
 from struct import Struct
 
 import pyarrow as pa
 
 WIRE = pa.schema([("shard", pa.int32()), ("lo", pa.int32()), ("payload", pa.binary())])
 WIRE_DDL = "shard int, lo int, payload binary"
+
+SKIPPED, READ_US, LIFT_US = -1, -2, -3
+"""The `lo` of rows that are counted and dropped before the shuffle: one names a file that was skipped in its payload,
+the others have microseconds in place of a shard."""
 
 PART_BYTES = 32 << 10
 """The bytes of a part. Spark sends 10,000 rows to Python at once by default, `session` sends 4,096."""
@@ -25,7 +33,7 @@ _PART = b"a part: "
 """The first bytes of a part. A parcel begins in another way."""
 
 _ABOUT = Struct("<8s16sII")
-"""What a part begins with: `_PART`, the random name of its parcel, its number, and how many parts there are."""
+"""The head of a part: `_PART`, a hash of its parcel, its number, and how many parts there are."""
 
 
 @lru_cache
@@ -98,7 +106,7 @@ def in_parts(rows: Iterable[tuple[int, int, bytes]]) -> Iterator[tuple[int, int,
         if len(payload) <= PART_BYTES and not payload.startswith(_PART):
             yield shard, lo, payload
             continue
-        name, starts = os.urandom(16), range(0, len(payload), PART_BYTES)
+        name, starts = sha256(payload).digest()[:16], range(0, len(payload), PART_BYTES)
         for number, start in enumerate(starts):
             about = _ABOUT.pack(_PART, name, number, len(starts))
             yield shard, lo, about + payload[start : start + PART_BYTES]
@@ -106,17 +114,21 @@ def in_parts(rows: Iterable[tuple[int, int, bytes]]) -> Iterator[tuple[int, int,
 
 def whole(rows: Iterable[tuple[int, int, pa.Buffer | bytes]]) -> Iterator[tuple[int, int, pa.Buffer]]:
     """The rows of `in_parts` put together again; their parts may come in any order, a payload comes with its last."""
-    begun: dict[bytes, dict[int, memoryview]] = {}
+    begun: dict[tuple[int, int, bytes], dict[int, list[memoryview]]] = {}
     for shard, lo, payload in rows:
         held = memoryview(payload)
         if bytes(held[: len(_PART)]) != _PART:
             yield shard, lo, pa.py_buffer(payload)
             continue
         _, name, number, count = _ABOUT.unpack_from(held)
-        parts = begun.setdefault(name, {})
-        parts[number] = held[_ABOUT.size :]
+        key = shard, lo, name
+        parts = begun.setdefault(key, {})
+        parts.setdefault(number, []).append(held[_ABOUT.size :])
         if len(parts) == count:
-            del begun[name]
-            yield shard, lo, pa.py_buffer(b"".join(parts[i] for i in range(count)))
+            yield shard, lo, pa.py_buffer(b"".join(parts[i].pop() for i in range(count)))
+            # Other parts are of parcels with the same bytes.
+            begun[key] = {i: others for i, others in parts.items() if others}
+            if not begun[key]:
+                del begun[key]
     if begun:
         raise ValueError(f"{len(begun)} parcels came without some of their parts")

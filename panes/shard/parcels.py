@@ -30,7 +30,7 @@ class Parcel:
     """A part of a bundle, for one shard.
 
     `kind` is "cells", "rows", "marks" (watermark reports), "clock" (only the processing time `at` of
-    another source, up to which timers fire), "spent" (only the times in `spent`), "panes" (from the shard
+    another source, up to which timers fire), "panes" (from the shard
     to the result), "left_out" (rows without a result, on their way past later steps), or "nothing" (asks for the result
     of no rows). All cells of a parcel came at one processing time, `at`. Rows and reports belong to one `input` of the
     shard.
@@ -43,8 +43,6 @@ class Parcel:
     unassigned: int = 0
     lo: int = 0
     """The first place of the parcel in the order of the shard's parcels."""
-    spent: tuple[int, int] = (0, 0)
-    """Microseconds that the sending task took to read rows, and to combine them."""
     input: int = 0
     """The input of the shard, if it has several."""
 
@@ -57,7 +55,6 @@ class Parcel:
             "unassigned": self.unassigned,
             "lo": self.lo,
         }
-        about["spent"] = self.spent
         about["input"] = self.input
         table = self.table.replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
         sink = pa.BufferOutputStream()
@@ -71,7 +68,6 @@ class Parcel:
         """The parcel that `pack` wrote."""
         table = pa.ipc.open_stream(pa.py_buffer(packed)).read_all()
         about = json.loads(table.schema.metadata[_ABOUT])
-        about["spent"] = tuple(about["spent"])
         return cls(table=table.replace_schema_metadata(None), **about)
 
 

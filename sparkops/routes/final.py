@@ -63,7 +63,8 @@ class FinalPanes(Route):
             merge = MergeFinal(lift.grouping, lifted, then, flow.transforms if last else ())
             if last and lift.final.always_one:
                 packed = self.input.with_row(packed, ids[lift.final.lift(len(ids)).only_shard], nothing())
-            ordered = packed.repartition(len(ids), "shard").sortWithinPartitions("shard", "lo")
+            # A task that runs again must merge in the same order, or sums of floats, and so its rows, would differ.
+            ordered = packed.repartition(len(ids), "shard").sortWithinPartitions("shard", "lo", "payload")
             packed = wire_map(ordered, merge, self._output(i) if last else WIRE_DDL)
         if flow.transforms:
             return packed

@@ -46,8 +46,9 @@ class Replay(Live):
             schema=self.flow.schema,
             without_rows=self.without_rows(step),
         )
-        shuffled = packed.repartition(len(self.ids), "shard")
-        return wire_map(shuffled, play, spark_schema(self.schema) if last else WIRE_DDL)
+        # A task that runs again must give the same rows, so it gets its parcels in the same order.
+        ordered = packed.repartition(len(self.ids), "shard").sortWithinPartitions("shard", "payload")
+        return wire_map(ordered, play, spark_schema(self.schema) if last else WIRE_DDL)
 
     def shown(self, feed: Feed, packed: DataFrame) -> DataFrame:
         return packed

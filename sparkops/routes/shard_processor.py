@@ -234,8 +234,6 @@ def counted(
         "rows_bad": counts.bad - old.bad,
         "windows_held": running.operator.held(state),
         "chunks": sum(len(store.chunks) for store in state.stores.values() if store is not None),
-        "read_us": sum(parcel.spent[0] for parcel in parcels),
-        "lift_us": sum(parcel.spent[1] for parcel in parcels),
         "watermark": state.watermark,
         "output_watermark": state.output_watermark,
         "processing_time": running.watermarks.now,

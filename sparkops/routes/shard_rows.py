@@ -48,14 +48,12 @@ COUNTS = (
     "windows_held",
     "chunks",
     "state_bytes",
-    "read_us",
-    "lift_us",
     "load_us",
     "step_us",
     "save_us",
 )
 """The counts of a shard in a batch. Counts of state are those after the batch. Counts in microseconds are the times of
-reading rows and combining them in the lift tasks, of loading the state, of the step, and of saving the state."""
+loading the state, of the step, and of saving the state."""
 
 CLOCKS = ("watermark", "output_watermark", "processing_time")
 

@@ -27,7 +27,7 @@ from ...windows import Span
 from ...windows.times import MIN_TIME
 from ..pieces import pieces
 from ..sql_types import passed
-from ..wire import payloads, wire_batch
+from ..wire import LIFT_US, READ_US, payloads, wire_batch
 
 MERGE_CELLS = 2_000_000
 """The number of cells that a merging task holds before it sends complete ones on."""
@@ -174,6 +174,8 @@ class LiftLive:
     """The port of the operator to which the rows go."""
     rows: bool = False
     """True if all rows must travel as rows, because those that are left out are shown."""
+    clocked: bool = False
+    """True if it gives the times of reading and combining too, in rows that do not cross the shuffle."""
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """Lift rows of a source, each with its processing time in the column `AT`."""
@@ -182,8 +184,8 @@ class LiftLive:
             read = clock.lap()
             sent = self._lifted(lift, piece)
             del piece
-            spent = Parcel("spent", MARKS.empty_table(), spent=(read, clock.lap())).pack()
-            yield wire_batch([*sent, (self.ids[0], 0, spent)])
+            times = [(read, READ_US, b""), (clock.lap(), LIFT_US, b"")] if self.clocked else []
+            yield wire_batch([*sent, *times])
 
     def _lifted(self, lift: Lifting, piece: pa.Table) -> list[tuple[int, int, bytes]]:
         """The parcels of a piece, and the watermark reports of its rows."""

@@ -172,7 +172,7 @@ def test_texts_that_repeat_travel_as_dictionaries() -> None:
 
 def test_a_parcel_is_small_where_its_columns_say_little() -> None:
     table = pa.table({"count": np.ones(100_000, np.int64), "time": np.repeat(np.arange(100), 1_000)})
-    parcel = Parcel("cells", table, at=7, bad=2, lo=5, spent=(3, 4))
+    parcel = Parcel("cells", table, at=7, bad=2, lo=5, input=1)
     packed = parcel.pack()
     assert len(packed) < table.nbytes / 20
     assert Parcel.unpack(packed) == parcel

@@ -7,14 +7,17 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apps import App, kill, running, two_hosts
+from programs import program
 from programs.killed import batches, closed, left_over, recomputed
 from streams import written
 
 BATCHES = 16
+SOAK = pytest.mark.soak
 TWICE = {
     "spark.speculation": "true",
     "spark.speculation.efficiency.enabled": "false",
@@ -62,6 +65,32 @@ def on_cluster(folder: Path, settings: Mapping[str, str], kills: int = 0) -> tup
 def test_four_executors_killed(tmp_path: Path) -> None:
     panes, tables = on_cluster(tmp_path, {"spark.master": "local-cluster[2,1,1200]"}, kills=4)
     assert left_over(panes) == recomputed(tables)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["stream", pytest.param("batch", marks=SOAK), pytest.param("replay", marks=SOAK)])
+def test_an_executor_killed_among_shards_that_are_done(kind: str, tmp_path: Path) -> None:
+    """Its tasks that read run again. If they gave other rows, Spark would fail the job, since some shards are done."""
+    rng = np.random.default_rng(1)
+    files, out = tmp_path / "files", tmp_path / "out"
+    (out / "marks").mkdir(parents=True)
+    times = pa.array(np.sort(rng.integers(0, 3_600_000_000, 300_000))).cast(pa.timestamp("us", "UTC"))
+    came = pa.array(np.full(300_000, 3_600_000_000)).cast(times.type)
+    rows = pa.table({"ts": times, "at": came, "k": rng.integers(0, 50, 300_000), "x": rng.normal(size=300_000)})
+    later = pa.array([2 * 3_600_000_000]).cast(times.type)
+    end = pa.table({"ts": later, "at": later, "k": [-1], "x": [0.0]})
+    written([*(rows.slice(i * 100_000, 100_000) for i in range(3)), end], files)
+    with running(out, kind, files, out, script=program("losing")) as app:
+        while len(list((out / "marks").iterdir())) < 3:
+            assert app.wait(0.02), app.said()
+        for pid in app.executors()[:1]:
+            kill(pid)
+        app.process.wait()
+        assert app.process.returncode == 0, app.said()
+    want = rows.to_pandas().groupby("k")["x"].agg(middle="median", total="sum")
+    got = pq.read_table(out / "result.parquet").to_pandas().query("k >= 0").set_index("k").sort_index()
+    assert len(got) == len(want)
+    assert np.allclose(got[want.columns], want, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.spark

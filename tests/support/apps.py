@@ -49,10 +49,10 @@ class App:
 
 
 @contextmanager
-def running(out: Path, *arguments: object) -> Iterator[App]:
+def running(out: Path, *arguments: object, script: str = KILLED) -> Iterator[App]:
     """The application with these arguments; nothing of it is left at the end."""
     environment = os.environ | {"SPARK_HOME": str(spark_home(out / "spark"))}
-    command = [sys.executable, KILLED, *map(str, arguments)]
+    command = [sys.executable, script, *map(str, arguments)]
     with in_session(command, environment, out / "said") as process:
         yield App(process, out)
 

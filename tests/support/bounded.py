@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -20,37 +21,52 @@ from uncombine.sparkops.spark_private import arrow_of
 from uncombine.sparkops.wire import WIRE, WIRE_DDL, murmur3
 
 Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Parts = list[list[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
     """A stand-in for a DataFrame: the batches of each partition."""
 
-    partitions: list[list[pa.RecordBatch]]
+    partitions: Parts
     schema: pa.Schema
     random: random.Random
+    again: Callable[[], Parts] | None = None
+    """The batches of each partition as tasks that run again may get them, if it differs."""
 
     def repartition(self, count: int, name: str) -> Frame:
         """Spark's hash partitioning of an int column; what comes from several tasks comes in any order."""
         rows = self._rows()
         at = np.array([murmur3(value) % count for value in rows[name].to_pylist()], np.int64)
-        parts = []
-        for partition in range(count):
-            places = np.flatnonzero(at == partition).tolist()
-            self.random.shuffle(places)
-            parts.append(self._batches(rows.take(pa.array(places, pa.int64()))))
-        return Frame(parts, self.schema, self.random)
+
+        def shuffled() -> Parts:
+            parts = []
+            for partition in range(count):
+                places = np.flatnonzero(at == partition).tolist()
+                self.random.shuffle(places)
+                parts.append(self._batches(rows.take(pa.array(places, pa.int64()))))
+            return parts
+
+        return Frame(shuffled(), self.schema, self.random, shuffled)
 
     def sortWithinPartitions(self, *names: str) -> Frame:
         order = [(name, "ascending") for name in names]
-        parts = [self._batches(pa.Table.from_batches(part, self.schema).sort_by(order)) for part in self.partitions]
-        return Frame(parts, self.schema, self.random)
 
-    def mapInArrow(
-        self, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: Any
-    ) -> Frame:
+        def ordered(parts: Parts) -> Parts:
+            return [self._batches(pa.Table.from_batches(part, self.schema).sort_by(order)) for part in parts]
+
+        again = self.again
+        return Frame(
+            ordered(self.partitions), self.schema, self.random, None if again is None else lambda: ordered(again())
+        )
+
+    def mapInArrow(self, function: Function, schema: Any) -> Frame:
         kind = WIRE if schema == WIRE_DDL else arrow_schema(schema)
         parts = [list(function(iter(part))) for part in self.partitions]
+        if kind is WIRE:  # Spark fails a job if a task that runs again gives other rows to a shuffle
+            for part, given in zip(parts, self.partitions if self.again is None else self.again(), strict=True):
+                second = pa.Table.from_batches(list(function(iter(given))), WIRE)
+                assert Counter(rows_of(second)) == Counter(rows_of(pa.Table.from_batches(part, WIRE)))
         for part in parts:
             for batch in part:
                 assert batch.schema.names == kind.names
@@ -100,6 +116,11 @@ class Bounded(Input):
 
     def describe(self) -> str:
         return "rows of a test"
+
+
+def rows_of(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table."""
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
 def arrow_schema(schema: Any) -> pa.Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS
 from uncombine.sparkops.routes.streaming import ShowPanes, Streaming
 from uncombine.sparkops.routes.tasks import Clocks, LiftLive, alone
 from uncombine.sparkops.spark_private import arrow_of
+from uncombine.sparkops.wire import WIRE
 
 Packed = tuple[int, bytes]
 """A shard, and a parcel for it."""
@@ -237,8 +239,16 @@ class Engine:
 
 
 def _sent(task: LiftLive | Clocks, rows: pa.Table) -> list[Packed]:
-    batches = list(task([rows]))
-    return [row for b in batches for row in zip(b["shard"].to_pylist(), b["payload"].to_pylist(), strict=True)]
+    """The rows for the shuffle, which a second attempt of the task must give again."""
+    found = crossing(task([rows]))
+    assert Counter(crossing(task([rows]))) == Counter(found)
+    return [(shard, payload) for shard, _, payload in found]
+
+
+def crossing(batches: Iterable[pa.RecordBatch]) -> list[tuple[int, int, bytes]]:
+    """The rows that cross the shuffle: those with a negative place are counted before it."""
+    rows = [row for b in batches for row in zip(*(b[name].to_pylist() for name in WIRE.names), strict=True)]
+    return [row for row in rows if row[1] >= 0]
 
 
 def joined(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
