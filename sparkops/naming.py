@@ -13,13 +13,10 @@ from itertools import count, groupby
 UNNAMED = "flow"
 """The name of a flow without a name."""
 
-TIMES = "times"
-"""The part of a flow's metrics with the times of the tasks that read for a stage, after the number of the stage."""
-
 FILES = "files"
 """The part of a flow's metrics that counts skipped files."""
 
-_METRIC = re.compile(r"uncombine (?P<name>[^#]+?)(?: #(?P<number>\d+))? (?P<part>\d+(?: times \d+)?|files\d*)")
+_METRIC = re.compile(r"uncombine (?P<name>[^#]+?)(?: #(?P<number>\d+))? (?P<part>\d+|files\d*)")
 
 _numbers: dict[str, count[int]] = {}
 

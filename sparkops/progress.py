@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ..errors import InvalidArgument, TypeMismatch
 from ..panes.flow import Flow
 from ..windows import MAX_TIME, MIN_TIME
-from .naming import FILES, TIMES, Label, parsed, shown_names
+from .naming import FILES, Label, parsed, shown_names
 from .routes.shard_rows import CLOCKS, COUNTS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class StageProgress:
 
     `rows_uncombined` counts the rows that went to their shards one by one, because a task found that combining them
     does not pay, or because the shards need them.
-    The times in microseconds are summed over tasks: reading rows, combining them, loading the state, the step, saving.
+    The times in microseconds are summed over tasks: loading the state, the step, saving.
     `watermark` is the least of all shards; it is None at the beginning and at the end of time.
 
     >>> from uncombine.sparkops.progress import StageProgress
@@ -48,8 +48,6 @@ class StageProgress:
     windows_held: int = 0
     chunks: int = 0
     state_bytes: int = 0
-    read_us: int = 0
-    lift_us: int = 0
     load_us: int = 0
     step_us: int = 0
     save_us: int = 0
@@ -197,9 +195,9 @@ def progress_of(last: Any) -> Progress:
 
 
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
-    numbers = sorted(int(part) for part in parts if part.isdigit())
+    numbers = sorted(int(part) for part in parts if not part.startswith(FILES))
     skipped = sum(int(found.get("files_skipped") or 0) for part, found in parts.items() if part.startswith(FILES))
-    return FlowProgress(tuple(_stage(parts, str(number)) for number in numbers), skipped)
+    return FlowProgress(tuple(_stage(parts[str(number)]["counts"]) for number in numbers), skipped)
 
 
 def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) -> None:
@@ -237,11 +235,9 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
     out.write("\n")
 
 
-def _stage(parts: Mapping[str, Mapping[str, Any]], number: str) -> StageProgress:
-    numbers = _fields(parts[number]["counts"])
+def _stage(counts: Any) -> StageProgress:
+    numbers = _fields(counts)
     given: dict[str, Any] = {name: int(numbers.get(name) or 0) for name in COUNTS}
-    times = [found for part, found in parts.items() if part.startswith(f"{number} {TIMES} ")]
-    given |= {name: sum(int(found.get(name) or 0) for found in times) for name in ("read_us", "lift_us")}
     given |= {name: _time(numbers.get(name)) for name in CLOCKS}
     return StageProgress(**given)
 

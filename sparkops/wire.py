@@ -4,8 +4,7 @@ A large parcel crosses in parts, a row each. So a batch of rows is never large, 
 bytes of a batch, which Spark would compare with the size of the batch after every single row.
 
 A task that runs again must give the same rows, since Spark compares their checksums, and fails a job if they differ
-after some of its results are given. So nothing random and no times cross the shuffle: rows with a negative `lo` are
-counted before it.
+after some of its results are given. So nothing random and no times are in them.
 
 Guarded by tests/sparkops/test_wire.py.
 """
@@ -22,9 +21,8 @@ import pyarrow as pa
 WIRE = pa.schema([("shard", pa.int32()), ("lo", pa.int32()), ("payload", pa.binary())])
 WIRE_DDL = "shard int, lo int, payload binary"
 
-SKIPPED, READ_US, LIFT_US = -1, -2, -3
-"""The `lo` of rows that are counted and dropped before the shuffle: one names a file that was skipped in its payload,
-the others have microseconds in place of a shard."""
+SKIPPED = -1
+"""The `lo` of a row that is counted and dropped before the shuffle: its payload names a file that was skipped."""
 
 PART_BYTES = 32 << 10
 """The bytes of a part. Spark sends 10,000 rows to Python at once by default, `session` sends 4,096."""

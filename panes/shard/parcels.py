@@ -29,11 +29,10 @@ _PACKING = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz
 class Parcel:
     """A part of a bundle, for one shard.
 
-    `kind` is "cells", "rows", "marks" (watermark reports), "clock" (only the processing time `at` of
-    another source, up to which timers fire), "panes" (from the shard
-    to the result), "left_out" (rows without a result, on their way past later steps), or "nothing" (asks for the result
-    of no rows). All cells of a parcel came at one processing time, `at`. Rows and reports belong to one `input` of the
-    shard.
+    `kind` is "cells", "rows", "marks" (watermark reports), "clock" (only the processing time `at` of another source, up
+    to which timers fire), "panes" (from the shard to the result), "left_out" (rows without a result, on their way past
+    later steps), or "nothing" (asks for the result of no rows). All cells of a parcel came at one processing time,
+    `at`. Rows and reports belong to one `input` of the shard.
     """
 
     kind: str
@@ -54,8 +53,8 @@ class Parcel:
             "bad": self.bad,
             "unassigned": self.unassigned,
             "lo": self.lo,
+            "input": self.input,
         }
-        about["input"] = self.input
         table = self.table.replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema, options=_PACKING) as writer:

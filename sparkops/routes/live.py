@@ -9,10 +9,9 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812
 
 from ...panes import Watermarks
 from ...panes.graph import Feed, Graph, Leaf, Step, check_ends, graph_of
@@ -20,9 +19,8 @@ from ...panes.left_out import LeftOut, beside
 from ...panes.operators.stateful import StatefulOperator
 from ...panes.transforms import Transform
 from ..inputs import Input
-from ..naming import TIMES
 from ..sql_types import spark_schema
-from ..wire import LIFT_US, READ_US, WIRE_DDL
+from ..wire import WIRE_DDL
 from .base import Route, leaf_columns
 from .tasks import Clocks, LiftLive, Through, source_names
 
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 class Live(Route):
     """Runs the steps of a flow as shards that take bundles in order of processing time."""
 
-    clocked: ClassVar[bool] = False
-    """True if the times of the tasks that read are counted."""
     beside: bool = False
     """True if the rows that steps leave out are shown beside the result, in a column of their own."""
 
@@ -102,7 +98,6 @@ class Live(Route):
             place,
             port,
             self.beside,
-            self.clocked,
         )
 
     def then(self, step: Step) -> LiftLive | None:
@@ -135,7 +130,7 @@ class Live(Route):
 
         Time passes for all steps, so timers of the step are due by the processing times of other sources too.
         """
-        frames = [self._sent(step, place) for place in range(len(step.feeds))]
+        frames = [self._sent(feed, self.lift(step, i)) for i, feed in enumerate(step.feeds)]
         own = self.graph.leaves_of(step)
         for leaf in self.graph.leaves:
             at = self.clock(leaf)
@@ -143,13 +138,11 @@ class Live(Route):
                 frames.append(self.read(leaf).mapped(Clocks(self.ids), [at], at, WIRE_DDL, self.metric))
         return united(frames)
 
-    def _sent(self, step: Step, place: int) -> DataFrame:
-        feed, lift = step.feeds[place], self.lift(step, place)
+    def _sent(self, feed: Feed, lift: LiftLive) -> DataFrame:
         if isinstance(feed.origin, Step):
             return self.stepped(feed.origin, self.packed(feed.origin), lift)
         columns = list(lift.schema.names)
-        packed = self.read(feed.origin).mapped(lift, columns, self.clock(feed.origin), WIRE_DDL, self.metric)
-        return packed if not lift.clocked else counted_times(packed, self.metric(f"{step.number} {TIMES} {place}"))
+        return self.read(feed.origin).mapped(lift, columns, self.clock(feed.origin), WIRE_DDL, self.metric)
 
     def clock(self, leaf: Leaf) -> str | None:
         """The column with the processing times of a source; "" for the time of each batch, None for no times."""
@@ -167,13 +160,6 @@ class Live(Route):
         """The rows of a source on Spark."""
         given: Input = leaf.source.taken  # type: ignore[attr-defined]
         return given
-
-
-def counted_times(packed: DataFrame, metric: str) -> DataFrame:
-    """The rows for the shuffle, after the rows with times are counted."""
-    times = (("read_us", READ_US), ("lift_us", LIFT_US))
-    sums = (F.sum(F.when(F.col("lo") == kind, F.col("shard").cast("bigint"))).alias(name) for name, kind in times)
-    return packed.observe(metric, *sums).where("lo >= 0")
 
 
 def united(frames: Sequence[DataFrame]) -> DataFrame:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -29,7 +30,7 @@ from ..worker import ready
 from .checkpoint_fingerprint import Fingerprint, differences
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
 from .stored_watermarks import restored, stored
-from .tasks import LiftLive, Passing, Stopwatch, shown
+from .tasks import LiftLive, Passing, shown
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StatefulProcessorHandle
@@ -58,6 +59,19 @@ class MapLog:
 
     def remove(self, id: int, /) -> None:
         self.state.removeKey((id,))
+
+
+class Stopwatch:
+    """Measures durations, in microseconds."""
+
+    def __init__(self) -> None:
+        self.last = perf_counter_ns()
+
+    def lap(self) -> int:
+        """The microseconds since the last lap, or since the start."""
+        now = perf_counter_ns()
+        self.last, spent = now, now - self.last
+        return spent // 1000
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -54,7 +54,6 @@ class ShowPanes:
 class Streaming(Live):
     """Runs a flow over unbounded input on Structured Streaming."""
 
-    clocked: ClassVar[bool] = True
     parcels: bool = False
     """True if the panes of the last step leave it as packed parcels, for a task that takes them as a whole."""
 

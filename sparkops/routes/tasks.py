@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter_ns
 
 import numpy as np
 import pyarrow as pa
@@ -27,25 +26,12 @@ from ...windows import Span
 from ...windows.times import MIN_TIME
 from ..pieces import pieces
 from ..sql_types import passed
-from ..wire import LIFT_US, READ_US, payloads, wire_batch
+from ..wire import payloads, wire_batch
 
 MERGE_CELLS = 2_000_000
 """The number of cells that a merging task holds before it sends complete ones on."""
 
 OUT_ROWS = 65_536
-
-
-class Stopwatch:
-    """Measures durations, in microseconds."""
-
-    def __init__(self) -> None:
-        self.last = perf_counter_ns()
-
-    def lap(self) -> int:
-        """The microseconds since the last lap, or since the start."""
-        now = perf_counter_ns()
-        self.last, spent = now, now - self.last
-        return spent // 1000
 
 
 def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -174,18 +160,14 @@ class LiftLive:
     """The port of the operator to which the rows go."""
     rows: bool = False
     """True if all rows must travel as rows, because those that are left out are shown."""
-    clocked: bool = False
-    """True if it gives the times of reading and combining too, in rows that do not cross the shuffle."""
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """Lift rows of a source, each with its processing time in the column `AT`."""
-        lift, clock = self.lift, Stopwatch()
+        lift = self.lift
         for piece in pieces(tables):
-            read = clock.lap()
             sent = self._lifted(lift, piece)
             del piece
-            times = [(read, READ_US, b""), (clock.lap(), LIFT_US, b"")] if self.clocked else []
-            yield wire_batch([*sent, *times])
+            yield wire_batch(sent)
 
     def _lifted(self, lift: Lifting, piece: pa.Table) -> list[tuple[int, int, bytes]]:
         """The parcels of a piece, and the watermark reports of its rows."""
