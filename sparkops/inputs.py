@@ -124,7 +124,7 @@ class DataFrameInput(Input):
         return self.df.select(*chosen).mapInArrow(lift, schema)
 
     def slowed(self) -> tuple[str, ...]:
-        if self.spark.conf.get(BATCH_BYTES, NO_LIMIT) == NO_LIMIT:
+        if self.spark.conf.get(BATCH_BYTES) == NO_LIMIT:
             return ()
         return (f"slow: Spark measures its batches after each row, so set {BATCH_BYTES} to {NO_LIMIT}",)
 

@@ -1,7 +1,7 @@
 """The rows that cross Spark's shuffle: few, each with a shard, a place in its order, and a parcel as bytes.
 
-A large parcel crosses in parts, a row each. So a batch of rows is never large, and the session needs no limit for the
-bytes of a batch, which Spark would compare with the size of the batch after every single row.
+A large parcel crosses in parts, a row each. So a batch of some thousand rows is not large, and the session needs no
+limit for the bytes of a batch, which Spark would compare with the size of the batch after every single row.
 
 A task that runs again must give the same rows, since Spark compares their checksums, and fails a job if they differ
 after some of its results are given. So nothing random and no times are in them.
@@ -24,14 +24,14 @@ WIRE_DDL = "shard int, lo int, payload binary"
 SKIPPED = -1
 """The `lo` of a row that is counted and dropped before the shuffle: its payload names a file that was skipped."""
 
-PART_BYTES = 32 << 10
-"""The bytes of a part. Spark sends 10,000 rows to Python at once by default, `session` sends 4,096."""
-
 _PART = b"a part: "
 """The first bytes of a part. A parcel begins in another way."""
 
 _ABOUT = Struct("<8s16sII")
 """The head of a part: `_PART`, a hash of its parcel, its number, and how many parts there are."""
+
+PART_BYTES = (16 << 10) - _ABOUT.size
+"""The bytes of a parcel in a part. The 4,096 rows that `session` sends to Python at once have 64 MB then."""
 
 
 @lru_cache
@@ -96,7 +96,7 @@ def in_parts(rows: Iterable[tuple[int, int, bytes]]) -> Iterator[tuple[int, int,
     >>> from uncombine.sparkops.wire import in_parts, whole
     >>> rows = list(in_parts([(2, 0, bytes(100_000)), (0, 7, b"small")]))
     >>> len(rows), max(len(payload) for _, _, payload in rows) < 40_000
-    (5, True)
+    (8, True)
     >>> [(shard, lo, len(payload)) for shard, lo, payload in whole(reversed(rows))]
     [(0, 7, 5), (2, 0, 100000)]
     """

@@ -335,7 +335,8 @@ def _through(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ready()
         tables = (pa.table(batch).rename_columns(list(names)) for batch in batches if batch.num_rows)
-        return (batch.rename_columns(plain) for batch in work(pieces(tables)))
+        joined = pieces(tables) if names else tables  # rows without columns are only counted
+        return (batch.rename_columns(plain) for batch in work(joined))
 
     chosen = df.select(*(F.col(_quoted(name)).alias(f"_{i}") for i, name in enumerate(names)))
     return chosen.mapInArrow(run, inner).toDF(*schema.names)

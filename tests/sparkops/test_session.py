@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import SparkSession
 from streams import changed
 
 import uncombine as uc
+from uncombine.sparkops.inputs import DataFrameInput
 
 
 def fake_java(folder: Path, says: str) -> None:
@@ -43,6 +45,17 @@ def test_a_limit_of_bytes_is_said_where_rows_go_to_python(spark: SparkSession) -
         assert slow not in native.explain()
         for flow in in_python:
             assert f"set {limit} to 2147483647" in flow.explain()
+
+
+def test_a_session_that_knows_no_limit_has_that_of_spark() -> None:
+    """The value of Spark itself counts, where nobody has set one."""
+
+    class Conf:
+        def get(self, name: str, *default: str) -> str:
+            return default[0] if default else "67108864"
+
+    df = SimpleNamespace(sparkSession=SimpleNamespace(conf=Conf()))
+    assert DataFrameInput(df).slowed() != ()  # type: ignore[arg-type]
 
 
 def test_workers_run_on_this_python(spark: SparkSession) -> None:

@@ -68,10 +68,10 @@ def test_a_part_that_is_lost_is_an_error(lost: int) -> None:
         list(whole(rows[:lost] + rows[lost + 1 :]))
 
 
-def test_a_batch_of_parcels_has_some_hundred_megabytes_at_most() -> None:
+def test_a_batch_of_parcels_has_64_megabytes_at_most() -> None:
     """Spark sends so many rows to Python at once, whatever bytes they have."""
     assert SETTINGS["spark.sql.execution.arrow.maxBytesPerBatch"] == str(2**31 - 1)
-    assert int(SETTINGS["spark.sql.execution.arrow.maxRecordsPerBatch"]) * (PART_BYTES + 32) < 150 << 20
+    assert int(SETTINGS["spark.sql.execution.arrow.maxRecordsPerBatch"]) * (PART_BYTES + 32) <= 64 << 20
 
 
 def test_random_flows_draw_the_length_of_a_part() -> None:

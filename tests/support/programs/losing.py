@@ -21,7 +21,7 @@ SHARDS = 8
 
 
 def flow_over(spark: SparkSession, kind: str, files: Path, marks: Path) -> uc.Flow:
-    """Medians and sums of floats by key, in one step or, in a replay, in two; parcels are large."""
+    """Medians and sums of floats by key; parcels are large."""
 
     def slowly(panes: pa.Table) -> pa.Table:
         if panes.num_rows:
