@@ -86,6 +86,8 @@ def accumulate(
     def lift(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         return cells.combined(cells.added(table, diff) for table in tables)
 
+    if not df.columns:  # Spark sends no rows without a column to Python
+        df = df.selectExpr("0 AS row")
     lifted = _through(df, list(needed) or df.columns[:1], lift, _schema(df, keys, makers))
     return _gathered(lifted, keys, cells)
 
@@ -335,8 +337,7 @@ def _through(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ready()
         tables = (pa.table(batch).rename_columns(list(names)) for batch in batches if batch.num_rows)
-        joined = pieces(tables) if names else tables  # rows without columns are only counted
-        return (batch.rename_columns(plain) for batch in work(joined))
+        return (batch.rename_columns(plain) for batch in work(pieces(tables)))
 
     chosen = df.select(*(F.col(_quoted(name)).alias(f"_{i}") for i, name in enumerate(names)))
     return chosen.mapInArrow(run, inner).toDF(*schema.names)

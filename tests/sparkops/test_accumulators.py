@@ -422,3 +422,8 @@ def test_what_is_nothing() -> None:
         stored = pa.concat_arrays([some, null, gone, made_by.negate(some), null])
         assert made_by.nothing(stored).tolist() == [False, False, True, exact, False, False, True]
         assert made_by.nothing(some).tolist() == [False, False]
+
+
+def test_rows_without_columns_are_counted(spark: Any) -> None:
+    counted = accumulate(spark.range(3).select(), n=uc.Count())
+    assert extract_accumulated(counted).collect() == [(3,)]
