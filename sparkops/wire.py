@@ -95,7 +95,7 @@ def in_parts(rows: Iterable[tuple[int, int, bytes]]) -> Iterator[tuple[int, int,
 
     >>> from uncombine.sparkops.wire import in_parts, whole
     >>> rows = list(in_parts([(2, 0, bytes(100_000)), (0, 7, b"small")]))
-    >>> len(rows), max(len(payload) for _, _, payload in rows) < 40_000
+    >>> len(rows), max(len(payload) for _, _, payload in rows) <= 16 << 10
     (8, True)
     >>> [(shard, lo, len(payload)) for shard, lo, payload in whole(reversed(rows))]
     [(0, 7, 5), (2, 0, 100000)]

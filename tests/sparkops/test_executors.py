@@ -86,6 +86,7 @@ def test_an_executor_killed_among_shards_that_are_done(kind: str, tmp_path: Path
         kill(app.executors()[0])
         app.process.wait()
         assert app.process.returncode == 0, app.said()
+        assert "Lost executor" in app.said()  # while the application was at work
     want = rows.to_pandas().groupby("k")["x"].agg(middle="median", total="sum")
     got = pq.read_table(out / "result.parquet").to_pandas().query("k >= 0").set_index("k").sort_index()
     assert len(got) == len(want)
