@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import SparkUnavailable
 from .checkpoint_files import REPLACING
+from .numpy_kernels import without_slow_sort
 from .quiet_start import quiet_start
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def session(
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-    for key, value in {**SETTINGS, **(settings or {})}.items():
+    for key, value in {**SETTINGS, **without_slow_sort(), **(settings or {})}.items():
         builder = builder.config(key, str(value))
     with quiet_start():
         return builder.getOrCreate()

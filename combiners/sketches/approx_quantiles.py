@@ -12,6 +12,7 @@ interpolated mappings, which needs additions and multiplications alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -62,7 +63,7 @@ class LogBinsFn(CombineFn):
         """The number of bins for a factor of 2; the cubic climbs by at least 10/7 of the logarithm."""
         # A millionth is left for the rounding of the steps below.
         error = self.error * (1 - 1e-6)
-        return int(np.ceil(0.7 / (np.log1p(error) - np.log1p(-error))))
+        return math.ceil(0.7 / (math.log1p(error) - math.log1p(-error)))
 
     def bins(self, values: np.ndarray) -> np.ndarray:
         """The bin of each float64."""
