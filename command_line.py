@@ -23,8 +23,8 @@ import pyarrow.dataset as ds
 from . import Elements, UncombineError, Watermark, __version__, local, plot
 from .errors import InvalidArgument, LawViolation, require_column
 from .from_text import TRIGGER_WORDS, WINDOW_WORDS, combiner_of, trigger_of, window_of
-from .panes.local_run import LocalRun
-from .panes.local_source import LocalSource
+from .panes.local.script_run import LocalRun
+from .panes.local.sources import LocalSource
 from .panes.script import with_times
 from .progress_bar import progress_bar
 

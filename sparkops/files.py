@@ -13,11 +13,11 @@ from ..errors import InvalidArgument, TypeMismatch
 from ..panes.changelogs.base import Changelog
 from ..panes.changelogs.flows import warn_of_changes
 from ..panes.flow import Flow, flow_of
+from ..panes.readers.reading import describe
 from ..panes.settings import Settings
 from ..panes.watermark_strategies import Strategy
 from .changelogs import flow_over
 from .files_input import FilesInput
-from .readers.reading import describe
 from .source import SparkSource
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, UnreadableFile
+from ..panes.readers.paths import absolute, parts_of
+from ..panes.readers.reading import FileFormat, Split, read, splits
 from ..panes.shard.parcels import AT
 from ..windows import time_column
 from ..windows.times import UTC_MICROS
 from .inputs import Input, Metric, Task, processing_time
 from .naming import FILES
-from .readers.paths import absolute, parts_of
-from .readers.reading import FileFormat, Split, read, splits
 from .sql_types import spark_schema
 from .wire import SKIPPED, WIRE_DDL, wire_batch
 from .worker import ready

@@ -15,7 +15,7 @@ from ..panes.chain import before, groupings_of
 from ..panes.flow import Combined, Flow, Source
 from ..panes.join_stage import JoinStage
 from ..panes.left_out import LEFT_OUT
-from ..panes.local_source import description
+from ..panes.local.sources import description
 from ..panes.operators.grouping.pane_columns import PANE
 from ..panes.reading import Reading
 from ..panes.stage import GroupingStage

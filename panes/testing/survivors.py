@@ -18,9 +18,9 @@ from ...windows import MIN_TIME, Window, time_column, timestamps
 from ..flow import Flow
 from ..graph import Feed, Leaf, Step
 from ..join_stage import JoinStage
-from ..local_inputs import Part
-from ..local_result import Result
-from ..local_run import LocalRun
+from ..local.inputs import Part
+from ..local.result import Result
+from ..local.script_run import LocalRun
 from ..script import Clock, Elements, Entry, instant
 from ..shard.arrivals import Arrival
 from ..shard.shard import END, Played

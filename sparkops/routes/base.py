@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...panes.flow import Flow
 from ...panes.graph import Feed, Leaf, Step, graph_of
-from ...panes.local_source import description
+from ...panes.local.sources import description
 from ..inputs import Input
 from ..naming import FILES, Label, new_label
 from ..wire import shard_ids

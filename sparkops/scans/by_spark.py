@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from ...panes.readers.file_format import FAULTS
 from ..files_input import FilesInput
 from ..inputs import DataFrameInput
-from ..readers.file_format import FAULTS
 from ..sql_types import spark_schema
 from .faster import CHECKED, require_settings, sizes_if_alike
 

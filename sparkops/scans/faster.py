@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...errors import TypeMismatch
+from ...panes.readers.file_format import FAULTS, FileFormat
+from ...panes.readers.formats import open_source
+from ...panes.readers.parquet_as_spark import otherwise
+from ...panes.readers.parquet_files import ParquetSource
+from ...panes.readers.paths import list_files, locate
+from ...panes.readers.reading import folders_of
 from ...panes.shard.parcels import AT
 from ...windows.times import UTC_MICROS
 from ..files_input import LARGE, FilesInput
 from ..inputs import DataFrameInput, Input, Metric, Task, instants
-from ..readers.file_format import FAULTS, FileFormat
-from ..readers.formats import open_source
-from ..readers.parquet_as_spark import otherwise
-from ..readers.parquet_files import ParquetSource
-from ..readers.paths import list_files, locate
-from ..readers.reading import folders_of
 from ..spark_private import execution
 from ..sql_types import arrow_type
 from . import classic, connect

@@ -16,9 +16,9 @@ from programs import program
 
 import uncombine as uc
 from uncombine.combiners.rows.decoded_sizes import cut, fixed_bytes
+from uncombine.panes.readers import parquet_files, reading, text_files
+from uncombine.panes.readers.reading import describe, read, splits
 from uncombine.sparkops import pieces
-from uncombine.sparkops.readers import parquet_files, reading, text_files
-from uncombine.sparkops.readers.reading import describe, read, splits
 
 LONG = "x" * 2200
 SCRIPT = program("reading_memory")

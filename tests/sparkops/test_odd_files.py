@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from streams import changed, rows_flow
 
 import uncombine as uc
-from uncombine.sparkops.readers.paths import list_files
-from uncombine.sparkops.readers.reading import FileFormat, Split, describe, read
+from uncombine.panes.readers.paths import list_files
+from uncombine.panes.readers.reading import FileFormat, Split, describe, read
 from uncombine.sparkops.routes.streaming import Streaming
 
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from uncombine.panes.readers.file_format import FileFormat
 from uncombine.sparkops import worker
 from uncombine.sparkops.files_input import ReadFiles
 from uncombine.sparkops.inputs import DataFrameInput, wire_map
-from uncombine.sparkops.readers.file_format import FileFormat
 from uncombine.sparkops.wire import WIRE_DDL
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux has the call")

@@ -10,8 +10,9 @@ import pyarrow as pa
 import uncombine as uc
 from uncombine.combiners.rows.plain_types import plain_schema
 from uncombine.panes.flow import Flow, flow_of
-from uncombine.panes.local import LocalSource, Result
-from uncombine.panes.local_run import LocalRun
+from uncombine.panes.local import Result
+from uncombine.panes.local.script_run import LocalRun
+from uncombine.panes.local.sources import LocalSource
 from uncombine.panes.script import check_script, tables_of
 from uncombine.panes.settings import Settings
 

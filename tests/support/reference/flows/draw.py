@@ -13,7 +13,7 @@ import uncombine as uc
 from reference.byrule.transcripts import draw_trigger, draw_window, has_own, is_merging
 from uncombine.errors import UncombineError
 from uncombine.panes.flow import flow_of
-from uncombine.panes.local_source import LocalSource
+from uncombine.panes.local.sources import LocalSource
 from uncombine.panes.settings import Settings
 from uncombine.windows import Span
 

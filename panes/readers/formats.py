@@ -39,7 +39,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 def format_of(path: str) -> str | None:
     """The format for the ending of a file, or None.
 
-    >>> from uncombine.sparkops.readers.formats import format_of
+    >>> from uncombine.panes.readers.formats import format_of
     >>> format_of("x/y.csv.gz"), format_of("README")
     ('csv', None)
     """

@@ -58,7 +58,7 @@ def describe(
     Examples
     --------
     >>> import tempfile, pathlib, pyarrow as pa, pyarrow.parquet as pq
-    >>> from uncombine.sparkops.readers.reading import describe, read, splits
+    >>> from uncombine.panes.readers.reading import describe, read, splits
     >>> folder = pathlib.Path(tempfile.mkdtemp()) / "day=2016-01-20"
     >>> folder.mkdir()
     >>> pq.write_table(pa.table({"v": [1, 2]}), folder / "a.parquet")

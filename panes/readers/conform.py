@@ -21,7 +21,7 @@ def standard(kind: pa.DataType) -> pa.DataType:
     A type that extends another, such as that of UUIDs, is the other one.
 
     >>> import pyarrow as pa
-    >>> from uncombine.sparkops.readers.conform import standard
+    >>> from uncombine.panes.readers.conform import standard
     >>> standard(pa.timestamp("ns")), standard(pa.dictionary(pa.int8(), pa.large_string()))
     (TimestampType(timestamp[us, tz=UTC]), DataType(string))
     """

@@ -8,19 +8,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..combiners.aggregate import as_table
-from ..combiners.rows.plain_types import plain_schema, plain_table, plain_type
-from ..errors import InvalidArgument, TypeMismatch
-from .chain import stages_of
-from .changelogs.base import Changelog
-from .changelogs.flows import changed_flow, reading_of, warn_of_changes
-from .flow import Flow, Source, flow_of
-from .local_run import LocalRun
-from .reading import Reading
-from .script import with_times
-from .settings import Settings
-from .tables import write_result
-from .watermark_strategies import Strategy
+from ...combiners.aggregate import as_table
+from ...combiners.rows.plain_types import plain_schema, plain_table, plain_type
+from ...errors import InvalidArgument, TypeMismatch
+from ..chain import stages_of
+from ..changelogs.base import Changelog
+from ..changelogs.flows import changed_flow, reading_of, warn_of_changes
+from ..flow import Flow, Source, flow_of
+from ..reading import Reading
+from ..script import with_times
+from ..settings import Settings
+from ..tables import write_result
+from ..watermark_strategies import Strategy
+from .script_run import LocalRun
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.rows.columns import flat
-from ..errors import InvalidArgument
-from ..windows import time_column
-from ..windows.times import MAX_TIME, MIN_TIME
-from .graph import Feed, Leaf, Step
-from .intake import Intake, Taken
-from .script import Elements, Entry, Watermark, instant, reports
-from .shard.arrivals import Arrival, reports_by_time
-from .shard.parcels import MARKS, runs
-from .transforms import Select, WithColumns, applied
-from .watermark_strategies import IngressTime, Punctuated
-from .watermarks import Report, Watermarks
+from ...combiners.rows.columns import flat
+from ...errors import InvalidArgument
+from ...windows import time_column
+from ...windows.times import MAX_TIME, MIN_TIME
+from ..graph import Feed, Leaf, Step
+from ..intake import Intake, Taken
+from ..script import Elements, Entry, Watermark, instant, reports
+from ..shard.arrivals import Arrival, reports_by_time
+from ..shard.parcels import MARKS, runs
+from ..transforms import Select, WithColumns, applied
+from ..watermark_strategies import IngressTime, Punctuated
+from ..watermarks import Report, Watermarks
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def conjuncts(condition: Expr | None) -> list[Expr]:
     """The conditions that must all be true.
 
     >>> from uncombine import col
-    >>> from uncombine.sparkops.readers.pushdown import conjuncts
+    >>> from uncombine.panes.readers.pushdown import conjuncts
     >>> conjuncts((col("a") > 1) & (col("b") > 2))
     [col('a') > 1, col('b') > 2]
     """

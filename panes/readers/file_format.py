@@ -27,7 +27,7 @@ class FileFormat:
     """The columns of data files, and the options with which tasks read them; a value.
 
     >>> import pyarrow as pa
-    >>> from uncombine.sparkops.readers.reading import FileFormat
+    >>> from uncombine.panes.readers.reading import FileFormat
     >>> FileFormat("csv", pa.schema({"k": "int64", "v": "int64"}), "/data", columns=("v",)).output.names
     ['v']
     """

@@ -1,4 +1,7 @@
-"""Local runs: a script of elements, watermark reports and clock times through any flow, without Spark."""
+"""Local runs: a script of elements, watermark reports and clock times through any flow, without Spark.
+
+Guarded by tests/panes/test_local.py.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..combiners import Combiner
-from ..combiners.rows.plain_types import plain_schema
-from ..errors import InvalidArgument, UnknownColumn, require_options
-from ..windows import Span, Window, span
-from .flow import OPTIONS, Flow, flow_of
-from .local_result import Result
-from .local_run import LocalRun
-from .local_source import LocalSource, source
-from .plot.costs import trigger_costs
-from .script import Entry, check_script, tables_of
-from .settings import Settings
+from ...combiners import Combiner
+from ...combiners.rows.plain_types import plain_schema
+from ...errors import InvalidArgument, UnknownColumn, require_options
+from ...windows import Span, Window, span
+from ..flow import OPTIONS, Flow, flow_of
+from ..script import Entry, check_script, tables_of
+from ..settings import Settings
+from .result import Result
+from .script_run import LocalRun
+from .sources import LocalSource
 
 
 def run(
@@ -116,8 +118,4 @@ def _short_form(
     return flow_of(rows, settings).window(window, **given).combine(by=by, **combiners)
 
 
-__all__ = ["Result", "run", "source", "trigger_costs"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__ = ["run"]

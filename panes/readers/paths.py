@@ -24,7 +24,7 @@ def parts_of(path: str) -> tuple[str, str]:
 
     Nothing is percent-decoded, since Spark's file sources use the names on disk.
 
-    >>> from uncombine.sparkops.readers.paths import parts_of
+    >>> from uncombine.panes.readers.paths import parts_of
     >>> parts_of("file:/tmp/a%20b.parquet"), parts_of("s3a://bucket/x.csv")
     (('', '/tmp/a%20b.parquet'), ('s3://bucket', '/x.csv'))
     """

@@ -12,21 +12,21 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from ..errors import InvalidArgument
-from ..windows.times import MIN_TIME
-from .flow import Flow
-from .graph import Feed, Leaf, Step, check_ends, graph_of
-from .join_stage import JoinStage
-from .left_out import late_schema, late_table, with_late_rows
-from .local_inputs import InputNames, LocalInput, Part
-from .local_result import Result
-from .reading import good
-from .script import Clock, Elements, Entry, Watermark, instant, tables_of
-from .shard.arrivals import Arrival
-from .shard.shard import END, Played, Shard, by_bundle
-from .stage import Stage
-from .transforms import Transform, applied
-from .watermarks import Watermarks
+from ...errors import InvalidArgument
+from ...windows.times import MIN_TIME
+from ..flow import Flow
+from ..graph import Feed, Leaf, Step, check_ends, graph_of
+from ..join_stage import JoinStage
+from ..left_out import late_schema, late_table, with_late_rows
+from ..reading import good
+from ..script import Clock, Elements, Entry, Watermark, instant, tables_of
+from ..shard.arrivals import Arrival
+from ..shard.shard import END, Played, Shard, by_bundle
+from ..stage import Stage
+from ..transforms import Transform, applied
+from ..watermarks import Watermarks
+from .inputs import InputNames, LocalInput, Part
+from .result import Result
 
 _STEP = pa.field("step", pa.int64())
 """The column with the entry of the script that a row came from."""
