@@ -7,6 +7,7 @@ import statistics
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,7 +40,8 @@ TITLES = {
 
 def rows() -> Iterator[Row]:
     with Contender("uncombine") as ours:
-        yield from of_parquet(ours)
+        with Contender("local") as local:
+            yield from of_parquet(ours, local)
         small = coarse(files(FEW, KEYS_OF_FEW))
         csv = as_csv(small)
         for system in SLOW:
@@ -47,10 +49,11 @@ def rows() -> Iterator[Row]:
                 for task in other.tasks:
                     of_csv = task.endswith("CSV")
                     titled = task.replace(" of", ", 1 M rows of") if of_csv else f"{task}, 1 M rows"
+                    titled += ", on Spark"
                     yield against_slow(ours, other, task, csv if of_csv else small, titled)
 
 
-def of_parquet(ours: Contender) -> Iterator[Row]:
+def of_parquet(ours: Contender, local: Contender) -> Iterator[Row]:
     """Systems that are fast enough for six million rows, and what reading alone takes."""
     with ExitStack() as stack:
         others = {system: stack.enter_context(Contender(system)) for system in FAST}
@@ -58,13 +61,18 @@ def of_parquet(ours: Contender) -> Iterator[Row]:
             for task, most in (("windows", 1.3), ("sessions", 1.0)):
                 for system, other in others.items():
                     goal = None if system == "pandas" else most
-                    yield against(ours, other, task, folder, f"{what}{task}, 6 M rows", goal)
-            reading = "reading the files with pyarrow"
-            yield against(
-                ours, others["pandas"], "windows", folder, f"{what}windows, 6 M rows", None, RUNS, "reading", reading
+                    yield against(local, other, task, folder, f"{what}{task}, 6 M rows", goal)
+                    yield against(ours, other, task, folder, f"{what}{task}, 6 M rows, on Spark", goal)
+            reading, alone = (
+                "reading the files with pyarrow",
+                partial(against, task="windows", folder=folder, most=None),
             )
+            for one, where in ((local, ""), (ours, ", on Spark")):
+                yield alone(
+                    one, others["pandas"], what=f"{what}windows, 6 M rows{where}", theirs="reading", name=reading
+                )
             idle = "a mapInArrow on Spark that does nothing"
-            yield against(ours, ours, "windows", folder, f"{what}windows, 6 M rows", None, RUNS, "idle", idle)
+            yield alone(ours, ours, what=f"{what}windows, 6 M rows, on Spark", theirs="idle", name=idle)
 
 
 def against(
@@ -74,7 +82,6 @@ def against(
     folder: str,
     what: str,
     most: float | None,
-    runs: int = RUNS,
     theirs: str | None = None,
     name: str | None = None,
 ) -> Row:
@@ -85,7 +92,7 @@ def against(
     for _ in range(WARM - 1):
         ours.run(task, folder)
     times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(runs):
+    for _ in range(RUNS):
         times[0].append(ours.run(task, folder).seconds)
         times[1].append(other.run(theirs or task, folder).seconds)
     return Row(what, statistics.median(times[0]), statistics.median(times[1]), most, name or title(other), "s")

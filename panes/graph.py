@@ -224,4 +224,17 @@ def _through(feed: Feed, transforms: tuple[Transform, ...]) -> Feed:
     return Feed(feed.origin, (*feed.transforms, *transforms), feed.schema)
 
 
-__all__ = ["Feed", "Graph", "Leaf", "Step", "graph_of"]
+def leaf_columns(step: Step, feed: Feed, leaf: Leaf) -> frozenset[str]:
+    """The columns of a source that a step needs."""
+    every = frozenset(leaf.schema.names)
+    wanted = step.stage.columns(feed.output_schema)
+    for transform in reversed(feed.transforms):
+        wanted = transform.before(wanted)
+    if wanted is None:
+        return every
+    strategy = leaf.settings.strategy
+    reporting = strategy.columns if strategy is not None else ()
+    return frozenset({*wanted, leaf.settings.time, *reporting}) & every
+
+
+__all__ = ["Feed", "Graph", "Leaf", "Step", "graph_of", "leaf_columns"]

@@ -33,6 +33,11 @@ class Transform(ABC):
         """The length of time by which the event time of a row may go back, in microseconds."""
         return 0
 
+    @property
+    def functions(self) -> bool:
+        """True if the step calls a function of the user."""
+        return False
+
     @abstractmethod
     def apply(self, table: pa.Table) -> pa.Table:
         """The table after the step."""
@@ -59,6 +64,10 @@ class Map(Transform):
     """The columns of the result, since pandas gives other types for nulls and for no rows."""
     step: str = "map()"
     """The name of the step in messages."""
+
+    @property
+    def functions(self) -> bool:
+        return True
 
     def apply(self, table: pa.Table) -> pa.Table:
         result = called(self.function, table, self.step)
@@ -105,6 +114,10 @@ class Where(Transform):
 
     predicate: Expr | Callable[[pa.Table], Any]
 
+    @property
+    def functions(self) -> bool:
+        return not isinstance(self.predicate, Expr)
+
     def apply(self, table: pa.Table) -> pa.Table:
         return table.filter(self._kept(table))
 
@@ -148,6 +161,10 @@ class WithColumns(Transform):
     columns: Mapping[str, Expr | Callable[[pa.Table], Any]]
     kinds: pa.Schema | None = None
     """The columns that are computed by functions."""
+
+    @property
+    def functions(self) -> bool:
+        return not all(isinstance(value, Expr) for value in self.columns.values())
 
     def apply(self, table: pa.Table) -> pa.Table:
         out = table

@@ -42,6 +42,10 @@ class WithTime(Transform):
     def back(self) -> int:
         return int(self.at_most_back)
 
+    @property
+    def functions(self) -> bool:
+        return not isinstance(self.value, Expr)
+
     def apply(self, table: pa.Table) -> pa.Table:
         require_column(self.time, table.column_names, "with_time()")
         times, valid = time_column(flat(table[self.time]))

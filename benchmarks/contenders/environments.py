@@ -16,6 +16,7 @@ ROOT = HERE.parents[1]
 ENVIRONMENTS = ROOT / "out" / "world"
 NEEDS = {
     "uncombine": ["-e", f"{ROOT}[spark]"],
+    "local": ["-e", f"{ROOT}"],
     "duckdb": ["duckdb", "pyarrow"],
     "polars": ["polars", "pyarrow"],
     "pandas": ["pandas", "pyarrow"],

@@ -1,11 +1,12 @@
 """Local runs: scripts, tables and files through any flow, without Spark."""
 
 from ..plot.costs import trigger_costs
+from .data_files import files
 from .result import Result
 from .running import run
 from .sources import source
 
-__all__ = ["Result", "run", "source", "trigger_costs"]
+__all__ = ["Result", "files", "run", "source", "trigger_costs"]
 
 
 def __dir__() -> list[str]:

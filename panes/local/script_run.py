@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import InvalidArgument
-from ...windows.times import MIN_TIME
+from ...windows.times import MAX_TIME, MIN_TIME
 from ..flow import Flow
 from ..graph import Feed, Leaf, Step, check_ends, graph_of
 from ..join_stage import JoinStage
@@ -25,6 +25,8 @@ from ..shard.shard import END, Played, Shard, by_bundle
 from ..stage import Stage
 from ..transforms import Transform, applied
 from ..watermarks import Watermarks
+from .final_run import FinalStep, in_slices, why_not_final
+from .given_rows import GivenRows
 from .inputs import InputNames, LocalInput, Part
 from .result import Result
 
@@ -75,13 +77,34 @@ class LocalRun:
         return self._result(partial(_again, idle_after=self.idle_after, entries=entries))
 
     def of_tables(self) -> Result:
-        """The result of the rows of the tables of all sources, as one entry, and then the end."""
-        rows: dict[Leaf, pa.Table] = {leaf: getattr(leaf.source, "rows", None) for leaf in self.leaves}
-        if any(table is None for table in rows.values()):
+        """The result of the rows of all sources, as one entry, and then the end."""
+        sources = [leaf.source for leaf in self.leaves]
+        given = [source for source in sources if isinstance(source, GivenRows)]
+        if given and given[0].many and why_not_final(self.graph) is None:
+            self._final_panes(given[0])
+            return self._result(_of_tables)
+        tables = [source.whole for source in given]
+        rows = {leaf: table for leaf, table in zip(self.leaves, tables, strict=False) if table is not None}
+        if len(rows) < len(self.leaves):
             raise InvalidArgument("local.run() needs a script, since a source of the flow has columns and no rows")
         self._entry(0, Elements(()), rows)
         self._entry(1, Watermark(None), {leaf: table.slice(0, 0) for leaf, table in rows.items()})
         return self._result(_of_tables)
+
+    def _final_panes(self, source: GivenRows) -> None:
+        """Take the rows of a source through all groupings, each with final panes."""
+        panes: list[pa.Table] = []
+        for place, one in enumerate(FinalStep.all(self.graph)):
+            before, columns = panes, one.step.feeds[0].schema.names
+            first = place == 0
+            panes, bad = one.panes(source.readers(one.columns, one.coded) if first else [in_slices(before)])
+            if bad:
+                rows = one.bad(source.readers(columns) if first else [in_slices(before)])
+                self.shards[one.step], played = self.shards[one.step].play({self.now: Arrival([rows])})
+                self._leave_out(int(not first), one.step, played)
+        for table in panes:
+            self._show(1, applied(self.graph.ends[0].transforms, table))
+        self.output_watermarks += [MIN_TIME, MAX_TIME]
 
     def _entry(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> None:
         """Take one entry through all steps, in their order; `rows` has the rows of each source that it goes to."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -15,36 +15,30 @@ from ..chain import stages_of
 from ..changelogs.base import Changelog
 from ..changelogs.flows import changed_flow, reading_of, warn_of_changes
 from ..flow import Flow, Source, flow_of
+from ..graph import graph_of
 from ..reading import Reading
 from ..script import with_times
 from ..settings import Settings
 from ..tables import write_result
 from ..watermark_strategies import Strategy
+from .final_run import are_many, in_slices, why_not_final
+from .given_rows import GivenRows
 from .script_run import LocalRun
 
 
-@dataclass(frozen=True, eq=False)
-class LocalSource(Source):
-    """The columns of a source, and its rows if it was made of a table."""
+class WithoutSpark(Source, GivenRows):
+    """A source of local runs."""
 
-    schema: pa.Schema
-    streaming: bool
-    rows: pa.Table | None = None
-    reading: Reading | None = None
     late_column = False
-
-    def describe(self) -> str:
-        columns = ", ".join(f"{field.name} {field.type}" for field in self.schema)
-        if self.reading is not None:
-            columns += f", read by {self.reading.words}"
-        return f"local rows ({columns})" if self.rows is None else f"a table of {self.rows.num_rows} rows ({columns})"
+    made_by: ClassVar[str]
+    """The function that makes the source, in messages."""
 
     def held(self, field: pa.Field) -> pa.Field:
         return field.with_type(plain_type(field.type))
 
     def df(self, flow: Flow) -> Any:
         raise InvalidArgument(
-            "a flow over uc.local.source() has no DataFrame: run it with uc.local.run(script, flow), or build the "
+            f"a flow over {self.made_by} has no DataFrame: run it with uc.local.run(script, flow), or build the "
             "same flow over uc.flow(df)"
         )
 
@@ -58,12 +52,45 @@ class LocalSource(Source):
 
     def foreach_batch(self, flow: Flow, function: Any) -> Any:
         raise InvalidArgument(
-            "a flow over uc.local.source() has no stream to write: run it with uc.local.run(script, flow), whose "
+            f"a flow over {self.made_by} has no stream to write: run it with uc.local.run(script, flow), whose "
             "result has the panes and left_out"
         )
 
     def explain(self, flow: Flow) -> str:
-        return "\n".join(["A local run, without Spark: uc.local.run(script, flow).", *description(flow)])
+        lines = ["A local run, without Spark: uc.local.run(script, flow).", *description(flow)]
+        if self.many:
+            reason = why_not_final(graph_of(flow))
+            given = "threads, as many as pyarrow.cpu_count()" if reason is None else f"one thread, because {reason}"
+            lines.append(f"  rows are combined in {given}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSource(WithoutSpark):
+    """The columns of a source, and its rows if it was made of a table."""
+
+    schema: pa.Schema
+    streaming: bool
+    rows: pa.Table | None = None
+    reading: Reading | None = None
+    made_by = "uc.local.source()"
+
+    def describe(self) -> str:
+        columns = ", ".join(f"{field.name} {field.type}" for field in self.schema)
+        if self.reading is not None:
+            columns += f", read by {self.reading.words}"
+        return f"local rows ({columns})" if self.rows is None else f"a table of {self.rows.num_rows} rows ({columns})"
+
+    @property
+    def whole(self) -> pa.Table | None:
+        return self.rows
+
+    @property
+    def many(self) -> bool:
+        return self.rows is not None and are_many(self.rows)
+
+    def readers(self, columns: Sequence[str], coded: frozenset[str] = frozenset()) -> list[Iterator[pa.Table]]:
+        return [] if self.rows is None else [in_slices([self.rows.select(list(columns))])]
 
 
 def source(

@@ -15,7 +15,7 @@ from ...combiners.rows.columns import flat, int64_column
 from ...combiners.rows.key_codes import normal_keys
 from ...windows import Global, result_times, timestamps
 from ...windows.times import MAX_TIME, MIN_TIME
-from ..grouping import Grouping
+from ..grouping import DIFF, Grouping
 from ..operators.grouping.cells import Cells
 from ..operators.grouping.lift import Lift, as_in, cells_table, parts_of, received
 from ..operators.grouping.operator import Operator
@@ -178,6 +178,12 @@ def final_grouping(grouping: Grouping) -> Grouping:
         allowed_lateness="0 seconds",
         only_updated=False,
     )
+
+
+def of_final_panes(groupings: Sequence[Grouping]) -> list[Grouping]:
+    """A chain of groupings, of which the later ones take final panes, which are never retracted."""
+    first, *later = groupings
+    return [first, *(replace(some, diff=None) if some.diff == DIFF else some for some in later)]
 
 
 def nothing() -> bytes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from ...panes.flow import Flow
-from ...panes.graph import Feed, Leaf, Step, graph_of
+from ...panes.graph import graph_of, leaf_columns
 from ...panes.local.sources import description
 from ..inputs import Input
 from ..naming import FILES, Label, new_label
@@ -84,16 +84,3 @@ def source_columns(flow: Flow) -> frozenset[str]:
     first = graph_of(flow).steps[0]
     feed = first.feeds[0]
     return every if feed.leaf is None else leaf_columns(first, feed, feed.leaf)
-
-
-def leaf_columns(step: Step, feed: Feed, leaf: Leaf) -> frozenset[str]:
-    """The columns of a source that a step needs."""
-    every = frozenset(leaf.schema.names)
-    wanted = step.stage.columns(feed.output_schema)
-    for transform in reversed(feed.transforms):
-        wanted = transform.before(wanted)
-    if wanted is None:
-        return every
-    strategy = leaf.settings.strategy
-    reporting = strategy.columns if strategy is not None else ()
-    return frozenset({*wanted, leaf.settings.time, *reporting}) & every

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...panes import Grouping
 from ...panes.chain import groupings_of
 from ...panes.left_out import LATE
 from ...panes.operators.grouping.lift import where_combined
-from ...panes.shard.final_panes import nothing
+from ...panes.shard.final_panes import nothing, of_final_panes
 from ...panes.transforms import applied
 from ..inputs import column, wire_map
 from ..sql_types import spark_schema
@@ -50,7 +49,7 @@ class FinalPanes(Route):
     def df(self) -> DataFrame:
         flow, ids = self.flow, self.ids
         stages = flow.stages
-        groupings = [groupings_of(flow)[0], *map(_closed, groupings_of(flow)[1:])]
+        groupings = of_final_panes(groupings_of(flow))
         lifts = [
             LiftFinal(grouping, schema, stage.transforms, ids)
             for grouping, schema, stage in zip(groupings, self.schemas, stages, strict=False)
@@ -84,8 +83,3 @@ class FinalPanes(Route):
             f"rows are combined {where_combined(grouping, grouping.splits)}",
             f"shards: {len(self.ids)}",
         )
-
-
-def _closed(grouping: Grouping) -> Grouping:
-    """A later stage over final panes, which are never retracted."""
-    return replace(grouping, diff=None) if grouping.diff == "diff" else grouping

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...panes import Watermarks
-from ...panes.graph import Feed, Graph, Leaf, Step, check_ends, graph_of
+from ...panes.graph import Feed, Graph, Leaf, Step, check_ends, graph_of, leaf_columns
 from ...panes.left_out import LeftOut, beside
 from ...panes.operators.stateful import StatefulOperator
 from ...panes.transforms import Transform
 from ..inputs import Input
 from ..sql_types import spark_schema
 from ..wire import WIRE_DDL
-from .base import Route, leaf_columns
+from .base import Route
 from .tasks import Clocks, LiftLive, Through, source_names
 
 if TYPE_CHECKING:

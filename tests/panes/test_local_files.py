@@ -1,0 +1,195 @@
+"""Files as the source of a local run: the same rows as a table gives, in every format, with every option."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.feather as pf
+import pyarrow.parquet as pq
+import pytest
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn, UnreadableFile
+from uncombine.panes.local import data_files as module
+
+INSTANT = pa.timestamp("us", "UTC")
+WRITERS: dict[str, Callable[[pa.Table, Path], Any]] = {
+    "parquet": lambda table, path: pq.write_table(table, path, row_group_size=70),
+    "arrow": lambda table, path: pf.write_feather(table, path, chunksize=70, compression="uncompressed"),
+    "csv": pc.write_csv,
+    "json": lambda table, path: table.to_pandas().to_json(path, orient="records", lines=True, date_format="iso"),
+}
+
+
+def rows(seed: int, count: int = 500) -> pa.Table:
+    r = np.random.default_rng(seed)
+    times = np.where(r.random(count) < 0.02, np.datetime64("NaT"), r.integers(0, 900, count).astype("datetime64[s]"))
+    return pa.table(
+        {
+            "ts": pa.array(times.astype("datetime64[us]")).cast(INSTANT),
+            "user": pa.array(r.choice(["ada", "bob", None], count), pa.string()),
+            "x": pa.array(r.integers(-5, 50, count)),
+            "note": pa.array([f"row {i}" for i in range(count)]),
+        }
+    )
+
+
+def written(folder: Path, form: str = "parquet", count: int = 5) -> tuple[pa.Table, str]:
+    tables = [rows(seed) for seed in range(count)]
+    for i, table in enumerate(tables):
+        WRITERS[form](table, folder / f"part-{i}.{form}")
+    return pa.concat_tables(tables), str(folder)
+
+
+def minutes(source: uc.Flow) -> uc.Flow:
+    windows = source.where(uc.col("x") > 0).window(uc.Fixed("1 minute"))
+    return windows.combine(by="user", total=uc.Sum("x"), n=uc.Count(), mid=uc.Median("x"))
+
+
+def results(flow: uc.Flow) -> Any:
+    result = uc.local.run(flow=flow)
+    return (
+        Counter(map(repr, result.drop_columns(["pane"]).to_pylist())),
+        Counter(map(repr, result.left_out.to_pylist())),
+        result.counts(),
+    )
+
+
+@pytest.mark.parametrize("form", WRITERS)
+@pytest.mark.parametrize("way", ["threads", "operators"])
+def test_every_format_gives_the_panes_of_a_table(form: str, way: str, tmp_path: Path) -> None:
+    table, folder = written(tmp_path, form)
+
+    def flow(source: uc.Flow) -> uc.Flow:
+        return minutes(source if way == "threads" else source.map(lambda given: given))
+
+    found = flow(uc.local.files(folder, schema=table.schema))
+    assert ("combined in threads" in found.explain()) == (way == "threads")
+    wanted = results(flow(uc.local.source(table)))
+    assert results(found) == wanted
+    assert wanted[2]["bad"] > 0
+
+
+def test_large_files_are_read_in_parts_and_small_ones_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, folder = written(tmp_path)
+    size = (tmp_path / "part-0.parquet").stat().st_size
+    sizes = {}
+    for bytes_of_one in (size // 4, int(2.5 * size), 100 * size):
+        monkeypatch.setattr(module, "READER_BYTES", bytes_of_one)
+        flow = minutes(uc.local.files(folder))
+        sizes[bytes_of_one] = len(flow.source.readers(["ts", "user", "x"]))  # type: ignore[attr-defined]
+        assert results(flow) == results(minutes(uc.local.source(table)))
+    assert list(sizes.values())[1:] == [3, 1]
+    assert sizes[size // 4] > 10
+
+
+def test_folders_are_columns_and_a_filter_leaves_out_rows(tmp_path: Path) -> None:
+    for day in (1, 2, 3):
+        (tmp_path / f"day={day}").mkdir()
+        pq.write_table(rows(day), tmp_path / f"day={day}" / "a.parquet")
+    source = uc.local.files(tmp_path, filter=(uc.col("day") > 1) & (uc.col("x") > 10))
+    panes = uc.local.run(flow=source.window(uc.Global()).combine(by="day", n=uc.Count(), least=uc.Min("x")))
+    wanted = {}
+    for day in (2, 3):
+        some = rows(day).to_pandas().query("x > 10 and ts == ts")
+        wanted[day] = (len(some), some.x.min())
+    assert {row["day"]: (row["n"], row["least"]) for row in panes.to_pylist()} == wanted
+
+
+def test_a_bad_file_is_an_error_or_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    table, folder = written(tmp_path)
+    (tmp_path / "part-9.parquet").write_bytes(b"PAR1 this is none PAR1")
+    with pytest.raises(UnreadableFile, match=r"part-9\.parquet cannot be read"):
+        uc.local.run(flow=minutes(uc.local.files(folder)))
+    with pytest.warns(UserWarning, match=r"skipped: .*part-9\.parquet"):
+        found = results(minutes(uc.local.files(folder, on_bad_file="skip")))
+    assert found == results(minutes(uc.local.source(table)))
+
+
+def test_a_missing_column_is_an_error_or_null(tmp_path: Path) -> None:
+    _, folder = written(tmp_path, count=1)
+    pq.write_table(rows(7).drop_columns(["x"]), tmp_path / "part-7.parquet")
+    with pytest.raises(UnreadableFile, match="has no column 'x'"):
+        uc.local.run(flow=minutes(uc.local.files(folder)))
+    source = uc.local.files(folder, on_missing_column="null").window(uc.Global())
+    [row] = uc.local.run(flow=source.combine(n=uc.Count(), known=uc.Count("x"))).to_pylist()
+    usable = [table["ts"].length() - table["ts"].null_count for table in (rows(0), rows(7))]
+    assert (row["n"], row["known"]) == (sum(usable), usable[0])
+
+
+def test_a_changelog_is_read_as_one(tmp_path: Path) -> None:
+    table = rows(3).append_column("op", pa.array(["c", "d"] * 250))
+    for i in range(5):
+        pq.write_table(table.slice(100 * i, 100), tmp_path / f"{i}.parquet")
+    form = uc.changelog.Ops("op", {"c": 1, "d": -1})
+    whole = table.filter(pa.compute.is_valid(table["ts"]))
+    for how in (minutes, lambda source: source.window(uc.Sessions("20 seconds")).combine(by="user", n=uc.Count())):
+        found = results(how(uc.local.files(tmp_path, changelog=form)))
+        assert found[0] == results(how(uc.local.source(whole, changelog=form)))[0]
+
+
+def test_a_script_may_bring_the_rows(tmp_path: Path) -> None:
+    _, folder = written(tmp_path, count=1)
+    script = [uc.Elements([{"ts": 0, "user": "eve", "x": 5, "note": ""}]), uc.Watermark(None)]
+    assert uc.local.run(script, minutes(uc.local.files(folder)))["user"].to_pylist() == ["eve"]
+
+
+def test_flows_over_files_are_joined(tmp_path: Path) -> None:
+    table, folder = written(tmp_path, count=1)
+    given = [lambda: uc.local.files(folder), lambda: uc.local.source(table)]
+    joined = [minutes(source()).join(minutes(source()), on="user") for source in given]
+    found, wanted = (Counter(map(repr, uc.local.run(flow=flow).to_pylist())) for flow in joined)
+    assert found == wanted
+    assert found
+
+
+def test_the_result_goes_into_a_table(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    table, folder = written(tmp_path / "in")
+    minutes(uc.local.files(folder)).to_table(f"parquet:{tmp_path / 'out'}")
+    assert pq.read_table(tmp_path / "out").num_rows == sum(results(minutes(uc.local.source(table)))[0].values())
+
+
+def test_the_number_of_threads_changes_no_bit(tmp_path: Path) -> None:
+    r = np.random.default_rng(1)
+    for i in range(6):
+        table = rows(i).append_column("v", pa.array(r.normal(0, 10.0 ** r.integers(-5, 9), 500)))
+        pq.write_table(table, tmp_path / f"{i}.parquet")
+    flow = uc.local.files(tmp_path).window(uc.Sliding("5 minutes", "1 minute")).combine(by="user", s=uc.Sum("v"))
+    before, found = pa.cpu_count(), []
+    try:
+        for count in (1, 2, 4):
+            pa.set_cpu_count(count)
+            found.append(Counter(map(repr, uc.local.run(flow=flow).to_pylist())))
+    finally:
+        pa.set_cpu_count(before)
+    assert found[0] == found[1] == found[2]
+
+
+def test_wrong_use_is_told(tmp_path: Path) -> None:
+    _, folder = written(tmp_path, count=1)
+    with pytest.raises(TypeMismatch, match=r"local\.files\(\) takes a path or several, but was given a int"):
+        uc.local.files(3)  # type: ignore[arg-type]
+    with pytest.raises(UnreadableFile, match="there are no files"):
+        uc.local.files(tmp_path / "nothing")
+    with pytest.raises(UnknownColumn, match="time="):
+        uc.local.files(folder, time="when")
+    with pytest.raises(InvalidArgument, match=r"a flow over uc\.local\.files\(\) has no DataFrame"):
+        _ = uc.local.files(folder).df
+    with pytest.raises(InvalidArgument, match="delimter"):
+        uc.local.files(folder, delimter=";")
+
+
+def test_files_are_described(tmp_path: Path) -> None:
+    _, folder = written(tmp_path, count=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        told = minutes(uc.local.files(folder)).explain()
+    assert f"source: parquet files at {folder}" in told
