@@ -15,7 +15,7 @@ from .errors import InvalidArgument, nearest
 from .panes.changelogs import Changelog, Debezium, DeltaFeed, Flink, KafkaUpsert, Ops, Postgres, SparkUpdate
 from .panes.changelogs.base import several
 from .panes.changelogs.writing import Writing
-from .panes.local.result import Result
+from .panes.local_result import Result
 
 NAMES: Mapping[str, Callable[[tuple[str, ...]], Changelog]] = {
     "debezium": lambda keys: Debezium(),

@@ -85,6 +85,9 @@ def nexmark(rows: Sequence[Measured]) -> Any:
     return figure
 
 
+NAME = "uncombine"
+
+
 def world(rows: Sequence[Measured]) -> Any:
     """The seconds of each system, a panel a task."""
     from matplotlib import pyplot
@@ -92,14 +95,18 @@ def world(rows: Sequence[Measured]) -> Any:
     tasks: dict[str, dict[str, float]] = {}
     for row in rows:
         ours, other = row.seconds
-        tasks.setdefault(row.what, {"uncombine": ours})[row.against] = other
+        name, on_spark, _ = row.what.partition(", on Spark")
+        task = tasks.setdefault(name, {})
+        task.setdefault(f"{NAME}{' on Spark' if on_spark else ''}", ours)
+        task[row.against] = other
     figure, panels = pyplot.subplots(
         len(tasks), 1, figsize=(10, 0.6 + sum(0.5 + 0.3 * len(task) for task in tasks.values())), layout="constrained",
         squeeze=False, height_ratios=[1 + len(task) for task in tasks.values()],
     )  # fmt: skip
     for axes, (name, task) in zip(panels[:, 0], tasks.items(), strict=True):
         places = list(range(len(task), 0, -1))
-        axes.barh(places, list(task.values()), color=[OURS, *[INK] * (len(task) - 1)], height=0.7)
+        task = dict(sorted(task.items(), key=lambda bar: not bar[0].startswith(NAME)))
+        axes.barh(places, list(task.values()), color=[OURS if n.startswith(NAME) else INK for n in task], height=0.7)
         for place, value in zip(places, task.values(), strict=True):
             axes.text(value, place, f" {value:.2f} s", va="center", fontsize=8)
         axes.set_yticks(places, list(task), fontsize=8)

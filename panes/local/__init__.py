@@ -1,8 +1,8 @@
 """Local runs: scripts, tables and files through any flow, without Spark."""
 
+from ..local_result import Result
 from ..plot.costs import trigger_costs
 from .data_files import files
-from .result import Result
 from .running import run
 from .sources import source
 

@@ -15,9 +15,9 @@ from ...combiners.rows.plain_types import plain_schema
 from ...errors import InvalidArgument, UnknownColumn, require_options
 from ...windows import Span, Window, span
 from ..flow import OPTIONS, Flow, flow_of
+from ..local_result import Result
 from ..script import Entry, check_script, tables_of
 from ..settings import Settings
-from .result import Result
 from .script_run import LocalRun
 from .sources import LocalSource
 

@@ -18,6 +18,7 @@ from ..flow import Flow
 from ..graph import Feed, Leaf, Step, check_ends, graph_of
 from ..join_stage import JoinStage
 from ..left_out import late_schema, late_table, with_late_rows
+from ..local_result import Result
 from ..reading import good
 from ..script import Clock, Elements, Entry, Watermark, instant, tables_of
 from ..shard.arrivals import Arrival
@@ -28,7 +29,6 @@ from ..watermarks import Watermarks
 from .final_run import FinalStep, in_slices, why_not_final
 from .given_rows import GivenRows
 from .inputs import InputNames, LocalInput, Part
-from .result import Result
 
 _STEP = pa.field("step", pa.int64())
 """The column with the entry of the script that a row came from."""

@@ -16,7 +16,7 @@ from ...combiners.aggregate import as_table
 from ...errors import InvalidArgument, TypeMismatch, require_column
 from ...windows import timestamp
 from ..grouping import RESERVED
-from ..local.result import Result
+from ..local_result import Result
 from ..script import Clock, Elements, Entry, Watermark, reports, tables_of
 from .style import aware, from_micros
 

@@ -17,8 +17,8 @@ from ..chain import before
 from ..flow import Flow
 from ..graph import Step, graph_of
 from ..local import run
-from ..local.result import Result
 from ..local.script_run import LocalRun
+from ..local_result import Result
 from ..script import Elements, Entry, Watermark, check_script
 from ..stage import GroupingStage
 from ..stages import DIFF, shows_again

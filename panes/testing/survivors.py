@@ -19,8 +19,8 @@ from ..flow import Flow
 from ..graph import Feed, Leaf, Step
 from ..join_stage import JoinStage
 from ..local.inputs import Part
-from ..local.result import Result
 from ..local.script_run import LocalRun
+from ..local_result import Result
 from ..script import Clock, Elements, Entry, instant
 from ..shard.arrivals import Arrival
 from ..shard.shard import END, Played

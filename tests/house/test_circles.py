@@ -19,12 +19,15 @@ Graph = dict[Path, set[Path]]
 
 
 def graph_of(sources: Mapping[Path, str]) -> Graph:
-    """Each module, and the modules among these that it imports in any way."""
+    """Each module, and the modules among these that it imports in any way, with the faces of their folders."""
     named = {_dotted(module): module for module in sources}
-    return {
-        module: {target for name in imported(module, source) if (target := _target(name, named)) is not None}
-        for module, source in sources.items()
-    }
+    graph: Graph = {}
+    for module, source in sources.items():
+        targets = {target for name in imported(module, source) if (target := _target(name, named)) is not None}
+        faces = {folder / "__init__.py" for target in targets for folder in target.parents if folder.parts}
+        outside = {face for face in faces if face in sources and face.parent not in module.parents}
+        graph[module] = targets | outside
+    return graph
 
 
 def _dotted(module: Path) -> tuple[str, ...]:
@@ -73,6 +76,15 @@ def test_the_graph_is_that_of_the_package() -> None:
     assert Path("errors.py") in graph[Path("windows/times.py")]
     assert Path("windows/__init__.py") in graph[Path("triggers/check.py")]
     assert Path("combiners/algebra.py") in graph[Path("panes/operators/grouping/windows_in_hand.py")]
+
+
+def test_a_module_imports_the_face_of_a_folder_that_it_is_not_in() -> None:
+    sources = {
+        "panes/plot/a.py": "from ..local.b import x",
+        "panes/local/b.py": "",
+        "panes/local/__init__.py": "from ..plot.a import y",
+    }
+    assert len(circular(graph_of({Path(name): source for name, source in sources.items()}))) == 2
 
 
 TWO = {"windows/a.py": "from .b import x", "windows/b.py": ""}

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...combiners.aggregate import weights_of
-from ...combiners.rows.group_sums import sum_weights
-from ...combiners.rows.groups import group_rows
-from ...combiners.rows.key_codes import normal_keys
-from ...errors import InvalidArgument, NoSuchStep
-from ..flow import Flow
-from ..showing import Shown, shown_rows
-from ..stage import GroupingStage
-from ..stages import shows_again
-from ..tables import write_result
+from ..combiners.aggregate import weights_of
+from ..combiners.rows.group_sums import sum_weights
+from ..combiners.rows.groups import group_rows
+from ..combiners.rows.key_codes import normal_keys
+from ..errors import InvalidArgument, NoSuchStep
+from .flow import Flow
+from .showing import Shown, shown_rows
+from .stage import GroupingStage
+from .stages import shows_again
+from .tables import write_result
 
 if TYPE_CHECKING:
     import pandas as pd
