@@ -138,8 +138,15 @@ def files(
     if not isinstance(path, str | PathLike | Sequence):
         raise TypeMismatch(f"local.files() takes a path or several, but was given a {type(path).__name__} as path=")
     paths = tuple(str(one) for one in ([path] if isinstance(path, str | PathLike) else path))
-    given = {"filter": filter, "on_bad_file": on_bad_file, "on_missing_column": on_missing_column, "options": options}
-    described = describe(paths, format, schema, **given)
+    described = describe(
+        paths,
+        format,
+        schema,
+        filter=filter,
+        on_bad_file=on_bad_file,
+        on_missing_column=on_missing_column,
+        options=options,
+    )
     settings = Settings(time, watermark, diff, processing_time, name=name)
     source = LocalFiles(paths, described, described.schema, settings.strategy is not None)
     if changelog is None:
