@@ -37,6 +37,9 @@ class Fit(Transform):
     def carrying(self, table: pa.Table, column: str) -> pa.Table:
         return self.apply(table).append_column(column, table[column])
 
+    def may_set(self, column: str) -> bool:
+        return self.columns.get(column) != column
+
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
         return frozenset(self.columns.values())
 

@@ -38,6 +38,10 @@ class Transform(ABC):
         """True if the step calls a function of the user."""
         return False
 
+    def may_set(self, column: str) -> bool:
+        """True if the step may give a column other values."""
+        return self.functions
+
     @abstractmethod
     def apply(self, table: pa.Table) -> pa.Table:
         """The table after the step."""
@@ -118,6 +122,9 @@ class Where(Transform):
     def functions(self) -> bool:
         return not isinstance(self.predicate, Expr)
 
+    def may_set(self, column: str) -> bool:
+        return False
+
     def apply(self, table: pa.Table) -> pa.Table:
         return table.filter(self._kept(table))
 
@@ -165,6 +172,9 @@ class WithColumns(Transform):
     @property
     def functions(self) -> bool:
         return not all(isinstance(value, Expr) for value in self.columns.values())
+
+    def may_set(self, column: str) -> bool:
+        return column in self.columns
 
     def apply(self, table: pa.Table) -> pa.Table:
         out = table

@@ -46,6 +46,9 @@ class WithTime(Transform):
     def functions(self) -> bool:
         return not isinstance(self.value, Expr)
 
+    def may_set(self, column: str) -> bool:
+        return column == self.time
+
     def apply(self, table: pa.Table) -> pa.Table:
         require_column(self.time, table.column_names, "with_time()")
         times, valid = time_column(flat(table[self.time]))

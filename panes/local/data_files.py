@@ -117,7 +117,8 @@ def files(
     filter
         A condition for rows. Parts of files that cannot have such rows are not read.
     on_bad_file
-        The treatment of a file that cannot be read: "error", or "skip", which leaves it out with a warning.
+        The treatment of a file that cannot be read: "error", or "skip", which leaves out the part of it that one
+        thread reads, with a warning. Only the columns that a flow needs are read where threads combine.
     on_missing_column
         The treatment of a file without one of the columns: "error", or "null" for a column of nulls.
     time, watermark, diff, changelog, processing_time, name

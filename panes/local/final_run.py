@@ -9,20 +9,24 @@ Guarded by tests/panes/test_local_final.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from ...combiners import Combiner
+from ...combiners.combiner import Mapped
+from ...combiners.from_columns import ColumnsCombiner
+from ...combiners.from_scalar import ScalarCombiner
 from ...combiners.rows.columns import flat
 from ...triggers import AfterWatermark, Repeatedly, fires_only_at_the_end
 from ...windows import Custom, Sliding, time_column
 from ..graph import Graph, Leaf, Step, leaf_columns
 from ..grouping import Grouping
-from ..operators.grouping.lift import as_in, keys_alone
-from ..shard.final_panes import Final, FinalLift, of_final_panes
+from ..operators.grouping.lift import keys_alone
+from ..shard.final_panes import Final, FinalLift, over_final_panes
 from ..shard.parcels import Parcel
 from ..stage import GroupingStage
 from ..transforms import applied
@@ -31,8 +35,13 @@ from .threads import in_threads
 ROWS = 1 << 20
 """The largest number of rows that are combined at once, and of a table that one thread handles as well."""
 
-SHARDS = 2
-"""The number of shards for each thread. Shards are merged one by one, and with several few cells are merged at once."""
+PACKAGE = __name__.partition(".panes.")[0]
+
+_WITH_FUNCTIONS = (Mapped, ScalarCombiner, ColumnsCombiner)
+
+SHARDS = 8
+"""The number of shards, which are merged by themselves. It is the same for any number of threads, since the order of
+panes, and so the last bits of sums of floats in a next grouping, depend on it."""
 
 
 def why_not_final(graph: Graph) -> str | None:
@@ -70,9 +79,23 @@ def _keeps_to_operators(grouping: Grouping) -> str | None:
         return "a trigger that can do more than fire when a window ends"
     if grouping.mode.startswith("discarding") and grouping.changelog:
         return f"mode={grouping.mode!r} over a changelog, which shows windows of which no row is left"
+    if any(map(_calls_functions, grouping.combiners.values())):
+        return "a combiner with a function of yours, which need not be safe in several threads"
     if grouping.closing == "always":
         return "closing='always', which shows a window again"
     return None
+
+
+def _calls_functions(value: object) -> bool:
+    """True for a combiner that calls functions of a user, or has one inside that does."""
+    if isinstance(value, Mapping):
+        return any(map(_calls_functions, value.values()))
+    if isinstance(value, tuple | list):
+        return any(map(_calls_functions, value))
+    if not isinstance(value, Combiner):
+        return False
+    own = type(value).__module__.startswith(f"{PACKAGE}.")
+    return not own or isinstance(value, _WITH_FUNCTIONS) or any(map(_calls_functions, vars(value).values()))
 
 
 def are_many(table: pa.Table) -> bool:
@@ -97,8 +120,10 @@ class FinalStep:
     @classmethod
     def all(cls, graph: Graph) -> list[FinalStep]:
         """The groupings of a graph, in their order."""
-        given = of_final_panes([step.stage.grouping for step in graph.steps if isinstance(step.stage, GroupingStage)])
-        return [cls(step, grouping) for step, grouping in zip(graph.steps, given, strict=True)]
+        stages = [(step, step.stage) for step in graph.steps if isinstance(step.stage, GroupingStage)]
+        (first, stage), *later = stages
+        after = [cls(step, over_final_panes(stage.grouping, stage.transforms)) for step, stage in later]
+        return [cls(first, stage.grouping), *after]
 
     @property
     def columns(self) -> list[str]:
@@ -124,35 +149,41 @@ class FinalStep:
         sees_rows = self.step.feeds[0].transforms or self.final.as_rows
         return frozenset() if sees_rows else keys_alone(self.final.operator.compiled)
 
-    def panes(self, readers: Sequence[Iterator[pa.Table]]) -> tuple[list[pa.Table], bool]:
-        """The panes of rows that have `columns`; and True if some of the rows had no usable time."""
+    def panes(self, readers: Sequence[Iterator[pa.Table]]) -> tuple[list[pa.Table], int]:
+        """The panes of rows that have `columns`; and the number of rows that had no usable time."""
         final = self.final
-        lift = final.lift(SHARDS * pa.cpu_count())
+        lift = final.lift(SHARDS)
         lifted = in_threads(lambda table: self._lifted(lift, table), readers)
         shards: dict[int, list[Parcel]] = {}
         for parcels, _ in lifted:
             for shard, parcel in parcels:
                 shards.setdefault(shard, []).append(parcel)
-        bad = any(some for _, some in lifted)
+        bad = sum(some for _, some in lifted)
         del lifted
         merge = final.panes_of_rows if final.as_rows else lambda parcels: final.lean(final.merged(parcels))
         lean = in_threads(merge, [(shards.pop(shard) for shard in sorted(shards))])
         return [final.whole(table) for table in lean], bad
 
-    def _lifted(self, lift: FinalLift, table: pa.Table) -> tuple[list[tuple[int, Parcel]], bool]:
+    def _lifted(self, lift: FinalLift, table: pa.Table) -> tuple[list[tuple[int, Parcel]], int]:
         rows = applied(self.step.feeds[0].transforms, table)
-        return lift(rows), not self._usable(rows).all()
+        return lift(rows), rows.num_rows - int(np.count_nonzero(self._usable(rows)))
 
     def _usable(self, rows: pa.Table) -> np.ndarray:
         return time_column(flat(rows[self.grouping.time]))[1]
 
     def bad(self, readers: Sequence[Iterator[pa.Table]]) -> pa.Table:
-        """The rows without a usable time, after the transforms, in the order in which they come."""
+        """The rows without a usable time, after the transforms, in the order in which they come.
+
+        A column that the readers do not give is null.
+        """
         feed = self.step.feeds[0]
 
         def found(table: pa.Table) -> pa.Table:
-            rows = as_in(applied(feed.transforms, table), feed.output_schema)
-            return rows.filter(pa.array(~self._usable(rows)))
+            rows = applied(feed.transforms, table)
+            rows = rows.filter(pa.array(~self._usable(rows)))
+            known = rows.column_names
+            columns = [rows[f.name] if f.name in known else pa.nulls(rows.num_rows, f.type) for f in feed.output_schema]
+            return pa.Table.from_arrays(columns, schema=feed.output_schema)
 
         return pa.concat_tables([feed.output_schema.empty_table(), *in_threads(found, readers)])
 

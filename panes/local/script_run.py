@@ -6,13 +6,15 @@ Guarded by tests/panes/test_local.py and tests/panes/test_union.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pyarrow as pa
 
-from ...errors import InvalidArgument
+from ...errors import InvalidArgument, UnreadableFile
 from ...windows.times import MAX_TIME, MIN_TIME
 from ..flow import Flow
 from ..graph import Feed, Leaf, Step, check_ends, graph_of
@@ -95,11 +97,10 @@ class LocalRun:
         """Take the rows of a source through all groupings, each with final panes."""
         panes: list[pa.Table] = []
         for place, one in enumerate(FinalStep.all(self.graph)):
-            before, columns = panes, one.step.feeds[0].schema.names
-            first = place == 0
+            before, first = panes, place == 0
             panes, bad = one.panes(source.readers(one.columns, one.coded) if first else [in_slices(before)])
             if bad:
-                rows = one.bad(source.readers(columns) if first else [in_slices(before)])
+                rows = _bad_rows(source, one, bad) if first else one.bad([in_slices(before)])
                 self.shards[one.step], played = self.shards[one.step].play({self.now: Arrival([rows])})
                 self._leave_out(int(not first), one.step, played)
         for table in panes:
@@ -205,6 +206,20 @@ class LocalRun:
         fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
         kept = all(one.keeps_rows for one in fed)
         return Result(panes, counts, late, self.dropped, self.output_watermarks, kept, left_out, self.flow, again)
+
+
+def _bad_rows(source: GivenRows, step: FinalStep, count: int) -> pa.Table:
+    """The rows of a source without a usable time, of which there are so many.
+
+    If a file is damaged in a column that the step does not need, they come without such columns: its good rows came
+    too.
+    """
+    with suppress(UnreadableFile), catch_warnings():
+        simplefilter("ignore")
+        whole = step.bad(source.readers(step.step.feeds[0].schema.names))
+        if whole.num_rows == count:
+            return whole
+    return step.bad(source.readers(step.columns))
 
 
 def _again(flow: Flow, idle_after: int | None, entries: Sequence[Entry]) -> Result:

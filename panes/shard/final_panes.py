@@ -22,6 +22,7 @@ from ..operators.grouping.operator import Operator
 from ..operators.grouping.pane_columns import PANE
 from ..operators.grouping.rows import good_rows
 from ..operators.grouping.rows_to_cells import assign, combined
+from ..transforms import Transform
 from .parcels import Parcel
 from .row_lift import shard_of, split
 
@@ -180,10 +181,13 @@ def final_grouping(grouping: Grouping) -> Grouping:
     )
 
 
-def of_final_panes(groupings: Sequence[Grouping]) -> list[Grouping]:
-    """A chain of groupings, of which the later ones take final panes, which are never retracted."""
-    first, *later = groupings
-    return [first, *(replace(some, diff=None) if some.diff == DIFF else some for some in later)]
+def over_final_panes(grouping: Grouping, transforms: Sequence[Transform]) -> Grouping:
+    """A grouping after another with final panes, which are never retracted.
+
+    Their weights are all 1, unless a step between the two may give them others.
+    """
+    counted = any(transform.may_set(DIFF) for transform in transforms)
+    return grouping if counted or grouping.diff != DIFF else replace(grouping, diff=None)
 
 
 def nothing() -> bytes:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ...panes.chain import groupings_of
 from ...panes.left_out import LATE
 from ...panes.operators.grouping.lift import where_combined
-from ...panes.shard.final_panes import nothing, of_final_panes
+from ...panes.shard.final_panes import nothing, over_final_panes
 from ...panes.transforms import applied
 from ..inputs import column, wire_map
 from ..sql_types import spark_schema
@@ -49,7 +49,9 @@ class FinalPanes(Route):
     def df(self) -> DataFrame:
         flow, ids = self.flow, self.ids
         stages = flow.stages
-        groupings = of_final_panes(groupings_of(flow))
+        first, *later = groupings_of(flow)
+        given = zip(later, (stage.transforms for stage in stages[1:]), strict=True)
+        groupings = [first, *(over_final_panes(grouping, transforms) for grouping, transforms in given)]
         lifts = [
             LiftFinal(grouping, schema, stage.transforms, ids)
             for grouping, schema, stage in zip(groupings, self.schemas, stages, strict=False)

@@ -157,17 +157,58 @@ def test_the_result_goes_into_a_table(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out").num_rows == sum(results(minutes(uc.local.source(table)))[0].values())
 
 
+def test_steps_after_the_panes_and_a_run_in_another_mode(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    table, folder = written(tmp_path / "in")
+
+    def flow(source: uc.Flow) -> uc.Flow:
+        late = source.window(uc.Fixed("1 minute"), allowed_lateness="1 hour").combine(by="user", n=uc.Count())
+        return late.where(uc.col("n") > 5).with_columns(more=uc.col("n") + 1).select("user", "window", "more", "diff")
+
+    found, wanted = (uc.local.run(flow=flow(s)) for s in (uc.local.files(folder), uc.local.source(table)))
+    assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, wanted.to_pylist()))
+    assert found.num_rows
+    found.to_table(f"parquet:{tmp_path / 'out'}")
+    assert pq.read_table(tmp_path / "out").num_rows == wanted.num_rows
+
+
+def test_rows_arrive_at_times_of_their_own_and_go_to_a_named_source(tmp_path: Path) -> None:
+    table = rows(1).append_column("seen", pa.array(np.arange(500) * 1_000_000).cast(INSTANT))
+    pq.write_table(table, tmp_path / "a.parquet")
+    options: dict[str, Any] = {"watermark": "10 seconds", "processing_time": "seen", "name": "clicks"}
+    trigger = uc.AfterWatermark(early=uc.AfterCount(3))
+    found, wanted = (
+        uc.local.run(flow=source.window(uc.Fixed("1 minute"), trigger, mode="retracting").combine(n=uc.Count()))
+        for source in (uc.local.files(tmp_path, **options), uc.local.source(table, **options))
+    )
+    assert found.to_pylist() == wanted.to_pylist()
+    assert len({row["pane"]["processing_time"] for row in found.to_pylist()}) > 5
+    named = uc.local.files(tmp_path, name="clicks").window(uc.Global()).combine(n=uc.Count())
+    script = [uc.Elements([{"ts": 0}], input="clicks"), uc.Watermark(None)]
+    assert uc.local.run(script, named)["n"].to_pylist() == [1]
+
+
+def test_a_changelog_that_is_read_wrongly_is_told(tmp_path: Path) -> None:
+    pq.write_table(rows(1).append_column("op", pa.array(["c", "?"] * 250)), tmp_path / "a.parquet")
+    with pytest.warns(UserWarning, match="the source has a column 'op'"):
+        uc.local.files(tmp_path)
+    changes = uc.local.files(tmp_path, changelog=uc.changelog.Ops("op", {"c": 1, "d": -1}))
+    with pytest.raises(InvalidArgument, match=r"\?"):
+        uc.local.run(flow=minutes(changes))
+
+
 def test_the_number_of_threads_changes_no_bit(tmp_path: Path) -> None:
     r = np.random.default_rng(1)
     for i in range(6):
         table = rows(i).append_column("v", pa.array(r.normal(0, 10.0 ** r.integers(-5, 9), 500)))
         pq.write_table(table, tmp_path / f"{i}.parquet")
-    flow = uc.local.files(tmp_path).window(uc.Sliding("5 minutes", "1 minute")).combine(by="user", s=uc.Sum("v"))
+    windows = uc.local.files(tmp_path).window(uc.Sliding("5 minutes", "1 minute")).combine(by="user", s=uc.Sum("v"))
+    flow = windows.window(uc.Global()).combine(s=uc.Sum("s"), n=uc.Count())
     before, found = pa.cpu_count(), []
     try:
         for count in (1, 2, 4):
             pa.set_cpu_count(count)
-            found.append(Counter(map(repr, uc.local.run(flow=flow).to_pylist())))
+            found.append([uc.local.run(flow=one).to_pylist() for one in (windows, flow)])
     finally:
         pa.set_cpu_count(before)
     assert found[0] == found[1] == found[2]
@@ -193,3 +234,32 @@ def test_files_are_described(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         told = minutes(uc.local.files(folder)).explain()
     assert f"source: parquet files at {folder}" in told
+
+
+def test_a_text_that_is_more_than_a_key_is_read_as_text(tmp_path: Path) -> None:
+    table, folder = written(tmp_path)
+
+    def of(source: uc.Flow, how: str) -> uc.Flow:
+        if how == "filter":
+            source = source.where(uc.col("user") != "bob")
+        best = {"last": uc.Max("user")} if how == "combiner" else {}
+        return source.window(uc.Fixed("1 minute")).combine(by="user", n=uc.Count(), **best)
+
+    for how in ("filter", "combiner", "key alone"):
+        assert results(of(uc.local.files(folder), how)) == results(of(uc.local.source(table), how))
+    given = uc.local.files(folder, filter=uc.col("user") != "ada")
+    kept = table.filter(pa.compute.fill_null(pa.compute.not_equal(table["user"], "ada"), False))
+    assert results(of(given, "key alone"))[0] == results(of(uc.local.source(kept), "key alone"))[0]
+
+
+@pytest.mark.parametrize("on_bad_file", ["error", "skip"])
+def test_a_column_that_is_not_needed_may_be_missing(on_bad_file: str, tmp_path: Path) -> None:
+    """Also where rows are left out, which are shown with all columns if all files have them."""
+    table, folder = written(tmp_path)
+    wanted = results(minutes(uc.local.source(table)))
+    pq.write_table(table.slice(0, 500).drop_columns(["note"]), tmp_path / "part-0.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = results(minutes(uc.local.files(folder, schema=table.schema, on_bad_file=on_bad_file)))
+    assert (found[0], found[2]) == (wanted[0], wanted[2])
+    assert sum(found[1].values()) == wanted[2]["bad"]

@@ -12,6 +12,7 @@ import finals
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from bounded import bounded_flow
 from reference.flows.case import grouped
 from reference.flows.draw import draw, table
 
@@ -74,8 +75,13 @@ def drawn(seed: int) -> uc.Flow | None:
         if r.random() < 0.95:
             ends = {"trigger": r.choice(TRIGGERS), "closing": r.choice(["non_empty", "never"]), "allow_finish": True}
             stage.options.update(ends)  # type: ignore[attr-defined]
+
+    def between(flow: uc.Flow) -> uc.Flow:
+        weights = r.choice([None, None, uc.col("diff") * 2, 0 - uc.col("diff"), uc.col("n")])
+        return flow if weights is None or "diff" not in flow.schema.names else flow.with_columns(diff=weights)
+
     try:
-        flow = grouped(uc.local.source(table(case.bundles), diff="d" if case.changelog else None), case.stages)
+        flow = grouped(uc.local.source(table(case.bundles), diff="d" if case.changelog else None), case.stages, between)
     except UncombineError:
         return None
     return flow if why_not_final(graph_of(flow)) is None else None
@@ -125,6 +131,9 @@ def test_the_panes_are_those_of_raw_rows(window: uc.Window, changelog: bool, mon
         assert finals.found(panes, by) == finals.oracle(given, window, by, policy)
 
 
+LONGEST = uc.from_scalar(
+    "longest", create=int, add=max, merge=max, extract=lambda held: held, accumulator=pa.int64(), output=pa.int64()
+)
 NEEDS_OPERATORS = {
     "reports": lambda t: uc.local.source(t, watermark="1 minute").window(uc.Fixed("1 minute")).combine(n=uc.Count()),
     "times of their own": lambda t: (
@@ -136,6 +145,16 @@ NEEDS_OPERATORS = {
     "closing": lambda t: uc.local.source(t).window(uc.Fixed("1 minute"), closing="always").combine(n=uc.Count()),
     "gaps": lambda t: uc.local.source(t).window(uc.Sliding("1 minute", "2 minutes")).combine(n=uc.Count()),
     "of rows": lambda t: uc.local.source(t).window(uc.Sessions(uc.col("gap"))).combine(n=uc.Count()),
+    "custom": lambda t: (
+        uc.local.source(t).window(uc.Custom(lambda times: (None, times, times + 1_000_000))).combine(n=uc.Count())
+    ),
+    "mapped": lambda t: uc.local.source(t).window(uc.Fixed("1 minute")).combine(n=uc.Count().map(pc.negate)),
+    "mapped inside": lambda t: (
+        uc.local.source(t)
+        .window(uc.Fixed("1 minute"))
+        .combine(n=uc.Struct(a=uc.Count() + 1, b=uc.Sum("d").map(pc.negate).where(uc.col("d") > 0)))
+    ),
+    "own": lambda t: uc.local.source(t).window(uc.Fixed("1 minute")).combine(n=LONGEST("d")),
     "differences": lambda t: (
         uc.local.source(t, diff="d").window(uc.Fixed("1 minute"), mode="discarding").combine(n=uc.Count())
     ),
@@ -222,3 +241,24 @@ def test_the_first_fault_ends_the_work(where: str, count: int) -> None:
     with pytest.raises(ValueError, match="of number 5"):
         in_threads(work, [reader()])
     assert len(done) < 10_000
+
+
+@pytest.mark.parametrize("weights", [uc.col("diff") * 2, 0 - uc.col("diff"), uc.col("s")], ids=repr)
+@pytest.mark.parametrize("way", ["threads", "tasks of Spark"])
+def test_weights_that_a_step_changes_count_in_the_next_grouping(
+    weights: Any, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = pa.table({"ts": pa.array([60_000_000 * i for i in range(9)], pa.timestamp("us", "UTC")), "x": range(1, 10)})
+
+    def flow(source: uc.Flow) -> uc.Flow:
+        minutes = source.window(uc.Fixed("2 minutes"), allowed_lateness="1 hour", mode="retracting")
+        changed = minutes.combine(s=uc.Sum("x")).with_columns(diff=weights)
+        return changed.window(uc.Fixed("1 hour")).combine(total=uc.Sum("s"), n=uc.Count())
+
+    expected = by_operators(flow(uc.local.source(given)), monkeypatch)
+    if way == "threads":
+        found = by_threads(flow(uc.local.source(given)), monkeypatch, 2, 2).panes
+    else:
+        found = flow(bounded_flow([given.slice(0, 4), given.slice(4)], "ts")).map(lambda rows: rows).df.toArrow()
+    assert found.select(["total", "n"]).to_pylist() == expected.select(["total", "n"]).to_pylist()
+    assert expected["n"].to_pylist() != [5]

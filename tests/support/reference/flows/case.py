@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,11 +119,12 @@ class Case:
         return {"diff": "d" if self.changelog else None, "processing_time": NOW}
 
 
-def grouped(source: Flow, stages: Sequence[Stage]) -> Flow:
-    """The groupings of a case over a source."""
+def grouped(source: Flow, stages: Sequence[Stage], between: Callable[[Flow], Flow] = lambda flow: flow) -> Flow:
+    """The groupings of a case over a source, with a step `between` two of them."""
     flow = source
     for i, stage in enumerate(stages):
         if i:
+            flow = between(flow)
             flow = flow.with_columns(g=uc.col("n"))
         if stage.filtered:
             flow = flow.where(uc.col("x") > 0)
