@@ -50,12 +50,12 @@ def why_not_final(graph: Graph) -> str | None:
     They can if each window of each grouping has one pane, when it expires, whatever the order of rows is.
     """
     if len(graph.leaves) != 1 or not graph.steps:
-        return "it has several sources" if graph.steps else "it has no grouping"
+        return "the flow has several sources" if graph.steps else "the flow has no grouping"
     settings = graph.leaves[0].settings
     if settings.strategy is not None:
-        return "its rows report watermarks"
+        return "watermark= is given"
     if settings.processing_time is not None:
-        return "its rows arrive at times of their own"
+        return "processing_time= is given"
     for step in graph.steps:
         if not isinstance(step.stage, GroupingStage):
             return f"stage {step.number} is a step over single rows"

@@ -47,7 +47,8 @@ class WithoutSpark(Source, GivenRows):
 
     def left_out(self, flow: Flow) -> Any:
         raise InvalidArgument(
-            "the rows that a local run leaves out are in its result: write uc.local.run(script, flow).left_out"
+            "the rows that a local run leaves out are in its result: write uc.local.run(script, flow).left_out, or "
+            "without a script uc.local.run(flow=flow).left_out"
         )
 
     def foreach_batch(self, flow: Flow, function: Any) -> Any:
@@ -57,7 +58,8 @@ class WithoutSpark(Source, GivenRows):
         )
 
     def explain(self, flow: Flow) -> str:
-        lines = ["A local run, without Spark: uc.local.run(script, flow).", *description(flow)]
+        call = "uc.local.run(flow=flow)" if self.many else "uc.local.run(script, flow)"
+        lines = [f"A local run, without Spark: {call}.", *description(flow)]
         if self.many:
             reason = why_not_final(graph_of(flow))
             given = "threads, as many as pyarrow.cpu_count()" if reason is None else f"one thread, because {reason}"

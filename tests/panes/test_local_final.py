@@ -240,7 +240,7 @@ def test_the_first_fault_ends_the_work(where: str, count: int) -> None:
 
     with pytest.raises(ValueError, match="of number 5"):
         in_threads(work, [reader()])
-    assert len(done) < 10_000
+    assert len(done) < 5_000  # without a stop the other threads would do the rest
 
 
 @pytest.mark.parametrize("weights", [uc.col("diff") * 2, 0 - uc.col("diff"), uc.col("s")], ids=repr)
