@@ -67,7 +67,7 @@ def rows() -> Iterator[Row]:
         lambda: read(spark, path, minute, **options),
         lambda: read(spark, path, minute),
         "on-time panes only",
-        1.7,
+        1.5,
     )
     small = files(BATCHES * 100_000, 10_000, BATCHES, 120 * BATCHES)
     yield both(
