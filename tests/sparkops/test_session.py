@@ -27,6 +27,14 @@ def test_the_settings_that_fit(spark: SparkSession) -> None:
     assert "RocksDB" in spark.conf.get("spark.sql.streaming.stateStore.providerClass")
 
 
+def test_arrow_in_java_does_not_check_places(spark: SparkSession) -> None:
+    """Spark's JVM has other options of the tests too, which the defaults do not replace."""
+    for name, value in (("arrow.enable_unsafe_memory_access", "true"), ("arrow.enable_null_check_for_get", "false")):
+        asked = f"java_method('java.lang.System', 'getProperty', '{name}') AS value"
+        assert spark.range(1).selectExpr(asked).first().value == value
+    assert not spark._jvm.org.apache.arrow.memory.BoundsChecking.BOUNDS_CHECKING_ENABLED
+
+
 def test_a_limit_of_bytes_is_said_where_rows_go_to_python(spark: SparkSession) -> None:
     """Spark measures a batch after each row then."""
     limit, slow = "spark.sql.execution.arrow.maxBytesPerBatch", "slow: Spark measures"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +22,17 @@ from uncombine.sparkops.inputs import DataFrameInput, wire_map
 from uncombine.sparkops.wire import WIRE_DDL
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux has the call")
+
+
+@pytest.mark.parametrize("chosen", [None, "mimalloc"])
+def test_arrow_takes_memory_from_the_c_library_unless_another_place_is_chosen(chosen: str | None) -> None:
+    """What Arrow's own allocator frees it returns to the system, from which the next task has to get it again."""
+    shown = "from uncombine.sparkops.worker import ready; import pyarrow as pa; ready()"
+    shown += "; print(pa.default_memory_pool().backend_name)"
+    env = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
+    env |= {} if chosen is None else {"ARROW_DEFAULT_MEMORY_POOL": chosen}
+    ran = subprocess.run([sys.executable, "-c", shown], env=env, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == [chosen or "system"]
 
 
 Ends = tuple[socket.socket, socket.socket]
