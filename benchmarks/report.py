@@ -39,6 +39,11 @@ class Measured:
         return self.cells[-1]
 
 
+def factor(value: float) -> str:
+    """How many times as fast as the other, as it is printed."""
+    return f"{value:.{2 if value < 0.995 else 1 if value < 9.95 else 0}f}"
+
+
 def measured(suite: str) -> Iterator[Measured]:
     """The rows of a suite as it was last measured."""
     path = MEASURED / f"{suite}.md"
@@ -68,7 +73,7 @@ def _rows(suite: str, beginnings: str) -> str:
         head = "| what | sizes | seconds | exponent | memory | exponent |\n|---|---|---|---:|---|---:|\n"
         return head + "".join(f"| {row.what} | {' | '.join(row.cells)} |\n" for row in rows)
     return HEAD + "".join(
-        f"| {row.what} | {row.cells[0]} | {row.cells[1]} | {row.times_as_fast:.2g} | {row.against} |\n" for row in rows
+        f"| {row.what} | {row.cells[0]} | {row.cells[1]} | {factor(row.times_as_fast)} | {row.against} |\n" for row in rows
     )
 
 

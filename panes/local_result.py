@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -228,7 +229,18 @@ class Result:
         return self._shown().rich()
 
     def _shown(self) -> Shown:
-        return shown_rows(self.panes)
+        shown = shown_rows(self.panes)
+        return replace(shown, more="; ".join(filter(None, [shown.more, self._words_of_left_out])))
+
+    @property
+    def _words_of_left_out(self) -> str:
+        """How many rows were left out and why; empty if none was."""
+        count = self.left_out.num_rows
+        if not count:
+            return ""
+        reasons = Counter(self.left_out["why"].to_pylist())
+        why = ", ".join(f"{some:,} {reason}" for reason, some in sorted(reasons.items()))
+        return f"{count:,} row{'s' * (count > 1)} left out ({why}): see left_out"
 
 
 _PARTS = {"window": {"start": "window_start", "end": "window_end"}}

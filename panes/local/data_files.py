@@ -41,7 +41,7 @@ class LocalFiles(WithoutSpark):
     streaming: bool
     reading: Reading | None = None
     made_by = "uc.local.files()"
-    many = True
+    has_rows = many = True
 
     def describe(self) -> str:
         read_by = "" if self.reading is None else f", messages read by {self.reading.words}"

@@ -76,7 +76,7 @@ def _keeps_to_operators(grouping: Grouping) -> str | None:
     while isinstance(trigger, Repeatedly):
         trigger = trigger.child
     if not (isinstance(trigger, AfterWatermark) and fires_only_at_the_end(trigger)):
-        return "a trigger that can do more than fire when a window ends"
+        return "a trigger that can fire at other times than the end of a window"
     if grouping.mode.startswith("discarding") and grouping.changelog:
         return f"mode={grouping.mode!r} over a changelog, which shows windows of which no row is left"
     if any(map(_calls_functions, grouping.combiners.values())):

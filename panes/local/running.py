@@ -21,6 +21,10 @@ from ..settings import Settings
 from .script_run import LocalRun
 from .sources import LocalSource
 
+_FLOW_FIRST = (
+    "local.run() takes the flow after the script: local.run(script, flow), or local.run(flow=flow) without a script"
+)
+
 
 def run(
     script: Sequence[Entry] | None = None,
@@ -78,13 +82,13 @@ def run(
     if flow is None:
         if window is None or script is None:
             if isinstance(script, Flow):
-                raise InvalidArgument("local.run() takes the flow after the script: local.run(script, flow)")
+                raise InvalidArgument(_FLOW_FIRST)
             raise InvalidArgument("local.run() takes a script and a flow, or a script, window= and combiners")
         entries = check_script(script)
         flow = _short_form(entries, window, time, watermark, schema, options)
         return LocalRun(flow, None if idle_after is None else int(span(idle_after))).all(entries)
     if isinstance(script, Flow):
-        raise InvalidArgument("local.run() takes the flow after the script: local.run(script, flow)")
+        raise InvalidArgument(_FLOW_FIRST)
     if not isinstance(flow, Flow):
         raise InvalidArgument(f"local.run(script, flow) takes a flow, but was given {flow!r}")
     short = {"window": window, "watermark": watermark, "idle_after": idle_after, "schema": schema, **options}

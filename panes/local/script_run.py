@@ -214,12 +214,13 @@ def _bad_rows(source: GivenRows, step: FinalStep, count: int) -> pa.Table:
     If a file is damaged in a column that the step does not need, they come without such columns: its good rows came
     too.
     """
-    with suppress(UnreadableFile), catch_warnings():
-        simplefilter("ignore")
-        whole = step.bad(source.readers(step.step.feeds[0].schema.names))
-        if whole.num_rows == count:
-            return whole
-    return step.bad(source.readers(step.columns))
+    with catch_warnings():
+        simplefilter("ignore")  # the first reading has warned of the same files
+        with suppress(UnreadableFile):
+            whole = step.bad(source.readers(step.step.feeds[0].schema.names))
+            if whole.num_rows == count:
+                return whole
+        return step.bad(source.readers(step.columns))
 
 
 def _again(flow: Flow, idle_after: int | None, entries: Sequence[Entry]) -> Result:

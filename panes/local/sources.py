@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -33,13 +34,23 @@ class WithoutSpark(Source, GivenRows):
     made_by: ClassVar[str]
     """The function that makes the source, in messages."""
 
+    @property
+    @abstractmethod
+    def has_rows(self) -> bool:
+        """True for a source that has rows of its own, so that it needs no script."""
+
+    @property
+    def call(self) -> str:
+        """The call that runs a flow over the source, in messages."""
+        return "uc.local.run(flow=flow)" if self.has_rows else "uc.local.run(script, flow)"
+
     def held(self, field: pa.Field) -> pa.Field:
         return field.with_type(plain_type(field.type))
 
     def df(self, flow: Flow) -> Any:
         raise InvalidArgument(
-            f"a flow over {self.made_by} has no DataFrame: run it with uc.local.run(script, flow), or build the "
-            "same flow over uc.flow(df)"
+            f"a flow over {self.made_by} has no DataFrame: run it with {self.call}, or build the same flow over "
+            "uc.flow(df)"
         )
 
     def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None) -> None:
@@ -47,21 +58,21 @@ class WithoutSpark(Source, GivenRows):
 
     def left_out(self, flow: Flow) -> Any:
         raise InvalidArgument(
-            "the rows that a local run leaves out are in its result: write uc.local.run(script, flow).left_out, or "
-            "without a script uc.local.run(flow=flow).left_out"
+            f"the rows that a local run leaves out are in its result: write {self.call}.left_out"
         )
 
     def foreach_batch(self, flow: Flow, function: Any) -> Any:
         raise InvalidArgument(
-            f"a flow over {self.made_by} has no stream to write: run it with uc.local.run(script, flow), whose "
-            "result has the panes and left_out"
+            f"a flow over {self.made_by} has no stream to write: run it with {self.call}, whose result has the panes "
+            "and left_out"
         )
 
     def explain(self, flow: Flow) -> str:
-        call = "uc.local.run(flow=flow)" if self.many else "uc.local.run(script, flow)"
-        lines = [f"A local run, without Spark: {call}.", *description(flow)]
-        if self.many:
+        lines = [f"A local run, without Spark: {self.call}.", *description(flow)]
+        if self.has_rows:
             reason = why_not_final(graph_of(flow))
+            if not self.many:
+                reason = "more of them save nothing with so few rows"
             given = "threads, as many as pyarrow.cpu_count()" if reason is None else f"one thread, because {reason}"
             lines.append(f"  rows are combined in {given}")
         return "\n".join(lines)
@@ -86,6 +97,10 @@ class LocalSource(WithoutSpark):
     @property
     def whole(self) -> pa.Table | None:
         return self.rows
+
+    @property
+    def has_rows(self) -> bool:
+        return self.rows is not None
 
     @property
     def many(self) -> bool:

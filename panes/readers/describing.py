@@ -92,6 +92,8 @@ def describe(
     if schema is None:
         require_format_options(chosen, rest["options"])
         found = _first_schema(files, chosen, rest["options"], on_bad_file)
+        if chosen == "csv" and "delimiter" not in rest["options"]:
+            _require_commas(files[0], found)
         folders = infer_types(folder_values(path, root) for path in files)
         named = [f.with_type(folders[f.name]) if f.name in folders else f for f in found]
         more = [pa.field(name, kind) for name, kind in folders.items() if name not in found.names]
@@ -110,6 +112,16 @@ def _of_one_format(files: list[str], given: list[str]) -> tuple[list[str], str]:
     if files and not kinds:
         raise InvalidArgument(f"the name of {files[0]} does not end with a known format: give format=")
     return list(formats), kinds[0] if kinds else ""
+
+
+def _require_commas(path: str, found: pa.Schema) -> None:
+    """Raise if all columns of a CSV file were read as one, because another character parts them."""
+    others = [] if len(found) != 1 else [mark for mark in ";\t|" if mark in found.names[0]]
+    if others:
+        raise InvalidArgument(
+            f"the first line of {path} has no comma, so {found.names[0]!r} is one column: give "
+            f"delimiter={others[0]!r}, or schema= if it is"
+        )
 
 
 def _first_schema(files: list[str], format: str, options: Mapping[str, Any], on_bad_file: str) -> pa.Schema:

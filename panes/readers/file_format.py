@@ -22,6 +22,13 @@ OWN_FAULT = 1 << 30
 """A request for this many bytes at once comes from a damaged file; a smaller one that fails means lack of memory."""
 
 
+SKIP = "or read past such files with on_bad_file='skip'"
+"""The advice that ends the error of a file that cannot be read."""
+
+_OF_ANOTHER_TYPE = re.compile(r"conversion error to|changed from")
+"""The words of Arrow for a text file with a value of another type than the file from which the types were inferred."""
+
+
 @dataclass(frozen=True)
 class FileFormat:
     """The columns of data files, and the options with which tasks read them; a value.
@@ -89,12 +96,14 @@ def unreadable(path: str, error: Exception) -> UnreadableFile:
     """The error for a file that cannot be read, with its remedy. An error that is no fault of the file is raised."""
     if isinstance(error, UncombineError | pa.ArrowCancelled) or lacks_memory(error):
         raise error
-    remedy = "write it again, or read past such files with on_bad_file='skip'"
+    remedy = f"write it again, {SKIP}"
     if isinstance(error, FileNotFoundError):
         return UnreadableFile(
             f"{path} was deleted after it was listed: {remedy.replace('write it again', 'restore it')}", path
         )
     reason = str(error).partition("\n")[0]
+    if _OF_ANOTHER_TYPE.search(reason):
+        remedy = f"give schema= with a type that takes all files (without it the first file decides), {remedy}"
     if not isinstance(error, OSError | pa.ArrowException):
         reason = f"{type(error).__name__}: {reason}"
     return UnreadableFile(f"{path} cannot be read: {reason}: {remedy}", path)

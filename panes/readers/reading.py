@@ -14,7 +14,7 @@ from ...combiners.rows.plain_types import is_text
 from ...errors import InvalidArgument, UnreadableFile
 from .conform import conform
 from .describing import describe
-from .file_format import FAULTS, FileFormat, Split, lacks_memory, unreadable
+from .file_format import FAULTS, SKIP, FileFormat, Split, lacks_memory, unreadable
 from .formats import Source, open_source
 from .parquet_as_spark import otherwise
 from .parquet_files import ParquetSource
@@ -101,7 +101,7 @@ def _checked(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str],
             try:
                 tables = _held(fmt, split)
             except UnreadableFile as error:
-                bad(split.path, str(error))
+                bad(split.path, str(error).removesuffix(f", {SKIP}"))
                 continue
             if tables is not None:
                 yield from tables
@@ -178,8 +178,8 @@ def _present(fmt: FileFormat, path: str, wanted: list[str], has: pa.Schema) -> l
     for name in wanted:
         if name not in names and fmt.on_missing_column == "error":
             raise UnreadableFile(
-                f"{path} has no column {name!r}, which the other files have: write the file again with it, or read "
-                "nulls with on_missing_column='null'",
+                f"{path} has no column {name!r}, which schema= or the first file has: write the file again with it, "
+                "or read nulls with on_missing_column='null'",
                 path,
             )
         if names[name] > 1:

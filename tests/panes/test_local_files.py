@@ -113,6 +113,38 @@ def test_a_bad_file_is_an_error_or_is_left_out_with_a_warning(tmp_path: Path) ->
     assert found == results(minutes(uc.local.source(table)))
 
 
+def test_a_file_that_is_left_out_is_told_once_and_without_advice(tmp_path: Path) -> None:
+    _, folder = written(tmp_path)
+    (tmp_path / "part-9.parquet").write_bytes(b"PAR1 this is none PAR1")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        result = uc.local.run(flow=minutes(uc.local.files(folder, on_bad_file="skip")))
+    assert result.counts()["bad"] > 0  # these rows are found in a second reading
+    [warning] = told
+    assert str(warning.message).endswith(": write it again")
+
+
+def test_a_csv_file_without_commas_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts;user;x\n2016-01-20T12:00:00Z;ada;5\n")
+    with pytest.raises(InvalidArgument, match=r"a\.csv has no comma, so 'ts;user;x' is one column: give delimiter=';'"):
+        uc.local.files(tmp_path)
+    assert results(minutes(uc.local.files(tmp_path, delimiter=";")))[0].total() == 1
+    (tmp_path / "a.csv").write_text("a;b\n2016-01-20T12:00:00Z\n")
+    schema = pa.schema({"a;b": INSTANT})
+    flow = uc.local.files(tmp_path, time="a;b", schema=schema).window(uc.Global()).combine(n=uc.Count())
+    assert uc.local.run(flow=flow)["n"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_value_of_another_type_than_in_the_first_file_is_told(form: str, tmp_path: Path) -> None:
+    _, folder = written(tmp_path, form, count=1)
+    table = rows(1)
+    table = table.set_column(table.schema.get_field_index("x"), "x", pa.array(["many"] * 500))
+    WRITERS[form](table, tmp_path / f"part-1.{form}")
+    with pytest.raises(UnreadableFile, match=r"part-1.*give schema= with a type that takes all files \(without it the"):
+        uc.local.run(flow=minutes(uc.local.files(folder)))
+
+
 def test_a_missing_column_is_an_error_or_null(tmp_path: Path) -> None:
     _, folder = written(tmp_path, count=1)
     pq.write_table(rows(7).drop_columns(["x"]), tmp_path / "part-7.parquet")

@@ -220,6 +220,7 @@ def test_a_timer_that_runs_from_before_the_clock_shows_no_time() -> None:
     ("wrong", "says"),
     [
         (lambda flow, script: uc.local.run(flow, script), "takes the flow after the script: local.run(script, flow)"),
+        (lambda flow, script: uc.local.run(flow), "or local.run(flow=flow) without a script"),
         (
             lambda flow, script: uc.local.run(script[0].rows, flow),
             "is a Table: write [uc.Elements(rows), uc.Watermark(",

@@ -82,6 +82,15 @@ def test_a_result_shows_its_first_rows() -> None:
     assert found.__rich__().row_count == 20
 
 
+def test_a_result_tells_how_many_rows_were_left_out() -> None:
+    script = [uc.Elements([{"ts": 0, "x": 1}, {"ts": None, "x": 1}]), uc.Watermark("1970-01-02")]
+    script += [uc.Elements([{"ts": ts, "x": 1} for ts in (0, 1)])]
+    found = uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count())
+    assert repr(found).split("\n")[-1] == "3 rows left out (1 bad, 2 late): see left_out"
+    none = uc.local.run(script[2:], window=uc.Fixed("1 minute"), n=uc.Count())
+    assert "left out" not in repr(none)
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
