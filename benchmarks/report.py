@@ -40,7 +40,7 @@ class Measured:
 
 
 def factor(value: float) -> str:
-    """How many times as fast as the other, as it is printed."""
+    """A factor as it is printed."""
     return f"{value:.{2 if value < 0.995 else 1 if value < 9.95 else 0}f}"
 
 

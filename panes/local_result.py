@@ -234,7 +234,7 @@ class Result:
 
     @property
     def _words_of_left_out(self) -> str:
-        """How many rows were left out and why; empty if none was."""
+        """The number of rows that were left out, and the reasons; empty if there are none."""
         count = self.left_out.num_rows
         if not count:
             return ""

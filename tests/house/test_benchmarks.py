@@ -38,5 +38,5 @@ def test_a_question_takes_the_rows_that_begin_as_it_says() -> None:
         [report.Measured("a: files", ("2.0 ms", "1.0 ms", "2.00", "", "", "b")), report.Measured("c", ("1 s",))]
     )
     asked = "<!-- rows of any: a -->\nold\n<!-- end -->"
-    assert "| a: files | 2.0 ms | 1.0 ms | 0.5 | b |\n<!-- end -->" in report.fill(asked)
+    assert "| a: files | 2.0 ms | 1.0 ms | 0.50 | b |\n<!-- end -->" in report.fill(asked)
     assert "old" not in report.fill(asked)

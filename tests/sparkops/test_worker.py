@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="onl
 
 @pytest.mark.parametrize("chosen", [None, "mimalloc"])
 def test_arrow_takes_memory_from_the_c_library_unless_another_place_is_chosen(chosen: str | None) -> None:
-    """What Arrow's own allocator frees it returns to the system, from which the next task has to get it again."""
+    """Arrow's own allocator returns freed memory to the system, from which the next task has to get it again."""
     shown = "from uncombine.sparkops.worker import ready; import pyarrow as pa; ready()"
     shown += "; print(pa.default_memory_pool().backend_name)"
     env = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
