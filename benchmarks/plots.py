@@ -45,9 +45,7 @@ def ratios(rows: Sequence[Measured], title: str) -> Any:
     axes.set_xlim(min(0.4, *(0.7 * value for value in values)), 1.6 * max(values))
     for place, value in zip(places, values, strict=True):
         right = value >= 1
-        axes.text(
-            value * (1.04 if right else 0.96), place, f"{factor(value)}", va="center", ha="left" if right else "right"
-        )
+        axes.text(value * (1.04 if right else 0.96), place, factor(value), va="center", ha="left" if right else "right")
     axes.set_yticks(list(places), [f"{row.what}\nagainst {row.against}" for row in rows], fontsize=7)
     axes.set_ylim(0.4, len(rows) + 0.6)
     axes.axvline(1, color=INK, linewidth=1)
@@ -75,7 +73,7 @@ def nexmark(rows: Sequence[Measured]) -> Any:
         for query, value in some.items():
             place = -queries.index(query)
             axes.barh(place, value, color=INK if "query 0" in title else OURS if value >= 1 else OTHER, height=0.7)
-            axes.annotate(f"{factor(value)}", (value, place), (3, 0), textcoords="offset points", va="center", fontsize=8)
+            axes.annotate(factor(value), (value, place), (3, 0), textcoords="offset points", va="center", fontsize=8)
         axes.axvline(1, color=INK, linewidth=1)
         axes.set_xlim(0, 1.18 * max(1, *some.values()))
         axes.set_title(title, fontsize=10, loc="left")

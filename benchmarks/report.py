@@ -73,7 +73,7 @@ def _rows(suite: str, beginnings: str) -> str:
         head = "| what | sizes | seconds | exponent | memory | exponent |\n|---|---|---|---:|---|---:|\n"
         return head + "".join(f"| {row.what} | {' | '.join(row.cells)} |\n" for row in rows)
     return HEAD + "".join(
-        f"| {row.what} | {row.cells[0]} | {row.cells[1]} | {factor(row.times_as_fast)} | {row.against} |\n" for row in rows
+        f"| {' | '.join([row.what, *row.cells[:2], factor(row.times_as_fast), row.against])} |\n" for row in rows
     )
 
 

@@ -57,9 +57,7 @@ class WithoutSpark(Source, GivenRows):
         write_result(flow, target, keys, lambda settled: LocalRun(settled).of_tables().panes)
 
     def left_out(self, flow: Flow) -> Any:
-        raise InvalidArgument(
-            f"the rows that a local run leaves out are in its result: write {self.call}.left_out"
-        )
+        raise InvalidArgument(f"the rows that a local run leaves out are in its result: write {self.call}.left_out")
 
     def foreach_batch(self, flow: Flow, function: Any) -> Any:
         raise InvalidArgument(
