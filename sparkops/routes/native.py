@@ -69,17 +69,20 @@ class Native(Route):
         keys = [column(name).alias(name) for name in grouping.by]
         # BETWEEN drops null times and times outside the years 1 to 9999, which the tasks count as bad rows.
         rows = self.plan.rows.where(column(grouping.time).between(_instant(FIRST), _instant(LAST)))
-        window = _window(grouping.window, column(grouping.time))
-        if window is None:
+        if isinstance(grouping.window, Global):
             grouped = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in columns.items()))
-            window = F.lit(None).cast(spark_type(WINDOW, "window"))
+            window: Column = F.lit(None).cast(spark_type(WINDOW, "window"))
             at: Column = F.col(_LATEST)  # without keys Spark gives a result even for no rows; it has no time
         else:
             named = {name: column.alias(name) for name, column in columns.items()}
-            grouped = rows.groupBy(*keys, window.alias("window")).agg(*named.values())
-            start, last = F.col("window.start"), F.timestamp_micros(F.unix_micros(F.col("window.end")) - 1)
-            window = F.struct(_shown(start).alias("start"), _shown(F.col("window.end")).alias("end"))
-            at = _shown(last if grouping.timestamp == "end_of_window" else start)
+            begin, size = _begin(grouping.window, column(grouping.time))
+            boxed = not all(map(_is_narrow, (flow.source_schema.field(name).type for name in grouping.by)))
+            key = F.struct(begin.alias(_BEGIN)) if boxed else begin
+            grouped = rows.groupBy(*keys, key.alias(_BEGIN)).agg(*named.values())
+            known = F.col(f"{_BEGIN}.{_BEGIN}") if boxed else F.col(_BEGIN)
+            start, last, end = (_shown(F.timestamp_micros(known + more)) for more in (0, size - 1, size))
+            window = F.struct(start.alias("start"), end.alias("end"))
+            at = last if grouping.timestamp == "end_of_window" else start
         return grouped.select(
             *(column(name) for name in grouping.by),
             window.alias("window"),
@@ -98,6 +101,9 @@ class Native(Route):
 
 
 _LATEST = "uncombine_latest"
+
+_BEGIN = "uncombine_begin"
+"""The beginning of a window, by which rows are grouped: the end follows from it, so that Spark need not hash both."""
 
 
 def native_plan(flow: Flow, input: Input) -> NativePlan | str:
@@ -152,15 +158,20 @@ def _no_window(flow: Flow) -> str | None:
     return None
 
 
-def _window(window: object, time: Column) -> Column | None:
-    match window:
-        case Fixed():
-            return F.window(time, _micros(window.size), startTime=_micros(window.offset % window.size))
-        case Sliding():
-            start = _micros(window.offset % window.period)
-            return F.window(time, _micros(window.size), _micros(window.period), startTime=start)
-        case _:
-            return None
+def _begin(window: object, time: Column) -> tuple[Column, int]:
+    """The microsecond in which the window of a time begins, and the size of the window, which has no other one."""
+    assert isinstance(window, Fixed | Sliding)
+    size = int(window.size)
+    micros = F.unix_micros(time)
+    return micros - F.pmod(micros - F.lit(int(window.offset) % size).cast("bigint"), F.lit(size).cast("bigint")), size
+
+
+def _is_narrow(kind: pa.DataType) -> bool:
+    """True for a type of which Spark keeps a few groups in a map for the processor's cache, and finds others as fast.
+
+    Texts take longer where there are more groups than that map has places for. Beside a struct Spark does not use it.
+    """
+    return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind))
 
 
 def _instant(micros: int) -> Column:
@@ -170,10 +181,6 @@ def _instant(micros: int) -> Column:
 def _shown(time: Column) -> Column:
     """The time in results, which is never before the first or after the last time that can be shown."""
     return F.least(F.greatest(time, _instant(FIRST)), _instant(LAST))
-
-
-def _micros(length: int) -> str:
-    return f"{int(length)} microseconds"
 
 
 def _equivalent(combiner: Combiner, schema: pa.Schema) -> tuple[Column, str] | None:
