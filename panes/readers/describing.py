@@ -92,8 +92,6 @@ def describe(
     if schema is None:
         require_format_options(chosen, rest["options"])
         found = _first_schema(files, chosen, rest["options"], on_bad_file)
-        if chosen == "csv" and "delimiter" not in rest["options"]:
-            _require_commas(files[0], found)
         folders = infer_types(folder_values(path, root) for path in files)
         named = [f.with_type(folders[f.name]) if f.name in folders else f for f in found]
         more = [pa.field(name, kind) for name, kind in folders.items() if name not in found.names]
@@ -129,7 +127,10 @@ def _first_schema(files: list[str], format: str, options: Mapping[str, Any], on_
     for path in files:
         try:
             system, inside = locate(path)
-            return standard_schema(open_source(format, system, inside, options, None).schema)
+            found = standard_schema(open_source(format, system, inside, options, None).schema)
+            if format == "csv" and "delimiter" not in options:
+                _require_commas(path, found)
+            return found
         except FAULTS as error:
             failed = unreadable(path, error)
             if on_bad_file == "error":

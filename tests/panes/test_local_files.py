@@ -129,6 +129,10 @@ def test_a_csv_file_without_commas_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"a\.csv has no comma, so 'ts;user;x' is one column: give delimiter=';'"):
         uc.local.files(tmp_path)
     assert results(minutes(uc.local.files(tmp_path, delimiter=";")))[0].total() == 1
+    (tmp_path / "0.csv").write_text("")  # the name is that of the file whose columns are taken
+    with pytest.raises(InvalidArgument, match=r"a\.csv has no comma"):
+        uc.local.files(tmp_path, on_bad_file="skip")
+    (tmp_path / "0.csv").unlink()
     (tmp_path / "a.csv").write_text("a;b\n2016-01-20T12:00:00Z\n")
     schema = pa.schema({"a;b": INSTANT})
     flow = uc.local.files(tmp_path, time="a;b", schema=schema).window(uc.Global()).combine(n=uc.Count())
