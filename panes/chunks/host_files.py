@@ -110,7 +110,10 @@ class FileCache:
         return True
 
     def written(self, write: Callable[[Any], object], about: int) -> Body:
-        """The bytes that `write` writes, roughly `about` of them, kept where no other process can change them."""
+        """The bytes that `write` writes, roughly `about` of them, kept where no other process can change them.
+
+        It may be called twice, and writes the same bytes each time.
+        """
         if about >= LARGE and self._ready():
             try:
                 with tempfile.TemporaryFile(dir=self.directory) as file:
@@ -120,9 +123,12 @@ class FileCache:
             except (OSError, pa.ArrowException):
                 # The disk has no room: use the heap.
                 self._usable = None
-        sink = pa.BufferOutputStream()
-        write(sink)
-        return Body(sink.getvalue())
+        # A buffer that grows is copied again and again, so the size is counted first.
+        counted = pa.MockOutputStream()
+        write(counted)
+        buffer = pa.allocate_buffer(counted.size())
+        write(pa.FixedSizeBufferWriter(buffer))
+        return Body(buffer)
 
     def has(self, name: str) -> bool:
         """True if there is a file of this name."""

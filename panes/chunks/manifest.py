@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import StateMismatch
 from ..operators.state import Counts, OperatorState
 
-VERSION = 1
+VERSION = 2
 """The format of everything that is stored for a shard: the manifest, its chunks and deaths, and its extra. A change to
 any of them increases the number, except new keys in the JSON of the extra, which a state without them does not need."""
 
@@ -107,10 +107,10 @@ def require_version(written: bytes) -> None:
     r"""Raise `StateMismatch` unless a manifest has the format that this library reads; only its beginning is read.
 
     >>> from uncombine.panes.chunks.manifest import require_version
-    >>> require_version(b'{"version":1,"token":"any"}\n')
+    >>> require_version(b'{"version":2,"token":"any"}\n')
     >>> require_version(b'{"version":7,"token":"any"}\n')  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    uncombine.errors.StateMismatch: the stored state has format 7, but this version of uncombine reads format 1: ...
+    uncombine.errors.StateMismatch: the stored state has format 7, but this version of uncombine reads format 2: ...
     """
     found = _BEGINNING.match(written)
     if found is not None and int(found[1]) == VERSION:
@@ -126,7 +126,7 @@ def extra_of(written: bytes) -> bytes:
     r"""The `extra` that the caller gave to `save`; a manifest of another format is refused.
 
     >>> from uncombine.panes.chunks.manifest import extra_of
-    >>> extra_of(b'{"version":1,"token":"any"}\nany bytes')
+    >>> extra_of(b'{"version":2,"token":"any"}\nany bytes')
     b'any bytes'
     """
     require_version(written)

@@ -148,6 +148,9 @@ class Store:
             if len(places) == 0:
                 chunks.append(chunk)
                 continue
+            if len(places) == len(chunk.alive):
+                out.append(chunk.table)
+                continue
             out.append(chunk.table.take(pa.array(places)))
             left = chunk.without(places)
             if left.count:

@@ -1,6 +1,6 @@
 """State that an earlier version of the library stored, and what is needed to go on with it.
 
-`checkpoint_1.zip` holds the checkpoint of a query after its first batches, and the panes that the same query gave for
+`checkpoint_2.zip` holds the checkpoint of a query after its first batches, and the panes that the same query gave for
 the batches after them, without a stop. `accumulators_2.zip` holds stored accumulators of two days, and `columns_2.json`
 the mark and the type of the stored column of a form of each combiner. Each file has the version of its format in its
 name. `write_stored.py` wrote them.
@@ -27,7 +27,7 @@ import uncombine as uc
 from uncombine.sparkops.stored.codec import Maker
 
 HERE = Path(__file__).resolve().parents[1] / "data" / "stored"
-CHECKPOINT, ACCUMULATORS = HERE / "checkpoint_1.zip", HERE / "accumulators_2.zip"
+CHECKPOINT, ACCUMULATORS = HERE / "checkpoint_2.zip", HERE / "accumulators_2.zip"
 COLUMNS = HERE / "columns_2.json"
 
 SECOND = 1_000_000

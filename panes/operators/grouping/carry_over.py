@@ -13,7 +13,6 @@ import pyarrow as pa
 from .cells import Pairs
 from .clocks import Clocks
 from .compiled import Compiled
-from .lists import regroup
 from .windows_in_hand import InHand
 
 _IDENTITY = ("index", "nonspeculative", "born_late", "on_time_given")
@@ -57,6 +56,6 @@ def carry_over(
         if windows.outstanding is not None:
             heir = np.empty(len(windows), np.int64)
             heir[old[::-1]] = new[::-1]  # of several pairs the first
-            outstanding = regroup(windows.outstanding, heir, count)
+            outstanding = windows.outstanding.regrouped(heir, count)
     none = tuple(pa.array([], field.type) for field in shape.acc_fields)
     return InHand(list(keys), num, state, none, outstanding)

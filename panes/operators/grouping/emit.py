@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ....combiners.rows.groups import Groups
-from ....combiners.states.zset import running
 from ....windows.times import MAX_TIME
 from .compiled import Compiled
-from .lists import items_of, list_sizes, listed, only, owners
+from .outstanding import Outstanding, with_one_more
+from .pane_columns import VALUE
 from .pane_rows import Firing, as_numpy, output_rows, pane_records, same_values, sort_windows, timings
 from .windows_in_hand import EXTENT, InHand
 
@@ -70,19 +69,12 @@ def _emission(compiled: Compiled, windows: InHand, fired: np.ndarray, timing: np
 def _unchanged(compiled: Compiled, windows: InHand, fired: np.ndarray, records: pa.StructArray) -> np.ndarray:
     """True where the window has exactly one outstanding pane and the new pane equals it."""
     assert windows.outstanding is not None
-    outstanding = windows.outstanding.take(pa.array(fired))
-    sizes = list_sizes(outstanding)
-    single = sizes == 1
-    same = single.copy()
-    if not single.any():
-        return same
-    rows = np.flatnonzero(single)
-    old = outstanding.flatten().take(pa.array(np.repeat(single, sizes).nonzero()[0]))
+    same = windows.outstanding.sizes[fired] == 1
+    rows = np.flatnonzero(same)
+    old = windows.outstanding.records.take(pa.array(windows.outstanding.of_windows(fired[rows])[1]))
     new = records.take(pa.array(rows))
-    alike = np.ones(len(rows), np.bool_)
-    for field in list(compiled.record)[:-2]:
-        alike &= same_values(old.field(field.name), new.field(field.name))
-    same[rows] = alike
+    for name in ("start", "end", *(VALUE + field.name for field in compiled.plan.outputs)):
+        same[rows] &= same_values(old.field(name), new.field(name))
     return same
 
 
@@ -93,27 +85,22 @@ def _output(compiled: Compiled, windows: InHand, emission: _Emission) -> pa.Tabl
     keys = [key.take(pa.array(fired)) for key in windows.keys]
     emitted, retracted = emission.emitted[order], emission.retracted[order]
     new = np.flatnonzero(emitted)
-    if not retracted.any():
+    if not retracted.any() or windows.outstanding is None or not len(windows.outstanding):
         at = pa.array(new)
         keys, records = [k.take(at) for k in keys], records.take(pa.array(order[new]))
         return output_rows(compiled, keys, records, np.ones(len(new), np.int64))
-    assert windows.outstanding is not None
-    old = windows.outstanding.flatten()
-    owner, back = items_of(windows.outstanding, fired, np.flatnonzero(retracted))
+    old, chosen = windows.outstanding.records, np.flatnonzero(retracted)
+    which, back = windows.outstanding.of_windows(fired[chosen])
+    owner = chosen[which]
     if (owner[1:] == owner[:-1]).any():  # those of windows that merged stand in the order in which they were kept
         by_time = np.lexsort((as_numpy(old.field("end"))[back], as_numpy(old.field("start"))[back], owner))
         owner, back = owner[by_time], back[by_time]
-    # Both are in the order of windows; the place of a row is the number of rows before it.
-    to_old = np.arange(len(owner)) + running(emitted)[owner]
-    to_new = np.arange(len(new)) + running(np.bincount(owner, minlength=len(fired)))[new + 1]
-    places, window, diff = (np.empty(len(owner) + len(new), np.int64) for _ in range(3))
-    places[to_old], places[to_new] = back, len(old) + order[new]
-    window[to_old], window[to_new] = owner, new
-    diff[to_old], diff[to_new] = -1, 1
-    # Records are wide, so they are moved once, by places computed beforehand.
+    sizes, is_new = with_one_more(np.bincount(owner, minlength=len(fired)), new)
+    places = np.empty(len(is_new), np.int64)
+    places[~is_new], places[is_new] = back, len(old) + order[new]
     both = pa.concat_arrays([old, records]).take(pa.array(places))
-    at = pa.array(window)
-    return output_rows(compiled, [k.take(at) for k in keys], both, diff)
+    at = pa.array(np.repeat(np.arange(len(fired)), sizes))
+    return output_rows(compiled, [k.take(at) for k in keys], both, np.where(is_new, 1, -1))
 
 
 def _emitted(windows: InHand, emission: _Emission) -> InHand:
@@ -132,22 +119,15 @@ _CHANGED = ("index", "nonspeculative", "on_time_given", "fresh")
 """The numbers of a window that change when it fires."""
 
 
-def _outstanding(windows: InHand, emission: _Emission) -> pa.ListArray | None:
+def _outstanding(windows: InHand, emission: _Emission) -> Outstanding | None:
     """The panes of each window that are outstanding after these were emitted and others retracted."""
-    lists = windows.outstanding
-    if lists is None:
+    if windows.outstanding is None:
         return None
-    fired, emitted = emission.places, emission.emitted
-    owner = owners(lists)
-    replaced = np.zeros(len(windows), np.bool_)
-    replaced[fired[emitted | emission.retracted]] = True
-    kept = ~replaced[owner]
-    if not kept.any() and emitted.all():
-        return listed(emission.records, np.bincount(fired, minlength=len(windows)), lists.type)
-    by_owner = Groups(np.concatenate([owner[kept], fired[emitted]]), len(windows))
-    places = np.concatenate([np.flatnonzero(kept), len(owner) + np.flatnonzero(emitted)])[by_owner.order]
-    items = pa.concat_arrays([lists.flatten(), emission.records]).take(pa.array(places))
-    return listed(items, by_owner.sizes, lists.type)
+    shown = np.flatnonzero(emission.emitted)
+    gone = np.zeros(len(windows), np.bool_)
+    gone[emission.places[emission.emitted | emission.retracted]] = True
+    records = emission.records if len(shown) == len(emission.records) else emission.records.take(pa.array(shown))
+    return windows.outstanding.without(gone).followed(records, emission.places[shown])
 
 
 def _emptied(compiled: Compiled, windows: InHand, gone: np.ndarray) -> InHand:
@@ -168,9 +148,9 @@ def _emptied(compiled: Compiled, windows: InHand, gone: np.ndarray) -> InHand:
             num[name] = values
     if outstanding is not None:
         # The next pane shows other rows, so that it is emitted even if its values are equal.
-        kept = np.ones(len(windows), np.bool_)
-        kept[gone] = False
-        outstanding = only(outstanding, kept)
+        emptied = np.zeros(len(windows), np.bool_)
+        emptied[gone] = True
+        outstanding = outstanding.without(emptied)
     return replace(windows, num=num, acc=acc, outstanding=outstanding)
 
 
@@ -179,8 +159,7 @@ def retract_ended(compiled: Compiled, windows: InHand) -> tuple[InHand, list[pa.
     grouping, outstanding = compiled.grouping, windows.outstanding
     if not (grouping.retracting and grouping.eager_retractions) or outstanding is None:
         return windows, []
-    owner, items = owners(outstanding), outstanding.flatten()
-    starts, ends = as_numpy(items.field("start")), as_numpy(items.field("end"))
+    owner, starts, ends = outstanding.owner, outstanding.number("start"), outstanding.number("end")
     ended = (starts != windows.num["start"][owner]) | (ends != windows.num["end"][owner])
     ended &= ~compiled.trigger.done(windows.trigger)[owner]  # a finished window emits nothing in their place
     if not ended.any():
@@ -192,10 +171,9 @@ def retract_ended(compiled: Compiled, windows: InHand) -> tuple[InHand, list[pa.
     places = places[np.lexsort((ends[places], starts[places], rank[owner[places]]))]
     at = pa.array(owner[places])
     keys = [key.take(at) for key in windows.keys]
-    retractions = output_rows(compiled, keys, items.take(pa.array(places)), np.full(len(places), -1))
-    left = items.filter(pa.array(~ended))
-    sizes = np.bincount(owner[~ended], minlength=len(windows))
-    return replace(windows, outstanding=listed(left, sizes, outstanding.type)), [retractions]
+    records = outstanding.records.take(pa.array(outstanding.places[places]))
+    retractions = output_rows(compiled, keys, records, np.full(len(places), -1))
+    return replace(windows, outstanding=outstanding.where(~ended)), [retractions]
 
 
 def cleared(mode: str, requests: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -18,7 +18,6 @@ from ....windows import holds
 from ....windows.grid import later
 from ....windows.times import MAX_TIME, MIN_TIME
 from ...grouping import Grouping
-from .lists import owners
 from .windows_in_hand import InHand, extent
 
 
@@ -41,10 +40,9 @@ def window_holds(grouping: Grouping, windows: InHand, done: np.ndarray, floor: i
     least = np.where(shows | grouping.window.merging, times, MAX_TIME)
     if grouping.splits:
         least = np.minimum(least, grouping.window.first_end(num["start"]) - 1)
-    if grouping.retracting and windows.outstanding is not None and len(windows.outstanding.flatten()):
-        records = windows.outstanding.flatten()
-        last = np.asarray(records.field("end")) - 1
-        np.minimum.at(least, owners(windows.outstanding), np.minimum(np.asarray(records.field("event_time")), last))
+    if grouping.retracting and windows.outstanding is not None and len(windows.outstanding):
+        shown = windows.outstanding
+        np.minimum.at(least, shown.owner, np.minimum(shown.number("event_time"), shown.number("end") - 1))
     allowed = int(grouping.allowed_lateness)
     return np.minimum(hold, later(least, allowed) if allowed else least)
 

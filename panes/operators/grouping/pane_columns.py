@@ -8,9 +8,17 @@ import pyarrow as pa
 
 from ....combiners import Plan
 from ....combiners.rows.plain_types import plain_type
+from ....triggers import UserTrigger, percentiles, walk
 from ....windows.times import UTC_MICROS
+from ...grouping import Grouping
 
 TIMINGS = ("EARLY", "ON_TIME", "LATE")
+
+CAUSES = ("processing", "rows", "watermark", "expiry", "late")
+"""The phases of a step in which windows fire. "late" is that of rows which came too late."""
+
+VALUE = "value."
+"""A result of a combiner has this before its name in a record."""
 
 PANE = pa.struct(
     [
@@ -31,17 +39,28 @@ WINDOW = pa.struct([("start", UTC_MICROS), ("end", UTC_MICROS)])
 """The type of the column `window`."""
 
 
-def record_type(plan: Plan) -> pa.StructType:
-    """The type of a pane without its key, as a window keeps it while the pane is outstanding."""
-    return pa.struct(
-        [
-            pa.field("start", pa.int64()),
-            pa.field("end", pa.int64()),
-            *plan.outputs,
-            pa.field("event_time", pa.int64()),
-            pa.field("pane", PANE),
-        ]
-    )
+def record_type(plan: Plan, percentiles: bool, tags: bool) -> pa.StructType:
+    """The type of a pane without its key, as a window keeps it while the pane is outstanding.
+
+    Texts that are always the same are places in `TIMINGS` and `CAUSES`. Percentiles of the watermark and the tags of
+    user triggers have a column only where the trigger has some.
+    """
+    numbers = ("start", "end", "event_time", "index", "nonspeculative")
+    fields = [pa.field(name, pa.int64()) for name in numbers]
+    fields += [pa.field("timing", pa.int8()), pa.field("is_last", pa.bool_()), pa.field("cause", pa.int8())]
+    fields += [pa.field("watermark", UTC_MICROS), pa.field("processing_time", UTC_MICROS)]
+    fields += [pa.field("percentile", pa.float64())] * percentiles + [pa.field("tags", pa.string())] * tags
+    return pa.struct([*fields, *(field.with_name(VALUE + field.name) for field in plan.outputs)])
+
+
+def few_values(grouping: Grouping) -> dict[tuple[str, ...], Sequence[str] | Sequence[int]]:
+    """The columns of the output, and fields of them, that have few values, with these values."""
+    few: dict[tuple[str, ...], Sequence[str] | Sequence[int]] = {("diff",): (1, -1), ("pane", "timing"): TIMINGS}
+    if not percentiles(grouping.asked):
+        few["pane", "watermark_percentile"] = ()
+    if not any(isinstance(trigger, UserTrigger) for trigger in walk(grouping.asked)):
+        few["pane", "trigger"] = CAUSES  # otherwise also the tags of users
+    return few
 
 
 def output_schema(by: Sequence[str], plan: Plan, schema: pa.Schema) -> pa.Schema:

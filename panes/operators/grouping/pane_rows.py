@@ -15,7 +15,7 @@ from ....combiners.rows.ordering import order_keys
 from ....windows import result_times, timestamps
 from ....windows.times import FIRST, LAST, MAX_TIME, UTC_MICROS
 from .compiled import Compiled
-from .pane_columns import PANE, TIMINGS, WINDOW
+from .pane_columns import CAUSES, PANE, TIMINGS, VALUE, WINDOW
 from .windows_in_hand import InHand, extent
 
 
@@ -24,7 +24,7 @@ class Firing:
     """The windows that fire in one phase, as masks, and what their panes have in common."""
 
     cause: str
-    """The phase: "processing", "rows", "watermark", "expiry" or "late"."""
+    """The phase, one of `CAUSES`."""
     watermark: int
     processing_time: int
     output_watermark: int
@@ -52,55 +52,67 @@ def pane_records(
     """The panes of the windows at the places `fired`, without keys, as they are kept while they are outstanding."""
     num = {name: windows.num[name][fired] for name in ("start", "end", "index", "nonspeculative")}
     earliest, latest = extent(windows.num)
-    at = pa.array(fired)
+    at, count = pa.array(fired), len(fired)
     values = compiled.plan.extract(tuple(a.take(at) for a in windows.acc))
     floor = firing.output_watermark if compiled.grouping.window.may_be_endless else None
     event_time = result_times(
         compiled.grouping.policy, num["start"], num["end"], earliest[fired], latest[fired], firing.watermark, floor
     )
-    pane = _pane(num, fired, timing, firing)
-    columns = [pa.array(num["start"]), pa.array(num["end"]), *values, pa.array(event_time), pane]
-    return pa.StructArray.from_arrays(columns, fields=list(compiled.record))
+    given = {
+        **num,
+        "event_time": event_time,
+        "nonspeculative": np.where(timing == 0, -1, num["nonspeculative"]),
+        "timing": timing.astype(np.int8),
+        "is_last": firing.last[fired],
+        "cause": np.full(count, CAUSES.index(firing.cause), np.int8),
+    }
+    columns = {name: pa.array(column) for name, column in given.items()}
+    columns["watermark"] = _reading(firing.watermark, count)
+    columns["processing_time"] = _reading(firing.processing_time, count)
+    if compiled.record.get_field_index("percentile") >= 0:
+        percent = np.full(count, np.nan) if firing.percent is None else firing.percent[fired]
+        columns["percentile"] = pa.array(percent, mask=np.isnan(percent))
+    if compiled.record.get_field_index("tags") >= 0:
+        tags = np.full(count, "", np.object_) if firing.tags is None else firing.tags[fired]
+        columns["tags"] = pa.array(tags, pa.string(), mask=tags == "")
+    columns |= {VALUE + field.name: column for field, column in zip(compiled.plan.outputs, values, strict=True)}
+    fields = list(compiled.record)
+    return pa.StructArray.from_arrays([columns[field.name] for field in fields], fields=fields)
 
 
-def _pane(num: Mapping[str, np.ndarray], fired: np.ndarray, timing: np.ndarray, firing: Firing) -> pa.StructArray:
-    count = len(fired)
-    percent = pa.nulls(count, pa.float64())
-    if firing.percent is not None:
-        chosen = firing.percent[fired]
-        percent = pa.array(chosen, mask=np.isnan(chosen))
+def output_rows(compiled: Compiled, keys: Sequence[pa.Array], records: pa.StructArray, diff: np.ndarray) -> pa.Table:
+    """Records with their keys and diffs as rows of the output."""
+    parts = dict(zip((field.name for field in compiled.record), records.flatten(), strict=True))
+    schema = compiled.output_schema
+    columns = [
+        *keys,
+        _window(parts["start"], parts["end"]),
+        *(parts[VALUE + field.name] for field in compiled.plan.outputs),
+        timestamps(as_numpy(parts["event_time"])),
+        pa.array(diff, pa.int64()),
+        _pane(parts),
+    ]
+    columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _pane(parts: Mapping[str, pa.Array]) -> pa.StructArray:
+    """The column `pane`."""
+    index, cause = parts["index"], pa.array(CAUSES).take(parts["cause"])
     return pa.StructArray.from_arrays(
         [
-            pa.array(num["index"]),
-            pa.array(np.where(timing == 0, -1, num["nonspeculative"])),
-            pa.array(TIMINGS).take(pa.array(timing)),
-            pa.array(num["index"] == 0),
-            pa.array(firing.last[fired]),
-            _reading(firing.watermark, count),
-            percent,
-            _reading(firing.processing_time, count),
-            _cause(firing, fired),
+            index,
+            parts["nonspeculative"],
+            pa.array(TIMINGS).take(parts["timing"]),
+            pa.array(as_numpy(index) == 0),
+            parts["is_last"],
+            parts["watermark"],
+            parts["percentile"] if "percentile" in parts else pa.nulls(len(index), pa.float64()),
+            parts["processing_time"],
+            pc.coalesce(parts["tags"], cause) if "tags" in parts else cause,
         ],
         fields=list(PANE),
     )
-
-
-def _cause(firing: Firing, fired: np.ndarray) -> pa.Array:
-    """The column `trigger` of the pane: the tags of user triggers, or else the phase."""
-    if firing.tags is None:
-        return pa.repeat(pa.scalar(firing.cause), len(fired))
-    tags = firing.tags[fired]
-    return pa.array(np.where(tags == "", firing.cause, tags), pa.string())
-
-
-def output_rows(compiled: Compiled, keys: Sequence[pa.Array], records: pa.Array, diff: np.ndarray) -> pa.Table:
-    """Records with their keys and diffs as rows of the output."""
-    schema = compiled.output_schema
-    start, end, *values, event_time, pane = records.flatten()
-    window = _window(start, end)
-    columns = [*keys, window, *values, timestamps(as_numpy(event_time)), pa.array(diff, pa.int64()), pane]
-    columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _window(start: pa.Array, end: pa.Array) -> pa.StructArray:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ....combiners.algebra import Accumulators
 from ....triggers.program import State
 from ....windows.times import MAX_TIME, MIN_TIME
-from .lists import empty_lists
+from .outstanding import Outstanding
 
 BASE: dict[str, tuple[type, object]] = {
     "start": (np.int64, 0),
@@ -34,8 +34,8 @@ EXTENT: dict[str, tuple[type, int]] = {"earliest": (np.int64, MAX_TIME), "latest
 """Numbers of windows whose panes have the time of a row: the least and the greatest time of the rows to be shown that
 were not before the output watermark."""
 
-_OUTSTANDING = "owed"
-"""The stored column of outstanding panes. Stored states name it so."""
+_OUTSTANDING = "outstanding"
+"""The stored column of outstanding panes."""
 
 
 def extent(num: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -54,7 +54,7 @@ class InHand:
     trigger: State
     """The columns of the compiled trigger, which an evaluation changes in place."""
     acc: Accumulators
-    outstanding: pa.ListArray | None
+    outstanding: Outstanding | None
     """The outstanding panes of each window; None where the grouping neither retracts nor compares them."""
 
     def __len__(self) -> int:
@@ -68,14 +68,14 @@ class InHand:
             {name: values[places] for name, values in self.num.items()},
             {name: values[places] for name, values in self.trigger.items()},
             tuple(a.take(at) for a in self.acc),
-            None if self.outstanding is None else self.outstanding.take(at),
+            None if self.outstanding is None else self.outstanding.take(places),
         )
 
     def joined(self, other: InHand) -> InHand:
         """These windows and others after them."""
         outstanding = None
         if self.outstanding is not None and other.outstanding is not None:
-            outstanding = pa.concat_arrays([self.outstanding, other.outstanding])
+            outstanding = self.outstanding.joined(other.outstanding)
         return InHand(
             [pa.concat_arrays([a, b]) for a, b in zip(self.keys, other.keys, strict=True)],
             {name: np.concatenate([values, other.num[name]]) for name, values in self.num.items()},
@@ -90,7 +90,7 @@ class InHand:
         columns.update({f"num.{name}": _stored(values) for name, values in {**self.num, **self.trigger}.items()})
         columns.update({f"acc.{i}": a for i, a in enumerate(self.acc)})
         if self.outstanding is not None:
-            columns[_OUTSTANDING] = self.outstanding
+            columns[_OUTSTANDING] = self.outstanding.lists()
         return pa.table(columns)
 
 
@@ -102,7 +102,8 @@ class Shape:
     numbers: Mapping[str, tuple[object, object]]
     trigger: Mapping[str, tuple[object, object]]
     acc_fields: Sequence[pa.Field]
-    outstanding_type: pa.DataType | None
+    record: pa.StructType | None
+    """The type of outstanding panes, if they are kept."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -126,9 +127,9 @@ class Shape:
         """The trigger's columns of new windows."""
         return {name: _filled(count, kind, value) for name, (kind, value) in self.trigger.items()}
 
-    def none_outstanding(self, count: int) -> pa.ListArray | None:
+    def none_outstanding(self, count: int) -> Outstanding | None:
         """The outstanding panes of new windows."""
-        return None if self.outstanding_type is None else empty_lists(self.outstanding_type, count)
+        return None if self.record is None else Outstanding.none(self.record, count)
 
     def read(self, table: pa.Table) -> InHand:
         """The windows of a stored table."""
@@ -145,7 +146,7 @@ class Shape:
             numbers(self.numbers),
             {name: v if v.flags.writeable else v.copy() for name, v in numbers(self.trigger).items()},
             tuple(column(f"acc.{i}") for i in range(len(self.acc_fields))),
-            None if self.outstanding_type is None else column(_OUTSTANDING),
+            None if self.record is None else Outstanding.of(column(_OUTSTANDING)),
         )
 
 

@@ -52,14 +52,15 @@ def hi(rows: Weighted) -> int | None:
     return max((x for x, weight in weights.items() if weight > 0), default=None)
 
 
-AGGREGATES = {"total": total, "n": count, "hi": hi}
+AGGREGATES = {"start": total, "n": count, "end": hi}
+"""Results may be named as the bounds of a window are."""
 
 
 def combiners(options: dict[str, Any]) -> dict[str, Any]:
     """Max has no differences to show, so it is left out where a pane is a difference."""
-    named = {"total": uc.Sum("x"), "n": uc.Count(), "hi": uc.Max("x")}
+    named = {"start": uc.Sum("x"), "n": uc.Count(), "end": uc.Max("x")}
     if differences(options):
-        del named["hi"]
+        del named["end"]
     return named
 
 

@@ -118,7 +118,7 @@ def _trigger(r: random.Random, depth: int) -> Any:
         case 8:
             return uc.WatermarkPercentile(r.choice([50, 75, 100]))
         case 9:
-            name, least = r.choice([("n", 2), ("n", 3), ("total", 6), ("hi", 5)])
+            name, least = r.choice([("n", 2), ("n", 3), ("start", 6), ("end", 5)])
             return r.choice([uc.OnPunctuation(At("x", 7)), uc.OnResult(At(name, least))])
     return r.choice([uc.Always(), uc.Always(), uc.Never()])
 
