@@ -7,15 +7,18 @@ tests/sparkops/test_flat_rows.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructField
+from pyspark.sql.types import LongType, StructField
 
 from ...combiners.rows.columns import flat
 from ..inputs import column
@@ -41,17 +44,29 @@ _PLAIN = (
 )
 
 
+BITS = 62
+"""So many bits of small numbers are in one column."""
+
+
+Few: TypeAlias = Mapping[tuple[str, ...], Sequence[str] | Sequence[int]]
+"""By the names of a column and of the fields down to a plain one, the few values that it has, beside null."""
+
+
 @dataclass(frozen=True)
 class FlatRows:
-    """Tables of a schema as columns without structs."""
+    """Tables of a schema as columns, of which those with few values are together in one."""
 
     schema: pa.Schema
     """The columns of the tables, in types that Spark reads."""
-    fields: tuple[StructField, ...]
-    """The columns of Spark in which the tables travel."""
+    small: tuple[StructField, ...]
+    """The columns of small numbers: where structs and booleans are not null, where booleans are true, and the numbers
+    of values that are one of a few."""
+    values: tuple[StructField, ...]
+    """The columns of all other values."""
+    few: Few
 
     @classmethod
-    def of(cls, schema: pa.Schema) -> FlatRows | None:
+    def of(cls, schema: pa.Schema, few: Few = MappingProxyType({})) -> FlatRows | None:
         """The form for tables of a schema; None if a column has lists, maps or another type that is not plain.
 
         Raises `TypeMismatch` if Spark does not have the type of a column.
@@ -60,23 +75,27 @@ class FlatRows:
         none = passed(schema.empty_table())
         if not all(map(_is_flat, none.schema.types)):
             return None
-        kinds = [part.type for part in _arrays(none)]
-        return cls(none.schema, tuple(StructField(f"c{i}", spark_of(kind)) for i, kind in enumerate(kinds)))
+        kinds = [values.type for values in _values(none, few)]
+        small = tuple(StructField(f"b{i}", LongType()) for i in range(len(_joined(none, few))))
+        values = tuple(StructField(f"c{i}", spark_of(kind)) for i, kind in enumerate(kinds))
+        return cls(none.schema, small, values, few)
+
+    @property
+    def fields(self) -> tuple[StructField, ...]:
+        """The columns of Spark in which the tables travel."""
+        return (*self.small, *self.values)
 
     def frame(self, table: pa.Table, **more: pa.Array) -> pd.DataFrame:
         """The columns in which a table travels, and more, as columns of pandas that hold Arrow's arrays."""
-        made = {f.name: part for f, part in zip(self.fields, _arrays(passed(table)), strict=True)} | more
+        table = passed(table)
+        arrays = (*_joined(table, self.few), *_values(table, self.few))
+        made = {f.name: part for f, part in zip(self.fields, arrays, strict=True)} | more
         return pd.DataFrame({name: pd.arrays.ArrowExtensionArray(part) for name, part in made.items()}, copy=False)
 
     def columns(self) -> list[Column]:
         """The columns of the tables, from those in which they travel."""
-        names = (field.name for field in self.fields)
-        return [_whole(field.type, names).alias(field.name) for field in self.schema]
-
-
-def _arrays(table: pa.Table) -> list[pa.Array]:
-    """The columns of a table, and those of its structs."""
-    return [part for given in table.columns for part in _parts(flat(given))]
+        travelled = _Travelled(self)
+        return [travelled.column((field.name,), field.type).alias(field.name) for field in self.schema]
 
 
 def _is_flat(kind: pa.DataType) -> bool:
@@ -85,26 +104,104 @@ def _is_flat(kind: pa.DataType) -> bool:
     return any(is_plain(kind) for is_plain in _PLAIN)
 
 
-def _parts(array: pa.Array) -> Iterator[pa.Array]:
-    """The arrays in which one array travels."""
-    kind = array.type
-    if pt.is_struct(kind):
-        yield array.is_valid()
-        for part in array.flatten():
-            yield from _parts(part)
-    elif pt.is_timestamp(kind) and kind.tz is not None:
-        yield array.cast(pa.int64())
-    else:
-        yield array.cast(arrow_of(spark_of(kind)))
+def _arrays(table: pa.Table) -> Iterator[tuple[tuple[str, ...], pa.Array]]:
+    """The columns of a table, and those of its structs, each struct before its own; with the names down to each."""
+    for name, given in zip(table.column_names, table.columns, strict=True):
+        yield from _with_parts((name,), flat(given))
 
 
-def _whole(kind: pa.DataType, names: Iterator[str]) -> Column:
-    """The column that travelled in the next columns of these names."""
-    given = column(next(names))
-    if pt.is_struct(kind):
-        parts = [_whole(field.type, names).alias(field.name) for field in kind]
-        return F.when(given, F.struct(*parts))
-    return F.timestamp_micros(given) if pt.is_timestamp(kind) and kind.tz is not None else given
+def _with_parts(path: tuple[str, ...], array: pa.Array) -> Iterator[tuple[tuple[str, ...], pa.Array]]:
+    yield path, array
+    if pt.is_struct(array.type):
+        for field, part in zip(array.type, array.flatten(), strict=True):
+            yield from _with_parts((*path, field.name), part)
+
+
+def _joined(table: pa.Table, few: Few) -> list[pa.Array]:
+    """The small numbers of a table side by side, many in one number."""
+    joined: list[np.ndarray] = []
+    at = BITS
+    for width, numbers in _small(table, few):
+        if at + width > BITS:
+            joined.append(np.zeros(table.num_rows, np.int64))
+            at = 0
+        joined[-1] |= np.left_shift(numbers, at, dtype=np.int64)
+        at += width
+    return [pa.array(numbers) for numbers in joined]
+
+
+def _small(table: pa.Table, few: Few) -> Iterator[tuple[int, np.ndarray | int]]:
+    """The small numbers of a table, or one for all rows, each with the bits that it takes."""
+    for path, array in _arrays(table):
+        if pt.is_struct(array.type) or pt.is_boolean(array.type):
+            yield 1, _bits(array.is_valid()) if array.null_count else 1
+        if pt.is_boolean(array.type):
+            yield 1, _bits(array)
+        if path in few:
+            numbers = _numbers(array, few[path])
+            if few[path]:
+                yield len(few[path]).bit_length(), numbers
+
+
+def _bits(where: pa.BooleanArray) -> np.ndarray:
+    return np.asarray(where.cast(pa.int8()).fill_null(0))
+
+
+def _numbers(array: pa.Array, few: Sequence[object]) -> np.ndarray | int:
+    """The number of each value among a few, from 1 on; 0 for null."""
+    if array.null_count == len(array):
+        return 0
+    found = pc.index_in(array, value_set=pa.array(few, array.type))
+    if found.null_count != array.null_count:
+        raise ValueError(f"{set(array.drop_null().unique().to_pylist()) - set(few)} are none of {few}")
+    return np.asarray(found.fill_null(-1)) + 1
+
+
+def _values(table: pa.Table, few: Few) -> Iterator[pa.Array]:
+    """The arrays of all other values."""
+    for path, array in _arrays(table):
+        kind = array.type
+        if not pt.is_struct(kind) and not pt.is_boolean(kind) and path not in few:
+            zoned = pt.is_timestamp(kind) and kind.tz is not None
+            yield array.cast(pa.int64() if zoned else arrow_of(spark_of(kind)))
+
+
+class _Travelled:
+    """The columns in which tables travelled, read in their order."""
+
+    def __init__(self, form: FlatRows) -> None:
+        self._small, self._values, self._few = iter(form.small), iter(form.values), form.few
+        self._at = BITS
+
+    def column(self, path: tuple[str, ...], kind: pa.DataType) -> Column:
+        """The next column, which is of this type."""
+        if pt.is_struct(kind):
+            is_there = self._next(1)(1)
+            parts = (self.column((*path, field.name), field.type).alias(field.name) for field in kind)
+            return F.when(is_there, F.struct(*parts))
+        if pt.is_boolean(kind):
+            return F.when(self._next(1)(1), self._next(1)(1))
+        if path in self._few:
+            # A value that is none of them would be lost: `frame` looks for one.
+            return self._one_of(self._few[path]).cast(spark_of(kind))
+        given = column(next(self._values).name)
+        return F.timestamp_micros(given) if pt.is_timestamp(kind) and kind.tz is not None else given
+
+    def _one_of(self, few: Sequence[object]) -> Column:
+        found = F.lit(None)
+        if few:
+            is_number = self._next(len(few).bit_length())
+            for number, value in enumerate(few, 1):
+                found = F.when(is_number(number), value).otherwise(found)
+        return found
+
+    def _next(self, width: int) -> Callable[[int], Column]:
+        """A function that gives where the next small number is equal to another."""
+        if self._at + width > BITS:
+            self._joined, self._at = column(next(self._small).name), 0
+        joined, at = self._joined, self._at
+        self._at += width
+        return lambda number: joined.bitwiseAND(F.lit((1 << width) - 1 << at)) == F.lit(number << at)
 
 
 __all__ = ["FlatRows"]

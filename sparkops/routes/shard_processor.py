@@ -9,6 +9,7 @@ from itertools import chain
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,7 @@ from ...panes.chunks.cache import ChunkCache
 from ...panes.chunks.log import load, save
 from ...panes.chunks.manifest import bytes_of, extra_of
 from ...panes.left_out import LEFT_OUT, LeftOut
+from ...panes.operators.grouping.pane_columns import PANE, TIMINGS
 from ...panes.operators.stateful import StatefulOperator
 from ...panes.shard.arrivals import arrivals, clock_of
 from ...panes.shard.parcels import Parcel
@@ -216,16 +218,15 @@ def counted(
 ) -> dict[str, int]:
     """The counts of a shard in a batch."""
     state = running.state
-    early = on_time = late = back = 0
+    of_timing, back = np.zeros(len(TIMINGS), np.int64), 0
     for instant in played:
         panes = instant.panes
-        if panes.num_rows == 0 or "pane" not in panes.schema.names:
+        if panes.num_rows == 0 or "pane" not in panes.schema.names or panes.schema.field("pane").type != PANE:
             continue
         new = pc.greater(panes["diff"], 0)
         timing = pc.struct_field(panes["pane"], "timing").filter(new)
-        early += pc.sum(pc.equal(timing, "EARLY")).as_py() or 0
-        on_time += pc.sum(pc.equal(timing, "ON_TIME")).as_py() or 0
-        late += pc.sum(pc.equal(timing, "LATE")).as_py() or 0
+        numbers = pc.index_in(timing, value_set=pa.array(TIMINGS)).drop_null()
+        of_timing += np.bincount(numbers, minlength=len(TIMINGS))
         back += panes.num_rows - len(timing)
     rows = uncombined = 0
     for parcel in parcels:
@@ -238,9 +239,7 @@ def counted(
     return {
         "rows_in": rows,
         "rows_uncombined": uncombined,
-        "panes_early": early,
-        "panes_on_time": on_time,
-        "panes_late": late,
+        **{f"panes_{name.lower()}": int(count) for name, count in zip(TIMINGS, of_timing, strict=True)},
         "retractions": back,
         "rows_dropped": counts.dropped - old.dropped,
         "rows_finished": counts.finished - old.finished,

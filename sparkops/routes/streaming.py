@@ -13,6 +13,7 @@ from ...errors import InvalidArgument
 from ...panes.graph import Feed, Step
 from ...panes.left_out import LEFT_OUT, beside
 from ...panes.operators.grouping.lift import needs_rows, where_combined
+from ...panes.operators.grouping.pane_columns import few_values
 from ...panes.shard.parcels import Parcel
 from ...panes.stage import GroupingStage
 from ...panes.transforms import Transform, applied
@@ -75,7 +76,7 @@ class Streaming(Live):
 
     @cached_property
     def flat(self) -> FlatRows | None:
-        """The form in which the panes of the last step leave it as columns; None if they leave it as packed parcels."""
+        """A form in which the panes of the last step leave it as columns; None if they leave it as packed parcels."""
         return None if self.beside or self.parcels else FlatRows.of(self.flow.schema)
 
     def task(self, step: Step, then: LiftLive | None) -> ShardTask:
@@ -98,7 +99,13 @@ class Streaming(Live):
         )
 
     def _columns(self, last: Step) -> PanesAsColumns | None:
-        return None if self.flat is None else PanesAsColumns(self.after(last), self.flat)
+        if self.flat is None:
+            return None
+        after, stage = self.after(last), last.stage
+        few = few_values(stage.grouping) if isinstance(stage, GroupingStage) and not stage.shows_late else {}
+        kept = {path: values for path, values in few.items() if not any(step.may_set(path[0]) for step in after)}
+        form = FlatRows.of(self.flow.schema, kept)
+        return None if form is None else PanesAsColumns(after, form)
 
     @property
     def _time_mode(self) -> str:

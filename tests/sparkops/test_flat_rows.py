@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +62,24 @@ def value(rng: random.Random, of: pa.DataType) -> Any:
     return rng.choice(VALUES[of])
 
 
+def few_of(rng: random.Random, rows: pa.Table) -> dict[tuple[str, ...], list[Any]]:
+    """Some of the columns and fields of whole numbers and texts, with the values that they may have."""
+    few, parts = {}, [((name,), rows[name].combine_chunks()) for name in rows.column_names]
+    while parts:
+        path, array = parts.pop()
+        if pa.types.is_struct(array.type):
+            parts += [((*path, f.name), part) for f, part in zip(array.type, array.flatten(), strict=True)]
+        elif array.type in (pa.int64(), pa.int8(), pa.string(), pa.large_string()) and rng.random() < 0.6:
+            few[path] = array.unique().drop_null().to_pylist() if rng.random() < 0.5 else VALUES[array.type]
+    return few
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_spark_puts_rows_together_again(seed: int, spark: SparkSession) -> None:
     rng = random.Random(seed)
     schema = pa.schema([(name, kind(rng)) for name in rng.sample(NAMES, rng.randint(1, len(NAMES)))])
     rows = pa.table([pa.array([value(rng, t) for _ in range(9)], t) for t in schema.types], schema)
-    form = FlatRows.of(schema)
+    form = FlatRows.of(schema, few_of(rng, rows))
     assert form is not None
     cut = rng.randint(0, 9)
     parts = [form.frame(part) for part in (rows.slice(0, cut), rows.slice(cut))]
@@ -89,6 +103,74 @@ def test_a_type_that_spark_does_not_have_is_named(kind: pa.DataType, spark: Spar
     flow = uc.flow(df, "timestamp", uc.Monotonic()).window(uc.Fixed("1 second")).combine(n=uc.Count())
     with pytest.raises(TypeMismatch, match=r"column 'x' is .* in Arrow, but Spark has no such type: cast it"):
         flow.with_columns(x=lambda panes: pa.nulls(len(panes), kind)).df
+
+
+def test_many_small_numbers_take_more_than_one_column(spark: SparkSession) -> None:
+    names = [f"b{i}" for i in range(70)]
+    rng = random.Random(1)
+    rows = pa.table({name: [rng.choice([None, True, False]) for _ in range(20)] for name in names})
+    form = FlatRows.of(rows.schema)
+    assert form is not None
+    assert [field.name for field in form.fields] == ["b0", "b1", "b2"]
+    travelled = pa.Table.from_pandas(form.frame(rows), preserve_index=False)
+    df = spark.createDataFrame(travelled, StructType(list(form.fields))).select(*form.columns())
+    assert sorted(map(repr, df.toArrow().to_pylist())) == sorted(map(repr, rows.to_pylist()))
+
+
+def test_a_value_that_is_none_of_the_few_is_not_lost() -> None:
+    rows = pa.table({"p": pa.array([{"a": "x"}, None, {"a": None}, {"a": "z"}], pa.struct([("a", pa.string())]))})
+    form = FlatRows.of(rows.schema, {("p", "a"): ["x", "y"]})
+    assert form is not None
+    assert len(form.frame(rows.slice(0, 3))) == 3
+    with pytest.raises(ValueError, match=r"\{'z'\} are none of \['x', 'y'\]"):
+        form.frame(rows)
+    nothing = FlatRows.of(rows.schema, {("p", "a"): []})
+    assert nothing is not None
+    with pytest.raises(ValueError, match="are none of"):
+        nothing.frame(rows)
+
+
+@dataclass(frozen=True, repr=False)
+class Tagged(uc.UserTrigger):
+    """Fires for each row, with a text of its own."""
+
+    def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
+        ctx.fire(tag=f"row {row['x']}")
+
+
+def test_panes_of_a_stream_keep_what_users_set(spark: SparkSession, tmp_path: Path) -> None:
+    """Diffs and texts of panes that a step of the flow or a trigger sets are others than those of the library."""
+    times = pa.array([AT + timedelta(seconds=i) for i in range(4)], pa.timestamp("us", "UTC"))
+    rows = pa.table({"ts": times, "x": [1, 2, 3, 4], "now": times})
+
+    def grouped(trigger: uc.Trigger, df: DataFrame, **options: Any) -> Flow:
+        flow = uc.flow(df, "ts", uc.Monotonic(), processing_time="now", shards=1)
+        return flow.window(uc.Fixed("2 seconds"), trigger, **options).combine(n=uc.Count())
+
+    def renamed(panes: pa.Table) -> pa.StructArray:
+        pane = panes["pane"].combine_chunks()
+        parts = dict(zip((field.name for field in pane.type), pane.flatten(), strict=True))
+        texts, percents = pa.array(["soon"] * len(pane), pa.string()), pa.array([7.0] * len(pane), pa.float64())
+        parts |= {"timing": texts, "watermark_percentile": percents}
+        return pa.StructArray.from_arrays(list(parts.values()), fields=list(pane.type))
+
+    tagged = partial(grouped, uc.Repeatedly(Tagged()), granularity="record", mode="accumulating")
+    flows = {
+        "as it is": partial(grouped, uc.Always(), mode="retracting"),
+        "tagged": tagged,
+        "weights": lambda df: grouped(uc.Always(), df, mode="retracting").with_columns(diff=uc.col("diff") * 5),
+        "texts": lambda df: grouped(uc.Always(), df, mode="accumulating").with_columns(pane=renamed),
+        "percentile": partial(grouped, uc.Repeatedly(uc.WatermarkPercentile(50)), mode="accumulating"),
+    }
+    batches = [rows.slice(0, 1), rows.slice(1)]
+    found = together(spark, {name: (batches, flow) for name, flow in flows.items()}, tmp_path)
+    panes = {name: sorted(table.to_pylist(), key=repr) for name, table in found.items()}
+    assert {p["diff"] for p in panes["as it is"]} == {-1, 1}
+    assert {p["pane"]["trigger"] for p in panes["as it is"]} == {"rows"}
+    assert {p["pane"]["trigger"] for p in panes["tagged"]} >= {"row 1", "row 4"}
+    assert {p["diff"] for p in panes["weights"]} == {-5, 5}
+    assert {(p["pane"]["timing"], p["pane"]["watermark_percentile"]) for p in panes["texts"]} == {("soon", 7.0)}
+    assert 50.0 in {p["pane"]["watermark_percentile"] for p in panes["percentile"]}
 
 
 def test_panes_of_a_stream_have_values_of_every_type(spark: SparkSession, tmp_path: Path) -> None:

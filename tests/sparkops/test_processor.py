@@ -74,6 +74,26 @@ def test_counts_are_summed_over_shards_and_clocks_are_those_of_the_slowest(spark
     assert none == dict.fromkeys(COUNTS, 0) | dict.fromkeys(CLOCKS)
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.string(), ["left", "right"]),
+        (pa.struct([("side", pa.int64())]), [{"side": 1}, None]),
+        (pa.struct([("timing", pa.string())]), [{"timing": "LATE"}, {"timing": "noon"}]),
+    ],
+    ids=["text", "another struct", "a struct like it"],
+)
+def test_a_column_of_the_user_may_be_called_pane(kind: pa.DataType, values: list[object]) -> None:
+    """Its values are counted as panes only where they are some."""
+    schema = pa.schema({"k": pa.int64(), "ts": pa.timestamp("us", "UTC"), "pane": kind})
+    engine = Engine(rows_flow(schema, watermark=uc.Monotonic(), shards=1).distinct("k", within="1 hour"))
+    times = pa.array([START, START + 1]).cast(pa.timestamp("us", "UTC"))
+    rows = pa.table([pa.array([1, 2]), times, pa.array(values, kind)], schema)
+    found, counts = engine.batch(rows, START // 1000)
+    assert found["pane"].to_pylist() == rows["pane"].to_pylist()
+    assert {counts[0][name] for name in COUNTS if name.startswith("panes_")} == {0}
+
+
 def test_another_operator_runs_in_a_stream() -> None:
     """The processor knows the protocol of operators alone. A new worker continues each batch from the state."""
     handle, seen = Handle(), list[list[str]]()

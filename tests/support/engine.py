@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import StructType
 
 from uncombine.panes.flow import Flow
 from uncombine.panes.graph import Feed, Leaf, Step
@@ -21,7 +20,7 @@ from uncombine.panes.stage import GroupingStage
 from uncombine.panes.transforms import applied
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes.shard_processor import ShardProcessor
-from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS
+from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS, PanesAsColumns
 from uncombine.sparkops.routes.streaming import ShowPanes, Streaming
 from uncombine.sparkops.routes.tasks import Clocks, LiftLive, alone
 from uncombine.sparkops.spark_private import arrow_of
@@ -145,7 +144,7 @@ class Engine:
             if columns is None:
                 sent[step] = _parcels(whole)
             else:
-                panes[step] = from_columns(whole, self.route.schema, columns.schema)
+                panes[step] = from_columns(whole, self.route.schema, columns)
         shown = [self.route.schema.empty_table()]
         for feed in self.graph.ends:
             if isinstance(feed.origin, Step):
@@ -273,21 +272,40 @@ def _parcels(whole: pd.DataFrame) -> list[Packed]:
     return list(zip(rows["shard"].tolist(), rows["payload"].tolist(), strict=True))
 
 
-def from_columns(whole: pd.DataFrame, schema: pa.Schema, sent: StructType) -> pa.Table:
+def from_columns(whole: pd.DataFrame, schema: pa.Schema, form: PanesAsColumns) -> pa.Table:
     """The panes that left a shard as columns without structs, put together as Spark does it.
 
     PySpark takes the columns as they are, so they must have the names and types that Spark was told.
     """
-    told = {field.name: arrow_of(field.dataType) for field in sent}
+    told = {field.name: arrow_of(field.dataType) for field in form.schema}
     assert not len(whole) or {name: kind.pyarrow_dtype for name, kind in whole.dtypes.items()} == told
     rows = whole[whole["counted"].isna()] if len(whole) else whole
-    columns = iter(pa.chunked_array(rows[name].array.__arrow_array__()).combine_chunks() for name in rows.columns)
-    return pa.table([_whole(field.type, columns) for field in schema], schema) if len(rows) else schema.empty_table()
+    if not len(rows):
+        return schema.empty_table()
+    columns = {name: pa.chunked_array(rows[name].array.__arrow_array__()).combine_chunks() for name in rows.columns}
+    small = [(columns[name].to_pylist(), 0) for name in columns if name.startswith("b")]
+    values = iter(columns[name] for name in columns if name.startswith("c") and name != "counted")
 
+    def number(width: int) -> list[int]:
+        """The next small number of each row; they stand one after another, in numbers of at most 62 bits."""
+        while small[0][1] + width > 62:
+            small.pop(0)
+        (joined, at), rest = small[0], small[1:]
+        small[:] = [(joined, at + width), *rest]
+        return [every >> at & (1 << width) - 1 for every in joined]
 
-def _whole(kind: pa.DataType, columns: Iterator[pa.Array]) -> pa.Array:
-    given = next(columns)
-    if not pa.types.is_struct(kind):
-        return given.cast(kind)
-    parts = [_whole(field.type, columns) for field in kind]
-    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pc.invert(given))
+    def column(path: tuple[str, ...], kind: pa.DataType) -> pa.Array:
+        if pa.types.is_struct(kind):
+            given = pa.array(number(1)).cast(pa.bool_())
+            parts = [column((*path, field.name), field.type) for field in kind]
+            return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pc.invert(given))
+        if pa.types.is_boolean(kind):
+            given, true = number(1), number(1)
+            return pa.array([bool(t) if g else None for g, t in zip(given, true, strict=True)], pa.bool_())
+        if path in form.rows.few:
+            few = [None, *form.rows.few[path]]
+            chosen = number((len(few) - 1).bit_length()) if len(few) > 1 else [0] * len(rows)
+            return pa.array([few[i] for i in chosen], kind)
+        return next(values).cast(kind)
+
+    return pa.table([column((field.name,), field.type) for field in schema], schema)
