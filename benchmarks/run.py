@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import platform
 import sys
 from importlib.metadata import version
@@ -32,6 +33,8 @@ sys.path.insert(0, str(HERE))
 import report  # noqa: E402
 from harness import one_thread, table  # noqa: E402
 
+from uncombine.sparkops.numpy_kernels import VARIABLE, without_slow_sort  # noqa: E402
+
 
 def main() -> None:
     """Run the named suites, or those without Spark."""
@@ -48,7 +51,10 @@ def main() -> None:
     unknown = [name for name in chosen.suites if name not in SUITES]
     if unknown:
         parser.error(f"there is no suite {unknown[0]!r}: choose among {', '.join(SUITES)}")
-    for name in chosen.suites or [name for name, pinned in SUITES.items() if pinned]:
+    suites = chosen.suites or [name for name, pinned in SUITES.items() if pinned]
+    if any(SUITES[name] for name in suites):
+        _as_workers()
+    for name in suites:
         if SUITES[name]:
             one_thread()
         place = "one thread" if SUITES[name] else "two cores"
@@ -61,9 +67,16 @@ def main() -> None:
             _write(name, lines)
 
 
+def _as_workers() -> None:
+    """Start again with the kernels of numpy that workers have: numpy chooses them when it is imported."""
+    if given := {name.removeprefix("spark.executorEnv."): value for name, value in without_slow_sort().items()}:
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **given})
+
+
 def _versions() -> str:
     libraries = [f"{name} {version(name)}" for name in ("numpy", "pandas", "pyarrow", "pyspark")]
-    return f"Python {platform.python_version()}, {', '.join(libraries)}"
+    kernels = [f"numpy without {without}"] if (without := os.environ.get(VARIABLE)) else []
+    return ", ".join([f"Python {platform.python_version()}", *libraries, *kernels])
 
 
 def _write(name: str, lines: list[str]) -> None:
