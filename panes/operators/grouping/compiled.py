@@ -11,7 +11,6 @@ import pyarrow as pa
 from ....combiners import Plan
 from ....triggers import compile_trigger, percentiles
 from ....triggers.program import Fact, Node
-from ....triggers.user_node import UserNode
 from ....windows.grid import later
 from ...chunks.hashes import key_hashes
 from ...grouping import Grouping
@@ -46,13 +45,12 @@ class Compiled:
         plan = grouping.plan(schema)
         trigger = compile_trigger(grouping.asked)
         facts = tuple({fact.name: fact for fact in trigger.facts()}.values())
-        output, percents = output_schema(grouping.by, plan, schema), percentiles(grouping.asked)
-        tags = any(isinstance(node, UserNode) for node in trigger.nodes())
-        record = record_type(plan, bool(percents), tags)
+        output, record = output_schema(grouping.by, plan, schema), record_type(grouping, plan)
         extents = {name: EXTENT[name] for name in grouping.extents}
         key_types = [field.type for field in output][: len(grouping.by)]
         outstanding = record if grouping.keeps_last else None
         shape = Shape(key_types, {**BASE, **extents}, trigger.columns(), plan.fields, outstanding)
+        percents = percentiles(grouping.asked)
         return cls(grouping, schema, plan, trigger, percents, facts, record, shape, output)
 
     def expiry(self, end: np.ndarray) -> np.ndarray:

@@ -39,7 +39,7 @@ WINDOW = pa.struct([("start", UTC_MICROS), ("end", UTC_MICROS)])
 """The type of the column `window`."""
 
 
-def record_type(plan: Plan, percentiles: bool, tags: bool) -> pa.StructType:
+def record_type(grouping: Grouping, plan: Plan) -> pa.StructType:
     """The type of a pane without its key, as a window keeps it while the pane is outstanding.
 
     Texts that are always the same are places in `TIMINGS` and `CAUSES`. Percentiles of the watermark and the tags of
@@ -49,7 +49,10 @@ def record_type(plan: Plan, percentiles: bool, tags: bool) -> pa.StructType:
     fields = [pa.field(name, pa.int64()) for name in numbers]
     fields += [pa.field("timing", pa.int8()), pa.field("is_last", pa.bool_()), pa.field("cause", pa.int8())]
     fields += [pa.field("watermark", UTC_MICROS), pa.field("processing_time", UTC_MICROS)]
-    fields += [pa.field("percentile", pa.float64())] * percentiles + [pa.field("tags", pa.string())] * tags
+    if percentiles(grouping.asked):
+        fields.append(pa.field("percentile", pa.float64()))
+    if _may_tag(grouping):
+        fields.append(pa.field("tags", pa.string()))
     return pa.struct([*fields, *(field.with_name(VALUE + field.name) for field in plan.outputs)])
 
 
@@ -58,9 +61,14 @@ def few_values(grouping: Grouping) -> dict[tuple[str, ...], Sequence[str] | Sequ
     few: dict[tuple[str, ...], Sequence[str] | Sequence[int]] = {("diff",): (1, -1), ("pane", "timing"): TIMINGS}
     if not percentiles(grouping.asked):
         few["pane", "watermark_percentile"] = ()
-    if not any(isinstance(trigger, UserTrigger) for trigger in walk(grouping.asked)):
-        few["pane", "trigger"] = CAUSES  # otherwise also the tags of users
+    if not _may_tag(grouping):
+        few["pane", "trigger"] = CAUSES
     return few
+
+
+def _may_tag(grouping: Grouping) -> bool:
+    """True if a trigger of the user may give panes a text of its own."""
+    return any(isinstance(trigger, UserTrigger) for trigger in walk(grouping.asked))
 
 
 def output_schema(by: Sequence[str], plan: Plan, schema: pa.Schema) -> pa.Schema:
