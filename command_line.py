@@ -6,7 +6,6 @@ It ends with 0 if all is well, 1 if a check failed, and 2 if it was used wrongly
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import sys
@@ -23,6 +22,7 @@ import pyarrow.dataset as ds
 from . import Elements, UncombineError, Watermark, __version__, local, plot
 from .errors import InvalidArgument, LawViolation, require_column
 from .from_text import TRIGGER_WORDS, WINDOW_WORDS, combiner_of, trigger_of, window_of
+from .module_names import object_at
 from .panes.local.script_run import LocalRun
 from .panes.local.sources import LocalSource
 from .panes.script import with_times
@@ -125,6 +125,19 @@ def parser_of() -> argparse.ArgumentParser:
     checkpoint.add_argument("path", help="the folder of the checkpoint")
     checkpoint.add_argument("--json", action="store_true", help="print the result as JSON")
     checkpoint.set_defaults(run=_checkpoint)
+
+    check = parts.add_parser("check", help="say what a restart of a flow from a checkpoint would do (starts Spark)")
+    check.add_argument("flow", metavar="MODULE:NAME", help="a streaming flow, or a function that makes one")
+    check.add_argument("--checkpoint", required=True, metavar="PATH", help="the folder of the checkpoint")
+    check.add_argument(
+        "--same",
+        action="append",
+        default=[],
+        metavar="STEP",
+        help="a step that is written otherwise and computes the same, such as 'map 2'; may be repeated",
+    )
+    check.add_argument("--json", action="store_true", help="print the result as JSON")
+    check.set_defaults(run=_check)
 
     completion = parts.add_parser("completion", help='print a completion script: eval "$(uncombine completion bash)"')
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
@@ -271,17 +284,7 @@ def _laws(asked: argparse.Namespace) -> int:
 
 def _named(text: str) -> Any:
     """The combiner at `module:name`; a function or class without arguments is called."""
-    module, colon, name = text.partition(":")
-    if not colon or not module or not name:
-        raise InvalidArgument(f"laws takes MODULE:NAME, such as mine:Spread, but was given {text!r}")
-    if module.endswith(".py"):
-        raise InvalidArgument(f"laws takes a module and not a file: write {Path(module).stem}:{name} in its folder")
-    sys.path.insert(0, "")
-    found = importlib.import_module(module)
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise InvalidArgument(f"the module {module!r} has no {name!r}")
-        found = getattr(found, part)
+    found = object_at(text, "laws", "mine:Spread")
     made: Any = found
     if hasattr(getattr(found, "fn", None), "capability"):
         return found  # a factory that `from_scalar` or `from_columns` made, which the law kit takes as it is
@@ -295,6 +298,31 @@ def _named(text: str) -> Any:
     if not hasattr(made, "capability"):
         raise InvalidArgument(f"{text} is a {type(made).__name__}, and laws are those of combiners")
     return made
+
+
+def _check(asked: argparse.Namespace) -> int:
+    from .panes.flow import Flow
+    from .sparkops.checkpoints import check_restart
+
+    flow = object_at(asked.flow, "check", "mine:totals")
+    if callable(flow) and not isinstance(flow, Flow):
+        flow = flow()
+    if not isinstance(flow, Flow):
+        raise InvalidArgument(f"{asked.flow} is a {type(flow).__name__}, and check takes a flow or a function of one")
+    restart = check_restart(flow, asked.checkpoint, asked.same)
+    if asked.json:
+        steps = [
+            {"stage": one.number, "step": one.words, "refused": [c.text for c in one.changes], "free": list(one.free)}
+            for one in restart.steps
+        ]
+        print(json.dumps({"goes_on": restart.refusal is None, "steps": steps, "unknown": list(restart.unknown)}))
+    else:
+        lines = [line for one in restart.steps for line in one.lines()]
+        lines += [f"not noted in the checkpoint, and taken for unchanged: {part}" for part in restart.unknown]
+        print("\n".join(lines) or f"{asked.checkpoint} has no state: the query starts from nothing")
+        if restart.refusal is not None:
+            print(f"\n{restart.refusal}")
+    return 0 if restart.refusal is None else FAILED
 
 
 def _checkpoint(asked: argparse.Namespace) -> int:

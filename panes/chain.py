@@ -70,6 +70,26 @@ def stages_of(flow: Chain) -> int:
     return own + sum(map(stages_of, flow.source.inputs))
 
 
+def transform_names(flow: Chain) -> dict[int, str]:
+    """The name of each transform of a flow, by its identity: its method, and its place among those of this method."""
+    counts: dict[str, int] = {}
+    names: dict[int, str] = {}
+    for transform in _transforms_of(flow):
+        if transform.word is not None and id(transform) not in names:
+            counts[transform.word] = counts.get(transform.word, 0) + 1
+            names[id(transform)] = f"{transform.word} {counts[transform.word]}"
+    return names
+
+
+def _transforms_of(flow: Chain) -> Iterator[Transform]:
+    """All transforms of a flow, in the order in which its rows meet them."""
+    for one in flow.source.inputs:
+        yield from _transforms_of(one)
+    for stage in flow.stages:
+        yield from stage.transforms
+    yield from flow.transforms
+
+
 def before(flow: Chain) -> Before:
     """The input that a flow is for its next stage."""
     if flow.stages:
@@ -95,4 +115,13 @@ def windows_of(flow: Chain) -> list[Window]:
     return [grouping.window for grouping in last_groupings(flow)]
 
 
-__all__ = ["Chain", "before", "groupings_of", "last_groupings", "leaves_of", "stages_of", "windows_of"]
+__all__ = [
+    "Chain",
+    "before",
+    "groupings_of",
+    "last_groupings",
+    "leaves_of",
+    "stages_of",
+    "transform_names",
+    "windows_of",
+]

@@ -37,11 +37,18 @@ class Fit(Transform):
     def carrying(self, table: pa.Table, column: str) -> pa.Table:
         return self.apply(table).append_column(column, table[column])
 
+    def meaning(self, columns: frozenset[str] | None) -> Mapping[str, Any]:
+        renamed = {name: column for name, column in self.columns.items() if name != column}
+        return {name: value for name, value in {**renamed, **self.values}.items() if columns is None or name in columns}
+
     def may_set(self, column: str) -> bool:
         return self.columns.get(column) != column
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
         return frozenset(self.columns.values())
+
+    def sources(self, columns: frozenset[str] | None) -> frozenset[str] | None:
+        return frozenset(column for name, column in self.columns.items() if columns is None or name in columns)
 
     def _column(self, table: pa.Table, column: pa.Field) -> pa.Array | pa.ChunkedArray:
         if column.name in self.columns:

@@ -77,6 +77,10 @@ class Source(ABC):
         """A writer of a stream that gives each batch of panes, and the rows left out in it, to a function."""
 
     @abstractmethod
+    def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> Any:
+        """A writer of the stream of panes, whose checkpoint is that of this flow."""
+
+    @abstractmethod
     def explain(self, flow: Flow) -> str:
         """A text that says how the engine runs a flow over this source, and why."""
 
@@ -116,6 +120,9 @@ class Combined(Source):
 
     def foreach_batch(self, flow: Flow, function: Any) -> Any:
         return self.inputs[0].source.foreach_batch(flow, function)
+
+    def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> Any:
+        return self.inputs[0].source.write_stream(flow, checkpoint, same)
 
     def explain(self, flow: Flow) -> str:
         return self.inputs[0].source.explain(flow)

@@ -52,6 +52,10 @@ class JoinStage(Stage):
         columns = [[[f.name, str(f.type)] for f in schema] for schema in schemas]
         return {"step": repr(self.join), "columns": columns}
 
+    @property
+    def code(self) -> Mapping[str, Any]:
+        return {}
+
     def describe(self) -> list[str]:
         return [self.join.words]
 

@@ -54,6 +54,29 @@ class Outputs:
         """
         return self.source.foreach_batch(self, function)
 
+    def write_stream(self, *, checkpoint: str, same: Sequence[str] = ()) -> Any:
+        """A writer of the stream of panes that goes on from a checkpoint only where that is right.
+
+        It is Spark's own writer with the location of the checkpoint: choose a format or `foreachBatch`, and start it.
+        If the folder has a checkpoint, its steps are compared with those of the flow now, before anything starts.
+
+        Parameters
+        ----------
+        checkpoint
+            The folder of the checkpoint. It belongs to the flow.
+        same
+            The names of steps, as `explain()` prints them, that are written otherwise than when the checkpoint was
+            written and compute the same: `same=("map 2",)`.
+
+        >>> import tempfile, uncombine as uc
+        >>> spark = uc.session()
+        >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+        >>> flow = uc.flow(rates, "timestamp", "1 minute").window(uc.Fixed("1 hour")).combine(n=uc.Count())
+        >>> query = flow.write_stream(checkpoint=tempfile.mkdtemp()).format("noop").trigger(once=True).start()
+        >>> query.awaitTermination()
+        """
+        return self.source.write_stream(self, str(checkpoint), same)
+
     def explain(self) -> str:
         """A text that says how the flow runs, and why."""
         return self.source.explain(self)

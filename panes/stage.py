@@ -88,6 +88,16 @@ class Stage(ABC):
     def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
         """The options that decide the layout or the meaning of the state."""
 
+    @property
+    @abstractmethod
+    def code(self) -> Mapping[str, Any]:
+        """The values in which functions and objects of the user may be, each under its name."""
+
+    @property
+    def filters_may_change(self) -> bool:
+        """True if rows that a filter let through before, and others now, are both right in its state."""
+        return False
+
     @abstractmethod
     def describe(self) -> list[str]:
         """The stage in one or two lines."""
@@ -150,6 +160,15 @@ class GroupingStage(Stage):
             "combiners": [[name, repr(combiner)] for name, combiner in self.grouping.combiners.items()],
             **{name: repr(getattr(self.grouping, name)) for name in options},
         }
+
+    @property
+    def code(self) -> Mapping[str, Any]:
+        grouping = self.grouping
+        return {**grouping.combiners, "window": grouping.window, "trigger": grouping.asked}
+
+    @property
+    def filters_may_change(self) -> bool:
+        return not self.grouping.changelog
 
     def describe(self) -> list[str]:
         grouping = self.grouping
@@ -224,6 +243,10 @@ class RowStage(Stage):
         by = [[name, str(schema.field(name).type)] for name in getattr(self.options, "by", ())]
         columns = [[f.name, str(f.type)] for f in schema]
         return {"step": type(self.options).__name__, "by": by, **options, "columns": columns}
+
+    @property
+    def code(self) -> Mapping[str, Any]:
+        return {"function": self.options}
 
     def describe(self) -> list[str]:
         return [repr(self.options)]

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,18 @@ Held = Callable[[pa.Field], pa.Field]
 @dataclass(frozen=True)
 class Transform(ABC):
     """One step from table to table."""
+
+    filters: ClassVar[bool] = False
+    """True if the step leaves rows out, and changes no other."""
+
+    @property
+    def word(self) -> str | None:
+        """The method of a flow that adds the step; None if the step only chooses columns."""
+        return None
+
+    def meaning(self, columns: frozenset[str] | None) -> Mapping[str, Any]:
+        """The functions, expressions and numbers that decide these columns of its result; None means all."""
+        return {}
 
     @property
     def back(self) -> int:
@@ -54,6 +66,10 @@ class Transform(ABC):
         """The input columns that the step needs for these columns of its result; None means all."""
         return columns
 
+    def sources(self, columns: frozenset[str] | None) -> frozenset[str] | None:
+        """The input columns that decide these columns of its result; `before` has those that it must be given."""
+        return self.before(columns)
+
     def settled(self, schema: pa.Schema, held: Held) -> Transform:
         """The step for rows of this schema, with a result of the same types for all rows."""
         return self
@@ -68,6 +84,13 @@ class Map(Transform):
     """The columns of the result, since pandas gives other types for nulls and for no rows."""
     step: str = "map()"
     """The name of the step in messages."""
+
+    @property
+    def word(self) -> str:
+        return self.step.removesuffix("()")
+
+    def meaning(self, columns: frozenset[str] | None) -> Mapping[str, Any]:
+        return {"function": self.function}
 
     @property
     def functions(self) -> bool:
@@ -117,6 +140,12 @@ class Where(Transform):
     """Keeps the rows for which a predicate is true."""
 
     predicate: Expr | Callable[[pa.Table], Any]
+
+    filters = True
+    word = "where"
+
+    def meaning(self, columns: frozenset[str] | None) -> Mapping[str, Any]:
+        return {"predicate": self.predicate}
 
     @property
     def functions(self) -> bool:
@@ -168,6 +197,11 @@ class WithColumns(Transform):
     columns: Mapping[str, Expr | Callable[[pa.Table], Any]]
     kinds: pa.Schema | None = None
     """The columns that are computed by functions."""
+
+    word = "with_columns"
+
+    def meaning(self, columns: frozenset[str] | None) -> Mapping[str, Any]:
+        return {name: value for name, value in self.columns.items() if columns is None or name in columns}
 
     @property
     def functions(self) -> bool:

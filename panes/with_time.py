@@ -5,7 +5,7 @@ Guarded by tests/panes/test_with_time.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,12 @@ class WithTime(Transform):
     time: str
     value: Expr | Callable[[pa.Table], Any]
     at_most_back: Span
+
+    word = "with_time"
+
+    def meaning(self, columns: frozenset[str] | None) -> Mapping[str, Any]:
+        used = columns is None or self.time in columns
+        return {self.time: self.value, "at_most_back": self.at_most_back} if used else {}
 
     @property
     def back(self) -> int:

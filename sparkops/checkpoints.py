@@ -15,8 +15,13 @@ from pyspark.sql import SparkSession
 
 from ..errors import InvalidArgument, UnreadableFile
 from ..panes.chunks.manifest import bytes_of, extra_of
+from ..panes.fingerprint.changes import check_same
+from ..panes.flow import Flow
 from ..windows.times import MAX_TIME, MIN_TIME, time_text
+from .restarts import Restart, restart_of, step_names
+from .routes.streaming import Streaming
 from .session import session
+from .source import spark_source
 
 
 @dataclass(frozen=True)
@@ -107,4 +112,14 @@ def _stage(manifests: Sequence[bytes]) -> StoredStage:
     return StoredStage(made_by["stage"], made_by, strategies, len(manifests), held, size, least)
 
 
-__all__ = ["StoredFlow", "StoredStage", "read_checkpoint", "stored_flow"]
+def check_restart(flow: Flow, checkpoint: str, same: Sequence[str] = ()) -> Restart:
+    """What a restart of a streaming flow from a checkpoint would do, without starting it."""
+    source = spark_source(flow) if flow.source.streaming else None
+    route = None if source is None else source.route(flow)
+    if not isinstance(route, Streaming):
+        raise InvalidArgument("a checkpoint is that of a stream with steps on Spark, and this flow is none")
+    check_same(same, step_names(flow))
+    return restart_of(route, checkpoint, same) or Restart(())
+
+
+__all__ = ["StoredFlow", "StoredStage", "check_restart", "read_checkpoint", "stored_flow"]

@@ -12,16 +12,17 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..panes.chain import before, groupings_of
+from ..panes.description import description
 from ..panes.flow import Combined, Flow, Source
 from ..panes.join_stage import JoinStage
 from ..panes.left_out import LEFT_OUT
-from ..panes.local.sources import description
 from ..panes.operators.grouping.pane_columns import PANE
 from ..panes.reading import Reading
 from ..panes.stage import GroupingStage
 from ..panes.stages import EVENT_TIME
 from .files_input import FilesInput
 from .inputs import DataFrameInput, Input, column
+from .restarts import checked_route
 from .routes import route, route_with_left_out
 from .routes.base import Route
 from .routes.live import united
@@ -93,6 +94,14 @@ class SparkSource(Source):
         both = route_with_left_out(flow, self._input(flow)).df()
         return checked_writer(both.writeStream).foreachBatch(Split(function))
 
+    def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> DataStreamWriter:
+        if not flow.source.streaming:
+            raise InvalidArgument(
+                "write_stream() writes a stream, and this flow is bounded: write flow.df.write or flow.to_table(target)"
+            )
+        route = checked_route(self.route(flow), checkpoint, same)
+        return checked_writer(route.df().writeStream).option("checkpointLocation", checkpoint)
+
     def explain(self, flow: Flow) -> str:
         return self.route(flow).explain()
 
@@ -108,6 +117,14 @@ class SparkSource(Source):
 
     def _input(self, flow: Flow) -> Input:
         return flow.source.taken if isinstance(flow.source, SparkSource) else self.taken
+
+
+def spark_source(flow: Flow) -> SparkSource | None:
+    """The first source of a flow, through unions and joins; None if it is not one of Spark."""
+    source = flow.source
+    while source.inputs:
+        source = source.inputs[0].source
+    return source if isinstance(source, SparkSource) else None
 
 
 def whole(flow: Flow) -> Flow:

@@ -12,9 +12,9 @@ import pyarrow as pa
 from ...combiners.aggregate import as_table
 from ...combiners.rows.plain_types import plain_schema, plain_table, plain_type
 from ...errors import InvalidArgument, TypeMismatch
-from ..chain import stages_of
 from ..changelogs.base import Changelog
 from ..changelogs.flows import changed_flow, reading_of, warn_of_changes
+from ..description import description
 from ..flow import Flow, Source, flow_of
 from ..graph import graph_of
 from ..reading import Reading
@@ -63,6 +63,11 @@ class WithoutSpark(Source, GivenRows):
         raise InvalidArgument(
             f"a flow over {self.made_by} has no stream to write: run it with {self.call}, whose result has the panes "
             "and left_out"
+        )
+
+    def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> Any:
+        raise InvalidArgument(
+            f"a flow over {self.made_by} has no stream to write: run it with {self.call}, whose result has the panes"
         )
 
     def explain(self, flow: Flow) -> str:
@@ -167,26 +172,4 @@ def source(
     return flow_of(LocalSource(rows.schema, streaming, rows), settings)
 
 
-def description(flow: Flow) -> list[str]:
-    """The sources and the stages of a flow, as one or two lines of text each."""
-    return _description(flow, 0)
-
-
-def _description(flow: Flow, done: int) -> list[str]:
-    """The lines of a flow whose first stage comes after so many others."""
-    out = list[str]()
-    for given in flow.source.inputs:
-        out += [f"  {line}" for line in _description(given, done)]
-        done += stages_of(given)
-    joined = flow.source.stage is not None
-    done += joined
-    out.insert(0, f"  source: {f'stage {done}, ' if joined else ''}{flow.source.describe()}")
-    for number, stage in enumerate(flow.stages, done + 1):
-        first, *more = stage.describe()
-        out += [f"  stage {number}: {first}", *(f"  {line}" for line in more)]
-    if flow.settings.strategy is not None:
-        out.append(f"  watermark: {flow.settings.strategy!r}")
-    return out
-
-
-__all__ = ["LocalSource", "description", "source"]
+__all__ = ["LocalSource", "source"]

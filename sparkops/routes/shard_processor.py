@@ -21,6 +21,8 @@ from ...panes import OperatorState, Watermarks
 from ...panes.chunks.cache import ChunkCache
 from ...panes.chunks.log import load, save
 from ...panes.chunks.manifest import bytes_of, extra_of
+from ...panes.fingerprint.changes import differences
+from ...panes.fingerprint.flow import Fingerprint
 from ...panes.left_out import LEFT_OUT, LeftOut
 from ...panes.operators.grouping.pane_columns import PANE, TIMINGS
 from ...panes.operators.stateful import StatefulOperator
@@ -29,7 +31,6 @@ from ...panes.shard.parcels import Parcel
 from ...panes.shard.shard import Played, Shard
 from ..wire import whole
 from ..worker import ready
-from .checkpoint_fingerprint import Fingerprint, differences
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
 from .stored_watermarks import restored, stored
 from .tasks import LiftLive, Passing, shown
@@ -97,6 +98,8 @@ class ShardTask:
     """The form of the rows that are left out, if they are shown."""
     columns: PanesAsColumns | None = None
     """The form in which panes go to Spark as columns; None if they go as packed parcels."""
+    same: tuple[str, ...] = ()
+    """The steps that compute what they computed before, although they are written otherwise."""
 
     def fresh(self, operator: StatefulOperator) -> Shard:
         """A shard without stored state."""
@@ -208,7 +211,7 @@ class ShardProcessor(StatefulProcessor):
     def _stored_extra(self, manifest: bytes) -> Mapping[str, Any]:
         """The extra that was stored with the state; raise if it is of another pipeline."""
         extra: Mapping[str, Any] = json.loads(extra_of(manifest))
-        if changed := differences(extra["made_by"], self.task.fingerprint):
+        if changed := differences(extra["made_by"], self.task.fingerprint, self.task.same):
             raise StateMismatch(changed)
         return extra
 

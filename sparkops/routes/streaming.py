@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...errors import InvalidArgument
+from ...panes.fingerprint.flow import Fingerprint, Fingerprints
 from ...panes.graph import Feed, Step
 from ...panes.left_out import LEFT_OUT, beside
 from ...panes.operators.grouping.lift import needs_rows, where_combined
@@ -21,7 +22,6 @@ from ..inputs import wire_map
 from ..session import PROVIDER, ROCKSDB
 from ..sql_types import spark_schema
 from ..wire import WIRE, payloads
-from .checkpoint_fingerprint import fingerprint
 from .flat_rows import FlatRows
 from .live import Live
 from .shard_processor import ShardProcessor, ShardTask
@@ -57,6 +57,8 @@ class Streaming(Live):
 
     parcels: bool = False
     """True if the panes of the last step leave it as packed parcels, for a task that takes them as a whole."""
+    same: tuple[str, ...] = ()
+    """The steps that compute what they computed before, although they are written otherwise than in the checkpoint."""
 
     def stepped(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         require_rocksdb(self.input.spark)
@@ -81,22 +83,30 @@ class Streaming(Live):
 
     def task(self, step: Step, then: LiftLive | None) -> ShardTask:
         """The work of the shards of a step."""
-        lift, schemas, steps = self.lift(step, 0).lift, self.lifted(step), len(self.graph.steps)
-        inputs = step.inputs if len(self.graph.leaves) > 1 else ()
         leaves = (feed.leaf for feed in step.feeds)
         strategies = ("the stage before" if leaf is None else repr(leaf.settings.strategy) for leaf in leaves)
         return ShardTask(
             self.operator(step),
             self.inputs(step),
-            fingerprint(step.stage, schemas, step.number, steps, len(self.ids), lift.whole_keys, lift.near, inputs),
+            self.fingerprint(step),
             tuple(strategies),
             step.ports,
             then,
-            schemas[0] if step.stage.shows_late else None,
+            self.lifted(step)[0] if step.stage.shows_late else None,
             self.whole,
             self.forms.get(step),
             self._columns(step) if then is None else None,
+            self.same,
         )
+
+    def fingerprint(self, step: Step) -> Fingerprint:
+        """All on which the state of a step depends."""
+        lift = self.lift(step, 0).lift
+        return self._fingerprints(step, self.lifted(step), len(self.ids), lift.whole_keys, lift.near)
+
+    @cached_property
+    def _fingerprints(self) -> Fingerprints:
+        return Fingerprints(self.flow, self.graph)
 
     def _columns(self, last: Step) -> PanesAsColumns | None:
         if self.flat is None:

@@ -85,7 +85,7 @@ def packed_changes(flow: Flow, layout: Layout, route_of: Callable[[Flow], Route]
         assert isinstance(end.origin, Step)
         panes = route.stepped(end.origin, route.packed(end.origin), None)
         return wire_map(panes, NetPanes(end.transforms, NetRows(layout, INLINE // len(route.ids))), PACKED_DDL)
-    rows = flow.df
+    rows = route_of(flow).df() if flow.source.streaming else flow.df
     if not keyed:
         names = dict.fromkeys(_column_of(name, layout) for name in layout.keys)
         rows = rows.repartition(*map(column, names))

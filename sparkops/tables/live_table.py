@@ -17,7 +17,8 @@ from ...errors import InvalidArgument, UncombineError
 from ...panes.flow import Flow
 from ...panes.tables import Keeper, Layout, Target, Writer, table_flow, target_of
 from ...panes.tables.watching import watched
-from ..source import SparkSource
+from ..restarts import checked_route
+from ..source import spark_source
 from ..sql_types import spark_schema
 from .batches import changes_in, packed_changes
 from .checkpoints import last_commit, query_id
@@ -120,6 +121,7 @@ def live_table(
     *,
     checkpoint: str,
     trigger: Mapping[str, Any] | None = None,
+    same: Sequence[str] = (),
 ) -> LiveTable:
     """Start a streaming query that keeps the current result of a flow in a table.
 
@@ -141,6 +143,10 @@ def live_table(
     trigger
         The trigger of the query, as `writeStream.trigger` takes it: {"availableNow": True}, or
         {"processingTime": "10 seconds"}. Without it a batch follows the other.
+    same
+        The names of steps, as `explain()` prints them, that are written otherwise than when the checkpoint was written
+        and compute the same: `same=("map 2",)`. Any other change that its state does not survive is refused before the
+        query starts.
 
     Returns
     -------
@@ -171,12 +177,11 @@ def live_table(
             f"{trigger!r}"
         )
     place.check(layout)
-    source = settled.source
-    while source.inputs:
-        source = source.inputs[0].source
-    if not isinstance(source, SparkSource):
+    source = spark_source(settled)
+    if source is None:
         raise InvalidArgument("uc.live_table() takes a flow over Spark: write flow.to_table(target) for a local one")
-    packed = packed_changes(settled, layout, source.route)
+    route = checked_route(source.route(settled), str(checkpoint), same)
+    packed = packed_changes(settled, layout, lambda _: route)
     far = ".connect." in type(source.input.spark).__module__
     made: Future[Keeper] = Future()
     batches = FarBatches(layout, place, str(checkpoint)) if far else _Batches(made)

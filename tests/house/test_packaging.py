@@ -19,7 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = {"combiners", "windows", "triggers", "panes", "sparkops"}
 
 # A module at the root becomes part of the package by lying there, so each one is named here on purpose.
-ROOT_FILES = {"__init__.py", "changelog.py", "command_line.py", "errors.py", "demo.py", "from_text.py", "testing.py"}
+ROOT_FILES = {
+    *("__init__.py", "changelog.py", "command_line.py", "errors.py", "demo.py"),
+    *("from_text.py", "module_names.py", "testing.py"),
+}
 ROOT_FILES |= {"progress_bar.py"}
 ROOT_FILES |= {"py.typed"}
 

@@ -1,0 +1,132 @@
+"""A restart, looked at before it happens: the steps of a flow beside those that wrote a checkpoint.
+
+The state of each step names the pipeline that wrote it, so it is asked, one shard for each step. What cannot be read is
+left to the first batch, in which every shard compares for itself.
+
+Guarded by tests/sparkops/test_restart_checks.py.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..errors import StateMismatch
+from ..panes.chain import stages_of, transform_names
+from ..panes.chunks.manifest import extra_of
+from ..panes.fingerprint.changes import (
+    Change,
+    check_same,
+    flow_changes,
+    free_changes,
+    number_of,
+    refusal,
+    unknown_parts,
+    words_of,
+)
+from ..panes.fingerprint.flow import Fingerprint
+from ..panes.flow import Flow
+from .routes.base import Route
+from .routes.streaming import Streaming
+from .tables.checkpoints import last_commit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class StepRestart:
+    """A step of a flow, and what a restart would do to it."""
+
+    number: int
+    words: str
+    changes: Sequence[Change]
+    """The changes that its state does not survive."""
+    free: Sequence[str]
+    """The changes after which it goes on, earlier rows as they were."""
+
+    def lines(self) -> Iterator[str]:
+        """The step in words."""
+        yield f"stage {self.number}, {self.words}: {'refused' if self.changes else 'goes on'}"
+        yield from (f"  {change.text}" for change in self.changes)
+        yield from (f"  {text}: earlier rows stay as they were" for text in self.free)
+
+
+@dataclass(frozen=True)
+class Restart:
+    """What would happen if a flow were started from a checkpoint."""
+
+    steps: Sequence[StepRestart]
+    unknown: Sequence[str] = ()
+    """The parts that the version which wrote the checkpoint did not note, so that they are taken for unchanged."""
+
+    @property
+    def refusal(self) -> str | None:
+        """The sentence with which the restart would be refused; None if the query would go on."""
+        return refusal([f"in stage {one.number}: " for one in self.steps], [one.changes for one in self.steps])
+
+
+def checked_route(route: Route, checkpoint: str, same: Sequence[str]) -> Route:
+    """The route, which takes the steps of `same` as unchanged; raises if its state cannot go on from the checkpoint."""
+    check_same(same, step_names(route.flow))
+    if not isinstance(route, Streaming):  # it has no state
+        return route
+    restart = restart_of(route, checkpoint, same)
+    if restart is not None and restart.refusal is not None:
+        raise StateMismatch(restart.refusal)
+    if restart is not None and restart.unknown:
+        warnings.warn(
+            f"the checkpoint {checkpoint!r} is of a version that did not note {', '.join(restart.unknown)}: they are "
+            "taken for unchanged, and noted from now on",
+            stacklevel=4,
+        )
+    return replace(route, same=tuple(same))
+
+
+def restart_of(route: Streaming, checkpoint: str, same: Sequence[str] = ()) -> Restart | None:
+    """What a restart of a flow from a checkpoint would do; None where no batch has ended or its state is not read."""
+    spark = route.input.spark
+    stored = stored_fingerprints(spark, checkpoint) if last_commit(spark, checkpoint) >= 0 else []
+    if not stored:
+        return None
+    now = [route.fingerprint(step) for step in route.graph.steps]
+    before = {number_of(one): one for one in stored}
+    steps = [
+        StepRestart(
+            number_of(one),
+            words_of(one),
+            changed,
+            free_changes(before[number_of(one)], one) if number_of(one) in before and not changed else (),
+        )
+        for one, changed in zip(now, flow_changes(stored, now, same), strict=True)
+    ]
+    return Restart(steps, list(dict.fromkeys(part for one in stored for part in unknown_parts(one))))
+
+
+def step_names(flow: Flow) -> list[str]:
+    """The names of the steps of a flow, as `explain` prints them."""
+    return [*transform_names(flow).values(), *(f"stage {number + 1}" for number in range(stages_of(flow)))]
+
+
+def stored_fingerprints(spark: SparkSession, checkpoint: str) -> list[Fingerprint]:
+    """The fingerprint of each step of the flow that wrote a checkpoint; none where Spark cannot read its state."""
+    try:
+        known = spark.read.format("state-metadata").load(checkpoint).select("operatorId").collect()
+        numbers = sorted({int(row["operatorId"]) for row in known})
+        manifests = [manifest for number in numbers if (manifest := _manifest(spark, checkpoint, number)) is not None]
+    except Exception:  # of Spark's many kinds, and of the JVM, such as a folder that was moved
+        return []
+    return [json.loads(extra_of(manifest))["made_by"] for manifest in manifests]
+
+
+def _manifest(spark: SparkSession, checkpoint: str, operator: int) -> bytes | None:
+    """The manifest of a shard of an operator. Spark looks into one partition after the other until it has one."""
+    reader = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", "manifest")
+    rows = reader.load(checkpoint).select("value.value").take(1)
+    return bytes(rows[0][0]) if rows else None
+
+
+__all__ = ["Restart", "StepRestart", "checked_route", "restart_of", "step_names", "stored_fingerprints"]
