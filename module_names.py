@@ -18,7 +18,8 @@ def object_at(text: str, command: str, example: str) -> Any:
     if not colon or not module or not name:
         raise InvalidArgument(f"{command} takes MODULE:NAME, such as {example}, but was given {text!r}")
     if module.endswith(".py"):
-        raise InvalidArgument()
+        file = Path(module).stem
+        raise InvalidArgument(f"{command} takes a module and not a file: write {file}:{name} in its folder")
     sys.path.insert(0, "")
     value: Any = importlib.import_module(module)
     for part in name.split("."):

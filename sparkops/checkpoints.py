@@ -113,7 +113,7 @@ def _stage(manifests: Sequence[bytes]) -> StoredStage:
 
 
 def check_restart(flow: Flow, checkpoint: str, same: Sequence[str] = ()) -> Restart:
-    """What a restart of a streaming flow from a checkpoint would do, without starting it."""
+    """Say what a restart of a streaming flow from a checkpoint would do, without starting it."""
     source = spark_source(flow) if flow.source.streaming else None
     route = None if source is None else source.route(flow)
     if not isinstance(route, Streaming):

@@ -57,7 +57,7 @@ class StepRestart:
 
 @dataclass(frozen=True)
 class Restart:
-    """What would happen if a flow were started from a checkpoint."""
+    """The steps of a flow that would be started from a checkpoint, and what would become of each."""
 
     steps: Sequence[StepRestart]
     unknown: Sequence[str] = ()
@@ -87,7 +87,7 @@ def checked_route(route: Route, checkpoint: str, same: Sequence[str]) -> Route:
 
 
 def restart_of(route: Streaming, checkpoint: str, same: Sequence[str] = ()) -> Restart | None:
-    """What a restart of a flow from a checkpoint would do; None where no batch has ended or its state is not read."""
+    """Say what a restart from a checkpoint would do; None where no batch has ended or its state is not read."""
     spark = route.input.spark
     stored = stored_fingerprints(spark, checkpoint) if last_commit(spark, checkpoint) >= 0 else []
     if not stored:

@@ -315,7 +315,7 @@ def _globals(code: CodeType) -> Iterator[str]:
 
 
 def _compiled(code: CodeType) -> Iterator[str]:
-    """What the compiled code says, without names of files and places in them."""
+    """The instructions, names and constants of compiled code, without names of files and places in them."""
     yield _VERSION
     for one in codes(code):
         plain = [value for value in one.co_consts if not isinstance(value, CodeType)]
