@@ -178,11 +178,21 @@ def extract_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
 
 
 def _noted(maker: Maker, udf: Udf) -> Udf:
-    """The UDF with its maker in the metadata of its column. Spark keeps the metadata under another alias."""
+    """The UDF with its maker in the metadata of its column, also over a window.
+
+    Spark keeps the metadata under another alias.
+    """
+
+    def name(column: Any) -> Any:
+        return column.alias(repr(maker.bound.combiner), metadata=maker.metadata)
 
     @functools.wraps(udf)
     def noted(*columns: Any) -> Any:
-        return udf(*columns).alias(repr(maker.bound.combiner), metadata=maker.metadata)
+        accumulator = udf(*columns)
+        named = name(accumulator)
+        # Spark takes no alias over a window, so the alias goes around the window.
+        named.over = lambda window: name(accumulator.over(window))
+        return named
 
     return noted
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import every
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
 import uncombine as uc
@@ -98,6 +99,48 @@ def test_every_combiner_through_udfs(spark: SparkSession) -> None:
     # A join keeps the groups of which nothing is left.
     found = found.filter(pc.is_in(found["g"], expected["g"]))
     assert every.differing(combiners, found, expected, table) == []
+
+
+def test_every_combiner_over_a_window(spark: SparkSession) -> None:
+    """Stored parts that roll: each frame has the results of its own rows, and its columns know their makers."""
+    table, combiners = every.rows(200, seed=15), every.ONE_OF_EACH
+    df = every.frame(spark, table)
+    parts = accumulate(df, by=["g", "part"], **combiners)
+    frame = Window.partitionBy("g").orderBy("part").rangeBetween(-1, 0)
+    merged = [merge_udf(c, df.schema)(n).over(frame).alias(n) for n, c in combiners.items()]
+    rolled = extract_accumulated(parts.select("g", "part", *merged)).toArrow()
+    for part in range(3):
+        rows = table.filter(pc.is_in(table["part"], pa.array([part - 1, part], pa.int32())))
+        rows = rows.filter(pc.is_in(rows["g"], rows.filter(pc.equal(rows["part"], part))["g"]))
+        found = rolled.filter(pc.equal(rolled["part"], part))
+        assert every.differing(combiners, found, uc.aggregate(rows, by="g", **combiners), table) == []
+
+
+def test_daily_accumulators_roll(spark: SparkSession) -> None:
+    """The median of the last three days for each user and day, also of days on which the user has no rows."""
+    draw = np.random.default_rng(37)
+    rows = pd.DataFrame({"user": draw.choice(list("abc"), 200), "day": draw.integers(0, 9, 200)})
+    rows["score"] = draw.integers(0, 50, 200)
+    rows = rows[(rows["user"] != "b") | (rows["day"] % 3 > 0)]
+    df = spark.createDataFrame(rows)
+    of = uc.Median("score"), df
+    add, merge, extract = add_udf(*of), merge_udf(*of), extract_udf(*of)
+    daily = df.groupBy("user", "day").agg(add("score").alias("acc"))
+    last = Window.partitionBy("user").orderBy("day").rangeBetween(-2, 0)
+    before = Window.partitionBy("user").orderBy("day").rangeBetween(-2, -1)
+    whole = Window.partitionBy("user")
+    rolled = daily.select("user", "day", merge("acc").over(last).alias("acc"), extract(merge("acc").over(before)))
+    found = {(row[0], row[1]): (row[3], row[2]) for row in extract_accumulated(rolled).collect()}
+    assert len(found) == rows.groupby(["user", "day"]).ngroups
+    for (user, day), (earlier, three) in ((key, (value[0], value[1])) for key, value in found.items()):
+        mine = rows[rows["user"] == user]
+        assert three == mine[mine["day"].between(day - 2, day)]["score"].median()
+        past = mine[mine["day"].between(day - 2, day - 1)]["score"]
+        assert earlier == (past.median() if len(past) else None)
+    added = df.select("user", add("score").over(whole).alias("acc"))
+    assert added.schema["acc"].metadata[maker.KEY]["combiner"] == "Median('score')"
+    middle = dict(map(tuple, extract_accumulated(added).distinct().collect()))
+    assert middle == rows.groupby("user")["score"].median().to_dict()
 
 
 def test_every_combiner_with_weights(spark: SparkSession) -> None:

@@ -60,6 +60,10 @@ def test_flows_through_a_connect_server(tmp_path: Path) -> None:
     by_key = pq.read_table(tmp_path / "key.parquet")
     assert plain(by_key) == plain(uc.aggregate(table, by="k", **results))
     assert pc.sum(by_key["n"]).as_py() == table.num_rows
+    frame = table.select(["k", "ts", "x"]).to_pandas()
+    for of in pq.read_table(tmp_path / "rolling.parquet").to_pylist():
+        same_key = frame["k"].isna() if of["k"] is None else frame["k"] == of["k"]
+        assert of["mid"] == frame[same_key & (frame["ts"].dt.hour <= of["hour"])]["x"].median()
 
 
 @pytest.mark.soak

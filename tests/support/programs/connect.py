@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
 import uncombine as uc
@@ -75,6 +75,10 @@ def main() -> None:
     for name, flow in flows.items():
         pq.write_table(flow.df.toArrow(), folder / f"{name}.parquet")
     pq.write_table(uc.sparkops.combine_per_key(df, "k", **results).toArrow(), folder / "key.parquet")
+    add, merge = uc.sparkops.add_udf(uc.Median("x"), df), uc.sparkops.merge_udf(uc.Median("x"), df)
+    stored = df.groupBy("k", F.hour("ts").alias("hour")).agg(add("x").alias("mid"))
+    rolling = stored.select("k", "hour", merge("mid").over(Window.partitionBy("k").orderBy("hour")).alias("mid"))
+    pq.write_table(uc.sparkops.extract_accumulated(rolling).toArrow(), folder / "rolling.parquet")
     spark.stop()
 
 
