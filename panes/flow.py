@@ -352,7 +352,7 @@ def _followed(flow: Flow) -> Flow:
     return replace(flow, stages=(*first, replace(last, grouping=grouping)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Windowed:
     """Rows in windows, which `combine` turns into panes.
 
@@ -362,12 +362,16 @@ class Windowed:
     ['window', 'best', 'event_time', 'diff', 'pane']
     """
 
-    flow: Flow
-    window: Window
-    options: Mapping[str, Any] = field(default_factory=dict)
+    # No name without an underscore but `combine`: a step that comes too early must find the hint.
+    _flow: Flow
+    _window: Window
+    _options: Mapping[str, Any] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
         raise no_such_step_before_combine(name)
+
+    def __repr__(self) -> str:
+        return f"rows in windows of {self._window!r}, which .combine(...) turns into panes"
 
     def combine(self, by: str | Sequence[str] = (), *unnamed: Never, **combiners: Combiner) -> Flow:
         """Combine the rows of each key and window; the result is a flow of panes.
@@ -375,8 +379,8 @@ class Windowed:
         `by` names the key columns. Each combiner comes after the name of its result: `n=uc.Count()`.
         """
         check_named("combine()", unnamed)
-        flow, settings = followed_flow(self.flow), self.flow.settings
-        asked = Asked(combiners, self.window, {"by": column_names(by, "by="), **self.options})
+        flow, settings = followed_flow(self._flow), self._flow.settings
+        asked = Asked(combiners, self._window, {"by": column_names(by, "by="), **self._options})
         number = stages_of(flow) + 1
         [grouping] = settled([asked], before(flow), flow._is_bounded, settings.each_batch, number)
         if grouping.late == "emit" and LATE in (*grouping.by, *combiners):

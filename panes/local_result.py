@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -34,6 +35,9 @@ _ADVICE = {
     "plot": "write uc.plot.panes(result, script)",
 }
 """Advice for names of DataFrames that an Arrow table does not have."""
+
+_WITH_A_TABLE = ("equals", "join", "join_asof")
+"""The methods of an Arrow table that take another table."""
 
 _OF_A_PANE = ("diff", "pane", "step")
 _WEIGHT = pa.field("diff", pa.int64())
@@ -199,7 +203,8 @@ class Result:
             raise AttributeError(name)
         if name in _ADVICE and not hasattr(pa.Table, name):
             raise NoSuchStep(f"the result of a local run has no {name}: {_ADVICE[name]}")
-        return getattr(self.panes, name)
+        value = getattr(self.panes, name)
+        return _of_tables(value) if name in _WITH_A_TABLE else value
 
     def __getitem__(self, key: Any) -> Any:
         return self.panes[key]
@@ -241,6 +246,18 @@ class Result:
         reasons = Counter(self.left_out["why"].to_pylist())
         why = ", ".join(f"{some:,} {reason}" for reason, some in sorted(reasons.items()))
         return f"{count:,} row{'s' * (count > 1)} left out ({why}): see left_out"
+
+
+def _of_tables(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of an Arrow table that takes a result where it takes a table."""
+
+    @wraps(method)
+    def called(*arguments: Any, **options: Any) -> Any:
+        tables = [value.panes if isinstance(value, Result) else value for value in arguments]
+        named = {name: value.panes if isinstance(value, Result) else value for name, value in options.items()}
+        return method(*tables, **named)
+
+    return called
 
 
 _PARTS = {"window": {"start": "window_start", "end": "window_end"}}
