@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from os import PathLike
 from typing import Any, Self
@@ -151,28 +153,94 @@ def require_options(given: Iterable[str], known: Iterable[str], what: str) -> No
 
 
 class NamedOptions:
-    """A class of values whose constructor refuses an option that it does not have, and names those that it has.
+    """A class of values whose constructor refuses arguments that it does not have, and names those that it has.
 
     >>> class Box(NamedOptions):
-    ...     def __init__(self, width=1):
-    ...         self.width = width
+    ...     def __init__(self, width, height=1):
+    ...         self.width, self.height = width, height
     >>> Box(widht=2)
     Traceback (most recent call last):
         ...
     uncombine.errors.InvalidArgument: Box() has no option 'widht': did you mean 'width'?
+    >>> Box(height=2)
+    Traceback (most recent call last):
+        ...
+    uncombine.errors.InvalidArgument: Box() needs 'width', but was given 1 argument: write Box(width)
     """
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
         kind: Any = cls
-        if options and (known := _options(kind)) is not None:
-            require_options(options, known, f"{cls.__name__}()")
+        if kind.__new__ is _NEW:  # a class of the user may call this with less than its constructor takes
+            _parameters(kind).require(len(arguments), options)
         return super().__new__(cls)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A copy, and a value that travelled, is made without the arguments."""
+        made: Any = super().__reduce_ex__(protocol)
+        if made[0] is copyreg.__newobj__ and type(self).__new__ is _NEW:  # type: ignore[attr-defined]
+            return (_without_arguments, made[1][:1], *made[2:])
+        return made
+
+
+_NEW: Any = NamedOptions.__new__
+
+
+def _without_arguments(kind: type) -> Any:
+    return object.__new__(kind)
+
+
+@dataclass(frozen=True)
+class _Parameters:
+    """The parameters of a constructor."""
+
+    owner: str
+    places: tuple[str, ...]
+    """Those that can be given by place, in their order."""
+    named: tuple[str, ...]
+    """Those that must be given by name."""
+    required: tuple[str, ...]
+    any_place: bool
+    any_name: bool
+
+    def require(self, count: int, options: Mapping[str, Any]) -> None:
+        """Raise `InvalidArgument` unless these are the arguments of a call: so many by place, and options by name."""
+        if options and not self.any_name:
+            require_options(options, (*self.places, *self.named), f"{self.owner}()")
+        if count > len(self.places) and not self.any_place:
+            raise InvalidArgument(
+                f"{self.owner}() takes {_arguments(len(self.places))} by place, but was given {count}: write "
+                f"{self._call(self.places)}"
+            )
+        by_place = self.places[:count]
+        for name in by_place if options else ():
+            if name in options:
+                raise InvalidArgument(f"{self.owner}() was given {name!r} twice, by place and by name: leave one out")
+        for name in self.required:
+            if name not in options and name not in by_place:
+                raise InvalidArgument(
+                    f"{self.owner}() needs {name!r}, but was given {_arguments(count + len(options))}: write "
+                    f"{self._call(self.required)}"
+                )
+
+    def _call(self, names: Iterable[str]) -> str:
+        return f"{self.owner}({', '.join(f'{name}=...' if name in self.named else name for name in names)})"
+
+
+def _arguments(count: int) -> str:
+    return f"{count or 'no'} argument{'s' * (count != 1)}"
 
 
 @cache
-def _options(cls: type) -> tuple[str, ...] | None:
-    """The names that a constructor takes; None if it takes any."""
-    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return None
-    return tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+def _parameters(kind: Any) -> _Parameters:
+    """The parameters of the constructor of a class."""
+    own = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    places = [p for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    named = [p for p in own if p.kind is p.KEYWORD_ONLY]
+    return _Parameters(
+        kind.__name__,
+        tuple(p.name for p in places),
+        tuple(p.name for p in named),
+        tuple(p.name for p in (*places, *named) if p.default is p.empty),
+        any(p.kind is p.VAR_POSITIONAL for p in own),
+        any(p.kind is p.VAR_KEYWORD for p in own),
+    )

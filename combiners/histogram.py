@@ -15,7 +15,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .floats.decimals import nearest_floats
-from .inputs import Input, expression, input_type, refuse
+from .inputs import Input, expression, input_type, is_ordered, refuse
 from .parts import Part
 from .rows.columns import Column
 from .rows.group_sums import sum_weights
@@ -103,6 +103,10 @@ class Histogram(Combiner):
     edges: Sequence[Any]
 
     def __post_init__(self) -> None:
+        if not is_ordered(self.edges):
+            raise InvalidArgument(
+                f"Histogram(edges): edges must be a list of values such as [0, 10, 100], but is {self.edges!r}"
+            )
         edges = tuple(self.edges.tolist() if isinstance(self.edges, np.ndarray) else self.edges)
         object.__setattr__(self, "edges", edges)
         if len(edges) < 2:

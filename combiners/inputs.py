@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Set, Sized
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -20,6 +21,16 @@ def expression(given: Input) -> Expr:
     if isinstance(given, str):
         return col(given)
     raise InvalidArgument(f"an input must be a column's name or an expression such as col('x') + 1, but is {given!r}")
+
+
+def is_ordered(values: object) -> bool:
+    """True for values in an order: a list, a tuple, an array or a series, and no text.
+
+    >>> is_ordered([0.5]), is_ordered({0.5}), is_ordered("0.5"), is_ordered(None)
+    (True, False, False, False)
+    """
+    ordered = isinstance(values, Iterable) and isinstance(values, Sized)
+    return ordered and not isinstance(values, str | bytes | Set | Mapping)
 
 
 def input_type(given: Input, schema: pa.Schema, who: object) -> pa.DataType:

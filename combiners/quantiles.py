@@ -14,7 +14,7 @@ from .algebra import Accumulators
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .floats.decimals import nearest_floats
-from .inputs import Input, expression, input_type, refuse
+from .inputs import Input, expression, input_type, is_ordered, refuse
 from .parts import Part
 from .retractable import Retractable
 from .rows.columns import Column, numbers
@@ -92,7 +92,7 @@ class Quantiles(Retractable):
     retractable: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
-        if isinstance(self.q, str | int | float) or not len(self.q):
+        if not is_ordered(self.q) or not len(self.q):
             raise InvalidArgument(f"Quantiles(q): q must be a list of parts such as [0.25, 0.5], but is {self.q!r}")
         object.__setattr__(self, "q", tuple(_part(q, self) for q in self.q))
 

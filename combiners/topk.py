@@ -16,6 +16,7 @@ from .inputs import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.columns import Column
+from .rows.group_sums import MOST
 from .rows.groups import Groups
 from .rows.ordering import require_order
 from .states.zset import Items, ZSet, running
@@ -51,6 +52,7 @@ class BestFn(CombineFn):
 
 def best_of(items: Items, k: int, greatest: bool) -> Items:
     """The k greatest (or least) copies of the items of positive weight, as fewer items of smaller weights."""
+    k = min(k, MOST)  # no item has a weight of that
     held = items.present()
     if (held.weights == 1).all():
         return _ends_of(held, k, greatest)

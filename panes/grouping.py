@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..combiners import Capability, Combiner, Plan
 from ..combiners.aggregate import weights_of
-from ..errors import InvalidArgument, NotRetractable, TypeMismatch, nearest, require_column
+from ..errors import InvalidArgument, NamedOptions, NotRetractable, TypeMismatch, nearest, require_column
 from ..triggers import (
     AfterWatermark,
     Repeatedly,
@@ -48,7 +48,7 @@ def check_time_and_weights(schema: pa.Schema, time: str, diff: str | None) -> No
 
 
 @dataclass(frozen=True)
-class Grouping:
+class Grouping(NamedOptions):
     """The options of a grouping operator, as a value.
 
     Parameters
@@ -129,6 +129,11 @@ class Grouping:
         check_children(trigger)
         if not isinstance(self.by, str | Iterable):
             raise InvalidArgument(f"by= takes the name of a column or several names, but was given {self.by!r}")
+        if not isinstance(self.combiners, Mapping):
+            raise InvalidArgument(
+                f"Grouping(combiners) takes combiners by the names of their results, such as {{'n': Count()}}, but was "
+                f"given {self.combiners!r}"
+            )
         keys = (self.by,) if isinstance(self.by, str) else tuple(self.by)
         changes: dict[str, Any] = {"trigger": trigger, "by": keys, "allowed_lateness": span(self.allowed_lateness)}
         changes["max_future"] = None if self.max_future is None else span(self.max_future)

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from ..combiners.aggregate import as_table
 from ..combiners.rows.plain_types import plain_table
-from ..errors import InvalidArgument, TypeMismatch, UncombineError, UnknownColumn, nearest
+from ..errors import InvalidArgument, NamedOptions, TypeMismatch, UncombineError, UnknownColumn, nearest
 from ..windows import timestamp
 from ..windows.times import times_of
 
 
 @dataclass(frozen=True)
-class Elements:
+class Elements(NamedOptions):
     """Rows that arrive together at the processing time `at` (None: processing time stays as it is).
 
     `rows` is a list of dicts, an Arrow table, a pandas or Polars DataFrame, or anything with `__arrow_c_stream__`.
@@ -42,7 +42,7 @@ class Elements:
 
 
 @dataclass(frozen=True)
-class Watermark:
+class Watermark(NamedOptions):
     """A watermark report: the watermark, or that of one `source`, advances to `t` (None: to the end of time).
 
     `input` names the source of the flow that reports, if it has several; without it all of them report.
@@ -59,7 +59,7 @@ class Watermark:
 
 
 @dataclass(frozen=True)
-class Clock:
+class Clock(NamedOptions):
     """Processing time advances to `t`.
 
     >>> import uncombine as uc

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.rows.columns import flat
-from ..errors import TypeMismatch, require_column
+from ..errors import NamedOptions, TypeMismatch, require_column
 from ..windows import Span, time_column
 from ..windows.times import MIN_TIME
 from .shard.parcels import MARKS
 
 
-class Strategy(ABC):
+class Strategy(NamedOptions, ABC):
     """Makes watermark reports from rows: the base of the library's strategies, and of your own.
 
     A subclass is best a frozen dataclass. It defines `reports`, and `columns` if that reads other columns than the

@@ -60,6 +60,8 @@ class Custom(Window):
             )
         if not (merge is None or merge == "overlap" or callable(merge)):
             raise InvalidArgument(f"Custom(merge): merge must be 'overlap', a function or None, but is {merge!r}")
+        if not isinstance(columns, str | Iterable):
+            raise TypeMismatch(f"Custom(columns): columns must be names of columns, but is {columns!r}")
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         if wrong := [name for name in names if not isinstance(name, str)]:
             raise TypeMismatch(f"Custom(columns): columns must be names of columns, but one is {wrong[0]!r}")

@@ -23,7 +23,7 @@ from ...errors import InvalidArgument
 from ..algebra import Accumulators, Capability, CombineFn, Weights
 from ..combiner import Combiner
 from ..compiled import CompiledCombiner
-from ..inputs import Input, expression, input_type, refuse
+from ..inputs import Input, expression, input_type, is_ordered, refuse
 from ..parts import Part
 from ..rows.columns import Column
 from ..rows.groups import Groups
@@ -132,7 +132,7 @@ class ApproxQuantiles(Combiner):
 
     def __post_init__(self) -> None:
         given = self.q
-        if isinstance(given, str | int | float) or not len(given):
+        if not is_ordered(given) or not len(given):
             raise InvalidArgument(
                 f"ApproxQuantiles(q): q must be a list of parts such as [0.5, 0.99], but is {given!r}"
             )

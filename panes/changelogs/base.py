@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from ...combiners.column_names import column_names
 from ...combiners.rows.columns import flat
 from ...combiners.rows.plain_types import plain_schema
-from ...errors import InvalidArgument, TypeMismatch
+from ...errors import InvalidArgument, NamedOptions, TypeMismatch
 from ..reading import Upserted, WeightedRows, without
 
 
-class Changelog(ABC):
+class Changelog(NamedOptions, ABC):
     """A convention for messages that say which rows of a table came, changed or left."""
 
     @abstractmethod
