@@ -16,7 +16,7 @@ from .inputs import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.ordering import require_order
-from .states.zset import ZSet, running
+from .states.zset import ZSet
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,9 +49,7 @@ class CollectList(Combiner):
             held = zset.items(parts[0]).present()
             if (held.weights == 1).all():
                 return held.sublist()
-            bounds = running(held.weights)[held.offsets]
-            copies = held.take(np.repeat(np.arange(len(held.weights)), held.weights))
-            return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), copies)
+            return held.copies(np.arange(len(held.weights)), self)
 
         return CompiledCombiner((Part(zset, (expression(self.input),)),), finish, pa.list_(kind))
 

@@ -103,11 +103,7 @@ class _Best(Retractable):
             places = np.arange(len(best.weights))
             if self._greatest:
                 places = np.repeat(best.offsets[:-1] + best.offsets[1:] - 1, np.diff(best.offsets)) - places
-            copies = best.weights[places]
-            bounds = running(copies)[best.offsets]
-            return pa.ListArray.from_arrays(
-                pa.array(bounds, pa.int32()), best.take(np.repeat(places, copies), len(kinds) - 1)
-            )
+            return best.copies(places, self, len(kinds) - 1)
 
         inputs = tuple(expression(one) for one in given)
         return CompiledCombiner((Part(fn, inputs),), finish, pa.list_(kinds[-1]))

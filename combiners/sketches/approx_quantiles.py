@@ -164,7 +164,9 @@ class ApproxQuantiles(Combiner):
             known = np.diff(bounds) > 0
             places = np.empty((int(known.sum()), len(self.q)), np.int64)
             for at, part in enumerate(self.q):
-                ranks = np.floor((np.diff(bounds)[known] - 1).astype(np.float64) * part).astype(np.int64)
+                last = np.diff(bounds)[known] - 1
+                # A float has 53 bits, so the product for a later rank can be after the last value.
+                ranks = np.minimum(np.floor(last.astype(np.float64) * part).astype(np.int64), last)
                 places[:, at] = np.searchsorted(ends, bounds[:-1][known] + ranks, side="right")
             values = fn.middles(np.asarray(held.columns[0])[places.ravel()])
             lengths = np.append(0, np.cumsum(known)) * len(self.q)

@@ -15,12 +15,16 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from ...errors import OutOfRange
 from ..algebra import Accumulators, CombineFn, Weights
 from ..rows.columns import Column
 from ..rows.group_sums import may_reach_most, require_counts, run_sums, sum_counts
 from ..rows.groups import Groups
 from ..rows.ordering import Keys, packed_keys
 from ..rows.sorting import argsort_in_groups, refine, run_starts, sort_in_groups
+
+_MOST_COPIES = 2**31
+"""The number of values that a column of lists does not hold."""
 
 Places: TypeAlias = np.ndarray | slice
 
@@ -67,6 +71,21 @@ class Items:
     def sublist(self, column: int = 0) -> pa.Array:
         """One column of the items as a list for each group."""
         return pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), self.columns[column])
+
+    def copies(self, places: np.ndarray, who: object, column: int = 0) -> pa.Array:
+        """One column of the items as a list for each group, each item as often as its weight.
+
+        `places` has the places of all items in the order of the lists, group by group. The number of copies is checked
+        before memory is asked for them; `who` is the combiner that lists them.
+        """
+        times = self.weights[places]
+        if float(times.sum(dtype=np.float64)) >= _MOST_COPIES:
+            raise OutOfRange(
+                f"{who!r} would list {sum(times.tolist()):,} values, and a column of lists holds fewer than 2**31: "
+                "take fewer groups at a time, or count each value with PerKey(Count(), by=...)"
+            )
+        bounds = running(times)[self.offsets]
+        return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), self.take(np.repeat(places, times), column))
 
 
 @dataclass(frozen=True)

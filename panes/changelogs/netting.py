@@ -14,9 +14,12 @@ from ...combiners.rows.columns import Column, flat
 from ...combiners.rows.groups import Groups
 from ...combiners.rows.hashing import hash_rows_128
 from ...combiners.rows.key_codes import normal_keys
-from ...errors import InvalidArgument
+from ...errors import InvalidArgument, OutOfRange
 from ..operators.grouping.pane_columns import PANE
 from ..operators.rows.equal_rows import groups_of, netted
+
+MOST = 2**31
+"""The number of messages that are not written at once."""
 
 
 def key_groups(rows: pa.Table, keys: Sequence[str]) -> Groups:
@@ -37,6 +40,11 @@ def pairs(rows: pa.Table, weights: np.ndarray, keys: Sequence[str]) -> tuple[pa.
     (['a', 'a', 'b'], array([-1,  1,  1]), array([ 1,  0, -1]))
     """
     times = np.abs(weights)
+    if float(times.sum(dtype=np.float64)) >= MOST:
+        raise OutOfRange(
+            f"a changelog with old rows has a message for each copy of a row, which would be {sum(times.tolist()):,} "
+            "messages here, and at most 2**31 - 1 are written at once: use smaller weights"
+        )
     sign = np.repeat(np.sign(weights), times)
     if (times != 1).any():
         rows = rows.take(pa.array(np.repeat(np.arange(len(weights)), times)))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import every
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import uncombine as uc
 from uncombine.combiners.rows.groups import Groups
-from uncombine.errors import OutOfRange
+from uncombine.errors import NotRetractable, OutOfRange
 
 KIND = pa.schema({"x": pa.int64(), "y": pa.int64(), "b": pa.bool_(), "f": pa.float64()})
 COUNTED: list[uc.Combiner] = [
@@ -66,6 +67,29 @@ def test_weights_below_are_counted_and_cancel(combiner: uc.Combiner) -> None:
     plan, most = one(combiner, [2**61, 2**61 - 1])
     _, few = one(combiner, [2**62 - 1])
     assert plan.extract(most) == plan.extract(few)
+
+
+@pytest.mark.parametrize("combiner", every.ONE_OF_EACH.values(), ids=repr)
+def test_many_copies_of_a_row_are_combined_or_refused(combiner: uc.Combiner) -> None:
+    """No combiner asks for memory for each copy of a row: of 2**40 copies it would be more than any machine has."""
+    table = every.rows(6, seed=37, nulls=0.0)
+    for weight in (2**40, 2**61):
+        weighed = table.set_column(2, "diff", pa.array([weight, -weight, 1, -1, 1, weight]))
+        try:
+            uc.aggregate(weighed, diff="diff", result=combiner)
+        except (OutOfRange, NotRetractable):
+            continue
+
+
+@pytest.mark.parametrize("combiner", [uc.CollectList("x"), uc.TopK("x", 2**62), uc.BottomK("x", 2**62, by="y")])
+def test_lists_of_too_many_copies_say_so(combiner: uc.Combiner) -> None:
+    """Before memory is asked for them, whatever the number is: 2**31 values fit into no list column."""
+    for weight in (2**31 - 1, 2**40, 2**61):
+        table = pa.table({"x": [1, 2], "y": [1, 2], "w": [weight, 1]})
+        with pytest.raises(OutOfRange) as told:
+            uc.aggregate(table, diff="w", values=combiner)
+        said = f"{combiner!r} would list {weight + 1:,} values, and a column of lists holds fewer than 2**31: "
+        assert str(told.value).startswith(said)
 
 
 def test_the_rows_of_a_group_are_counted_in_full() -> None:

@@ -12,7 +12,7 @@ import pytest
 from changes import history, net, totals, weighted
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument, UnknownColumn
+from uncombine.errors import InvalidArgument, OutOfRange, UnknownColumn
 from uncombine.panes.operators.grouping.pane_columns import PANE
 
 c = uc.changelog
@@ -102,6 +102,14 @@ def test_weights_beyond_one_are_as_many_messages() -> None:
             assert messages.num_rows == 6
             format: Any = c.Postgres(table.schema.remove(2)) if name == "postgres" else c.NAMES[name](())
             assert net(format.reading(messages.schema)(messages)) == net(table)
+
+
+@pytest.mark.parametrize("weight", [2**31, 2**40, -(2**40), 2**61])
+def test_weights_of_too_many_messages_are_refused_before_they_are_made(weight: int) -> None:
+    table = pa.table({"k": ["a", "b"], "n": [1, 1], "diff": [weight, 1]})
+    for name in ("debezium", "debezium_json", "delta", "flink", "postgres"):
+        with pytest.raises(OutOfRange, match=f"{abs(weight) + 1:,} messages here.*: use smaller weights"):
+            c.to(name)(table)
 
 
 def test_a_key_with_several_rows_is_refused_where_a_key_has_one() -> None:
