@@ -286,7 +286,7 @@ def _is_key(kind: pa.DataType) -> bool:
     """True if rows can be grouped by values of the type."""
     if pa.types.is_struct(kind):
         return all(_is_key(field.type) for field in kind)
-    return not pa.types.is_nested(kind)
+    return not pa.types.is_nested(kind) and not pa.types.is_interval(kind)
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

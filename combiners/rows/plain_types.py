@@ -1,4 +1,4 @@
-"""Columns as the plain types of Arrow: text, bytes and lists that are neither large nor views.
+"""Columns as the plain types of Arrow: text, bytes and lists that are neither large nor views, decimals of 128 bits.
 
 Large and view types hold the same values in other layouts. Combiners and keys use one layout of each, so that equal
 values compare as equal, and states and results have the same type for every layout of the input. Of dictionaries only
@@ -32,6 +32,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     if isinstance(kind, pa.BaseExtensionType):
         return plain_type(kind.storage_type)
     if kind.num_fields == 0 and kind.id not in _UNLIKE:
+        if pt.is_decimal(kind) and kind.bit_width < 128:  # Arrow cannot sort them, nor make dictionaries of them
+            return pa.decimal128(kind.precision, kind.scale)
         return kind
     if pt.is_large_string(kind) or pt.is_string_view(kind):
         return pa.string()
