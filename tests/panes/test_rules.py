@@ -582,6 +582,16 @@ def test_rule_30_on_time_panes_come_always_or_with_news_only() -> None:
     assert len(run(script, trigger=REPEATED, on_time="non_empty")) == 1
 
 
+def test_rule_30_a_timer_without_new_rows_gives_no_pane() -> None:
+    """The table of differences says so: Flink, Apex and Beam's Python driver show the pane again here."""
+    trigger = uc.FirstOf(uc.Repeatedly(uc.AtPeriod("10 seconds")), uc.AfterWatermark())
+    script = [add((0, 1), at=1), uc.Clock(t(35)), add((1, 2), at=36), uc.Clock(t(59)), mark(60)]
+    for mode in ("accumulating", "discarding", "retracting"):
+        panes = [r for r in run(script, trigger=uc.Repeatedly(trigger), mode=mode).to_pylist() if r["diff"] > 0]
+        times = [_seconds(row["pane"]["processing_time"]) for row in panes if row["pane"]["timing"] == "EARLY"]
+        assert times == [10, 40], "the periods at 20, 30 and 50 seconds have nothing new"
+
+
 def test_rule_31_closing_panes() -> None:
     trigger = uc.AfterWatermark(late=uc.AfterCount(5))
     script = [add((0, 1)), mark(60), add((1, 2)), mark(1000)]

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
 import uncombine as uc
-from uncombine.sparkops import as_arrow_udf, as_pandas_udf, register
+from uncombine.sparkops import add_udf, as_arrow_udf, as_pandas_udf, register
 from uncombine.sparkops.sql_types import spark_type
 
 STRUCTS = ("Struct(", "PerKey(", "HeavyHitters(", "LinearRegression(")
@@ -138,6 +138,32 @@ def test_windows(spark: SparkSession, make: Callable[..., Any]) -> None:
             for of, rows in frames.items():
                 (expected,) = uc.aggregate(rows, **combiners).to_pylist()
                 assert {name: found[at][f"{name}_{of}"] for name in combiners} == expected
+
+
+def test_spark_lets_no_udf_stand_beside_its_own_aggregates(spark: SparkSession) -> None:
+    """The page on batch says so, and names ways out; the day Spark allows it, the page is to be changed."""
+    df = spark.createDataFrame([("a", 1), ("a", 3), ("b", 5)], "k string, x long")
+    ours, total = as_arrow_udf(uc.Median("x"), df), as_arrow_udf(uc.Sum("x"), df)
+    add = add_udf(uc.Median("x"), df)
+    register(spark, "beside", uc.Median("x"), df)
+    df.createOrReplaceTempView("udf_beside")
+    grouped = df.groupBy("k")
+    for mixed in (
+        grouped.agg(ours("x"), F.sum("x")),
+        grouped.agg(as_pandas_udf(uc.Median("x"), df)("x"), F.count("*")),
+        grouped.agg(add("x"), F.first("x")),
+        spark.sql("SELECT beside(x), count(*) FROM udf_beside GROUP BY k"),
+    ):
+        with pytest.raises(Exception, match="INVALID_PANDAS_UDF_PLACEMENT"):
+            mixed.collect()
+    expected = [("a", 2.0, 4), ("b", 5.0, 5)]
+    by_key = Window.partitionBy("k")
+    for way in (
+        grouped.agg(ours("x"), total("x")),
+        uc.sparkops.combine_per_key(df, "k", middle=uc.Median("x"), total=uc.Sum("x")),
+        df.select("k", ours("x").over(by_key), F.sum("x").over(by_key)).distinct(),
+    ):
+        assert sorted(map(tuple, way.collect())) == expected
 
 
 def test_structs_and_maps_in_windows(spark: SparkSession) -> None:
