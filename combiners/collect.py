@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
+from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .distinct import SetFn
+from .distinct import SetFn, as_inputs, inputs_of, item_names
 from .inputs import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
@@ -21,37 +22,70 @@ from .states.zset import ZSet
 
 @dataclass(frozen=True, repr=False)
 class CollectList(Combiner):
-    """All values, in their order, each as often as it came.
+    """All values of a column, or all rows of several columns, in their order, each as often as it came.
 
     Law: `CollectList(a + b)` is `CollectList(a)` and `CollectList(b)` as one sorted list. The state is a Z-set of the
     values; GROUP. A multiset has no order of arrival, so the list is sorted, and the result does not depend on the
-    order of the rows. Null is ignored, as in Spark's `collect_list`. NaN is above every number. No values give an
-    empty list.
+    order of the rows. Null is ignored, as in Spark's `collect_list`. Rows of several columns are structs, in the order
+    of their first column, then the next, with null first; a row with nulls is kept, as in Spark's
+    `collect_list(struct(a, b))`. NaN is above every number. No values give an empty list.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> t = pa.table({"x": [3, 1, 3, 2], "w": [1, 1, 1, -1]})
+    >>> t = pa.table({"x": [3, 1, 3, 2], "y": ["a", "b", None, "c"], "w": [1, 1, 1, -1]})
     >>> uc.aggregate(t, diff="w", values=uc.CollectList("x")).to_pylist()
     [{'values': [1, 3, 3]}]
+    >>> uc.aggregate(t.slice(0, 3), rows=uc.CollectList(["x", "y"]))["rows"][0].as_py()
+    [{'x': 1, 'y': 'b'}, {'x': 3, 'y': None}, {'x': 3, 'y': 'a'}]
     """
 
-    input: Input
+    input: Input | Sequence[Input]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "input", as_inputs(self.input, self))
+        if isinstance(self.input, tuple):
+            names = [_field_name(one) for one in self.input]
+            if twice := [name for name in names if names.count(name) > 1]:
+                raise InvalidArgument(f"CollectList(input) names column {twice[0]!r} twice: leave one of them out")
 
     @property
     def capability(self) -> Capability:
         return Capability.GROUP
 
+    def of(self, *inputs: Input) -> Combiner:
+        return replace(self, input=inputs)
+
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        kind = input_type(self.input, schema, self)
-        require_order(kind, self, self.input)
-        zset = ZSet((kind,))
+        given = inputs_of(self.input)
+        kinds = tuple(input_type(one, schema, self) for one in given)
+        for one, kind in zip(given, kinds, strict=True):
+            require_order(kind, self, one)
+        whole = len(given) > 1
+        zset = ZSet(kinds, item_names(len(kinds)), nullable=(whole,) * len(kinds))
+        output = kinds[0]
+        if whole:
+            output = pa.struct([(_field_name(one), kind) for one, kind in zip(given, kinds, strict=True)])
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             held = zset.items(parts[0]).present()
+            if whole:
+                rows = pa.StructArray.from_arrays(list(held.columns), fields=list(output))
+                held = replace(held, columns=(rows,))
             if (held.weights == 1).all():
                 return held.sublist()
             return held.copies(np.arange(len(held.weights)), self)
 
-        return CompiledCombiner((Part(zset, (expression(self.input),)),), finish, pa.list_(kind))
+        return CompiledCombiner((Part(zset, tuple(expression(one) for one in given)),), finish, pa.list_(output))
+
+
+def _field_name(given: Input) -> str:
+    """The field of a column in a struct."""
+    expr = expression(given)
+    if expr.op != "col":
+        raise InvalidArgument(
+            f"CollectList(input) names the fields of rows by their columns, but {given!r} is no column: make it one "
+            "with with_columns()"
+        )
+    return str(expr.args[0])
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from multisets import ORDERED, check, expand, few, order, rows
 
 import uncombine as uc
+from uncombine.errors import InvalidArgument
 
 
 @pytest.mark.parametrize("name", ORDERED)
@@ -39,6 +40,39 @@ def test_as_pandas_on_many_rows(diff: str | None) -> None:
     result = uc.aggregate(table, "k", diff=diff, all=uc.CollectList("x"), once=uc.CollectSet("x"))
     assert result["all"].to_pylist() == by.apply(sorted).tolist()
     assert result["once"].to_pylist() == by.apply(lambda x: sorted(set(x))).tolist()
+
+
+@pytest.mark.parametrize("names", [("int64", "string"), ("string", "float64"), ("float64", "bool")])
+@few
+@given(data=st.data())
+def test_the_sorted_rows_of_several_columns(names: tuple[str, str], data: st.DataObject) -> None:
+    """A row with nulls is a row, and null comes first."""
+
+    def structs(counts: dict) -> list:
+        flat = [item for item, count in counts.items() for _ in range(count)]
+        ordered = sorted(flat, key=lambda item: [order(value) for value in item])
+        return [{"x": item[0], "y": item[1]} for item in ordered]
+
+    check(uc.CollectList(["x", "y"]), list(names), data.draw(rows(*names)), structs, data)
+
+
+def test_rows_as_plain_pandas_sorts_them() -> None:
+    rng = np.random.default_rng(2)
+    table = pa.table({"k": rng.integers(0, 40, 2_000), "x": rng.integers(0, 5, 2_000), "y": rng.integers(0, 5, 2_000)})
+    by = table.to_pandas().sort_values(["x", "y"]).groupby("k", sort=False)[["x", "y"]]
+    expected = {key: rows.to_dict("records") for key, rows in by}
+    result = uc.aggregate(table, "k", rows=uc.CollectList(["x", "y"]))
+    assert dict(zip(result["k"].to_pylist(), result["rows"].to_pylist(), strict=True)) == expected
+    assert result.schema.field("rows").type == pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())]))
+
+
+def test_rows_of_columns_only() -> None:
+    with pytest.raises(InvalidArgument, match=r"but col\('x'\) \+ 1 is no column: make it one with with_columns"):
+        uc.CollectList(["y", uc.col("x") + 1])
+    with pytest.raises(InvalidArgument, match="CollectList\\(input\\) names column 'x' twice"):
+        uc.CollectList(["x", uc.col("x")])
+    assert uc.CollectList(["x"]) == uc.CollectList("x")
+    assert uc.CollectList("x").of("y", "z") == uc.CollectList(["y", "z"])
 
 
 def test_structs_are_collected_whole() -> None:

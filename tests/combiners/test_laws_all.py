@@ -29,6 +29,7 @@ ARGUMENTS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "ArgMax": [(("x", "y"), {})],
     "ArgMin": [(("x", "y"), {})],
     "BottomK": [(("x", 2), {}), (("x", 2, "y"), {})],
+    "CollectList": [(("x",), {}), ((["x", "y"],), {})],
     "Correlation": [(("x", "y"), {})],
     "Count": [((), {}), (("x",), {})],
     "CountDistinct": [(("x",), {}), ((["x", "y"],), {})],

@@ -21,7 +21,7 @@ import uncombine as uc
 from uncombine.sparkops import add_udf, as_arrow_udf, as_pandas_udf, register
 from uncombine.sparkops.sql_types import spark_type
 
-STRUCTS = ("Struct(", "PerKey(", "HeavyHitters(", "LinearRegression(")
+STRUCTS = ("Struct(", "PerKey(", "HeavyHitters(", "LinearRegression(", "CollectList((")
 """The combiners whose results pandas UDFs cannot hand over."""
 
 
@@ -209,6 +209,7 @@ NATIVE: dict[str, tuple[uc.Combiner, str]] = {
     "median": (uc.Median("x_tiny"), "median(x_tiny)"),
     "set": (uc.CollectSet("x_text"), "sort_array(collect_set(x_text))"),
     "list": (uc.CollectList("x_long"), "sort_array(collect_list(x_long))"),
+    "rows_of_two": (uc.CollectList(["x_text", "y_long"]), "sort_array(collect_list(struct(x_text, y_long)))"),
     "mean": (uc.Mean("x_tiny"), "avg(x_tiny)"),
     "var_samp": (uc.Variance("x_tiny"), "var_samp(x_tiny)"),
     "var_pop": (uc.Variance("x_tiny", population=True), "var_pop(x_tiny)"),
