@@ -151,11 +151,6 @@ class PercentileNode(Leaf):
     def would_fire(self, s: State, m: Moment) -> Mask:
         return ~self.done(s) & self.col(s, "armed") & (m.percentile(self.percent) >= m.end)
 
-    def fire(self, s: State, mask: Mask, m: Moment) -> None:
-        super().fire(s, mask, m)
-        if "percent" in m.requests:
-            m.requests["percent"][mask] = np.fmax(m.requests["percent"][mask], self.percent)
-
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         any_into(s, out, f"{self.path}.armed", into, take)
         open_still = m.percentile(self.percent) < m.end

@@ -251,7 +251,7 @@ def test_rule_13_a_step_by_which_no_clock_moves_asks_only_the_windows_that_it_to
     script = [add((0, 1)), mark(60), *others, add((1, 2))]
     result = run(script, trigger=trigger, on_time="non_empty", closing="never", allowed_lateness="1 hour")
     found = [(row["sum"], row["pane"]["watermark_percentile"]) for row in result.to_pylist() if row["k"] == "a"]
-    assert found == [(1, None), (3, 80.0)]
+    assert found == [(1, 80.0), (3, 80.0)]
 
 
 @pytest.mark.parametrize("granularity", ["bundle", "record"])
@@ -390,6 +390,21 @@ def test_rule_20_the_earliest_deadline_stays_in_a_merge() -> None:
     delay = uc.Repeatedly(uc.AfterDelay("10 seconds"))
     script = [add((0, 1), at=0), add((100, 2), at=5), add((50, 4), at=6), uc.Clock(t(100))]
     assert _times(run(script, uc.Sessions("1 minute"), trigger=delay)) == [10]
+
+
+def test_rule_21_every_pane_tells_the_percentile_that_has_reached_the_end() -> None:
+    """Also a pane that another trigger fired, and a retraction as its pane did."""
+    children = (uc.AfterCount(1), uc.WatermarkPercentile(50), uc.WatermarkPercentile(75))
+    trigger = uc.Repeatedly(uc.FirstOf(*children, uc.AfterWatermark()))
+    sources = [mark(0, s) for s in ("one", "two", "three", "four")]
+    some = [mark(60, "one"), mark(60, "two"), add((1, 2)), mark(60, "three"), add((2, 4)), mark(60, "four")]
+    ends = [mark(500, s) for s in ("one", "two", "three", "four")]
+    script = [*sources, add((0, 1)), *some, add((3, 8)), *ends]
+    result = run(script, trigger=trigger, mode="retracting", allowed_lateness="5 minutes", closing="always")
+    told = [(row["sum"], row["diff"], row["pane"]["watermark_percentile"]) for row in result.to_pylist()]
+    new = [(total, percent) for total, diff, percent in told if diff > 0]
+    assert new == [(1, None), (3, 50.0), (7, 75.0), (7, 75.0), (15, 75.0), (15, 75.0)]
+    assert [(total, percent) for total, diff, percent in told if diff < 0] == new[:-1]
 
 
 def test_rule_21_a_percentile_of_the_watermark_fires_once_and_not_for_windows_born_behind_it() -> None:

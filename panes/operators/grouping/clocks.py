@@ -80,14 +80,23 @@ class Clocks:
         """The clocks that bring atoms into hand."""
         return {} if self.each_batch else {"event": self.after}
 
+    def percentiles(self, compiled: Compiled, passing: bool) -> dict[float, int]:
+        """The percentiles that the trigger waits for, from before the bundle or, with `passing`, after it."""
+        return {percent: self._percentile(percent, passing) for percent in compiled.percents}
+
+    def _percentile(self, percent: float, passing: bool) -> int:
+        known = self.percentiles_before.get(percent, MIN_TIME)
+        if passing:
+            return max(self.percentiles_after.get(percent, known), self.after)
+        return max(known, self.before)
+
     def moment(self, phase: str, num: Mapping[str, np.ndarray], **more: Any) -> Moment:
         """The moment of an evaluation; only in the phase "watermark" the watermark is that after the bundle."""
         passing = phase == "watermark"
         watermark = self.after if passing else self.before
-        known = {**self.percentiles_before, **(self.percentiles_after if passing else {})}
 
         def percentile(percent: float) -> int:
-            return max(known.get(percent, MIN_TIME), watermark)
+            return self._percentile(percent, passing)
 
         nothing = np.zeros(len(num["end"]), np.bool_)
         given = {"got": nothing, "born": nothing, **more}

@@ -42,7 +42,7 @@ def evaluate(
     fires = bool(fired.any())
     if fires:
         nothing = np.zeros(len(windows), np.bool_)
-        requests = {"percent": np.full(len(windows), np.nan), "clear": nothing, "accumulate": nothing.copy()}
+        requests = {"clear": nothing, "accumulate": nothing.copy()}
         moment = replace(moment, requests=requests)
         trigger.fire(state, fired, moment)
     if trigger.ends_unseen and asked.any():
@@ -64,7 +64,7 @@ def _firing(compiled: Compiled, clocks: Clocks, windows: InHand, moment: Moment,
         fired,
         last,
         cleared(compiled.grouping.mode, moment.requests),
-        moment.requests["percent"],
+        clocks.percentiles(compiled, moment.phase == "watermark"),
         moment.requests.get("tags"),
     )
 

@@ -33,8 +33,8 @@ class Firing:
     """True where no further pane follows."""
     cleared: np.ndarray
     """True where the window is emptied when it fires."""
-    percent: np.ndarray | None = None
-    """The percentile of the watermark that made each window fire, or NaN."""
+    percentiles: Mapping[float, int]
+    """The percentiles of the watermark that the trigger waits for."""
     tags: np.ndarray | None = None
     """The tags of the user triggers that fired in each window, as one text; None if there are none."""
 
@@ -70,7 +70,9 @@ def pane_records(
     columns["watermark"] = _reading(firing.watermark, count)
     columns["processing_time"] = _reading(firing.processing_time, count)
     if compiled.record.get_field_index("percentile") >= 0:
-        percent = np.full(count, np.nan) if firing.percent is None else firing.percent[fired]
+        percent = np.full(count, np.nan)
+        for percentile in sorted(firing.percentiles):
+            percent[firing.percentiles[percentile] >= num["end"]] = percentile
         columns["percentile"] = pa.array(percent, mask=np.isnan(percent))
     if compiled.record.get_field_index("tags") >= 0:
         tags = np.full(count, "", np.object_) if firing.tags is None else firing.tags[fired]

@@ -191,7 +191,9 @@ class Step:
             every = np.ones(len(late), np.bool_)
             given = {"fresh": every, "born_late": every, **{name: getattr(late, name) for name in NUMBERS}}
             windows = compiled.shape.new(late.keys, len(late), given, late.acc)
-            firing = Firing("late", clocks.before, clocks.now, clocks.output_watermark, every, every, ~every)
+            percentiles = clocks.percentiles(compiled, passing=False)
+            output_watermark = clocks.output_watermark
+            firing = Firing("late", clocks.before, clocks.now, output_watermark, every, every, ~every, percentiles)
             return output.with_panes(emit(compiled, windows, firing)[1])
         return output
 
@@ -223,7 +225,9 @@ class Step:
         if closing != "never":
             shows = expired & (progress.windows.num["fresh"] | (closing == "always"))
             every = np.ones(len(expired), np.bool_)
-            firing = Firing("expiry", clocks.after, clocks.now, clocks.output_watermark, shows, every, ~every)
+            percentiles = clocks.percentiles(self.compiled, passing=True)
+            output_watermark = clocks.output_watermark
+            firing = Firing("expiry", clocks.after, clocks.now, output_watermark, shows, every, ~every, percentiles)
             progress = self._emitted(progress, firing)
         return replace(progress, windows=progress.windows.take(np.flatnonzero(~expired)))
 

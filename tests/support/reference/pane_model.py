@@ -19,6 +19,7 @@ class Emission:
     def __init__(self, options: Options) -> None:
         self.o = options
         self.live: dict[tuple[Key, int, int], Live] = {}
+        self.percents: set[float] = set()
         self.percentiles: dict[float, int] = {}
         self.watermark = self.output_watermark = self.clock = MIN_TIME
         self.out: list[Row] = []
@@ -45,7 +46,7 @@ class Emission:
         timing = self.timing(w)
         if w.fresh or (timing == "ON_TIME" and self.o.on_time == "always"):  # 30
             ended = w.trigger.finished and self.o.closing != "always"  # 31
-            self.emit(w, phase, ended or leaving, now.percent)
+            self.emit(w, phase, ended or leaving)
 
     def timing(self, w: Live) -> str:
         """29."""
@@ -76,7 +77,7 @@ class Emission:
     def expired(self, end: int) -> bool:
         return self.watermark >= min(end + self.o.allowed_lateness, MAX_TIME)
 
-    def emit(self, w: Live, phase: str, is_last: bool, percent: float | None = None) -> None:
+    def emit(self, w: Live, phase: str, is_last: bool) -> None:
         values = self.values(w)
         shown = [(value.window, value.values) for value in w.outstanding]
         if self.o.only_updated and shown == [((w.start, w.end), values)]:  # 34
@@ -88,7 +89,7 @@ class Emission:
                 self.write(w, value, -1)
             w.outstanding = []
         if not self.emptied(w):
-            self.put(w, phase, is_last, self.timing(w), percent)
+            self.put(w, phase, is_last, self.timing(w))
         w.fresh = False
         self.clear(w)
 
@@ -122,7 +123,8 @@ class Emission:
             w.outstanding.remove(value)
             self.write(w, value, -1)
 
-    def put(self, w: Live, phase: str, is_last: bool, timing: str, percent: float | None = None) -> None:
+    def put(self, w: Live, phase: str, is_last: bool, timing: str) -> None:
+        reached = [p for p in self.percents if max(self.percentiles.get(p, MIN_TIME), self.watermark) >= w.end]  # 21
         early = timing == "EARLY"
         pane = {
             "index": w.index,
@@ -131,7 +133,7 @@ class Emission:
             "is_first": w.index == 0,
             "is_last": is_last,
             "watermark": _reading(self.watermark),
-            "watermark_percentile": percent,
+            "watermark_percentile": max(reached, default=None),
             "processing_time": _reading(self.clock),
             "trigger": phase,
         }

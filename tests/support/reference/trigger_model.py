@@ -25,8 +25,6 @@ class Now:
     percentile: Callable[[float], int]
     rows: list[dict[str, Any]] = field(default_factory=list)
     result: Callable[[], dict[str, Any]] = dict
-    percent: float | None = None
-    """The greatest percentile that fired at this moment."""
 
     def time(self, domain: str) -> int:
         return self.clock if domain == "processing" else self.watermark
@@ -142,10 +140,6 @@ class Percentile(Node):
 
     def wants(self, now: Now) -> bool:
         return self.armed and not self.finished and self.reached(now)
-
-    def fire(self, now: Now) -> None:
-        super().fire(now)
-        now.percent = max(now.percent or 0.0, float(self.spec.percent))
 
     def merged(self, others: Sequence[Any], now: Now) -> Any:
         new = super().merged(others, now)
