@@ -24,7 +24,8 @@ from .transforms import Held, Transform, function_of, values_of
 class WithTime(Transform):
     """Gives each row another event time, at most `at_most_back` before the one it had.
 
-    A row that goes further back has no time, so that the next step counts it as a bad row.
+    A row that goes further back has no time, so that the next step counts it as a bad row. Without a next step it stays
+    in the result with a null time.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> from uncombine.panes.with_time import with_time

@@ -53,6 +53,37 @@ def split(both: pa.Table) -> tuple[pa.Table, pa.Table]:
     return both.filter(no).drop_columns(["left_out"]), pa.Table.from_struct_array(rows)
 
 
+def test_rule_10_without_a_step_to_judge_them_rows_without_a_time_stay() -> None:
+    """`with_time` as the last step, alone and after a grouping: no row is lost without a count, on any route."""
+    table = pa.concat_tables(BATCHES)
+    moved: dict[str, Any] = {"ts": lambda table: pa.array([None, 0] * table.num_rows, TIME)[: table.num_rows]}
+    moved["event_time"] = moved["ts"]
+
+    def last(flow: uc.Flow, time: str) -> uc.Flow:
+        return flow.with_time(moved[time], "1 hour")
+
+    def shown(rows: pa.Table, time: str) -> Counter[tuple[Any, ...]]:
+        return Counter((row["k"], row["x"], row[time] is None) for row in rows.to_pylist())
+
+    local, bounded = uc.local.source(table), bounded_flow(BATCHES, "ts")
+    alone = shown(uc.local.run(flow=last(local, "ts")).panes, "ts")
+    assert sum(alone.values()) == table.num_rows
+    assert {null for *_, null in alone} == {True, False}
+    engine, streamed = Engine(last(rows_flow(SCHEMA, "ts", uc.Monotonic(), 1), "ts")), Counter[Any]()
+    engine.restart()
+    streamed += shown(engine.batch(table)[0], "ts")
+    assert streamed == alone
+    assert sum(shown(last(bounded, "ts").df.toArrow(), "ts").values()) == table.num_rows
+    panes = uc.local.run(flow=last(grouped(local), "event_time"))
+    assert panes.num_rows == uc.local.run(flow=grouped(local)).num_rows
+    assert panes["event_time"].null_count > 0
+    assert panes.counts()["bad"] == 1, "that of the source, and none of the rows that moved"
+    final = last(grouped(bounded), "event_time").df.toArrow()
+    assert (final.num_rows, final["event_time"].null_count > 0) == (panes.num_rows, True)
+    ended = uc.local.run(flow=last(local, "ts").in_order())
+    assert ended.counts()["bad"] == sum(count for (*_, null), count in alone.items() if null)
+
+
 WANTED = Counter({(1, "bad", "b", 2): 1, (1, "late", "a", 4): 1, (2, "unassigned", "a", 1): 1})
 
 
