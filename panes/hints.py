@@ -83,7 +83,7 @@ _RESULTS = {
 
 _OF_A_FLOW = (
     *("df", "distinct", "explain", "flat_map", "foreach_batch", "in_order", "join", "left_out", "map", "process"),
-    *("schema", "select", "to_table", "where", "window", "with_columns", "with_time"),
+    *("schema", "select", "to_table", "where", "window", "with_columns", "with_time", "write_stream"),
 )
 
 
