@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from ...combiners.rows.columns import flat
 from .json_in import Texts
+from .json_texts import is_utf8
 
 _PAIRS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
 _MESSAGE = pa.schema(
@@ -90,7 +91,7 @@ class SecondFormat:
     """The keys of a feed without old rows."""
 
     def __call__(self, given: pa.Array) -> Usual:
-        texts = given.cast(pa.string()) if _is_utf8(given) else pa.nulls(len(given), pa.string())
+        texts = given.cast(pa.string()) if is_utf8(given) else pa.nulls(len(given), pa.string())
         maybe = np.asarray(pc.match_substring(texts, '"action"').fill_null(False))
         quoted = pc.replace_substring_regex(texts, _BARE, r'"value":"\1"')
         if not maybe.all():
@@ -130,17 +131,6 @@ class SecondFormat:
 
 def _equals(column: pa.Array, word: str) -> np.ndarray:
     return np.asarray(pc.equal(column, word).fill_null(False))
-
-
-def _is_utf8(texts: pa.Array) -> bool:
-    """True unless a column of bytes has some that are no text."""
-    if not (pa.types.is_binary(texts.type) or pa.types.is_large_binary(texts.type)):
-        return True
-    try:
-        texts.cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 __all__ = ["SecondFormat", "Usual"]
