@@ -191,8 +191,9 @@ def _texts(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
     texts, odd = list[str | None](), np.zeros(len(column), np.bool_)
     for i, one in enumerate(column):  # one by one, to find those that are none
         raw = one.as_buffer().to_pybytes() if one.is_valid else None
-        texts.append(None if raw is None else raw.decode(errors="replace"))
-        odd[i] = raw is not None and texts[i].encode() != raw
+        text = None if raw is None else raw.decode(errors="replace")
+        texts.append(text)
+        odd[i] = text is not None and text.encode() != raw
     return pa.array(texts, pa.string()), odd
 
 
