@@ -122,6 +122,19 @@ def is_utf8(texts: pa.Array) -> bool:
     return True
 
 
+def utf8_of(texts: pa.Array) -> pa.Array:
+    """The texts, with null in place of those that are no text."""
+    if is_utf8(texts):
+        return texts.cast(pa.string())
+    out = list[str | None]()
+    for one in texts:  # one by one, to find those that are none
+        try:
+            out.append(one.as_buffer().to_pybytes().decode() if one.is_valid else None)
+        except UnicodeDecodeError:
+            out.append(None)
+    return pa.array(out, pa.string())
+
+
 def plain_text(text: str) -> str:
     """The text, if it can be written; raises for half a surrogate pair, which JSON can name but no file can have."""
     if not text.isascii():
@@ -135,4 +148,4 @@ def shown(error: Exception) -> str:
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
-__all__ = ["MAX_DEPTH", "LongNumber", "deep", "is_deep", "is_utf8", "parsed", "plain_text", "shown"]
+__all__ = ["MAX_DEPTH", "LongNumber", "deep", "is_deep", "is_utf8", "parsed", "plain_text", "shown", "utf8_of"]
