@@ -110,7 +110,7 @@ class UnreadableFile(UncombineError, OSError):
 
 
 class StateMismatch(UncombineError, ValueError):
-    """A checkpoint or a stored accumulator was made by another flow or combiner than the one that reads it."""
+    """Data that the library stored or sent was made by another flow, combiner or version, or is damaged."""
 
 
 _SAME = {"slide": "period", "hop": "period", "every": "period", "timeout": "gap"}

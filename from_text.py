@@ -12,7 +12,7 @@ from typing import Any
 
 from . import combiners, triggers, windows
 from .combiners import Combiner
-from .errors import InvalidArgument, nearest
+from .errors import InvalidArgument, UncombineError, nearest
 from .triggers import AfterCount, AfterWatermark, Always, AtPeriod, Repeatedly, Trigger
 from .windows import Calendar, Fixed, Global, Sessions, Sliding, Window
 
@@ -29,7 +29,13 @@ _OF_COLUMNS = [name for name in _COMBINERS if name not in ("Combiner", "PerKey",
 
 _SHORT = {"avg": "Mean", "average": "Mean", "std": "StdDev", "stddev": "StdDev", "var": "Variance"}
 
+_REFUSALS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
+"""The errors of Python for arguments that make no sense."""
+
 WINDOW_WORDS = "'fixed 1 minute', 'sliding 1 hour every 5 minutes', 'sessions 30 minutes', 'calendar day', 'global'"
+LONGEST = 2_000
+"""The characters of a text that is read."""
+
 TRIGGER_WORDS = "'watermark', 'early every 1 minute', 'early every 10 rows', 'each row', 'every 10 rows'"
 
 
@@ -39,6 +45,7 @@ def window_of(text: str) -> Window:
     >>> window_of("sessions 30 minutes"), window_of("Fixed('1 hour')")
     (Sessions('30 minutes'), Fixed('1 hour'))
     """
+    _require_short(text)
     kind, _, rest = text.strip().partition(" ")
     rest = rest.strip()
     match kind.casefold():
@@ -65,12 +72,13 @@ def trigger_of(text: str) -> Trigger:
     >>> trigger_of("Repeatedly(AfterCount(10))")
     Repeatedly(AfterCount(10))
     """
+    _require_short(text)
     words = " ".join(text.split()).casefold()
     if words in ("watermark", "at the end", "end"):
         return AfterWatermark(late=AfterCount(1))
     if words in ("each row", "always"):
         return Always()
-    if found := re.fullmatch(r"(early )?every (\d+) rows?", words):
+    if found := re.fullmatch(r"(early )?every (\d{1,18}) rows?", words):
         count = AfterCount(int(found[2]))
         return AfterWatermark(early=count, late=AfterCount(1)) if found[1] else Repeatedly(count)
     if found := re.fullmatch(r"early every (\d.*)", words):
@@ -88,11 +96,12 @@ def combiner_of(text: str) -> tuple[str, Combiner]:
     >>> combiner_of("total=Sum('score', exact=True)")
     ('total', Sum('score', exact=True))
     """
+    _require_short(text)
     name, equals, made = text.partition("=")
     name, made = name.strip(), made.strip()
     what = "name=function:column such as total=sum:score, or total=Sum('score')"
     if not equals or not name or not made:
-        raise InvalidArgument(f"--combine takes {what}, but was given {text!r}")
+        raise InvalidArgument(f"--combine takes {what}, but was given {_shown(text)}")
     if "(" in made:
         return name, _value(made, _COMBINERS, Combiner, what)
     function, *arguments = made.split(":")
@@ -100,13 +109,16 @@ def combiner_of(text: str) -> tuple[str, Combiner]:
     called = plain.get(function.casefold().replace("_", ""), "")
     called = plain.get(called, called)
     if called not in _COMBINERS:
-        raise InvalidArgument(f"--combine {text!r}: there is no {function!r}, {nearest(function.casefold(), plain)}")
+        near = nearest(function.casefold(), plain)
+        raise InvalidArgument(f"--combine {_shown(text)}: there is no {_shown(function)}, {near}")
     if called == "Count" and arguments == ["*"]:
         arguments = []
     try:
         return name, _COMBINERS[called](*(_plain(part, first=i == 0) for i, part in enumerate(arguments)))
-    except TypeError as error:
-        raise InvalidArgument(f"--combine {text!r}: {error}") from None
+    except UncombineError:
+        raise
+    except _REFUSALS as error:
+        raise InvalidArgument(f"--combine {_shown(text)}: {error}") from None
 
 
 def _plain(text: str, first: bool) -> Any:
@@ -115,7 +127,7 @@ def _plain(text: str, first: bool) -> Any:
         return text
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return text
 
 
@@ -123,12 +135,29 @@ def _value(text: str, known: Mapping[str, Any], kind: type, what: str) -> Any:
     try:
         made = _made(ast.parse(text.strip(), mode="eval").body, known)
     except SyntaxError:
-        raise InvalidArgument(f"{text!r} is not {what}") from None
-    except TypeError as error:
-        raise InvalidArgument(f"{text!r} is not {what}: {error}") from None
+        raise InvalidArgument(f"{_shown(text)} is not {what}") from None
+    except (RecursionError, MemoryError):  # Python's parser has its own word for too many levels
+        raise InvalidArgument(f"{_shown(text)} is nested too deep to be {what}") from None
+    except UncombineError:
+        raise
+    except _REFUSALS as error:
+        raise InvalidArgument(f"{_shown(text)} is not {what}: {error}") from None
     if not isinstance(made, kind):
-        raise InvalidArgument(f"{text!r} is not {what}")
+        raise InvalidArgument(f"{_shown(text)} is not {what}")
     return made
+
+
+def _require_short(text: str) -> None:
+    if len(text) > LONGEST:
+        raise InvalidArgument(
+            f"a window, a trigger or a combiner has at most {LONGEST} characters, but {_shown(text)} has {len(text)}: "
+            "write it in Python"
+        )
+
+
+def _shown(text: str) -> str:
+    """The text for a message, shortened."""
+    return repr(text) if len(text) <= 200 else f"{text[:200]!r}..."
 
 
 def _made(node: ast.expr, known: Mapping[str, Any]) -> Any:
@@ -140,11 +169,11 @@ def _made(node: ast.expr, known: Mapping[str, Any]) -> Any:
             return known[name](*(_made(one, known) for one in arguments), **named)
         case ast.List(elts=parts) | ast.Tuple(elts=parts):
             return [_made(part, known) for part in parts]
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_made(operand, known)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
         case ast.Constant(value=value):
             return value
-    raise InvalidArgument(f"{ast.unparse(node)!r} is neither a call of a public name nor a plain value")
+    raise InvalidArgument(f"{_shown(ast.unparse(node))} is neither a call of a public name nor a plain value")
 
 
 __all__ = ["TRIGGER_WORDS", "WINDOW_WORDS", "combiner_of", "trigger_of", "window_of"]

@@ -5,7 +5,6 @@ Guarded by tests/house/test_command_line.py.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ..errors import InvalidArgument, UnreadableFile
-from ..panes.chunks.manifest import bytes_of, extra_of
+from ..panes.chunks.manifest import bytes_of, checked_head, extra_of
 from ..panes.fingerprint.changes import check_same
 from ..panes.flow import Flow
 from ..windows.times import MAX_TIME, MIN_TIME, time_text
 from .restarts import Restart, restart_of, step_names
+from .routes.stored_watermarks import read_extra
 from .routes.streaming import Streaming
 from .session import session
 from .source import spark_source
@@ -99,12 +99,12 @@ def _stage(manifests: Sequence[bytes]) -> StoredStage:
     held: dict[str, int] = {}
     least = MAX_TIME
     for written in manifests:
-        head = json.loads(written.partition(b"\n")[0])
+        head = checked_head(written)
         least = min(least, head["watermark"])
         for name, parts in head.items():
             if isinstance(parts, list) and all(isinstance(part, dict) and "alive" in part for part in parts):
                 held[name] = held.get(name, 0) + sum(part["alive"] for part in parts)
-    extra = json.loads(extra_of(manifests[0]))
+    extra = read_extra(extra_of(manifests[0]))
     made_by = extra["made_by"]
     strategies = extra["strategies"] if "strategies" in extra else [extra["strategy"]]
     size = sum(map(bytes_of, manifests))

@@ -8,7 +8,6 @@ Guarded by tests/sparkops/test_restart_checks.py.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from ..panes.fingerprint.changes import (
 from ..panes.fingerprint.flow import Fingerprint
 from ..panes.flow import Flow
 from .routes.base import Route
+from .routes.stored_watermarks import read_extra
 from .routes.streaming import Streaming
 from .tables.checkpoints import last_commit
 
@@ -119,7 +119,7 @@ def stored_fingerprints(spark: SparkSession, checkpoint: str) -> list[Fingerprin
         manifests = [manifest for number in numbers if (manifest := _manifest(spark, checkpoint, number)) is not None]
     except Exception:  # of Spark's many kinds, and of the JVM, such as a folder that was moved
         return []
-    return [json.loads(extra_of(manifest))["made_by"] for manifest in manifests]
+    return [read_extra(extra_of(manifest))["made_by"] for manifest in manifests]
 
 
 def _manifest(spark: SparkSession, checkpoint: str, operator: int) -> bytes | None:

@@ -11,12 +11,14 @@ Guarded by tests/sparkops/test_wire.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from struct import Struct
 
 import pyarrow as pa
+
+from ..errors import StateMismatch
 
 WIRE = pa.schema([("shard", pa.int32()), ("lo", pa.int32()), ("payload", pa.binary())])
 WIRE_DDL = "shard int, lo int, payload binary"
@@ -118,15 +120,27 @@ def whole(rows: Iterable[tuple[int, int, pa.Buffer | bytes]]) -> Iterator[tuple[
         if bytes(held[: len(_PART)]) != _PART:
             yield shard, lo, pa.py_buffer(payload)
             continue
+        if len(held) < _ABOUT.size:
+            raise _damaged("a part of a parcel is cut off")
         _, name, number, count = _ABOUT.unpack_from(held)
         key = shard, lo, name
         parts = begun.setdefault(key, {})
         parts.setdefault(number, []).append(held[_ABOUT.size :])
         if len(parts) == count:
-            yield shard, lo, pa.py_buffer(b"".join(parts[i].pop() for i in range(count)))
+            yield shard, lo, pa.py_buffer(b"".join(_part_of(parts, i) for i in range(count)))
             # Other parts are of parcels with the same bytes.
             begun[key] = {i: others for i, others in parts.items() if others}
             if not begun[key]:
                 del begun[key]
     if begun:
-        raise ValueError(f"{len(begun)} parcels came without some of their parts")
+        raise _damaged(f"{len(begun)} parcels came without some of their parts")
+
+
+def _part_of(parts: Mapping[int, list[memoryview]], number: int) -> memoryview:
+    if not parts.get(number):
+        raise _damaged("a part of a parcel has a number that the parcel does not have")
+    return parts[number].pop()
+
+
+def _damaged(fault: str) -> StateMismatch:
+    return StateMismatch(f"{fault}: the shuffle is damaged, so run the batch again")

@@ -8,7 +8,6 @@ Guarded by tests/panes/test_changelogs_json.py.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +18,16 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from ...combiners.rows.columns import flat
-from .json_values import UNREADABLE, array_of, value_of
+from .json_texts import deep, parsed
+from .json_values import UNREADABLE, array_of, storable, value_of
 
 PIECE = 65_536
 """The number of texts that are read at once, so that one bad text makes few others slow."""
 
 PIECE_BYTES = 64 << 20
+
+SPACE = " \t\n\r"
+"""The space that JSON has around a value. Unicode has more."""
 
 SAMPLE = 64
 """The number of texts that show how a field has its times: as numbers or as texts."""
@@ -46,7 +49,7 @@ class Texts:
 
     def __call__(self, messages: pa.Table) -> tuple[pa.Table, np.ndarray]:
         """The fields of each text, null where it is null, and a mask of the texts that are no such objects."""
-        texts = flat(messages[self.column])
+        texts = _as_texts(flat(messages[self.column]))
         tables, masks = [self.schema.empty_table()], [np.zeros(0, np.bool_)]
         for piece in _pieces(texts):
             rows, unread = self._piece(piece)
@@ -55,6 +58,10 @@ class Texts:
         return pa.concat_tables(tables), np.concatenate(masks)
 
     def _piece(self, texts: pa.Array) -> tuple[pa.Table, np.ndarray]:
+        nested = deep(texts)
+        if nested.any():
+            read, unread = self._piece(pc.if_else(pa.array(nested), pa.scalar(None, texts.type), texts))
+            return read, unread | nested
         valid = texts.drop_null() if texts.null_count else texts
         read = self._at_once(valid)
         unread = np.zeros(len(valid), np.bool_)
@@ -73,7 +80,7 @@ class Texts:
         if len(texts) == 0:
             return self.schema.empty_table()
         try:
-            trimmed = pc.utf8_trim_whitespace(texts.cast(pa.string()))
+            trimmed = pc.utf8_trim(texts.cast(pa.string()), characters=SPACE)  # raises for bytes that are no text
             whole = pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))
             if not pc.all(whole).as_py():  # so that as many objects as texts are one object a text
                 return None
@@ -88,14 +95,14 @@ class Texts:
             if read.num_rows != len(texts):
                 return None
             columns = [array_of(flat(read[f.name]), f.type) for f in self.schema]
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError):
+        except UNREADABLE:
             return None
         return pa.table(columns, schema=self.schema)
 
     def _sampled(self, texts: pa.Array) -> list[pa.Field]:
         """The fields with types that Arrow's reader knows: times are numbers or texts, as some of the texts show."""
         places = np.unique(np.linspace(0, len(texts) - 1, SAMPLE).astype(np.int64))
-        sample = [json.loads(text) for text in texts.take(pa.array(places)).to_pylist()]
+        sample = [parsed(text) for text in texts.take(pa.array(places)).to_pylist()]
         known = [_kinds(f.type, [row.get(f.name) for row in sample]) for f in self.schema]
         as_text = any(kind is str for kinds in known for kind in kinds)  # so a time that no text has is like the others
         return [_shown(f, [row.get(f.name) for row in sample], as_text) for f in self.schema]
@@ -106,13 +113,32 @@ class Texts:
         kind = pa.struct(list(self.schema))
         for text in texts:
             try:
-                found = json.loads(text.as_py(), parse_float=str)
+                found = parsed(text.as_py())
                 rows.append(value_of(found, kind) if isinstance(found, dict) else None)
             except UNREADABLE:
                 rows.append(None)
-        whole = pa.array(rows, kind)
+        whole = array_of(_built(rows, storable(kind)), kind)
         table = pa.table([pc.struct_field(whole, f.name) for f in kind], schema=self.schema)
         return table, np.array([row is None for row in rows], np.bool_)
+
+
+def _built(rows: list[dict[str, Any] | None], kind: pa.DataType) -> pa.Array:
+    """The rows as an array. A row that Arrow refuses after all is bad, and becomes null in the list too."""
+    try:
+        return pa.array(rows, kind)
+    except UNREADABLE:
+        for i, row in enumerate(rows):
+            try:
+                pa.array([row], kind)
+            except UNREADABLE:
+                rows[i] = None
+        return pa.array(rows, kind)
+
+
+def _as_texts(column: pa.Array) -> pa.Array:
+    """The column as texts or bytes with offsets, which all functions on texts take."""
+    known = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return column if any(is_kind(column.type) for is_kind in known) else column.cast(pa.string())
 
 
 def _pieces(texts: pa.Array) -> Iterator[pa.Array]:
@@ -160,4 +186,4 @@ def _shown(field: pa.Field, values: list[Any], as_text: bool) -> pa.Field:
     return pa.field(field.name, kind)
 
 
-__all__ = ["Texts"]
+__all__ = ["SPACE", "Texts"]

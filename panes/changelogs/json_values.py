@@ -6,28 +6,43 @@ Guarded by tests/panes/test_changelogs_json.py.
 from __future__ import annotations
 
 import base64
-import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .json_texts import LongNumber, parsed, plain_text
+
 UNREADABLE = (
     ValueError,
     TypeError,
-    KeyError,
+    LookupError,
     AttributeError,
-    OverflowError,
-    InvalidOperation,
+    ArithmeticError,
     pa.ArrowException,
     RecursionError,
 )
 """The errors of texts and values that are not of their type."""
 
 
+def storable(kind: pa.DataType) -> pa.DataType:
+    """The type with whole numbers for times, of which Python has fewer than Arrow.
+
+    >>> storable(pa.struct({"at": pa.timestamp("us"), "day": pa.date32(), "x": pa.string()}))
+    StructType(struct<at: int64, day: int32, x: string>)
+    """
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(storable(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(storable(kind.value_type)))
+    if pa.types.is_temporal(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    return kind
+
+
 def array_of(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column that Arrow's reader gave, in its own type."""
+    """A column that Arrow's reader gave, or one of a storable type, in its own type."""
     if column.type == kind:
         return column
     if pa.types.is_struct(kind):
@@ -61,21 +76,23 @@ def times_of_texts(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def value_of(value: Any, kind: pa.DataType) -> Any:
-    """One value of JSON, whose fractions are texts, as a value of a type; raises one of `UNREADABLE`."""
+    """One value of JSON, whose fractions are texts, as a value of its storable type; raises one of `UNREADABLE`."""
     if value is None:
         return None
+    if isinstance(value, LongNumber):
+        return value.nearest if pa.types.is_floating(kind) else _no(value, kind)
     if pa.types.is_struct(kind):
         if isinstance(value, str):
-            value = _parsed(value)
+            value = parsed(value)
         return (
             {f.name: value_of(value.get(f.name), f.type) for f in kind} if isinstance(value, dict) else _no(value, kind)
         )
     if pa.types.is_list(kind):
         if isinstance(value, str):
-            value = _parsed(value)
+            value = parsed(value)
         return [value_of(one, kind.value_type) for one in value] if isinstance(value, list) else _no(value, kind)
     if pa.types.is_map(kind):
-        return list(value.items()) if isinstance(value, dict) else _no(value, kind)
+        return _items(value, kind) if isinstance(value, dict) else _no(value, kind)
     if isinstance(value, dict | list):
         return _no(value, kind)
     if pa.types.is_boolean(kind):
@@ -84,24 +101,33 @@ def value_of(value: Any, kind: pa.DataType) -> Any:
     if isinstance(value, bool):
         return _no(value, kind)
     if pa.types.is_string(kind):
-        return value if isinstance(value, str) else _no(value, kind)
+        return plain_text(value) if isinstance(value, str) else _no(value, kind)
     if pa.types.is_integer(kind):
         return pa.scalar(int(value), kind).as_py()
     if pa.types.is_floating(kind):
-        return float(value)
+        return float(str(value))  # a number out of its range is an infinity, as in Arrow's reader
     if pa.types.is_decimal(kind):
         return _decimal(value, kind)
     if pa.types.is_binary(kind):
         return base64.b64decode(value, validate=True)
     if pa.types.is_temporal(kind):
         if isinstance(value, int):
-            return times_of_numbers(pa.array([value], pa.int64()), kind)[0].as_py()
-        return times_of_texts(pa.array([value], pa.string()), kind)[0].as_py()
+            time = times_of_numbers(pa.array([value], pa.int64()), kind)
+        else:
+            time = times_of_texts(pa.array([value], pa.string()), kind)
+        return time.view(storable(kind))[0].as_py()
     return _no(value, kind)
 
 
-def _parsed(text: str) -> Any:
-    return json.loads(text, parse_float=str)
+def _items(value: dict[str, Any], kind: pa.MapType) -> Any:
+    """The pairs of a map, which are Arrow's own scalars, because a map has times in their own type."""
+    return [
+        tuple(
+            array_of(pa.array([value_of(part, inner)], storable(inner)), inner)[0]
+            for part, inner in zip(pair, (kind.key_type, kind.item_type), strict=True)
+        )
+        for pair in value.items()
+    ]
 
 
 def _decimal(value: Any, kind: pa.DataType) -> Decimal:
@@ -115,7 +141,7 @@ def _decimal(value: Any, kind: pa.DataType) -> Decimal:
 
 
 def _no(value: Any, kind: pa.DataType) -> Any:
-    raise TypeError(f"{value!r} is no {kind}")
+    raise TypeError(f"a {type(value).__name__} is no {kind}")
 
 
-__all__ = ["UNREADABLE", "array_of", "value_of"]
+__all__ = ["UNREADABLE", "array_of", "storable", "value_of"]

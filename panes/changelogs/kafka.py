@@ -16,8 +16,9 @@ from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument, TypeMismatch, require_column
 from ..reading import Reading, Upserted, WeightedRows, without
 from .base import Changelog, only_keys, row_schema, upserted
-from .json_in import Texts
+from .json_in import SPACE, Texts
 from .json_out import key_texts, texts_of
+from .json_texts import is_utf8
 from .netting import latest
 
 
@@ -137,30 +138,63 @@ class Keyed:
             return pa.table({keys[0]: column}), none
         if _is_text(column.type):
             text, odd = _texts(column)
-            is_object = pc.starts_with(pc.utf8_ltrim_whitespace(text), "{")
-            if len(keys) == 1 and not pc.any(is_object).as_py():
-                return self._plain(text, kinds.field(0), odd)
+            if len(keys) == 1:
+                return self._one_key(text, kinds, odd)
         return self._objects(messages, "key", kinds)
+
+    def _one_key(self, text: pa.Array, kinds: pa.Schema, odd: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """Keys of one column, each of which is a JSON object, or the column itself."""
+        is_object = np.asarray(pc.starts_with(pc.utf8_ltrim(text, characters=SPACE), "{").fill_null(False))
+        if not is_object.any():
+            return self._plain(text, kinds.field(0), odd)
+        some = [text.filter(pa.array(mask)) for mask in (is_object, ~is_object)]
+        objects, wrong = Texts("key", kinds)(pa.table({"key": some[0]}))
+        plain, none = self._plain(some[1], kinds.field(0), odd[~is_object])
+        order = pa.array(np.argsort(np.argsort(~is_object, kind="stable")))
+        bad = odd.copy()
+        bad[is_object], bad[~is_object] = wrong, none
+        return pa.concat_tables([objects, plain.cast(objects.schema)]).take(order), bad
 
     def _plain(self, text: pa.Array, field: pa.Field, none: np.ndarray) -> tuple[pa.Table, np.ndarray]:
         """Keys of one column as plain texts, or as JSON values."""
+        bare = pc.replace_substring_regex(text, r'^"(.*)"$', r"\1")
+        cast, failed = cast_of(bare, field.type)
+        if not failed.any():
+            return pa.table({field.name: cast}), none
+        left = pc.if_else(pa.array(failed), text, None)
+        made = pc.binary_join_element_wise('{"key":', left, "}", "")
+        read, unread = Texts("key", pa.schema([field.with_name("key")]))(pa.table({"key": made}))
+        whole = pc.if_else(pa.array(failed), flat(read["key"]), cast)
+        return pa.table([whole], schema=pa.schema([field])), none | unread
+
+
+def cast_of(texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, np.ndarray]:
+    """Texts as values of a type, and a mask of those that are none; one does not touch the others."""
+    failed = np.zeros(len(texts), np.bool_)
+    try:
+        return texts.cast(kind), failed
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        parts = [pa.nulls(0, kind)]
+    for i in range(len(texts)):  # one by one, to find those that are none
         try:
-            bare = pc.replace_substring_regex(text, r'^"(.*)"$', r"\1")
-            return pa.table({field.name: bare.cast(field.type)}), none
-        except pa.ArrowInvalid:
-            made = pc.binary_join_element_wise('{"key":', text, "}", "")
-            read, unread = Texts("key", pa.schema([field.with_name("key")]))(pa.table({"key": made}))
-            return read.rename_columns([field.name]), none | unread
+            parts.append(texts.slice(i, 1).cast(kind))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            parts.append(pa.nulls(1, kind))
+            failed[i] = True
+    return pa.concat_arrays(parts), failed
 
 
 def _texts(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
     """A column of texts or bytes as texts, and a mask of the bytes that are no text."""
-    none = np.zeros(len(column), np.bool_)
-    try:
-        return column.cast(pa.string()), none
-    except pa.ArrowInvalid:
-        texts = [None if one is None else one.decode(errors="replace") for one in column.to_pylist()]
-        return pa.array(texts, pa.string()), np.array([one is not None and "\ufffd" in one for one in texts], np.bool_)
+    if is_utf8(column):
+        return column.cast(pa.string()), np.zeros(len(column), np.bool_)
+    texts, odd = list[str | None](), np.zeros(len(column), np.bool_)
+    for i, one in enumerate(column):  # one by one, to find those that are none
+        raw = one.as_buffer().to_pybytes() if one.is_valid else None
+        text = None if raw is None else raw.decode(errors="replace")
+        texts.append(text)
+        odd[i] = text is not None and text.encode() != raw
+    return pa.array(texts, pa.string()), odd
 
 
 def _is_text(kind: pa.DataType) -> bool:

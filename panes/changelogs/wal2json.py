@@ -5,7 +5,6 @@ Guarded by tests/panes/test_changelogs_json.py and tests/panes/test_changelogs_i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,8 @@ from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument
 from ..reading import Upserted, WeightedRows, without
 from .base import only_keys
-from .json_values import UNREADABLE, times_of_texts, value_of
+from .json_texts import parsed, shown
+from .json_values import UNREADABLE, array_of, storable, times_of_texts, value_of
 from .wal2json_columns import SecondFormat
 
 TRUNCATED = (
@@ -68,19 +68,19 @@ class Wal2Json:
         """The rows of messages of any shape: the place and weight of each, and its values."""
         place, sign, images = list[int](), list[int](), list[Values]()
         # A message is a tree whose values have types of their own, so each one is parsed by itself.
-        for i, text in enumerate(texts.to_pylist()):
+        for i, text in enumerate(texts):
             for weight, values in self._changes(text):
                 place.append(i)
                 sign.append(weight)
                 images.append(values)
         return np.array(place, np.int64), np.array(sign, np.int64), images
 
-    def _changes(self, text: Any) -> Iterator[tuple[int, Values]]:
+    def _changes(self, text: pa.Scalar) -> Iterator[tuple[int, Values]]:
         """The rows of a message, each with its weight; a bad one has its fault under the empty name."""
-        if text is None:
+        if not text.is_valid:
             return
         try:
-            message = json.loads(text, parse_float=str, parse_int=str)
+            message = parsed(text.as_py(), whole=str)
             changes = list(message.get("change", [message]))
         except UNREADABLE as error:
             yield 0, _bad(error)
@@ -88,8 +88,8 @@ class Wal2Json:
         for change in changes:
             try:
                 yield from list(self._rows(change))
-            except InvalidArgument:
-                raise
+            except _Truncated:
+                raise InvalidArgument(TRUNCATED) from None
             except UNREADABLE as error:
                 yield 0, _bad(error)
 
@@ -101,7 +101,7 @@ class Wal2Json:
             return
         if kind == "T":
             if self.stops:
-                raise InvalidArgument(TRUNCATED)
+                raise _Truncated
             raise ValueError("a truncated table")
         yield from self._images(kind, *(_first_format(change) if first else _second_format(change)))
 
@@ -140,8 +140,12 @@ class Wal2Json:
         return change.get("table") == name and (not schema or change.get("schema") == schema)
 
 
+class _Truncated(Exception):
+    """A message that stops the flow."""
+
+
 def _bad(error: Exception) -> Values:
-    return {"": f"a message of wal2json cannot be read: {error}"}
+    return {"": f"a message of wal2json cannot be read: {shown(error)}"}
 
 
 def _second_format(change: Values) -> tuple[Values | None, Values | None]:
@@ -165,25 +169,35 @@ def column_of(values: pa.Array | list[Any], kind: pa.DataType) -> tuple[pa.Array
             return times_of_texts(texts, kind), wrong
         if not (pa.types.is_nested(kind) or pa.types.is_binary(kind)):
             return texts.cast(kind), wrong
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except UNREADABLE:
         pass
     out: list[Any] = []
+    inner = storable(kind)
     for i, value in enumerate(values.to_pylist() if isinstance(values, pa.Array) else values):
         try:  # one by one, to find those that do not fit
-            out.append(_one(value, kind))
+            out.append(_one(value, kind, inner))
         except UNREADABLE:
             out.append(None)
             wrong[i] = True
-    return pa.array(out, kind), wrong
+    return array_of(pa.array(out, inner), kind), wrong
 
 
 def _text(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _one(value: Any, kind: pa.DataType) -> Any:
+def _one(value: Any, kind: pa.DataType, inner: pa.DataType) -> Any:
+    """One value, as it is read among others."""
     if isinstance(value, str) and pa.types.is_binary(kind):
         return bytes.fromhex(value.removeprefix("\\x"))
+    text = _text(value)
+    if isinstance(text, str) and not pa.types.is_nested(kind):
+        try:
+            column = pa.array([text], pa.string())
+            column = times_of_texts(column, kind) if pa.types.is_timestamp(kind) else column.cast(kind)
+            return column.view(inner)[0].as_py()
+        except pa.ArrowException:  # such as 't' for true
+            pass
     return value_of(value, kind)
 
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from ...combiners.rows.columns import flat
 from .json_in import Texts
+from .json_texts import utf8_of
 
 _PAIRS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
 _MESSAGE = pa.schema(
@@ -25,7 +26,8 @@ _MESSAGE = pa.schema(
         *((name, _PAIRS) for name in ("columns", "identity")),
     ]
 )
-_BARE = r'"value"\s*:\s*(-?[0-9][0-9.eE+-]*|true|false)'
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_BARE = rf'"value"\s*:\s*({_NUMBER}|true|false)(\s*[,}}])'
 """A value without quotes. Inside a text a quote has a backslash before it, so no text has this."""
 
 
@@ -90,9 +92,9 @@ class SecondFormat:
     """The keys of a feed without old rows."""
 
     def __call__(self, given: pa.Array) -> Usual:
-        texts = given.cast(pa.string()) if _is_utf8(given) else pa.nulls(len(given), pa.string())
+        texts = utf8_of(given)
         maybe = np.asarray(pc.match_substring(texts, '"action"').fill_null(False))
-        quoted = pc.replace_substring_regex(texts, _BARE, r'"value":"\1"')
+        quoted = pc.replace_substring_regex(texts, _BARE, r'"value":"\1"\2')
         if not maybe.all():
             quoted = pc.if_else(pa.array(maybe), quoted, None)
         rows, unread = Texts("data", _MESSAGE)(pa.table({"data": quoted}))
@@ -130,17 +132,6 @@ class SecondFormat:
 
 def _equals(column: pa.Array, word: str) -> np.ndarray:
     return np.asarray(pc.equal(column, word).fill_null(False))
-
-
-def _is_utf8(texts: pa.Array) -> bool:
-    """True unless a column of bytes has some that are no text."""
-    if not (pa.types.is_binary(texts.type) or pa.types.is_large_binary(texts.type)):
-        return True
-    try:
-        texts.cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 __all__ = ["SecondFormat", "Usual"]

@@ -33,9 +33,19 @@ def pack(chunk: Chunk) -> bytes:
 
 
 def unpack(value: bytes, hashes_of: Callable[[pa.Table], np.ndarray]) -> Chunk:
-    """The chunk that `pack` wrote, with every row alive."""
-    table, extra = _split(_read(pa.py_buffer(value)))
+    """The chunk that `pack` wrote, with every row alive; `hashes_of` may refuse its rows.
+
+    The value may come from anywhere, so that its offsets and texts are checked before they are used.
+    """
+    table = _read(pa.py_buffer(value))
+    table.validate(full=True)
+    table, extra = _split(table)
+    for clock, values in extra.items():
+        if not clock.startswith(_WAKE) or values.dtype != np.int64:
+            raise ValueError(f"column {clock!r} is no clock")
     hashes = hashes_of(table)
+    if hashes.dtype != np.uint64:
+        raise ValueError(f"the hashes of the rows are {hashes.dtype}")
     return _chunk(hashes, table, _wake(extra), Index(hashes))
 
 
@@ -71,14 +81,21 @@ def pack_places(places: np.ndarray, rows: int) -> bytes:
 
 
 def unpack_places(value: bytes, count: int, rows: int) -> np.ndarray:
-    """The `count` places that `pack_places` wrote."""
+    """The `count` places that `pack_places` wrote; raises `ValueError` or `OSError` for any other bytes."""
     kind = value[:1]
     if kind == _BITS:
         raw = pa.decompress(value[1:], -(-rows // 8), CODEC, asbytes=True)
-        return np.flatnonzero(np.unpackbits(np.frombuffer(raw, np.uint8), count=rows))
-    dtype = _WIDTHS[kind]
-    raw = pa.decompress(value[1:], count * dtype.itemsize, CODEC, asbytes=True)
-    return np.cumsum(np.frombuffer(raw, dtype), dtype=np.int64)
+        places = np.flatnonzero(np.unpackbits(np.frombuffer(raw, np.uint8), count=rows))
+    elif kind in _WIDTHS:
+        dtype = _WIDTHS[kind]
+        raw = pa.decompress(value[1:], count * dtype.itemsize, CODEC, asbytes=True)
+        places = np.cumsum(np.frombuffer(raw, dtype), dtype=np.int64)
+    else:
+        raise ValueError(f"{kind!r} is no kind of places")
+    ordered = len(places) == 0 or (places[-1] < rows and bool((np.diff(places) > 0).all()))
+    if len(places) != count or not ordered:
+        raise ValueError(f"{count} places of {rows} rows were written, but these are others")
+    return places
 
 
 def size_of(chunk: Chunk) -> int:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import getpass
 import mmap
 import os
+import re
 import stat
 import tempfile
 import zlib
@@ -28,6 +29,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from ...errors import InvalidArgument
+
 _MAGIC = b"uncombine chunk2"
 _TRAILER = len(_MAGIC) + 12
 
@@ -35,6 +38,9 @@ LARGE = 32 << 20
 """Bytes of at least this size are kept in a file and not in the heap. The process keeps each such file open."""
 
 _BLOCK = 1 << 20
+
+_NAME = re.compile(r"[0-9A-Za-z]{1,64}")
+"""A name of a file in the directory itself, with no way out of it."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +95,15 @@ class FileCache:
         """Write a file that others see only when it is complete; False if it cannot be written."""
         if not self._ready():
             return False
-        fresh = self._path(f"{name}.{uuid4().hex}.new")
+        path = self._path(name)
+        fresh = path.with_name(f"{name}.{uuid4().hex}.new")
         size = len(memoryview(value))
         try:
             try:
                 with open(fresh, "wb") as file:
                     file.write(value)
                     file.write(_trailer(name, size, zlib.crc32(value)))
-                os.replace(fresh, self._path(name))
+                os.replace(fresh, path)
             finally:
                 fresh.unlink(missing_ok=True)
         except OSError:
@@ -155,6 +162,8 @@ class FileCache:
         return body if whole else None
 
     def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise InvalidArgument(f"a file of the cache has letters and digits as its name, not {name!r}")
         return self.directory / name
 
     def _ready(self) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Protocol
 from uuid import uuid4
 
@@ -19,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import StateMismatch
+from ...windows.times import NEVER
 from ..operators.state import OperatorState
 from ..operators.stateful import StatefulOperator
 from .cache import ChunkCache
@@ -144,12 +144,26 @@ def _fetched(log: KeyValue, entry: Entry) -> bytes:
     return value
 
 
+_DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError)
+"""The errors of bytes that were never written here. Those of `_fetched` have the right checksum all the same."""
+
+
+def _damaged(entry: Entry, error: Exception) -> StateMismatch:
+    return StateMismatch(
+        f"the value under number {entry.id} of the state store is none that this library writes "
+        f"({type(error).__name__}): restore the checkpoint from a copy"
+    )
+
+
 def _places(log: KeyValue, cache: ChunkCache, entry: Entry, rows: int) -> np.ndarray:
-    value = cache.small(entry.name)
-    if value is None:
+    value = cache.small(entry.key)
+    if value is None or len(value) != entry.size or zlib.crc32(value) != entry.check:
         value = _fetched(log, entry)
-        cache.add_small(entry.name, value)
-    return unpack_places(value, entry.count, rows)
+        cache.add_small(entry.key, value)
+    try:
+        return unpack_places(value, entry.count, rows)
+    except _DAMAGE as error:
+        raise _damaged(entry, error) from None
 
 
 class _Saving:
@@ -176,7 +190,7 @@ class _Saving:
             dead = dead if passed is None else dead & ~passed
         deaths = self._with_deaths(part, np.flatnonzero(dead))
         part = replace(part, deaths=deaths, stamp=self.names(), alive=chunk.count, exact=chunk.exact)
-        self.cache.keep(part.rows.name, part.stamp, held)
+        self.cache.keep(part.rows.key, part.stamp, held)
         return part
 
     def remove_others(self, kept: list[Stored]) -> None:
@@ -193,7 +207,7 @@ class _Saving:
         # A row may be put back after a clock passed it. Then the clock does not show which rows of the chunk died.
         clocked = passed is None or not bool(np.any(passed & chunk.alive))
         part = Stored(rows, (), "", chunk.count, chunk.least, chunk.exact, clocked)
-        return part, self.cache.add(rows.name, chunk)
+        return part, self.cache.add(rows.key, chunk)
 
     def _with_deaths(self, part: Stored, places: np.ndarray) -> tuple[Entry, ...]:
         """The entries of the deaths of a chunk, joined like chunks, so that each death is written few times."""
@@ -205,7 +219,7 @@ class _Saving:
             places = np.concatenate([_places(self.log, self.cache, deaths.pop(), size), places])
         value = pack_places(np.sort(places), size)
         entry = self._put(value, len(places))
-        self.cache.add_small(entry.name, value)
+        self.cache.add_small(entry.key, value)
         return (*deaths, entry)
 
     def _put(self, value: bytes, count: int) -> Entry:
@@ -227,20 +241,43 @@ class _Loading:
         return replace(empty, chunks=tuple(self._chunk(name, part, empty.schema, clocks) for part in parts))
 
     def _chunk(self, name: str, part: Stored, schema: pa.Schema, clocks: Mapping[str, int]) -> Chunk:
-        chunk = self.cache.chunk(part.rows.name, part.stamp)
+        chunk = self.cache.chunk(part.rows.key, part.stamp)
         if chunk is None:
-            chunk = self._alive(part, self._rows(name, part.rows), clocks)
-            self.cache.keep(part.rows.name, part.stamp, chunk)
-        _require(chunk.table.schema, schema)
+            chunk = self._alive(part, self._rows(name, part, schema), clocks)
+            self.cache.keep(part.rows.key, part.stamp, chunk)
+        self._require_fit(part, chunk, schema)
         self.stored[chunk.index] = part, chunk
         return chunk
 
-    def _rows(self, name: str, entry: Entry) -> Chunk:
-        found = self.cache.rows(entry.name)
-        if found is not None:
-            return found
-        rows = unpack(_fetched(self.log, entry), partial(self.operator.hashes, name))
-        return self.cache.add(entry.name, rows)
+    def _rows(self, name: str, part: Stored, schema: pa.Schema) -> Chunk:
+        """The rows of a chunk, from the cache or else from the log."""
+        entry = part.rows
+        rows = self.cache.rows(entry.key)
+        if rows is not None:
+            self._require_fit(part, rows, schema)
+            return rows
+
+        def hashes(table: pa.Table) -> np.ndarray:
+            _require(table.schema, schema)
+            return self.operator.hashes(name, table)
+
+        try:
+            rows = unpack(_fetched(self.log, entry), hashes)
+        except StateMismatch:
+            raise
+        except _DAMAGE as error:
+            raise _damaged(entry, error) from None
+        self._require_fit(part, rows, schema)
+        return self.cache.add(entry.key, rows)
+
+    def _require_fit(self, part: Stored, chunk: Chunk, schema: pa.Schema) -> None:
+        """Raise unless the rows are of the columns, the number and the clocks that the manifest has."""
+        _require(chunk.table.schema, schema)
+        if len(chunk.alive) != part.rows.count or chunk.wake.keys() != part.least.keys():
+            raise StateMismatch(
+                f"chunk {part.rows.id} of the state has {len(chunk.alive)} rows with clocks {sorted(chunk.wake)}, but "
+                f"its manifest has {part.rows.count} with {sorted(part.least)}: restore the checkpoint from a copy"
+            )
 
     def _alive(self, part: Stored, rows: Chunk, clocks: Mapping[str, int]) -> Chunk:
         alive = np.ones(part.rows.count, np.bool_)
@@ -254,8 +291,14 @@ class _Loading:
                 f"chunk {part.rows.id} of the state has {np.count_nonzero(alive)} live rows, but its manifest counts "
                 f"{part.alive}: restore the state store from an older checkpoint"
             )
+        for clock, least in part.least.items():
+            if rows.wake[clock].min(where=alive, initial=NEVER) < least:
+                raise StateMismatch(
+                    f"chunk {part.rows.id} of the state has a row that is due before the time that its manifest has "
+                    f"for the clock {clock!r}: restore the checkpoint from a copy"
+                )
         return replace(rows, alive=alive, count=part.alive, least=dict(part.least), exact=part.exact)
 
 
 def _entries(parts: Iterable[Stored]) -> dict[int, str]:
-    return {entry.id: entry.name for part in parts for entry in part.entries}
+    return {entry.id: entry.key for part in parts for entry in part.entries}

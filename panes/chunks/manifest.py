@@ -10,12 +10,13 @@ from typing import Any
 
 from ...errors import StateMismatch
 from ..operators.state import Counts, OperatorState
+from .manifest_checks import check_head, check_store, head_of
 
 VERSION = 2
 """The format of everything that is stored for a shard: the manifest, its chunks and deaths, and its extra. A change to
 any of them increases the number, except new keys in the JSON of the extra, which a state without them does not need."""
 
-_BEGINNING = re.compile(rb'\{"version": ?(\d+)[,}]')
+_BEGINNING = re.compile(rb'\{"version": ?(\d{1,9})[,}]')
 """The beginning of a manifest of any format."""
 
 _NUMBERS = ("watermark", "output_watermark", "processing_time")
@@ -29,10 +30,16 @@ class Entry:
 
     id: int
     name: str
+    """32 hexadecimal digits, since it also names a file of the host."""
     size: int
     check: int
     count: int
     """The number of rows of the chunk, dead or alive, or of places of rows that died."""
+
+    @property
+    def key(self) -> str:
+        """The name of the value in caches, so that other bytes under the same name are another value there."""
+        return f"{self.name}{self.check:08x}"
 
 
 @dataclass(frozen=True)
@@ -86,11 +93,10 @@ class Manifest:
 
     @classmethod
     def read(cls, written: bytes, empty: OperatorState) -> Manifest:
-        """The manifest that `written` wrote; `empty` is the operator's state before any row."""
-        require_version(written)
-        text, _, extra = written.partition(b"\n")
-        head = json.loads(text)
-        if any((head.get(name) is None) != (store is None) for name, store in empty.stores.items()):
+        """The manifest that `written` wrote, all of it checked; `empty` is the operator's state before any row."""
+        head = checked_head(written)
+        stores = {name: head.get(name) is not None for name in {**head, **empty.stores} if name not in _HEAD}
+        if stores != {name: empty.stores.get(name) is not None for name in stores}:
             raise StateMismatch(
                 "the stored state is of a pipeline with another kind of window or input: start from a new checkpoint"
             )
@@ -100,7 +106,18 @@ class Manifest:
             name: None if store is None else [_stored(part) for part in head[name]]
             for name, store in empty.stores.items()
         }
-        return cls(state, head["token"], head["next"], stored, extra)
+        return cls(state, head["token"], head["next"], stored, written.partition(b"\n")[2])
+
+
+def checked_head(written: bytes) -> dict[str, Any]:
+    """The JSON of a manifest; raises `StateMismatch` unless every value in it can be one of a state."""
+    require_version(written)
+    head, ids = head_of(written), set[int]()
+    check_head(head, _NUMBERS)
+    for name, parts in head.items():
+        if name not in _HEAD and parts is not None:
+            check_store(parts, head["next"], ids)
+    return head
 
 
 def require_version(written: bytes) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
 from ...combiners.rows.columns import int64_column
+from ...errors import StateMismatch
 from ...windows.times import MIN_TIME
 
 AT = "uncombine_at"
@@ -20,6 +23,12 @@ MARKS = pa.schema([("source", pa.string()), ("time", pa.int64()), ("at", pa.int6
 A row with two nulls is of no source and only carries the processing time."""
 
 _ABOUT = b"uncombine.parcel"
+
+_KINDS = frozenset({"cells", "rows", "marks", "clock", "panes", "left_out", "nothing"})
+_NUMBERS = ("at", "bad", "unassigned", "lo", "input")
+
+_CHECK = 4
+"""The bytes of the checksum at the end of a parcel. Arrow's messages have none, so a changed byte changes a sum."""
 
 _PACKING = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None)
 """Counts and weights are often small or equal, so compression makes the shuffle smaller."""
@@ -46,7 +55,7 @@ class Parcel:
     """The input of the shard, if it has several."""
 
     def pack(self) -> bytes:
-        """The parcel as one Arrow IPC message."""
+        """The parcel as one Arrow IPC message and its checksum."""
         about: dict[str, object] = {
             "kind": self.kind,
             "at": self.at,
@@ -59,15 +68,41 @@ class Parcel:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema, options=_PACKING) as writer:
             writer.write_table(table)
-        packed: bytes = sink.getvalue().to_pybytes()
-        return packed
+        message = sink.getvalue()
+        return b"".join((message, zlib.crc32(message).to_bytes(_CHECK, "little")))
 
     @classmethod
     def unpack(cls, packed: bytes | pa.Buffer) -> Parcel:
         """The parcel that `pack` wrote."""
-        table = pa.ipc.open_stream(pa.py_buffer(packed)).read_all()
-        about = json.loads(table.schema.metadata[_ABOUT])
+        whole = memoryview(packed)
+        message, check = whole[:-_CHECK], whole[-_CHECK:]
+        if not message or zlib.crc32(message) != int.from_bytes(check, "little"):
+            _refuse("has another checksum than it was sent with")
+        try:
+            table = pa.ipc.open_stream(pa.py_buffer(message)).read_all()
+            table.validate(full=True)
+            about = json.loads((table.schema.metadata or {})[_ABOUT])
+        except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, RecursionError) as error:
+            _refuse(f"cannot be read ({type(error).__name__})")
+        _check(about)
         return cls(table=table.replace_schema_metadata(None), **about)
+
+
+def _check(about: Any) -> None:
+    """Raise unless these are the words and numbers of a parcel."""
+    if not isinstance(about, dict) or set(about) != {"kind", *_NUMBERS} or about["kind"] not in _KINDS:
+        _refuse("is of no kind that is sent")
+    for name in _NUMBERS:
+        number = about[name]
+        if not isinstance(number, int) or isinstance(number, bool) or not -(2**63) <= number < 2**63:
+            _refuse(f"has no whole number as {name!r}")
+
+
+def _refuse(fault: str) -> NoReturn:
+    raise StateMismatch(
+        f"a parcel on its way between two steps {fault}: another version of the library sent it, or the shuffle is "
+        "damaged, so run the batch again with one version on all workers"
+    ) from None
 
 
 def parts(table: pa.Table, column: str) -> list[tuple[int, pa.Table]]:

@@ -6,7 +6,7 @@ Guarded by tests/panes/test_tables_delta.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,12 @@ import pyarrow as pa
 from ...errors import InvalidArgument, TableUnreachable
 from .changes import Changes
 from .copying import new_rows
+from .failures import is_network, says_network
 from .kinds import flat_type, nested, require_names_apart, require_types
 from .layout import CHANGE, Layout
 from .sql import joined, null_patterns, quoted
 from .target import NONE_YET, Kept, Target, Writer, library
-from .urls import shown_url
+from .urls import secrets_of, shown_url
 
 REFUSED = " ,;{}()\n\t="
 """The characters that the columns of a Delta table do not have."""
@@ -63,6 +64,12 @@ class DeltaWriter(Writer):
         self.path, self.application = target.path, f"uncombine {owner}"
         self.deltalake = library("deltalake", "delta")
         self._opened: Any = None
+
+    def secrets(self) -> Sequence[str]:
+        return secrets_of(self.path)
+
+    def is_away(self, error: BaseException) -> bool:
+        return is_network(error) or (isinstance(error, self.deltalake.exceptions.DeltaError) and says_network(error))
 
     def start(self) -> int:
         table = self._table()

@@ -7,7 +7,8 @@ Guarded by tests/panes/test_tables_iceberg.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +17,13 @@ import pyarrow as pa
 from ...errors import InvalidArgument, TableMismatch, TableUnreachable
 from .changes import Changes
 from .copying import ChangedKeys, new_rows
+from .failures import is_network
 from .kinds import nested, require_types, timed_type
 from .layout import Layout
 from .target import NONE_YET, Kept, Target, Writer, library
-from .urls import shown_url
+from .urls import secrets_among, shown_url
+
+_SQLITE_AWAY = re.compile("locked|unable to open|disk I/O|busy")
 
 _OWNER, _BATCH, _LAYOUT = "uncombine.owner", "uncombine.batch", "uncombine.layout"
 
@@ -60,6 +64,23 @@ class IcebergWriter(Writer):
         super().__init__(target.name, layout, owner)
         self.target, self.errors = target, library("pyiceberg.exceptions", "iceberg")
         self._catalog: Any = None
+        self._options: Mapping[str, object] = {}
+
+    def secrets(self) -> Sequence[str]:
+        known = {} if self._catalog is None else self._catalog.properties
+        return secrets_among({"uri": self.target.catalog, "warehouse": self.target.warehouse, **self._options, **known})
+
+    def is_away(self, error: BaseException) -> bool:
+        errors = self.errors
+        if isinstance(error, errors.ServerError | errors.ServiceUnavailableError | errors.CommitStateUnknownException):
+            return True
+        if type(error).__module__ == "sqlalchemy.exc" and type(error).__name__ in (
+            "OperationalError",
+            "InterfaceError",
+        ):
+            text = str(error)  # SQLite has one error for all
+            return "sqlite3" not in text or _SQLITE_AWAY.search(text) is not None
+        return is_network(error)
 
     def start(self) -> int:
         table = self._table()
@@ -157,8 +178,14 @@ class IcebergWriter(Writer):
             given = {"uri": self.target.catalog, "warehouse": self.target.warehouse}
             name = self.target.catalog if ":" not in self.target.catalog else "default"
             options = {key: value for key, value in given.items() if value is not None and name == "default"}
-            self._catalog = catalog.load_catalog(name, **options)
-            self._catalog.create_namespace_if_not_exists(self.target.identifier[:-1])
+            self._options = (_settings(name) if name != "default" else {}) | options
+            opened = catalog.load_catalog(name, **options)
+            self._catalog = opened  # before its first use, so that its secrets are known
+            try:
+                opened.create_namespace_if_not_exists(self.target.identifier[:-1])
+            except Exception:
+                self._options, self._catalog = {**self._options, **opened.properties}, None
+                raise
         return self._catalog
 
     def _table(self) -> Any:
@@ -189,6 +216,13 @@ class IcebergWriter(Writer):
 
     def _about(self) -> dict[str, str]:
         return {_OWNER: self.owner, _LAYOUT: self.layout.text(), **_SETTINGS}
+
+
+def _settings(name: str) -> dict[str, object]:
+    """The settings of a catalog in pyiceberg's own file or in the environment, of which some are secrets."""
+    from pyiceberg.utils.config import Config
+
+    return dict(Config().get_catalog_config(name) or {})
 
 
 __all__ = ["Iceberg", "IcebergWriter"]

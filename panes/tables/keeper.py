@@ -59,7 +59,7 @@ class Keeper:
         if patient:
             return self._patiently(self.writer.start)
         with self._busy:
-            return self.writer.start()
+            return self.writer.attempt(self.writer.start)
 
     def take(self, batch: int, changes: Changes) -> bool:
         """Apply a batch; False if the table has it already."""
@@ -92,7 +92,7 @@ class Keeper:
         while True:
             with self._busy:
                 try:
-                    return work()
+                    return self.writer.attempt(work)
                 except TableUnreachable:
                     self.writer.close()
                     if self._stopped.is_set() or time.monotonic() >= until:
@@ -117,7 +117,7 @@ def write_once(target: Target, changes: Changes) -> None:
     if (new := changes.new) != changes.rows:
         raise writer.unfit(new, changes)
     try:
-        writer.once(changes)
+        writer.attempt(lambda: writer.once(changes))
     finally:
         writer.close()
 

@@ -110,6 +110,9 @@ class PostgreSQLWriter(SqlWriter):
         self.adbc = library("adbc_driver_postgresql.dbapi", "postgresql")
         self._opened: Any = None
 
+    def secrets(self) -> Sequence[str]:
+        return self._secrets
+
     def close(self) -> None:
         opened, self._opened = self._opened, None
         if opened is not None:

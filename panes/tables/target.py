@@ -6,15 +6,19 @@ Guarded by tests/panes/test_tables.py.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from ...errors import LibraryMissing, TableMismatch
 from .changes import Changes
+from .failures import attempt, is_network
 from .layout import Layout
+
+T = TypeVar("T")
 
 BATCHES = "_uncombine_batches"
 """The table in a database that has the last batch of each live table."""
@@ -78,6 +82,18 @@ class Writer(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Give back what is open; the writer can go on."""
+
+    def attempt(self, work: Callable[[], T]) -> T:
+        """Do work with this writer; an error of its library that shows a secret, or a server that is away, is ours."""
+        return attempt(work, self.name, self.secrets, self.is_away)
+
+    def secrets(self) -> Sequence[str]:
+        """The texts that no message may show."""
+        return ()
+
+    def is_away(self, error: BaseException) -> bool:
+        """True for an error after which another attempt may succeed."""
+        return is_network(error)
 
     def check(self, kept: Kept) -> None:
         """Raise unless a table with these facts is the one of this writer."""

@@ -6,12 +6,13 @@ Guarded by tests/panes/test_tables_urls.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 _HOST = r"(?:[\w.~%*-]+|\[[0-9a-fA-F:.%]+\])"
 _SERVERS = re.compile(rf"(?:{_HOST}(?::\d+)?(?:,{_HOST}(?::\d+)?)*)?")
-_SECRET = re.compile(r"[?&]([^=&]*(?:password|secret|token|credential)[^=&]*)=([^&]*)", re.IGNORECASE)
+_WORDS = r"passw|pwd|secret|token|credential|signature|api[-_.]?key|access[-_.]?key"
+_SECRET = re.compile(rf"[?&]((?:[^=&]*(?:{_WORDS})[^=&]*)|sig)=([^&#]*)", re.IGNORECASE)
 
 
 def shown_url(url: str) -> str:
@@ -52,6 +53,19 @@ def without_secrets(text: str, secrets: Sequence[str]) -> str:
     return " ".join(text.split())
 
 
+def secrets_among(options: Mapping[str, object]) -> list[str]:
+    """The values of options that no message may show, by the names of the options, and those within URLs.
+
+    >>> secrets_among({"s3.secret-access-key": "abc", "uri": "http://me:pass@host", "type": "rest"})
+    ['pass', 'abc']
+    """
+    out = [secret for value in options.values() if isinstance(value, str) for secret in secrets_of(value)]
+    for name, value in options.items():
+        if isinstance(value, str) and len(value) > 1 and re.search(_WORDS, name, re.IGNORECASE):
+            out += [value, *filter(None, value.split(":"))]
+    return sorted(set(out), key=lambda text: (-len(text), text))
+
+
 def _parts(url: str) -> tuple[str, str]:
     """The password of a URL, and its servers and path as far as they are certain to be no part of a password.
 
@@ -71,4 +85,4 @@ def _parts(url: str) -> tuple[str, str]:
     return before.partition(":")[2], f"{servers}{slash}{path}"
 
 
-__all__ = ["has_password", "secrets_of", "shown_url", "without_secrets"]
+__all__ = ["has_password", "secrets_among", "secrets_of", "shown_url", "without_secrets"]

@@ -32,7 +32,7 @@ from ...panes.shard.shard import Played, Shard
 from ..wire import whole
 from ..worker import ready
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
-from .stored_watermarks import restored, stored
+from .stored_watermarks import read_extra, restored, stored
 from .tasks import LiftLive, Passing, shown
 
 if TYPE_CHECKING:
@@ -210,8 +210,15 @@ class ShardProcessor(StatefulProcessor):
 
     def _stored_extra(self, manifest: bytes) -> Mapping[str, Any]:
         """The extra that was stored with the state; raise if it is of another pipeline."""
-        extra: Mapping[str, Any] = json.loads(extra_of(manifest))
-        if changed := differences(extra["made_by"], self.task.fingerprint, self.task.same):
+        extra = read_extra(extra_of(manifest))
+        try:
+            changed = differences(extra["made_by"], self.task.fingerprint, self.task.same)
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            raise StateMismatch(
+                "the stored state of a shard does not name the flow that made it as this library does: it is damaged, "
+                "so restore the checkpoint from a copy"
+            ) from error
+        if changed:
             raise StateMismatch(changed)
         return extra
 

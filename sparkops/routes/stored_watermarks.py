@@ -5,11 +5,40 @@ Guarded by tests/sparkops/test_stored_formats.py and tests/sparkops/test_union.p
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...errors import StateMismatch
 from ...panes.watermarks import InputWatermarks, Watermarks
+
+
+def read_extra(text: bytes) -> dict[str, Any]:
+    """The values that a shard stores beside its rows; raises `StateMismatch` unless they can be those of a shard."""
+    try:
+        extra = json.loads(text)
+        marks = extra["marks"]
+        several = "strategies" in extra
+        inputs = extra["inputs"] if several else [marks]
+        texts = extra["strategies"] if several else [extra["strategy"]]
+        sources = [source for one in inputs for source in one["sources"]]
+        numbers = [one[name] for one in (marks, *inputs) for name in ("least", "now")]
+        numbers += [number for _, *both in sources for number in (*both, *[0] * (2 - len(both)))]
+        numbers += [0 if extra["timer"] is None else extra["timer"]]
+        right = isinstance(extra["made_by"], dict) and isinstance(extra["made_by"].get("stage"), str)
+        right &= isinstance(texts, list) and isinstance(inputs, list) and len(inputs) == len(texts)
+        right &= all(isinstance(one, str) for one in texts)
+        right &= all(isinstance(name, str | None) and len(both) == 2 for name, *both in sources)
+        right &= all(type(number) is int and -(2**63) <= number < 2**63 for number in numbers)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        right = False
+    if not right:
+        raise StateMismatch(
+            "the stored state of a shard has other values beside its rows than this library writes: it is damaged, so "
+            "restore the checkpoint from a copy"
+        )
+    return dict(extra)
 
 
 def stored(marks: InputWatermarks, strategies: Sequence[str]) -> dict[str, Any]:
@@ -43,4 +72,4 @@ def _restored(fresh: Watermarks, marks: Mapping[str, Any], same: bool) -> Waterm
     return replace(fresh, sources=sources, least=marks["least"], now=marks["now"])
 
 
-__all__ = ["restored", "stored"]
+__all__ = ["read_extra", "restored", "stored"]

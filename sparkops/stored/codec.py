@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ...combiners.parts import remedy_of
 from ...combiners.rows.columns import Column
 from ...combiners.rows.group_sums import sum_weights
 from ...combiners.rows.groups import Groups
-from ...errors import NotRetractable, StateMismatch
+from ...errors import NotRetractable, StateMismatch, UncombineError
 from ..sql_types import conform, input_fields, spark_struct
 
 FORMAT = 2
@@ -30,6 +31,19 @@ _LATER = 100
 
 KEY = "uncombine"
 """The key in the metadata of a column under which its maker is stored."""
+
+
+_UNREADABLE = (
+    pa.ArrowException,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    AssertionError,
+    MemoryError,
+)
+"""The errors that values raise which no combiner stores."""
 
 
 class Maker:
@@ -90,14 +104,16 @@ class Maker:
         """The sum of the accumulators of each group; null for a group without any."""
         valid, rows, accumulators = self.unpack(stored)
         groups = groups if valid is None else groups.take(valid)
-        merged = self.pack(self.bound.merge(groups, accumulators), sum_weights(groups, rows))
+        with self._reading():
+            merged = self.pack(self.bound.merge(groups, accumulators), sum_weights(groups, rows))
         empty = groups.sizes == 0
         return _null_where(merged, empty) if empty.any() else merged
 
     def negate(self, stored: pa.Array) -> pa.Array:
         """The inverse of each accumulator; null stays null."""
         valid, rows, accumulators = self.unpack(stored)
-        return _spread(self.pack(self.bound.negate(accumulators), -rows), valid)
+        with self._reading():
+            return _spread(self.pack(self.bound.negate(accumulators), -rows), valid)
 
     def uncombine(self, stored: pa.Array, others: pa.Array) -> pa.Array:
         """`stored - others`, row by row; null counts as the accumulator of no rows."""
@@ -107,14 +123,16 @@ class Maker:
     def extract(self, stored: pa.Array) -> pa.Array:
         """The results; the result of null is null."""
         valid, _, accumulators = self.unpack(stored)
-        return _spread(self.bound.extract(accumulators), valid)
+        with self._reading():
+            return _spread(self.bound.extract(accumulators), valid)
 
     def nothing(self, stored: pa.Array) -> np.ndarray:
         """True for an accumulator that no later merge needs: of no rows, and zero in all GROUP parts."""
         valid, rows, accumulators = self.unpack(stored)
         gone = rows == 0
         if self.bound.capability is Capability.GROUP:
-            gone &= self.bound.plan.is_zero(accumulators)
+            with self._reading():
+                gone &= self.bound.plan.is_zero(accumulators)
         else:
             gone &= False
         if valid is None:
@@ -151,8 +169,24 @@ class Maker:
             raise StateMismatch(
                 f"{self!r} cannot read accumulators that another combiner made: keep one column for each combiner"
             )
-        rows, *accumulators = (conform(a, f.type) for a, f in zip(rest, list(self.type)[1:], strict=True))
+        with self._reading():
+            rows, *accumulators = (conform(a, f.type) for a, f in zip(rest, list(self.type)[1:], strict=True))
+            if rows.null_count:
+                raise ValueError("the number of its rows is null")
         return valid, np.asarray(rows), tuple(accumulators)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Errors of values that no combiner stores, as an error of this library."""
+        try:
+            yield
+        except UncombineError:
+            raise
+        except _UNREADABLE as error:
+            raise StateMismatch(
+                f"{self!r} cannot read a stored accumulator ({type(error).__name__}: {str(error)[:200]}): it is "
+                "damaged, or a function of the combiner fails, so accumulate the rows again"
+            ) from error
 
     def _require_format(self, marks: pa.Array) -> None:
         """Raise `StateMismatch` if one of the marks is of this combiner in another format."""
@@ -170,7 +204,7 @@ def described(combiner: str, inputs: StructType) -> str:
 
 def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
     """The maker of an accumulator column, from its metadata; `combiner` is for one that metadata cannot give."""
-    from .read_repr import read_combiner
+    from .read_repr import LONGEST, read_combiner
 
     made_by = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
     if made_by is None:
@@ -178,28 +212,48 @@ def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
             f"the metadata of column {name!r} names no combiner, so it is no accumulator, or its metadata was lost: "
             "merge_udf(combiner, schema) checks an accumulator and writes its metadata again"
         )
-    if made_by.get("format") != FORMAT:
-        raise StateMismatch(_of_format(f"column {name!r}", made_by.get("format")))
-    inputs = StructType.fromJson(json.loads(made_by["input"]))
-    text = made_by["combiner"]
+    if not isinstance(made_by, Mapping) or made_by.get("format") != FORMAT:
+        number = made_by.get("format") if isinstance(made_by, Mapping) else None
+        raise StateMismatch(_of_format(f"column {name!r}", number))
+    inputs, text = _inputs_of(name, made_by), made_by.get("combiner")
+    if not isinstance(text, str) or len(text) > LONGEST:
+        raise StateMismatch(
+            f"the metadata of column {name!r} names its combiner by no text of up to {LONGEST} characters: "
+            "merge_udf(combiner, schema) writes it again"
+        )
     if combiner is not None and repr(combiner) != text:
         raise StateMismatch(f"column {name!r} was made by {described(text, inputs)}, not by {combiner!r}")
     known = combiner if combiner is not None else read_combiner(text)
     if known is None:
         raise StateMismatch(
-            f"column {name!r} was made by {text}, which cannot be made from its name: give the combiner as {name}=..."
+            f"column {name!r} was made by {text[:1000]}, which cannot be made from its name: give the combiner as "
+            f"{name}=..."
         )
     from ..sql_types import bind
 
     maker = Maker(bind(name, known, inputs))
-    if maker.mark != made_by["made_by"]:
+    if maker.mark != made_by.get("made_by"):
         raise StateMismatch(f"the metadata of column {name!r} names {maker!r}, but another combiner made its values")
     return maker
 
 
+def _inputs_of(name: str, made_by: Mapping[str, Any]) -> StructType:
+    """The input types that metadata has."""
+    try:
+        inputs = StructType.fromJson(json.loads(made_by["input"]))
+        if all(isinstance(field, StructField) and isinstance(field.name, str) for field in inputs.fields):
+            return inputs
+    except Exception:  # Spark's reader of types has errors of many kinds
+        pass
+    raise StateMismatch(
+        f"the metadata of column {name!r} has no types of the inputs of its combiner, so it was not written by this "
+        "library: merge_udf(combiner, schema) writes it again"
+    )
+
+
 def _of_format(what: str, number: object) -> str:
     return (
-        f"{what} is stored in format {number}, but this version of uncombine reads format {FORMAT}: "
+        f"{what} is stored in format {str(number)[:40]}, but this version of uncombine reads format {FORMAT}: "
         "accumulate the rows again, or use the version of uncombine that wrote it"
     )
 

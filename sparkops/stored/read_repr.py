@@ -49,6 +49,10 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 }
 
 
+LONGEST = 100_000
+"""The characters of a text that is read. The text of a combiner has some hundred."""
+
+
 class _Unreadable(Exception):
     """The text has a part that is no combiner, expression or constant."""
 
@@ -62,11 +66,15 @@ def read_combiner(text: str) -> Combiner | None:
     >>> read_combiner("__import__('os')") is None
     True
     """
+    if not isinstance(text, str) or len(text) > LONGEST:
+        return None
     try:
         value = _value(ast.parse(text, mode="eval").body)
-    except (_Unreadable, SyntaxError, TypeError, ValueError, ArithmeticError):
+        return value if isinstance(value, Combiner) and repr(value) == text else None
+    except (_Unreadable, SyntaxError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
         return None
-    return value if isinstance(value, Combiner) and repr(value) == text else None
+    except (RecursionError, MemoryError):  # Python's parser has its own word for too many levels
+        return None
 
 
 def _value(node: ast.expr) -> Any:
@@ -84,15 +92,26 @@ def _value(node: ast.expr) -> Any:
         case ast.Set(elts=items):
             return {_value(item) for item in items}
         case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_value(operand))
+            return _operated(op, _value(operand))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_value(left), _value(right))
+            return _operated(op, _value(left), _value(right))
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_value(left), _value(right))
+            return _operated(op, _value(left), _value(right))
         case ast.Call(func=function, args=args, keywords=named) if all(k.arg is not None for k in named):
             given = [_value(arg) for arg in args]
             return _callable(function)(*given, **{str(k.arg): _value(k.value) for k in named})
     raise _Unreadable
+
+
+def _operated(op: ast.AST, *operands: Any) -> Any:
+    """The result of an operator on combiners and expressions, or the negative of a number.
+
+    No combiner prints other operations on plain values, and `'x' * 10**9` is a text of a gigabyte.
+    """
+    made = any(isinstance(one, Expr | Combiner) for one in operands)
+    if not made and (len(operands) > 1 or not isinstance(operands[0], int | float | Decimal)):
+        raise _Unreadable
+    return _OPERATORS[type(op)](*operands)
 
 
 def _callable(node: ast.expr) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import random
 import re
 import subprocess
 import sys
@@ -285,3 +287,76 @@ def test_a_checkpoint_can_be_json(
     found = json.loads(capsys.readouterr().out)
     assert (found["last_batch"], found["stages"][0]["watermark"]) == (4, "1970-01-01T00:00:00Z")
     assert found["stages"][0]["held"] == {"windows": 3}
+
+
+COSTLY = [
+    "Sum('x' * 1500000000)",
+    "-" * 1500 + "x",
+    "-" * 1500 + "1",
+    "(" * 900 + "1" + ")" * 900,
+    "'%1400000000d' % 1",
+]
+COSTLY += [
+    "Sum(" * 400 + "'x'" + ")" * 400,
+    "9" * 6000,
+    "[" * 1900,
+    "Sum('x')" + ".where(1)" * 200,
+    "-" * 5000 + "x",
+    "\0",
+]
+COSTLY += [
+    "Fixed(" + "9" * 1900 + ")",
+    "TopK('x', 1e400)",
+    "Sum(-'x')",
+    "quantile:x:" + "(" * 1900,
+]
+COSTLY += [
+    "every " + "9" * 1900 + " rows",
+    "sessions " + "9" * 1900 + " seconds",
+    "2**10**9",
+    "",
+    "Fixed(1, 2, 3, 4, 5)",
+]
+
+
+@pytest.mark.parametrize("text", COSTLY, ids=lambda text: text[:20])
+def test_texts_that_cost_too_much_are_refused_in_a_sentence(text: str) -> None:
+    for read in (window_of, trigger_of, lambda text: combiner_of(f"a={text}")):
+        with pytest.raises(uc.UncombineError) as refused:
+            read(text)
+        assert len(str(refused.value)) < 6000
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.soak) for i in range(1, 40))])
+def test_texts_with_damage_are_read_or_refused(seed: int) -> None:
+    r = random.Random(seed)
+    good = ["TopK('x', 3)", "sliding 1 hour every 5 minutes", "AfterWatermark(early=AfterCount(2))", "p=quantile:x:0.9"]
+    good += ["a=Sum('x')", "early every 10 rows", "Sessions('1 minute')", "calendar month Europe/Berlin", "a=avg:x"]
+    pieces = [
+        "'",
+        "(",
+        ")",
+        "*",
+        "%",
+        "-",
+        "=",
+        ":",
+        ",",
+        "10**9",
+        "1e999",
+        "[",
+        "\\",
+        "é",
+        "\0",
+        "every",
+        "-" * 300,
+        "9" * 400,
+    ]
+    for _ in range(250):
+        text = r.choice(good)
+        for _ in range(r.randrange(1, 4)):
+            at = r.randrange(len(text) + 1)
+            text = text[:at] + r.choice(pieces) + text[at + r.choice([0, 0, 1, 5]) :]
+        for read in (window_of, trigger_of, combiner_of):
+            with contextlib.suppress(uc.UncombineError):
+                read(text)

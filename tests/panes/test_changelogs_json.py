@@ -94,6 +94,18 @@ BAD = [
     '"x": 2}',
     '{"x": "many"}',
     '{"x": 1.5}',
+    '\u00a0{"x": 1}',
+    '{"x": 1, "deep": ' + "[" * 1000 + "]" * 1000 + "}",
+    '{"x": 1, "deep": ' + '["]", {"a\\"": ' * 300 + "1" + "}]" * 300 + "}",
+    '{"x": ' + "9" * 5000 + "}",
+]
+GOOD = [
+    '{"x": 7, "deep": ' + "[" * 400 + "]" * 400 + "}",
+    '{"x": 7, "long": "' + "[" * 1000 + '"}',
+    '{"x": 7, "many": [' + ",".join(["[]"] * 1000) + "]}",
+    '{"x": 7, "long": ' + "9" * 5000 + "}",
+    '{"x": 7, "half": "\\ud800"}',
+    '\ufeff{"x": 7}',
 ]
 
 
@@ -102,12 +114,12 @@ def test_a_bad_text_is_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     """Texts of one piece or of several, with bad ones and nulls among them, also such as make others of two texts."""
     r = random.Random(seed)
     monkeypatch.setattr(json_in, "PIECE", r.choice([1, 3, 1000]))
-    texts = [r.choice([r.choice(BAD), None, *[f'{{"x": {i}}}'] * 4]) for i in range(r.randrange(20))]
+    texts = [r.choice([r.choice(BAD), r.choice(GOOD), None, *[f'{{"x": {i}}}'] * 4]) for i in range(r.randrange(20))]
     column = pa.array(texts, pa.string())
     read, unread = Texts("value", pa.schema([("x", pa.int64())]))(
         pa.table({"value": r.choice([column, column.cast(pa.binary())])})
     )
-    want = [None if text is None or text in BAD else json.loads(text)["x"] for text in texts]
+    want = [7 if text in GOOD else None if text is None or text in BAD else json.loads(text)["x"] for text in texts]
     assert read["x"].to_pylist() == want
     assert unread.tolist() == [text in BAD for text in texts]
 

@@ -148,7 +148,7 @@ def home() -> Iterator[Path]:
 
 def numbered(prefix: str) -> Callable[[], str]:
     numbers = count()
-    return lambda: f"{prefix}{next(numbers)}"
+    return lambda: f"{prefix}{next(numbers)}".encode().hex().zfill(32)
 
 
 class Run:
@@ -340,7 +340,7 @@ def test_other_states_are_refused() -> None:
     with pytest.raises(StateMismatch, match="format 99"):
         load(json.dumps({**head, "version": 99}).encode() + b"\n", log, run.operator)
     head["windows"][0]["alive"] = 7
-    with pytest.raises(StateMismatch, match="1 live rows, but its manifest counts 7"):
+    with pytest.raises(StateMismatch, match="has 7 as alive, where a whole number from 0 to 1 belongs"):
         load(json.dumps(head).encode() + b"\n", log, run.operator)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import traceback
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +14,8 @@ from pyiceberg.catalog import load_catalog
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TableMismatch, TableUnreachable
 from uncombine.panes.tables import Changes, Layout, target_of
+from uncombine.panes.tables.iceberg import IcebergWriter
+from uncombine.panes.tables.keeper import Keeper
 
 
 def url(folder: Path, table: str = "t") -> str:
@@ -95,3 +99,78 @@ def test_a_catalog_without_its_password() -> None:
     assert repr(place) == "the Iceberg table 'a.b.t' of postgresql+psycopg2://host/db"
     with pytest.raises(InvalidArgument, match="a target of Iceberg is"):
         target_of("iceberg:sqlite:///secret.db#t")
+
+
+SECRET = "iceberg:http://127.0.0.1:9/?token=sEcReT1&warehouse=s3://k:sEcReT2@b#a.t"
+"""A catalog at a port that nothing listens on."""
+
+
+def shown(error: BaseException) -> str:
+    """Everything that an error shows, also to programs that follow its chain."""
+    chain, todo = list[BaseException](), [error]
+    while todo:
+        one = todo.pop()
+        chain.append(one)
+        todo += [other for other in (one.__cause__, one.__context__) if other is not None]
+    texts = [text for one in chain for text in (str(one), repr(one), repr(one.args), *traceback.format_exception(one))]
+    return "".join(texts) + repr(pickle.dumps(error))
+
+
+def test_errors_of_a_server_that_is_away_show_no_secret() -> None:
+    keeper = Keeper(writer_of(SECRET), patience=0)
+    for work in (keeper.start, lambda: keeper.take(0, batch_of(row("a", 1))), keeper.read):
+        with pytest.raises(TableUnreachable, match="cannot be reached") as refused:
+            work()
+        assert "sEcReT" not in shown(refused.value)
+
+
+@pytest.mark.parametrize("raw", [RuntimeError, ValueError, TableMismatch, TableUnreachable])
+def test_any_error_of_the_library_shows_no_secret(raw: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one of our own with words of the library in it, and one that comes from another."""
+
+    def fail(*given: object, **named: object) -> None:
+        try:
+            raise KeyError("s3://k:sEcReT2@b")
+        except KeyError as error:
+            raise raw(f"no table at token=sEcReT1 for {named}") from error
+
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", fail)
+    with pytest.raises((TableMismatch, TableUnreachable), match=r"\*\*\*") as refused:
+        Keeper(writer_of(SECRET), patience=0).start()
+    assert "sEcReT" not in shown(refused.value)
+
+
+def test_an_error_without_a_secret_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: object, **named: object) -> None:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", fail)
+    with pytest.raises(RuntimeError, match="no such thing"):
+        Keeper(writer_of(url(tmp_path))).start()
+
+
+def test_a_batch_waits_for_a_catalog_that_is_away(tmp_path: Path) -> None:
+    """As for a database: it begins again from the start, with a new connection."""
+    away, waits = tmp_path / "later", list[float]()
+
+    def wait(pause: float) -> None:
+        waits.append(pause)
+        if len(waits) == 3:
+            away.mkdir()
+
+    keeper = Keeper(writer_of(url(away)), wait=wait)
+    assert keeper.start(patient=True) == -1
+    assert len(waits) == 3
+    failing = iter([True, True, False])
+
+    class Away(IcebergWriter):
+        def _table(self) -> object:
+            if next(failing, False):
+                raise ConnectionResetError("connection reset")
+            return super()._table()
+
+    keeper.writer.__class__ = Away
+    assert keeper.take(0, batch_of(row("a", 1)))
+    assert (len(waits), keeper.read()["n"].to_pylist()) == (5, [1])
+    with pytest.raises(TableUnreachable, match="cannot be reached"):
+        Keeper(writer_of(url(tmp_path / "never")), patience=0).start()

@@ -68,3 +68,8 @@ def test_secrets_are_found_in_all_forms() -> None:
     secrets = secrets_of("postgresql://me:a%40bc@host/db?sslpassword=d%23ef&oauth_client_secret=gh")
     said = without_secrets("tried a@bc and a%40bc, d#ef,\n gh at bc@host", secrets)
     assert said == "tried *** and ***, ***, *** at ***@host"
+
+
+def test_secrets_of_parameters() -> None:
+    secrets = secrets_of("http://host/?sig=a1%2Fb&AccessKey=cd&pwd=ef&user=gh#t.x")
+    assert without_secrets("a1/b a1%2Fb cd ef gh", secrets) == "*** *** *** *** gh"

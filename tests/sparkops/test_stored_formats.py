@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import statistics
 from collections import Counter
 from fractions import Fraction
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import every
+import numpy as np
 import pyarrow as pa
 import pytest
 import stored
@@ -175,3 +178,138 @@ def test_nothing_stored_names_a_module() -> None:
                 assert b"pickle" not in text
                 assert b"\\x80\\x0" not in text, "a pickle begins so"
     assert chunks > 10
+
+
+def damaged_columns(r: random.Random, column: pa.StructArray) -> pa.Array:
+    """Stored accumulators with other values in one of their fields, in Arrow's right form."""
+    place = r.randrange(1, column.type.num_fields)
+    fields = column.flatten()
+    fields[place] = odd_values(r, fields[place])
+    if r.random() < 0.2:
+        fields[1] = pa.array(r.choices([0, -1, 2**62, 3], k=len(column)), pa.int64())
+    return pa.StructArray.from_arrays(fields, fields=list(column.type))
+
+
+def odd_values(r: random.Random, values: pa.Array) -> pa.Array:
+    kind = values.type
+    if r.random() < 0.15:
+        return pa.nulls(len(values), kind)
+    if pa.types.is_struct(kind):
+        parts = values.flatten()
+        place = r.randrange(len(parts))
+        parts[place] = odd_values(r, parts[place])
+        return pa.StructArray.from_arrays(parts, fields=list(kind))
+    if pa.types.is_list(kind) and len(values):
+        inner = odd_values(r, values.flatten())
+        cuts = sorted(r.choices(range(len(inner) + 1), k=len(values) - 1))
+        return pa.ListArray.from_arrays(pa.array([0, *cuts, len(inner)], pa.int32()), inner, type=kind)
+    drawn = {
+        "int": lambda: r.choice([0, -1, 1, 7, 100, 127]),
+        "float": lambda: r.choice([float("nan"), float("inf"), -0.0, 1e300, 1.5]),
+        "bytes": lambda: r.randbytes(r.choice([0, 1, 7, 64])),
+        "text": lambda: r.choice(["", "a", "é" * 9]),
+        "flag": lambda: r.random() < 0.5,
+    }
+    name = next((n for n, is_a in {
+        "int": pa.types.is_integer, "float": pa.types.is_floating, "flag": pa.types.is_boolean,
+        "text": pa.types.is_string, "bytes": pa.types.is_binary,
+    }.items() if is_a(kind)), None)  # fmt: skip
+    if name is None:
+        return values.take(pa.array([r.randrange(len(values)) for _ in values], pa.int64()))
+    made = [None if r.random() < 0.1 else drawn[name]() for _ in range(len(values))]
+    return pa.array(
+        [None if m is not None and name == "int" and m < 0 and "uint" in str(kind) else m for m in made], kind
+    )
+
+
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(i, marks=pytest.mark.soak) for i in range(2, 60))])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_damaged_accumulators_are_refused_or_give_a_result(seed: int) -> None:
+    """A field of a stored accumulator can have any value of its type."""
+    r = random.Random(seed)
+    for name in sorted(every.ONE_OF_EACH):
+        combiner = every.ONE_OF_EACH[name]
+        rows = every.rows(6, seed)
+        maker = codec.Maker(combiner.bind(rows.schema))
+        arrays = [rows[column].combine_chunks() for column in maker.bound.columns]
+        good = maker.add(Groups(np.arange(6) // 2, 3), arrays)
+        damaged = damaged_columns(r, good)
+        with contextlib.suppress(uc.UncombineError):
+            maker.extract(damaged)
+        with contextlib.suppress(uc.UncombineError):
+            maker.nothing(damaged)
+        with contextlib.suppress(uc.UncombineError):
+            maker.extract(maker.merge(Groups.single(3), damaged))
+
+
+METADATA = [
+    None,
+    "x",
+    [],
+    {},
+    1,
+    True,
+    "[" * 5000,
+    '{"type":"struct"}',
+    '{"type":"struct","fields":[1]}',
+    "x" * 200_000,
+]
+
+
+@pytest.mark.parametrize("part", ["combiner", "input", "made_by", "format", None])
+def test_metadata_that_was_not_written_here_is_refused(part: str | None) -> None:
+    today = codec.Maker(uc.Sum("x").bind(pa.schema({"x": pa.int64()})))
+    for value in METADATA:
+        made_by = value if part is None else {**today.metadata[codec.KEY], part: value}
+        if part is None and value is None:
+            continue
+        with pytest.raises(StateMismatch, match=r"^(the metadata of )?column 'total'") as refused:
+            codec.maker_of("total", StructField("total", today.spark_type, metadata={codec.KEY: made_by}), None)
+        assert len(str(refused.value)) < 1500
+
+
+COSTLY = ["Sum('x' * 1500000000)", "-" * 5000 + "x", "(" * 5000 + "1" + ")" * 5000, "'%1400000000d' % 1", "2**10**9"]
+COSTLY += ["Sum('%1400000000d' % 1)", "Sum(" * 2000 + "'x'" + ")" * 2000, "9" * 6000, "[" * 3000, "Sum('x' + 'y')"]
+COSTLY += [
+    "Sum('x')" + ".where(col('a') > 1)" * 3000,
+    "x" * 200_000,
+    "Sum(-'x')",
+    "\0",
+    "Sum((1, 2) * 10**9)",
+    "1 << 10**10",
+]
+
+
+@pytest.mark.parametrize("text", COSTLY, ids=lambda text: text[:20])
+def test_names_that_cost_too_much_are_no_combiners(text: str) -> None:
+    assert read_repr.read_combiner(text) is None
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.soak) for i in range(1, 40))])
+def test_names_with_damage_are_combiners_or_none(seed: int) -> None:
+    r, names = random.Random(seed), [repr(combiner) for combiner in every.ONE_OF_EACH.values()]
+    pieces = [
+        "'x'",
+        "*",
+        "%",
+        "-",
+        "(",
+        ")",
+        "[",
+        ".where(",
+        "col('x')",
+        "10**9",
+        "99999999999",
+        "~",
+        ",",
+        "**",
+        "é",
+        "\ud800",
+    ]
+    for _ in range(250):
+        text = r.choice(names)
+        for _ in range(r.randrange(1, 4)):
+            at = r.randrange(len(text) + 1)
+            text = text[:at] + r.choice(pieces) + text[at + r.choice([0, 0, 1, 5]) :]
+        made = read_repr.read_combiner(text)
+        assert made is None or repr(made) == text
