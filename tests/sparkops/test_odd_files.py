@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streams import changed, rows_flow
 
 import uncombine as uc
-from uncombine.panes.readers.paths import list_files
+from uncombine.panes.readers.listing import list_files
 from uncombine.panes.readers.reading import FileFormat, Split, describe, read
 from uncombine.sparkops.routes.streaming import Streaming
 
