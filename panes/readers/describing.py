@@ -76,7 +76,7 @@ def describe(
     [2]
     """
     places = data_paths(paths)
-    named = ", ".join(place.text for place in places)
+    texts = ", ".join(place.text for place in places)
     chosen = None if format is None else format_name(format)
     root = absolute(base) if base is not None else root_of(places)
     rest: dict[str, Any] = {
@@ -93,10 +93,10 @@ def describe(
     absent = {place.fixed for place in lost}
     files = [path for path in (list_files(places) if files is None else files) if path not in absent]
     if chosen is None:
-        files, chosen = _of_one_format(files, named)
+        files, chosen = _of_one_format(files, texts)
     if not files:
         raise UnreadableFile(
-            f"there are no files in {named}: check the path, or give format= and schema= to read files that come later",
+            f"there are no files in {texts}: check the path, or give format= and schema= to read files that come later",
             places[0].text,
         )
     if lost and on_bad_file == "error":
@@ -111,12 +111,12 @@ def describe(
     return FileFormat(chosen, schema, root, **rest)
 
 
-def _of_one_format(files: list[str], named: str) -> tuple[list[str], str]:
+def _of_one_format(files: list[str], texts: str) -> tuple[list[str], str]:
     """The files whose endings name a format, and that format, which must be the same for all."""
     formats = {path: form for path in files if (form := format_of(path)) is not None}
     kinds = sorted(set(formats.values()))
     if len(kinds) > 1:
-        raise InvalidArgument(f"{named} has files of the formats {' and '.join(kinds)}: choose one with format=")
+        raise InvalidArgument(f"{texts} has files of the formats {' and '.join(kinds)}: choose one with format=")
     if files and not kinds:
         raise InvalidArgument(f"the name of {files[0]} does not end with a known format: give format=")
     return list(formats), kinds[0] if kinds else ""
