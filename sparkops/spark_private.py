@@ -117,12 +117,12 @@ def on_progress(spark: SparkSession, take: Callable[[Mapping[str, Any]], None], 
 
     The calls come in a thread of their own. False for a session of Spark Connect, where nothing is called.
     """
-    jvm = getattr(spark, "_jvm", None)
-    if jvm is None:
+    jvm, context = (getattr(spark, name, None) for name in ("_jvm", "sparkContext"))
+    if jvm is None or context is None:
         return False
     from pyspark.java_gateway import ensure_callback_server_started  # a client of Spark Connect may lack it
 
-    ensure_callback_server_started(spark.sparkContext._gateway)
+    ensure_callback_server_started(context._gateway)
     listener = jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(_ProgressListener(take, end))
     spark.streams._jsqm.addListener(listener)
     return True
@@ -130,5 +130,7 @@ def on_progress(spark: SparkSession, take: Callable[[Mapping[str, Any]], None], 
 
 def await_events(spark: SparkSession) -> None:
     """Wait until the listeners of a session have had all events, at most some seconds."""
-    with suppress(Exception):  # the session may have ended, with all its events
-        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(5_000)
+    context = getattr(getattr(spark, "sparkContext", None), "_jsc", None)
+    if context is not None:
+        with suppress(Exception):  # the JVM may have ended before
+            context.sc().listenerBus().waitUntilEmpty(5_000)
