@@ -17,14 +17,18 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from . import Elements, UncombineError, Watermark, __version__, local, plot
 from .errors import InvalidArgument, LawViolation, require_column
 from .from_text import TRIGGER_WORDS, WINDOW_WORDS, combiner_of, trigger_of, window_of
 from .module_names import object_at
+from .panes.local.data_files import LocalFiles
 from .panes.local.script_run import LocalRun
 from .panes.local.sources import LocalSource
+from .panes.readers.data_paths import data_paths, missing
+from .panes.readers.formats import format_of
+from .panes.readers.listing import list_files
+from .panes.readers.reading import describe
 from .panes.script import with_times
 from .progress_bar import progress_bar
 
@@ -73,7 +77,7 @@ def parser_of() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
 
     replay = parts.add_parser("replay", help="replay a file of events through windows and a trigger, without Spark")
-    replay.add_argument("file", help="a file or folder: parquet, arrow, csv, or json with a row a line")
+    replay.add_argument("file", help="a file, folder or pattern: parquet, arrow, csv, or json with a row a line")
     replay.add_argument("--time", default="ts", help="the event time column (default: ts)")
     replay.add_argument(
         "--where",
@@ -181,11 +185,12 @@ def _replay(asked: argparse.Namespace) -> int:
 
 def _rows(asked: argparse.Namespace) -> pa.Table:
     """The rows of the file in the order in which they arrived, with timestamps as times."""
-    path = Path(asked.file)
-    if not path.exists():
+    paths = data_paths(asked.file)
+    files = () if missing(paths) else tuple(list_files(paths))
+    if not files:
         raise InvalidArgument(f"there is no file {asked.file!r}")
-    ends = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".arrow": "ipc", ".feather": "ipc"}
-    table = ds.dataset(str(path), format=ends.get(path.suffix, "parquet"), partitioning="hive").to_table()
+    described = describe(paths, None if any(map(format_of, files)) else "parquet", files=files)
+    table = LocalFiles(paths, files, described, described.schema, False).whole
     times = [asked.time, *filter(None, [asked.processing_time])]
     for name in times:
         require_column(name, table.column_names, "--time" if name == asked.time else "--processing-time")

@@ -13,6 +13,7 @@ from ..errors import InvalidArgument, TypeMismatch
 from ..panes.changelogs.base import Changelog
 from ..panes.changelogs.flows import warn_of_changes
 from ..panes.flow import Flow, flow_of
+from ..panes.readers.data_paths import data_paths
 from ..panes.readers.reading import describe
 from ..panes.settings import Settings
 from ..panes.watermark_strategies import Strategy
@@ -54,7 +55,8 @@ def files(
     spark
         The session.
     path
-        A folder, a file, a pattern, or several of them. Folders named `key=value` below it are columns.
+        A folder, a file, a pattern, or several of them. A path that exists is itself, and no pattern. Folders named
+        `key=value` below it are columns. A link below it that leads out of it is not followed.
     format
         "parquet", "arrow" (also Feather), "csv" or "json" (a row a line). If not given, the names
         of the files decide.
@@ -90,7 +92,7 @@ def files(
         raise InvalidArgument(
             "max_files_per_batch= needs streaming=True: leave it out, because a bounded flow reads all files"
         )
-    paths = [str(one) for one in ([path] if isinstance(path, str | PathLike) else path)]
+    paths = data_paths(path)
     described = describe(
         paths,
         format,
@@ -101,7 +103,7 @@ def files(
         options=options,
     )
     tracking = {} if max_files_per_batch is None else {"maxFilesPerTrigger": str(max_files_per_batch)}
-    given = FilesInput(spark, tuple(paths), described, streaming, tracking)
+    given = FilesInput(spark, paths, described, streaming, tracking)
     settings = Settings(time, watermark, diff, processing_time, replay, close_at_end, wake, shards, name)
     if changelog is not None:
         return flow_over(given, settings, changelog)

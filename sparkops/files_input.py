@@ -6,7 +6,8 @@ Guarded by tests/sparkops/test_files.py.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, UnreadableFile
-from ..panes.readers.paths import absolute, parts_of
+from ..panes.readers.data_paths import DataPath
+from ..panes.readers.file_format import SKIP
+from ..panes.readers.folder_columns import warn_of_differences
+from ..panes.readers.links import require_inside
+from ..panes.readers.listing import list_files, lost_links
+from ..panes.readers.paths import parts_of
 from ..panes.readers.reading import FileFormat, Split, read, splits
 from ..panes.shard.parcels import AT
 from ..windows import time_column
@@ -49,7 +55,7 @@ class FilesInput(Input):
     """Files of one format."""
 
     spark: SparkSession
-    paths: tuple[str, ...]
+    paths: tuple[DataPath, ...]
     format: FileFormat
     streaming: bool
     options: Mapping[str, str] = field(default_factory=dict)
@@ -71,9 +77,11 @@ class FilesInput(Input):
         # The task says which of its columns can stay dictionaries.
         filtered = () if self.format.filter is None else self.format.filter.columns
         coded = frozenset(getattr(task, "coded", ())) - {at, *filtered}
-        root = absolute(self.paths[0]) if self.streaming and self.format.as_spark else None
-        reading = ReadFiles(replace(self.format, columns=tuple(wanted), coded=coded), task, tuple(columns), at, root)
-        listed = self._stream() if self.streaming else self._given()
+        root = self.paths[0].fixed if self.streaming and self.format.as_spark else None
+        reading = ReadFiles(
+            replace(self.format, columns=tuple(wanted), coded=coded), task, tuple(columns), at, root, schema == WIRE_DDL
+        )
+        listed = self._stream(wanted) if self.streaming else self._given(wanted)
         if at is not None:
             listed = listed.withColumn(AT, processing_time(""))
         if schema != WIRE_DDL or self.format.on_bad_file == "error":
@@ -83,13 +91,25 @@ class FilesInput(Input):
         skipped = F.coalesce(F.sum(is_file.cast("bigint")), F.lit(0))
         return packed.observe(metric(FILES), skipped.alias("files_skipped")).where(~is_file)
 
-    def _stream(self) -> DataFrame:
+    def _stream(self, columns: Sequence[str]) -> DataFrame:
         reader = self.spark.readStream.format("binaryFile").schema(_LISTED).options(**self.options, **_ALL)
         if len(self.paths) > 1:
             raise InvalidArgument("a stream reads one path: give one folder or pattern, such as '/data/*/2016'")
-        return self._whole(reader.load(self.paths[0]))
+        self._check(self.listed_here(), columns)
+        return self._whole(reader.load(self.paths[0].for_spark))
 
-    def _given(self) -> DataFrame:
+    def _check(self, files: Sequence[str], columns: Sequence[str]) -> None:
+        """Say which of the files that a stream starts with it will not read, and what it will read otherwise."""
+        for path in lost_links(files):
+            try:
+                require_inside(path, self.format.paths)
+            except UnreadableFile as error:
+                if self.format.on_bad_file == "error":
+                    raise
+                warnings.warn(f"skipped: {str(error).removesuffix(f', {SKIP}')}", stacklevel=2)
+        warn_of_differences(self.format, files, columns)
+
+    def _given(self, columns: Sequence[str]) -> DataFrame:
         """The files that exist now, large ones in parts, as Spark lists its own files."""
         if self.listed_late:
             return self._whole(self._listed())
@@ -98,16 +118,30 @@ class FilesInput(Input):
             if length == 0 and self.format.as_spark:
                 continue
             parts += splits(self.format, path, LARGE) if length > LARGE else [Split(path)]
-        columns = [[getattr(part, name) for part in parts] for name in _GIVEN.names]
-        return self.spark.createDataFrame(pa.table(columns, schema=_GIVEN))
+        if not self.format.as_spark:
+            warn_of_differences(self.format, [part.path for part in parts], columns)
+            # Spark does not list them; the tasks say what they are.
+            parts += map(Split, lost_links(self.listed_here()))
+        values = [[getattr(part, name) for part in parts] for name in _GIVEN.names]
+        return self.spark.createDataFrame(pa.table(values, schema=_GIVEN))
 
     def found(self) -> list[tuple[str, int, int]]:
         """The files that exist now, their bytes, and the microsecond of the last change of each."""
         listed = self._listed().select("path", "length", F.unix_micros("modificationTime").alias("changed"))
         return sorted((row.path, row.length, row.changed) for row in listed.collect())
 
+    def listed_here(self) -> list[str]:
+        """The local files that this process sees, among them the links to nothing, which Spark does not list."""
+        local = [path for path in self.format.paths if not parts_of(path.fixed)[0]]
+        return list_files(local) if local else []
+
     def _listed(self) -> DataFrame:
-        return self.spark.read.format("binaryFile").schema(_LISTED).options(**_ALL).load(list(self.paths))
+        return (
+            self.spark.read.format("binaryFile")
+            .schema(_LISTED)
+            .options(**_ALL)
+            .load([path.for_spark for path in self.paths])
+        )
 
     def _whole(self, listed: DataFrame) -> DataFrame:
         """Files to be read as a whole. Spark takes an empty file for one without rows."""
@@ -117,7 +151,7 @@ class FilesInput(Input):
         return listed.select("path", none.alias("first"), none.alias("last"))
 
     def describe(self) -> str:
-        named = self.text or f"{self.format.format} files at {', '.join(self.paths)}"
+        named = self.text or f"{self.format.format} files at {', '.join(path.words for path in self.paths)}"
         return f"{named}, read by the tasks that combine their rows"
 
 
@@ -131,6 +165,8 @@ class ReadFiles:
     at: str | None
     root: str | None = None
     """The folder of a stream of which Spark would take the files in it, and make columns of the folders below it."""
+    packed: bool = True
+    """True if the task gives packed rows, among which the skipped files are counted."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ready()
@@ -141,7 +177,7 @@ class ReadFiles:
             sys.stderr.write(f"skipped: {reason}\n")
 
         yield from self.task(self._tables(batches, bad))
-        if skipped:
+        if skipped and self.packed:
             # A file in several parts is skipped part by part.
             yield wire_batch((0, SKIPPED, path.encode()) for path in dict.fromkeys(skipped))
 

@@ -8,7 +8,9 @@ between versions; `make matrix` tests them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -84,3 +86,51 @@ def messages(df: DataFrame) -> Iterator[tuple[Any, DataFrame]]:
     while plan is not None:
         yield plan.plan(made.sparkSession.client), type(made)(plan, made.sparkSession)
         plan = plan._child
+
+
+class _ProgressListener:
+    """A listener of the JVM that takes a progress as JSON: PySpark's own reads each of its fields over the wire."""
+
+    def __init__(self, take: Callable[[Mapping[str, Any]], None], end: Callable[[str], None]) -> None:
+        self.take, self.end = take, end
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        self.take(json.loads(event.progress().json()))
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        self.end(event.runId().toString())
+
+    class Java:
+        """The interface of the JVM."""
+
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+
+def on_progress(spark: SparkSession, take: Callable[[Mapping[str, Any]], None], end: Callable[[str], None]) -> bool:
+    """Call `take` with the progress of each batch of the queries of a session, and `end` with a run that ends.
+
+    The calls come in a thread of their own. False for a session of Spark Connect, where nothing is called.
+    """
+    jvm, context = (getattr(spark, name, None) for name in ("_jvm", "sparkContext"))
+    if jvm is None or context is None:
+        return False
+    from pyspark.java_gateway import ensure_callback_server_started  # a client of Spark Connect may lack it
+
+    ensure_callback_server_started(context._gateway)
+    listener = jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(_ProgressListener(take, end))
+    spark.streams._jsqm.addListener(listener)
+    return True
+
+
+def await_events(spark: SparkSession) -> None:
+    """Wait until the listeners of a session have had all events, at most some seconds."""
+    context = getattr(getattr(spark, "sparkContext", None), "_jsc", None)
+    if context is not None:
+        with suppress(Exception):  # the JVM may have ended before
+            context.sc().listenerBus().waitUntilEmpty(5_000)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -19,7 +19,9 @@ from ...errors import TypeMismatch
 from ..changelogs.base import Changelog
 from ..changelogs.flows import changed_flow, reading_of, warn_of_changes
 from ..flow import Flow, flow_of
-from ..readers.paths import list_files, locate
+from ..readers.data_paths import DataPath, data_paths
+from ..readers.listing import list_files
+from ..readers.paths import locate
 from ..readers.reading import FileFormat, Split, describe, read, splits
 from ..reading import Reading
 from ..settings import Settings
@@ -35,17 +37,21 @@ READER_BYTES = 32 << 20
 class LocalFiles(WithoutSpark):
     """Files of one format."""
 
-    paths: tuple[str, ...]
+    paths: tuple[DataPath, ...]
+    listed: tuple[str, ...]
+    """The files that there were when the flow was made, which are read or missed."""
     format: FileFormat
     schema: pa.Schema
     streaming: bool
     reading: Reading | None = None
+    told: set[str] = field(default_factory=set)
+    """The columns of which a warning has said that folders and files differ."""
     made_by = "uc.local.files()"
     has_rows = many = True
 
     def describe(self) -> str:
         read_by = "" if self.reading is None else f", messages read by {self.reading.words}"
-        return f"{self.format.format} files at {', '.join(self.paths)}{read_by}"
+        return f"{self.format.format} files at {', '.join(path.words for path in self.paths)}{read_by}"
 
     @property
     def whole(self) -> pa.Table:
@@ -56,16 +62,19 @@ class LocalFiles(WithoutSpark):
         reading, form = self.reading, self.format
         if reading is not None:
             form = replace(form, columns=tuple(reading.needs(columns)))
-            return [map(partial(reading, columns=columns), read(form, parts, _skipped)) for parts in self._parts()]
+            return [
+                map(partial(reading, columns=columns), read(form, parts, _skipped, self.told))
+                for parts in self._parts()
+            ]
         filtered = () if form.filter is None else form.filter.columns
         form = replace(form, columns=tuple(columns), coded=coded - set(filtered))
-        return [read(form, parts, _skipped) for parts in self._parts()]
+        return [read(form, parts, _skipped, self.told) for parts in self._parts()]
 
     def _parts(self) -> Iterator[list[Split]]:
         """The parts of files for each reader: several small files, or a part of a large one."""
         held: list[Split] = []
         size = 0
-        for path in list_files(self.paths):
+        for path in sorted({*list_files(self.paths), *self.listed}):
             system, inside = locate(path)
             mine = system.get_file_info(inside).size or 0
             if held and size + mine > READER_BYTES:
@@ -108,7 +117,8 @@ def files(
     Parameters
     ----------
     path
-        A folder, a file, a pattern, or several of them. Folders named `key=value` below it are columns.
+        A folder, a file, a pattern, or several of them. A path that exists is itself, and no pattern. Folders named
+        `key=value` below it are columns. A link below it that leads out of it is not followed.
     format
         "parquet", "arrow" (also Feather), "csv" or "json" (a row a line). If not given, the names
         of the files decide.
@@ -138,7 +148,8 @@ def files(
     """
     if not isinstance(path, str | PathLike | Sequence):
         raise TypeMismatch(f"local.files() takes a path or several, but was given a {type(path).__name__} as path=")
-    paths = tuple(str(one) for one in ([path] if isinstance(path, str | PathLike) else path))
+    paths = data_paths(path)
+    listed = tuple(list_files(paths))
     described = describe(
         paths,
         format,
@@ -147,9 +158,10 @@ def files(
         on_bad_file=on_bad_file,
         on_missing_column=on_missing_column,
         options=options,
+        files=listed,
     )
     settings = Settings(time, watermark, diff, processing_time, name=name)
-    source = LocalFiles(paths, described, described.schema, settings.strategy is not None)
+    source = LocalFiles(paths, listed, described, described.schema, settings.strategy is not None)
     if changelog is None:
         warn_of_changes(source.schema.names, settings)
         return flow_of(source, settings)

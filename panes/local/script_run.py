@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from warnings import catch_warnings, simplefilter
+from warnings import catch_warnings, simplefilter, warn
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from ...windows.times import MAX_TIME, MIN_TIME
 from ..flow import Flow
 from ..graph import Feed, Leaf, Step, check_ends, graph_of
 from ..join_stage import JoinStage
+from ..late_share import late_words
 from ..left_out import late_schema, late_table, with_late_rows
 from ..local_result import Result
 from ..reading import good
@@ -91,7 +92,17 @@ class LocalRun:
             raise InvalidArgument("local.run() needs a script, since a source of the flow has columns and no rows")
         self._entry(0, Elements(()), rows)
         self._entry(1, Watermark(None), {leaf: table.slice(0, 0) for leaf, table in rows.items()})
+        self._warn_of_late_rows(rows)
         return self._result(_of_tables)
+
+    def _warn_of_late_rows(self, rows: Mapping[Leaf, pa.Table]) -> None:
+        """Warn if a step leaves out many rows of its sources, whose order nobody has written, as a script is."""
+        for step in self.graph.steps:
+            leaves = [feed.leaf for feed in step.feeds if feed.leaf is not None]
+            if step.stage.late == "drop" and len(leaves) == len(step.feeds):
+                late, count = self.shards[step].state.counts.dropped, sum(rows[leaf].num_rows for leaf in leaves)
+                if (words := late_words(late, count, step.number)) is not None:
+                    warn(words, stacklevel=4)
 
     def _final_panes(self, source: GivenRows) -> None:
         """Take the rows of a source through all groupings, each with final panes."""

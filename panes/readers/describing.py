@@ -11,14 +11,17 @@ import pyarrow as pa
 from ...combiners.expressions.expr import Expr
 from ...errors import InvalidArgument, UnreadableFile
 from .conform import standard_schema
-from .file_format import FAULTS, FileFormat, unreadable
+from .data_paths import DataPath, data_paths, missing, root_of
+from .file_format import FAULTS, SKIP, FileFormat, shortened, unreadable
 from .formats import format_name, format_of, open_source, require_format_options
+from .links import require_inside
+from .listing import list_files
 from .partitions import folder_values, infer_types
-from .paths import absolute, list_files, locate, paths_of, root_of
+from .paths import absolute, locate
 
 
 def describe(
-    paths: Sequence[str] | str | os.PathLike[str],
+    paths: Sequence[str | os.PathLike[str] | DataPath] | str | os.PathLike[str],
     format: str | None = None,
     schema: pa.Schema | None = None,
     *,
@@ -28,13 +31,15 @@ def describe(
     on_bad_file: str = "error",
     on_missing_column: str = "error",
     options: Mapping[str, Any] | None = None,
+    files: Sequence[str] | None = None,
 ) -> FileFormat:
     """Describe files by the first of them. With `format` and `schema` given, no file need exist yet.
 
     Parameters
     ----------
     paths
-        Files, folders or patterns such as `/data/*.parquet`. Hidden files (`_SUCCESS`, `.crc`) are ignored.
+        Files, folders or patterns such as `/data/*.parquet`. A path that exists is no pattern. Hidden files
+        (`_SUCCESS`, `.crc`) are ignored.
     format
         "parquet", "arrow" (files and streams; "feather" is the same), "csv" or "json" (JSON lines). None: the
         format of the files' endings.
@@ -54,6 +59,8 @@ def describe(
     options
         For CSV: delimiter, quote_char, double_quote, escape_char, newlines_in_values, header, skip_rows, encoding,
         null_values, true_values, false_values, decimal_point, timestamp_parsers.
+    files
+        The files of the paths, if they have been listed.
 
     Examples
     --------
@@ -68,30 +75,35 @@ def describe(
     >>> [t.num_rows for t in read(fmt, splits(fmt, str(folder / "a.parquet")), bad=print)]
     [2]
     """
-    given = paths_of(paths)
+    places = data_paths(paths)
+    texts = ", ".join(place.text for place in places)
     chosen = None if format is None else format_name(format)
-    root = absolute(base) if base is not None else root_of(given)
+    root = absolute(base) if base is not None else root_of(places)
     rest: dict[str, Any] = {
         "columns": None if columns is None else tuple(columns),
         "filter": filter,
         "on_bad_file": on_bad_file,
         "on_missing_column": on_missing_column,
         "options": dict(options or {}),
+        "paths": places,
     }
     if chosen is not None and schema is not None:
         return FileFormat(chosen, schema, root, **rest)
-    files = list_files(given)
+    lost = missing(places)
+    absent = {place.fixed for place in lost}
+    files = [path for path in (list_files(places) if files is None else files) if path not in absent]
     if chosen is None:
-        files, chosen = _of_one_format(files, given)
+        files, chosen = _of_one_format(files, texts)
     if not files:
         raise UnreadableFile(
-            f"there are no files in {', '.join(given)}: check the path, or give format= and schema= "
-            "to read files that come later",
-            given[0],
+            f"there are no files in {texts}: check the path, or give format= and schema= to read files that come later",
+            places[0].text,
         )
+    if lost and on_bad_file == "error":
+        raise UnreadableFile(f"there is no file or folder {lost[0].text}: check the path, {SKIP}", lost[0].text)
     if schema is None:
         require_format_options(chosen, rest["options"])
-        found = _first_schema(files, chosen, rest["options"], on_bad_file)
+        found = _first_schema(files, chosen, rest["options"], on_bad_file, places)
         folders = infer_types(folder_values(path, root) for path in files)
         named = [f.with_type(folders[f.name]) if f.name in folders else f for f in found]
         more = [pa.field(name, kind) for name, kind in folders.items() if name not in found.names]
@@ -99,14 +111,12 @@ def describe(
     return FileFormat(chosen, schema, root, **rest)
 
 
-def _of_one_format(files: list[str], given: list[str]) -> tuple[list[str], str]:
+def _of_one_format(files: list[str], texts: str) -> tuple[list[str], str]:
     """The files whose endings name a format, and that format, which must be the same for all."""
     formats = {path: form for path in files if (form := format_of(path)) is not None}
     kinds = sorted(set(formats.values()))
     if len(kinds) > 1:
-        raise InvalidArgument(
-            f"{', '.join(given)} has files of the formats {' and '.join(kinds)}: choose one with format="
-        )
+        raise InvalidArgument(f"{texts} has files of the formats {' and '.join(kinds)}: choose one with format=")
     if files and not kinds:
         raise InvalidArgument(f"the name of {files[0]} does not end with a known format: give format=")
     return list(formats), kinds[0] if kinds else ""
@@ -117,15 +127,18 @@ def _require_commas(path: str, found: pa.Schema) -> None:
     others = [] if len(found) != 1 else [mark for mark in ";\t|" if mark in found.names[0]]
     if others:
         raise InvalidArgument(
-            f"the first line of {path} has no comma, so {found.names[0]!r} is one column: give "
+            f"the first line of {path} has no comma, so {shortened(found.names[0])!r} is one column: give "
             f"delimiter={others[0]!r}, or schema= if it is"
         )
 
 
-def _first_schema(files: list[str], format: str, options: Mapping[str, Any], on_bad_file: str) -> pa.Schema:
+def _first_schema(
+    files: list[str], format: str, options: Mapping[str, Any], on_bad_file: str, places: Sequence[DataPath]
+) -> pa.Schema:
     """The schema of the first file that can be read."""
     for path in files:
         try:
+            require_inside(path, places)
             system, inside = locate(path)
             found = standard_schema(open_source(format, system, inside, options, None).schema)
             if format == "csv" and "delimiter" not in options:

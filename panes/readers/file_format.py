@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +15,9 @@ import pyarrow.types as pt
 from ...combiners.expressions.expr import Expr
 from ...errors import InvalidArgument, TypeMismatch, UncombineError, UnreadableFile, require_column
 from .conform import standard_schema
+from .data_paths import DataPath
 from .formats import format_name, require_format_options
+from .paths import parts_of
 
 FAULTS = (Exception,)
 """The errors of readers for a damaged file: any kind, from Arrow's own errors to a KeyError."""
@@ -24,6 +28,14 @@ OWN_FAULT = 1 << 30
 
 SKIP = "or read past such files with on_bad_file='skip'"
 """The advice that ends the error of a file that cannot be read."""
+
+LONGEST_TEXT = 40
+"""The most characters of a value of a file that an error shows."""
+
+_ROW = re.compile(r"(CSV parse error: .*?Expected \d+ columns, got \d+): .*")
+"""The words of Arrow for a line of a CSV file with too many or too few values, which end with the line."""
+
+_VALUE = re.compile(r"(?<=')[^']{41,}(?=')")
 
 _OF_ANOTHER_TYPE = re.compile(r"conversion error to|changed from")
 """The words of Arrow for a text file with a value of another type than the file from which the types were inferred."""
@@ -51,6 +63,8 @@ class FileFormat:
     """The columns whose texts may stay dictionaries, because nothing but the grouping reads them."""
     as_spark: bool = False
     """True: a Parquet file of which Spark would make other values is an error."""
+    paths: tuple[DataPath, ...] = ()
+    """The paths that the user named. A link below one of them that leads out of it is not followed."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "format", format_name(self.format))
@@ -63,13 +77,15 @@ class FileFormat:
         ):
             if value not in known:
                 raise InvalidArgument(f"{name}= must be {' or '.join(map(repr, known))}, but is {value!r}")
-        twice = {name for name in self.schema.names if self.schema.names.count(name) > 1}
+        names = Counter(self.schema.names)
+        twice = {name for name, count in names.items() if count > 1}
         if twice:
             raise InvalidArgument(f"the files have several columns {min(twice)!r}: give schema= with one of each name")
         if self.columns is not None:
             object.__setattr__(self, "columns", tuple(self.columns))
         for name in self.columns or ():
-            require_column(name, self.schema.names, "columns=")
+            if name not in names:
+                require_column(name, self.schema.names, "columns=")
         if self.filter is not None and not pt.is_boolean(self.filter.type(self.schema)):
             raise TypeMismatch(f"filter= takes a condition, but {self.filter!r} is {self.filter.type(self.schema)}")
         if self.format == "csv":
@@ -94,19 +110,35 @@ class Split:
 
 def unreadable(path: str, error: Exception) -> UnreadableFile:
     """The error for a file that cannot be read, with its remedy. An error that is no fault of the file is raised."""
+    if isinstance(error, UnreadableFile):
+        return error
     if isinstance(error, UncombineError | pa.ArrowCancelled) or lacks_memory(error):
         raise error
     remedy = f"write it again, {SKIP}"
+    if isinstance(error, FileNotFoundError) and os.path.islink(parts_of(path)[1]):
+        return UnreadableFile(f"{path} is a link to a file that does not exist: restore it, {SKIP}", path)
     if isinstance(error, FileNotFoundError):
-        return UnreadableFile(
-            f"{path} was deleted after it was listed: {remedy.replace('write it again', 'restore it')}", path
-        )
-    reason = str(error).partition("\n")[0]
+        return UnreadableFile(f"{path} does not exist, or was deleted after it was listed: restore it, {SKIP}", path)
+    reason = _without_row(str(error).partition("\n")[0])
     if _OF_ANOTHER_TYPE.search(reason):
         remedy = f"give schema= with a type that takes all files (without it the first file decides), {remedy}"
     if not isinstance(error, OSError | pa.ArrowException):
         reason = f"{type(error).__name__}: {reason}"
     return UnreadableFile(f"{path} cannot be read: {reason}: {remedy}", path)
+
+
+def shortened(text: str) -> str:
+    """The first characters of a text from a file, for an error.
+
+    >>> shortened("k" * 99)
+    'kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk...'
+    """
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+
+
+def _without_row(reason: str) -> str:
+    """The words of Arrow without the line of the file that they end with, and with its values shortened."""
+    return _VALUE.sub(lambda value: shortened(value[0]), _ROW.sub(r"\1", reason))
 
 
 def lacks_memory(error: Exception) -> bool:

@@ -15,10 +15,11 @@ from ...errors import InvalidArgument, UnreadableFile
 from .conform import conform
 from .describing import describe
 from .file_format import FAULTS, SKIP, FileFormat, Split, lacks_memory, unreadable
+from .folder_columns import folders_of, may_have, warn_of_difference
 from .formats import Source, open_source
+from .links import require_inside
 from .parquet_as_spark import otherwise
 from .parquet_files import ParquetSource
-from .partitions import folder_scalar, folder_values
 from .paths import locate
 from .pushdown import folder_excluded, statistics_condition
 from .validated import validated
@@ -50,6 +51,7 @@ def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[S
     try:
         if folder_excluded(fmt.filter, folders_of(fmt, path)):
             return []
+        require_inside(path, fmt.paths)
         system, inside = locate(path)
         size = system.get_file_info(inside).size
         if size is None or size <= at_most_bytes or fmt.format not in ("parquet", "arrow"):
@@ -70,14 +72,18 @@ def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[S
     return [Split(path, first, last) for first, last in zip(cuts, [*cuts[1:], len(parts)], strict=True)]
 
 
-def read(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None]) -> Iterator[pa.Table]:
+def read(
+    fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None], told: set[str] | None = None
+) -> Iterator[pa.Table]:
     """Read the rows of splits that fulfil the filter, in order, in tables of at most `ROWS` rows and `BYTES` bytes.
 
-    `bad(path, reason)` is called for each split that `on_bad_file="skip"` leaves out.
+    `bad(path, reason)` is called for each split that `on_bad_file="skip"` leaves out. `told` has the columns of folders
+    of which a warning says that files have others; no warning says so again.
     """
+    told = set() if told is None else told
     held: list[pa.Table] = []
     rows = size = 0
-    for table in _checked(fmt, splits, bad):
+    for table in _checked(fmt, splits, bad, told):
         if held and (rows + table.num_rows > ROWS or size + table.nbytes > BYTES):
             yield _joined(held, rows)
             held, rows, size = [], 0, 0
@@ -94,26 +100,28 @@ def _joined(tables: list[pa.Table], rows: int) -> pa.Table:
     return pa.table({"": pa.nulls(rows)}).select([])
 
 
-def _checked(fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None]) -> Iterator[pa.Table]:
+def _checked(
+    fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None], told: set[str]
+) -> Iterator[pa.Table]:
     """The tables of the splits; with `on_bad_file="skip"` only of splits that can be read to their end."""
     for split in splits:
         if fmt.on_bad_file == "skip":
             try:
-                tables = _held(fmt, split)
+                tables = _held(fmt, split, told)
             except UnreadableFile as error:
                 bad(split.path, str(error).removesuffix(f", {SKIP}"))
                 continue
             if tables is not None:
                 yield from tables
                 continue
-        yield from _read_split(fmt, split)
+        yield from _read_split(fmt, split, told)
 
 
-def _held(fmt: FileFormat, split: Split) -> list[pa.Table] | None:
+def _held(fmt: FileFormat, split: Split, told: set[str]) -> list[pa.Table] | None:
     """The tables of a split. None if they take more than `HELD` bytes: the split is sound, and is read again."""
     tables: list[pa.Table] | None = []
     size = 0
-    for table in _read_split(fmt, split):
+    for table in _read_split(fmt, split, told):
         size += table.nbytes
         if size > HELD:
             tables = None
@@ -122,7 +130,7 @@ def _held(fmt: FileFormat, split: Split) -> list[pa.Table] | None:
     return tables
 
 
-def _read_split(fmt: FileFormat, split: Split) -> Iterator[pa.Table]:
+def _read_split(fmt: FileFormat, split: Split, told: set[str]) -> Iterator[pa.Table]:
     path, output = split.path, fmt.output.names
     folders = folders_of(fmt, path)
     if folder_excluded(fmt.filter, folders):
@@ -132,6 +140,9 @@ def _read_split(fmt: FileFormat, split: Split) -> Iterator[pa.Table]:
     source = _open(fmt, path, pa.schema([f for f in fmt.schema if f.name not in folders]) if folders else fmt.schema)
     if fmt.as_spark and isinstance(source, ParquetSource) and (reason := otherwise(source, fmt)) is not None:
         raise UnreadableFile(f"{path} {reason}, which Spark itself has to read: give files='never'", path)
+    twice = [name for name in needed if name in folders and name not in told]
+    if not (fmt.as_spark or split.first) and may_have(source, twice):
+        warn_of_difference(fmt, path, told)
     present = _present(fmt, path, wanted, source.schema)
     where = statistics_condition(fmt.filter, source.schema, fmt.schema)
     tables = source.tables(present, split.first, split.last, where)
@@ -163,6 +174,7 @@ def _row_bytes(fmt: FileFormat, needed: list[str], folders: Mapping[str, pa.Scal
 
 
 def _open(fmt: FileFormat, path: str, schema: pa.Schema) -> Source:
+    require_inside(path, fmt.paths)
     try:
         system, inside = locate(path)
         source = open_source(fmt.format, system, inside, fmt.options, schema)
@@ -234,12 +246,3 @@ def _conformed(column: pa.ChunkedArray, to: pa.DataType, name: str, path: str) -
             f"({reason}): give schema= with a type that takes all files, or write this file again",
             path,
         ) from None
-
-
-def folders_of(fmt: FileFormat, path: str) -> dict[str, pa.Scalar]:
-    """The columns of the schema that are in the names of the file's folders."""
-    return {
-        name: folder_scalar(text, fmt.schema.field(name).type, name, path)
-        for name, text in folder_values(path, fmt.base).items()
-        if name in fmt.schema.names
-    }

@@ -19,6 +19,7 @@ from ...panes.shard.parcels import Parcel
 from ...panes.stage import GroupingStage
 from ...panes.transforms import Transform, applied
 from ..inputs import wire_map
+from ..late_rows import warn_of_late_rows
 from ..session import PROVIDER, ROCKSDB
 from ..sql_types import spark_schema
 from ..wire import WIRE, payloads
@@ -66,7 +67,10 @@ class Streaming(Live):
         schema = PACKED if task.columns is None else task.columns.schema
         shards = packed.groupBy("shard")
         rows = shards.transformWithStateInPandas(ShardProcessor(task), schema, "append", self._time_mode)
-        observed = rows.observe(self.metric(str(step.number)), counts())
+        metric = self.metric(str(step.number))
+        if step.stage.late == "drop":
+            warn_of_late_rows(self.input.spark, metric, step.number)
+        observed = rows.observe(metric, counts())
         sent = WIRE.names if task.columns is None else task.columns.rows.columns()
         return observed.where(without_counts()).select(*sent)
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ...panes.readers.file_format import FAULTS
+from ...panes.readers.links import require_inside
+from ...panes.readers.listing import lost_links
 from ..files_input import FilesInput
 from ..inputs import DataFrameInput
 from ..sql_types import spark_schema
@@ -30,6 +32,8 @@ def by_spark(given: FilesInput, columns: frozenset[str]) -> DataFrameInput | Non
         paths = [path.removeprefix("file:") for path, _, _ in found]
         if not 0 < len(found) <= CHECKED or any(_NOT_PLAIN & set(path) for path in paths):
             return None
+        for path in [*paths, *lost_links(given.listed_here())]:
+            require_inside(path, given.format.paths)
         if 0 in sizes_if_alike(paths, fmt):
             return None
         # Without an option of its own a DataFrame that is cached stands in for one of the same files after a change.
@@ -37,7 +41,8 @@ def by_spark(given: FilesInput, columns: frozenset[str]) -> DataFrameInput | Non
         df = reader.parquet(*(path for path, _, _ in found))
     except FAULTS:
         return None  # Spark would read other values, or the tasks say what is wrong with a file
-    made = DataFrameInput(df, text=f"parquet files at {', '.join(given.paths)}, read by Spark itself", files=False)
+    named = ", ".join(path.words for path in given.paths)
+    made = DataFrameInput(df, text=f"parquet files at {named}, read by Spark itself", files=False)
     return made if made.schema.types == fmt.schema.types else None
 
 

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...errors import TypeMismatch
+from ...panes.readers.data_paths import data_paths
 from ...panes.readers.file_format import FAULTS, FileFormat
 from ...panes.readers.formats import open_source
+from ...panes.readers.listing import list_files
 from ...panes.readers.parquet_as_spark import otherwise
 from ...panes.readers.parquet_files import ParquetSource
-from ...panes.readers.paths import list_files, locate
+from ...panes.readers.paths import locate
 from ...panes.readers.reading import folders_of
 from ...panes.shard.parcels import AT
 from ...windows.times import UTC_MICROS
@@ -95,7 +97,9 @@ def _of_files(given: DataFrameInput) -> Input:
     if df.isStreaming and any("=" in folder for path in found for folder in path.split("/")[:-1]):
         raise NoScan("they may be in folders that are columns")
     words = "a DataFrame of Parquet files"
-    files = FilesInput(df.sparkSession, scan.paths, fmt, df.isStreaming, scan.options, scan.listed_late, words)
+    files = FilesInput(
+        df.sparkSession, data_paths(scan.paths), fmt, df.isStreaming, scan.options, scan.listed_late, words
+    )
     names = [name for name in given.schema.names if name in scan.columns]
     return ScannedInput(files, {name: scan.columns[name] for name in names}, given.instant)
 

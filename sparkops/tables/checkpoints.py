@@ -6,11 +6,11 @@ Guarded by tests/sparkops/test_live_table.py.
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from ...panes.readers.data_paths import escaped_name
 from ...panes.tables.target import NONE_YET
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def last_commit(spark: SparkSession, checkpoint: str) -> int:
     """The number of the last batch that is done."""
     try:
-        found = spark.read.format("binaryFile").load(_exact(f"{checkpoint}/commits")).select("path").collect()
+        found = spark.read.format("binaryFile").load(escaped_name(f"{checkpoint}/commits")).select("path").collect()
     except AnalysisException:  # there is no such folder yet
         return NONE_YET
     names = [str(row["path"]).rpartition("/")[2] for row in found]
@@ -29,12 +29,7 @@ def last_commit(spark: SparkSession, checkpoint: str) -> int:
 
 def query_id(spark: SparkSession, checkpoint: str) -> str:
     """The id of the query whose checkpoint it is."""
-    return str(json.loads(spark.read.text(_exact(f"{checkpoint}/metadata")).collect()[0][0])["id"])
-
-
-def _exact(path: str) -> str:
-    """A path that Spark takes for a pattern, as the pattern of that path alone."""
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+    return str(json.loads(spark.read.text(escaped_name(f"{checkpoint}/metadata")).collect()[0][0])["id"])
 
 
 __all__ = ["last_commit", "query_id"]

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ...errors import InvalidArgument, UncombineError
 from ...panes.flow import Flow
+from ...panes.readers.data_paths import escaped_name
 from ...panes.tables import Keeper, Layout, Target, Writer, table_flow, target_of
 from ...panes.tables.watching import watched
 from ..restarts import checked_route
@@ -62,7 +63,7 @@ class LiveTable:
         files = self._writer.files()
         if files is None:
             return spark.createDataFrame(self._read())
-        return spark.read.schema(spark_schema(self._writer.layout.schema)).parquet(*files)
+        return spark.read.schema(spark_schema(self._writer.layout.schema)).parquet(*map(escaped_name, files))
 
     def watch(self, rows: int = 20, every: float = 1.0, out: TextIO | None = None) -> None:
         """Show the first rows of the table as it changes, until the query ends or the user interrupts.

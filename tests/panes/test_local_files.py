@@ -18,6 +18,8 @@ import pytest
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn, UnreadableFile
 from uncombine.panes.local import data_files as module
+from uncombine.panes.readers import file_format
+from uncombine.panes.readers.reading import describe
 
 INSTANT = pa.timestamp("us", "UTC")
 WRITERS: dict[str, Callable[[pa.Table, Path], Any]] = {
@@ -299,3 +301,49 @@ def test_a_column_that_is_not_needed_may_be_missing(on_bad_file: str, tmp_path: 
         found = results(minutes(uc.local.files(folder, schema=table.schema, on_bad_file=on_bad_file)))
     assert (found[0], found[2]) == (wanted[0], wanted[2])
     assert sum(found[1].values()) == wanted[2]["bad"]
+
+
+def test_an_error_shows_no_row_of_a_csv_file(tmp_path: Path) -> None:
+    """Nor more than the beginning of a value."""
+    secret = "very secret " * 9
+    (tmp_path / "a.csv").write_text(f"ts,user,x\n2016-01-20T12:00:00Z,ada,5\n2016-01-20T12:00:00Z,{secret},5,6\n")
+    with pytest.raises(UnreadableFile, match="Expected 3 columns, got 4: write it again") as error:
+        uc.local.run(flow=minutes(uc.local.files(tmp_path)))
+    assert "secret" not in str(error.value)
+    schema = pa.schema({"ts": INSTANT, "user": pa.string(), "x": pa.int64()})
+    (tmp_path / "a.csv").write_text(f"ts,user,x\n2016-01-20T12:00:00Z,ada,{secret}\n")
+    with pytest.raises(UnreadableFile, match=r"invalid value 'very secret.*\.\.\.'") as error:
+        uc.local.run(flow=minutes(uc.local.files(tmp_path, schema=schema)))
+    assert str(error.value).count("secret") < 5
+    (tmp_path / "a.csv").write_text(";".join([secret] * 5) + "\n1\n")
+    with pytest.raises(InvalidArgument, match="has no comma") as error:
+        uc.local.files(tmp_path)
+    assert str(error.value).count("secret") < 5
+
+
+def test_the_description_of_many_columns_compares_no_column_with_every_other(tmp_path: Path) -> None:
+    """Names that count how often they are compared; all pairs of 2,000 columns would be 4,000,000."""
+
+    class Name(str):
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            Name.compared += 1
+            return str.__eq__(self, other)
+
+    class Names:
+        def __init__(self, schema: pa.Schema) -> None:
+            self.schema, self.names = schema, [Name(name) for name in schema.names]
+            self.types = schema.types
+
+        def __iter__(self) -> Any:
+            return iter(self.schema)
+
+    names = [f"c{i}" for i in range(2000)]
+    described = describe(tmp_path, "csv", pa.schema({name: pa.int64() for name in names}), columns=names)
+    object.__setattr__(described, "schema", Names(described.schema))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_format, "standard_schema", lambda schema: schema)
+        described.__post_init__()
+    assert Name.compared < 20_000

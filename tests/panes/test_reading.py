@@ -30,6 +30,7 @@ import uncombine as uc
 from uncombine.errors import UnreadableFile
 from uncombine.panes.readers import parquet_files, reading
 from uncombine.panes.readers import paths as where
+from uncombine.panes.readers.listing import list_files
 from uncombine.panes.readers.reading import FileFormat, Split, describe, read, splits
 
 UTC_MICROS = pa.timestamp("us", "UTC")
@@ -416,7 +417,7 @@ def test_folders_are_columns(tmp_path: Path) -> None:
     assert fmt.base == str(root)
     assert fmt.schema.field("when").type == pa.date32()
     assert fmt.schema.names == [*table.schema.names, "when", "who"]
-    files = where.list_files([str(root)])
+    files = list_files([str(root)])
     assert len(files) == 6
     got = rows_of(fmt, *files).group_by(["when", "who"]).aggregate([([], "count_all")])
     found = {(row["when"], row["who"]): row["count_all"] for row in got.to_pylist()}
@@ -428,7 +429,7 @@ def test_folders_as_pandas_reads_them(tmp_path: Path) -> None:
     frame = pd.DataFrame({"part": [1, 1, 2, 3], "v": [1.5, 2.5, 3.5, 4.5]})
     frame.to_parquet(tmp_path / "t", partition_cols=["part"])
     fmt = describe(tmp_path / "t")
-    got = rows_of(fmt, *where.list_files([str(tmp_path / "t")])).to_pandas()
+    got = rows_of(fmt, *list_files([str(tmp_path / "t")])).to_pandas()
     assert got["part"].dtype == np.int32
     pd.testing.assert_frame_equal(got[["part", "v"]].sort_values("v"), frame, check_dtype=False)
 
@@ -492,8 +493,8 @@ def test_paths_and_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             tmp_path / name
         ).write_text("no data")
     root = str(tmp_path)
-    assert where.list_files([f"{root}/p=*/a.*"]) == [f"{root}/p=1/a.parquet", f"{root}/p=2/a.parquet"]
-    assert len(where.list_files([f"file://{root}/p=2", f"{root}/p=2/a.parquet"])) == 3
+    assert list_files([f"{root}/p=*/a.*"]) == [f"{root}/p=1/a.parquet", f"{root}/p=2/a.parquet"]
+    assert len(list_files([f"file://{root}/p=2", f"{root}/p=2/a.parquet"])) == 3
     for paths in (f"{root}/*/a.parquet", [f"{root}/p=1", f"{root}/p=2"], f"{root}/", f"file:{root}"):
         fmt = describe(paths)
         assert (fmt.base, fmt.schema.names) == (root, ["v", "p"])
@@ -736,7 +737,7 @@ def test_files_of_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     where._system.cache_clear()
     fmt = describe("s3a://bucket/t/*/x.parquet")
     assert (fmt.base, fmt.schema.field("k").type) == ("s3://bucket/t", pa.string())
-    assert where.list_files(["s3a://bucket/t"]) == ["s3://bucket/t/k=a%20b/x.parquet", "s3://bucket/t/k=c/x.parquet"]
+    assert list_files(["s3a://bucket/t"]) == ["s3://bucket/t/k=a%20b/x.parquet", "s3://bucket/t/k=c/x.parquet"]
     parts = splits(fmt, "s3a://bucket/t/k=a%20b/x.parquet", 10_000)
     assert len(parts) > 1
     got = pa.concat_tables(read(fmt, parts, failed))

@@ -90,7 +90,7 @@ def test_large_files_are_read_in_parts(spark: SparkSession, tmp_path: Path, monk
     table = write(tmp_path / "in", "parquet")
     flow = uc.files(spark, str(tmp_path / "in"))
     monkeypatch.setattr(sys.modules["uncombine.sparkops.files_input"], "LARGE", 2_000)
-    assert flow.source.input._given().count() > 3
+    assert flow.source.input._given([]).count() > 3
     assert keyed(totals(flow)) == expected(table)
 
 
@@ -247,3 +247,68 @@ def tag_rows(table: pa.Table) -> pa.Table:
     places = pc.list_parent_indices(table["tags"]).cast(pa.int64())
     columns = [table["ts"].take(places), pc.list_flatten(table["tags"]), places]
     return pa.table(columns, names=["ts", "tag", "row"])
+
+
+def _number(path: Path, v: int, **more: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = {"ts": pa.array([1_700_000_000_000_000], pa.timestamp("us", "UTC")), "v": [v]}
+    pq.write_table(pa.table({**columns, **{name: [value] for name, value in more.items()}}), path)
+    return path
+
+
+def _ways(spark: SparkSession, paths: Any, state: Path, **options: Any) -> list[list[int]]:
+    """The numbers in files: as panes of a batch, as rows, and as rows of a stream."""
+    flow = uc.files(spark, paths, **options)
+    panes = flow.window(uc.Global()).combine(v=uc.CollectList("v")).df.collect()
+    out = [sorted(panes[0].v), sorted(row.v for row in flow.df.collect())]
+    if not isinstance(paths, list):
+        live, streamed = uc.files(spark, paths, streaming=True, watermark=LAG, wake=False, **options), list[int]()
+        shown = live.window(uc.Fixed("1 day"), uc.Always(), mode="discarding").combine(v=uc.CollectList("v"))
+        writer = shown.df.writeStream.foreachBatch(lambda df, _: streamed.extend(v for r in df.collect() for v in r.v))
+        writer.option("checkpointLocation", str(state)).trigger(availableNow=True).start().awaitTermination()
+        out.append(sorted(streamed))
+    return out
+
+
+def test_an_existing_path_is_no_pattern(spark: SparkSession, tmp_path: Path) -> None:
+    """In batch, in lists of paths, and for Spark's source of files in a stream."""
+    names = ["a*b", "axb", "export [1]", "export 1", "q{x,y}", "qx"]
+    for i, name in enumerate(names):
+        _number(tmp_path / name / "f.parquet", i)
+    for i, path in [(0, "a*b"), (2, "export [1]"), (4, "q{x,y}/*.parquet")]:
+        assert _ways(spark, f"{tmp_path}/{path}", tmp_path / f"state {i}") == [[i]] * 3, path
+    assert _ways(spark, [f"{tmp_path}/{name}" for name in names[::2]], tmp_path) == [[0, 2, 4]] * 2
+    assert _ways(spark, f"{tmp_path}/a?b", tmp_path / "state") == [[0, 1]] * 3
+    assert "a*b (an existing path, not a pattern)" in uc.files(spark, f"{tmp_path}/a*b").explain()
+    assert "a?b (a pattern)" in uc.files(spark, f"{tmp_path}/a?b").explain()
+
+
+def test_links_that_are_not_followed(spark: SparkSession, tmp_path: Path) -> None:
+    """They are errors, or left out: also in a flow of rows, and in a stream."""
+    _number(tmp_path / "in" / "a.parquet", 1)
+    (tmp_path / "in" / "b.parquet").symlink_to(_number(tmp_path / "out" / "b.parquet", 10))
+    with pytest.raises(Exception, match=r"b\.parquet is a link out of"):
+        _ways(spark, tmp_path / "in", tmp_path / "state 1")
+    assert _ways(spark, tmp_path / "in", tmp_path / "state 2", on_bad_file="skip") == [[1]] * 3
+    assert _ways(spark, [tmp_path / "in", tmp_path / "in" / "b.parquet"], tmp_path) == [[1, 10]] * 2
+    (tmp_path / "in" / "b.parquet").unlink()
+    (tmp_path / "in" / "c.parquet").symlink_to(tmp_path / "gone.parquet")
+    given = {"schema": pa.schema({"ts": pa.timestamp("us", "UTC"), "v": pa.int64()}), "format": "parquet"}
+    with pytest.raises(Exception, match=r"c\.parquet is a link to '.*gone\.parquet', which does not exist"):
+        _ways(spark, tmp_path / "in", tmp_path / "state 3", **given)
+    with pytest.raises(uc.UncombineError, match=r"c\.parquet is a link to"):
+        _ = uc.files(spark, tmp_path / "in", streaming=True, watermark=LAG, **given).df
+    with pytest.warns(UserWarning, match=r"skipped: .*c\.parquet is a link to"):
+        assert _ways(spark, tmp_path / "in", tmp_path / "state 4", on_bad_file="skip", **given) == [[1]] * 3
+
+
+def test_a_column_of_folders_that_differs_from_that_of_files(spark: SparkSession, tmp_path: Path) -> None:
+    for i, (folder, k) in enumerate([("k=y", "y"), ("k=z", "q")]):
+        _number(tmp_path / "in" / folder / "a.parquet", i, k=k)
+    by_spark = {(row.k, row.v) for row in spark.read.parquet(str(tmp_path / "in")).collect()}
+    with pytest.warns(UserWarning, match="column 'k' is in the names of folders and in the files") as told:
+        found = uc.files(spark, tmp_path / "in").window(uc.Global()).combine(by="k", v=uc.Max("v")).df.collect()
+    assert {(row.k, row.v) for row in found} == by_spark == {("y", 0), ("z", 1)}
+    assert sum("names of folders" in str(one.message) for one in told) == 1
+    with pytest.warns(UserWarning, match="'q' in the file and 'z' in the name of its folder"):
+        _ = uc.files(spark, tmp_path / "in", streaming=True, watermark=LAG).df

@@ -147,6 +147,16 @@ def test_a_feed_without_old_rows_goes_on_after_a_restart(
     assert retracted & {event.key for event in events[:40]}
 
 
+def test_a_folder_whose_name_could_be_a_pattern(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark reads the table in it, and not that of a folder that matches the name."""
+    stream = read_stream(spark, written(BATCHES[:1], tmp_path / "files"), SCHEMA)
+    flow = latest(uc.flow(stream, watermark="1 minute", diff="d"))
+    place = tmp_path / "live [1]"
+    live = uc.live_table(flow, f"parquet:{place}", "k", checkpoint=str(tmp_path / "state [1]"), trigger=NOW)
+    live.awaitTermination()
+    assert live.df(spark).count() == live.arrow().num_rows > 0
+
+
 def test_the_own_error_comes_last(spark: SparkSession, tmp_path: Path) -> None:
     """A traceback ends with the error of the library, and not with the plan that Spark's error ends with."""
     stream = read_stream(spark, written(BATCHES[:2], tmp_path / "files"), SCHEMA)

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 from engine import Engine
 from join_flows import KINDS, WITHIN, joined
-from odd_files import FORMATS, KEYS, START, TIME, VALUES, Kind, drawn_values, plain, written_files
+from odd_files import FORMATS, KEYS, START, TIME, VALUES, Kind, drawn_values, odd_folder, plain, written_files
 from odd_streams import SECOND, draw_program
 from pyspark.sql import DataFrame, SparkSession
 from streams import changed, rows_flow
 
 import uncombine as uc
-from uncombine.panes.readers.paths import list_files
+from uncombine.panes.readers.listing import list_files
 from uncombine.panes.readers.reading import FileFormat, Split, describe, read
 from uncombine.sparkops.routes.streaming import Streaming
 
@@ -55,7 +55,7 @@ def bits(table: pa.Table) -> Counter[Any]:
 @pytest.mark.parametrize("some", seeds(1, 40))
 def test_values_are_read_to_the_last_bit(some: int, tmp_path: Path) -> None:
     for seed in range(60 * some, 60 * some + 60):
-        r, folder = random.Random(seed), tmp_path / str(seed)
+        r, folder = random.Random(seed), odd_folder(seed, tmp_path / str(seed))
         format = r.choice(FORMATS)
         fits = {name: kind for name, kind in VALUES.items() if format in kind.formats}
         kinds = {name: fits[name] for name in r.sample(list(fits), 4)}
@@ -99,8 +99,7 @@ def test_queries_over_odd_files_with_restarts(seed: int, spark: SparkSession, tm
     """A query that ends and starts again between files shows what the batch shows."""
     r = random.Random(seed)
     program = draw_program(r)
-    folder, panes = tmp_path / "in", list[pa.Table]()
-    folder.mkdir()
+    folder, panes = odd_folder(seed, tmp_path / "files"), list[pa.Table]()
     given: dict[str, Any] = {"schema": program.schema, "on_missing_column": "null", "diff": program.diff}
     live = {"streaming": True, "watermark": "1 second", "wake": False, "max_files_per_batch": r.choice([1, 2])}
     waiting = list(enumerate(program.files))
@@ -136,9 +135,10 @@ def test_joins_of_odd_files(seed: int, spark: SparkSession, tmp_path: Path) -> N
         kinds = {"k": kind, "v": VALUES[r.choice([n for n, other in VALUES.items() if format in other.formats])]}
         schema = pa.schema({"ts": TIME, **{name: one.type for name, one in kinds.items()}, "x": pa.int64()})
         rows = [{**row, "x": i} for i, row in enumerate(draw_rows(r, format, kinds, r.choice([1, 8, 30])))]
-        written_files(r, rows, schema, tmp_path / side, format, by)
+        folder = odd_folder(seed, tmp_path / side)
+        written_files(r, rows, schema, folder, format, by)
         tables.append(pa.Table.from_pylist(rows, schema))
-        sources.append((tmp_path / side, named(format)))
+        sources.append((folder, named(format)))
     (how, unmatched), within = r.choice(KINDS), r.choice(WITHIN)
 
     def flow(sides: list[uc.Flow]) -> uc.Flow:

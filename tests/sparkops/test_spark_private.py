@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, CalendarIntervalType, StructType, TimestampNTZType, TimestampType
 from streams import changed
 
-from uncombine.sparkops.spark_private import arrow_of, execution, file_system, messages, spark_of
+from uncombine.sparkops.spark_private import (
+    arrow_of,
+    await_events,
+    execution,
+    file_system,
+    messages,
+    on_progress,
+    spark_of,
+)
 
 DDL = (
     "a boolean, b tinyint, c smallint, d int, e bigint, f float, g double, h decimal(20, 3), i string, j binary, "
@@ -83,3 +93,19 @@ def test_the_messages_of_a_dataframe_of_spark_connect() -> None:
     found = list(messages(cast(Any, Frame(last, None))))
     assert [message for message, _ in found] == ["last for client", "first for client"]
     assert [cast(Any, frame)._plan for _, frame in found] == [last, first]
+
+
+def test_the_progress_of_each_batch_as_json(spark: SparkSession, tmp_path: Path) -> None:
+    batches, ended = list[Any](), list[str]()
+    assert on_progress(spark, batches.append, ended.append)
+    rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    counted = rates.observe("seen", F.struct(F.count("*").alias("rows")).alias("counts"))
+    writer = counted.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+    query = writer.trigger(once=True).start()
+    query.awaitTermination()
+    await_events(spark)
+    [batch] = [batch for batch in batches if batch["runId"] == query.runId]
+    assert (batch["batchId"], batch["id"]) == (0, query.id)
+    assert batch["observedMetrics"]["seen"]["counts"]["rows"] == 10
+    assert query.runId in ended
+    assert not on_progress(cast("SparkSession", SimpleNamespace()), batches.append, ended.append)

@@ -289,6 +289,26 @@ def written_files(
     return list(parts.values())
 
 
+def odd_folder(seed: int, above: Path) -> Path:
+    """A folder whose name may be a pattern, beside one that such a pattern matches, whose file nobody can read.
+
+    Links to nothing that are hidden, and links in the folder that lead to other hidden things, are no files of it.
+    """
+    r = random.Random(f"folder {seed}")
+    name, other = r.choice(
+        [("in", "on"), ("a*b", "a b"), ("in [1]", "in 1"), ("q{x,y}", "qx"), ("v?", "v1"), ("[!a]", "b")]
+    )
+    folder, beside = above / name, above / other
+    for one in (folder, beside):
+        one.mkdir(parents=True)
+    for ending in FORMATS:
+        (beside / f"z.{ending}").write_bytes(b"nothing that can be read")
+    if r.random() < 0.5:
+        (folder / ".#lock").symlink_to("nobody@nowhere")
+        (folder / "_kept").symlink_to(beside)
+    return folder
+
+
 def folder_name(value: Any) -> str:
     """The name of a folder for a value."""
     if value is None:

@@ -1,0 +1,20 @@
+"""A program that reads a history of files as a stream of two batches, and ends at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import uncombine as uc
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    source = uc.files(uc.session(), folder / "in", streaming=True, watermark="1 day", max_files_per_batch=4)
+    flow = source.window(uc.Fixed("1 day")).combine(n=uc.Count())
+    writer = flow.df.writeStream.format("noop").option("checkpointLocation", str(folder / "state"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
