@@ -77,6 +77,10 @@ class CombineFn(ABC):
     capability: Capability = Capability.GROUP
     additive: bool = False
     """True if results add up: the result of rows is the sum of the results of parts of them, as it is for a sum."""
+    divisible: bool = False
+    """True if an accumulator may grow with its rows, and a sum of accumulators is the same to the last bit in every
+    order and however it is bracketed. A large one may then be kept in several parts that are added up when they are
+    read."""
     remedy: str = "use its retractable form (retractable=True)"
     """The advice in the error when a MONOID is asked for a retraction."""
 

@@ -125,6 +125,26 @@ class CompiledPlan:
         with text_room:
             return tuple(a for part in self.parts for a in part.fn.merge(groups, accumulators[self._slices[part]]))
 
+    @property
+    def divisible(self) -> tuple[int, ...]:
+        """The places of the columns whose accumulators may be kept in several parts."""
+        return tuple(
+            place
+            for part in self.parts
+            if part.fn.divisible
+            for place in range(self._slices[part].start, self._slices[part].stop)
+        )
+
+    def merge_divisible(self, groups: Groups, columns: Accumulators) -> Accumulators:
+        """The sums in each group of the divisible columns alone, in their order."""
+        out: list[pa.Array] = []
+        with text_room:
+            for part in self.parts:
+                if part.fn.divisible:
+                    width = len(part.fn.fields)
+                    out += part.fn.merge(groups, columns[len(out) : len(out) + width])
+        return tuple(out)
+
     def of_part(self, part: Part, accumulators: Accumulators) -> Accumulators:
         """The columns of one part."""
         return accumulators[self._slices[part]]

@@ -29,6 +29,7 @@ class SetFn(CombineFn):
     types: tuple[pa.DataType, ...]
     names: tuple[str, ...] = ("item",)
     capability = Capability.MONOID
+    divisible = True
     label = "set"
 
     @property

@@ -14,6 +14,7 @@ from .inputs import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.columns import Column
+from .rows.decoded_sizes import varies
 from .rows.group_sums import extreme
 from .rows.groups import Groups
 from .rows.ordering import order_keys, require_order
@@ -35,6 +36,11 @@ class ExtremeFn(CombineFn):
     nullable: tuple[bool, ...] = field(default=(), kw_only=True)
     capability = Capability.MONOID
     label = "extreme"
+
+    @property
+    def divisible(self) -> bool:  # type: ignore[override]
+        """True for texts, which may be long."""
+        return any(map(varies, self.kinds))
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:

@@ -30,6 +30,7 @@ class BestFn(CombineFn):
     k: int
     greatest: bool
     capability = Capability.MONOID
+    divisible = True
     label = "best"
 
     @property

@@ -24,23 +24,26 @@ def grid_numbers(times: np.ndarray, step: int, origin: int) -> np.ndarray:
     return number
 
 
-def grid_bounds(number: np.ndarray, step: int, origin: int) -> tuple[np.ndarray, np.ndarray]:
-    """The start and the end of the steps with these numbers, cut off at the ends of time.
+def grid_bounds(number: np.ndarray, step: int, origin: int, size: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The start of the steps with these numbers, and the end, or the time of this size after the start.
+
+    Both are cut off at the ends of time. Each step, or what is as long as `size` from its start, has some of time.
 
     >>> import numpy as np
     >>> from uncombine.windows.grid import grid_bounds
     >>> [bound.tolist() for bound in grid_bounds(np.array([-1, 1]), 10, 5)]
     [[-5, 15], [5, 25]]
     """
+    size = step if size is None else size
     start = number * step + origin
-    end = start + step
+    end = start + size
     if len(number):
-        # Only the first and the last step can cross an end of time, and their bounds wrap around there.
         first, last = int(number.min()), int(number.max())
+        # Bounds that cross an end of time have wrapped around.
         if first * step + origin < MIN_TIME:
-            start[number == first] = MIN_TIME
-        if (last + 1) * step + origin > MAX_TIME:
-            end[number == last] = MAX_TIME
+            start[number < -((origin - MIN_TIME) // step)] = MIN_TIME
+        if last * step + origin + size > MAX_TIME:
+            end[number > (MAX_TIME - size - origin) // step] = MAX_TIME
     return start, end
 
 

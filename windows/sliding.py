@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
 
 import numpy as np
 import pyarrow as pa
 
-from .fixed import Fixed
 from .grid import earlier, later, since_grid
+from .slices import Slices
 from .spans import ZERO, Length, Span, positive, span
 from .window import Assigned, Window, settle
 
@@ -58,29 +57,19 @@ class Sliding(Window):
         return ended + int(self.period) - (ended - int(self.offset)) % int(self.period)
 
     @property
-    def slices(self) -> Fixed:
-        """The slices: fixed windows whose size divides both the size and the period.
+    def slices(self) -> Slices:
+        """The slices: the periods, each cut in two where windows end inside it.
 
         No window starts or ends inside a slice. Rows are combined by slice first, so that slices and not rows are
         copied into every window.
 
-        >>> from uncombine.windows import Sliding
-        >>> Sliding("1 hour", "10 minutes", offset="25 minutes").slices
-        Fixed('10 minutes', offset='5 minutes')
-        """
-        step = gcd(self.size, self.period)
-        return Fixed(Span(step), Span(self.offset % step))
-
-    def windows_of_slices(self, slice_start: np.ndarray) -> Assigned:
-        """The windows that contain each slice; `row` has the numbers of the slices.
-
         >>> import numpy as np
         >>> from uncombine.windows import Sliding
-        >>> Sliding("2 minutes", "1 minute").windows_of_slices(np.array([0])).start.tolist()
-        [-60000000, 0]
+        >>> place, number = Sliding("2 minutes", "1 minute").slices.windows(np.array([0]))
+        >>> place.tolist(), number.tolist()
+        ([0, 0], [-1, 0])
         """
-        # No bound lies inside a slice, so its windows are those of its first instant.
-        return self.assign(slice_start)
+        return Slices(int(self.size), int(self.period), int(self.offset) % int(self.period))
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
         """The windows of each row, by increasing start; `row` is None where each row has exactly one window."""

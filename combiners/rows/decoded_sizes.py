@@ -7,6 +7,7 @@ expanded bytes of its rows, before anything expands them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +66,7 @@ def cut(table: pa.Table, fixed: int, rows: int, size: int) -> Iterator[pa.Table]
     sizes = np.full(table.num_rows, fixed, np.int64)
     for column in table.columns:
         if varies(column.type):
-            sizes += np.concatenate([_row_bytes(chunk) for chunk in column.chunks])
+            sizes += np.concatenate([row_bytes(chunk) for chunk in column.chunks])
     ends = np.cumsum(sizes)
     start = 0
     while start < table.num_rows:  # one turn for each part
@@ -74,6 +75,40 @@ def cut(table: pa.Table, fixed: int, rows: int, size: int) -> Iterator[pa.Table]
         stop = min(max(stop, start + 1), start + rows, table.num_rows)
         yield table.slice(start, stop - start)
         start = stop
+
+
+def value_bytes(table: pa.Table) -> int:
+    """The bytes of the values of a table, and nothing of how they lie in memory: the same after it was stored.
+
+    >>> import pyarrow as pa
+    >>> value_bytes(pa.table({"n": [1, 2], "s": ["abc", ""]}).slice(0, 1))
+    15
+    """
+    fixed, places = _layout(tuple(table.schema.types))
+    size = fixed * table.num_rows
+    return size + sum(_varying(chunk) for place in places for chunk in table.column(place).chunks)
+
+
+@lru_cache(maxsize=256)
+def _layout(kinds: tuple[pa.DataType, ...]) -> tuple[int, tuple[int, ...]]:
+    """The bytes of a row that follow from its types, and the places of the columns that have more."""
+    return sum(map(fixed_bytes, kinds)), tuple(i for i, kind in enumerate(kinds) if varies(kind))
+
+
+def _varying(array: pa.Array) -> int:
+    """The bytes of an array that do not follow from its type, from the ends of its offsets where that is enough."""
+    kind = array.type
+    if not len(array) or not varies(kind):
+        return 0
+    if pt.is_struct(kind):
+        return sum(_varying(array.field(i)) for i in range(kind.num_fields))
+    if not (pt.is_string(kind) or pt.is_binary(kind) or pt.is_list(kind)):
+        return int(row_bytes(array).sum())
+    offsets = np.frombuffer(array.buffers()[1], np.int32)
+    first, stop = int(offsets[array.offset]), int(offsets[array.offset + len(array)])
+    if not pt.is_list(kind):
+        return stop - first
+    return fixed_bytes(kind.value_type) * (stop - first) + _varying(array.values.slice(first, stop - first))
 
 
 def expanded_bytes(table: pa.Table | pa.RecordBatch) -> int:
@@ -89,9 +124,9 @@ def _at_most(column: pa.ChunkedArray) -> int:
     if not _expands(kind):
         return int(column.nbytes)
     if pt.is_dictionary(kind):
-        entries = (_row_bytes(chunk.dictionary).max(initial=0) * len(chunk) for chunk in column.chunks)
+        entries = (row_bytes(chunk.dictionary).max(initial=0) * len(chunk) for chunk in column.chunks)
         return int(sum(entries))
-    return int(sum(_row_bytes(chunk).sum() for chunk in column.chunks))
+    return int(sum(row_bytes(chunk).sum() for chunk in column.chunks))
 
 
 def varies(kind: pa.DataType) -> bool:
@@ -114,16 +149,21 @@ def _expands(kind: pa.DataType) -> bool:
     return any(_expands(kind.field(i).type) for i in range(kind.num_fields))
 
 
-def _row_bytes(array: pa.Array) -> np.ndarray:
-    """The bytes of each row that do not follow from its type."""
+def row_bytes(array: pa.Array) -> np.ndarray:
+    """The bytes of each row that do not follow from its type.
+
+    >>> import pyarrow as pa
+    >>> row_bytes(pa.array([[1, 2], []], pa.list_(pa.int64()))).tolist(), row_bytes(pa.array(["ab", None])).tolist()
+    ([16, 0], [2, 0])
+    """
     kind, zeros = array.type, np.zeros(len(array), np.int64)
     if not len(array) or not varies(kind):
         return zeros
     if pt.is_dictionary(kind):
-        entries = np.append(_row_bytes(array.dictionary), 0)
+        entries = np.append(row_bytes(array.dictionary), 0)
         return entries[np.asarray(array.indices.cast(pa.int64()).fill_null(len(array.dictionary)))]
     if pt.is_struct(kind):
-        return np.asarray(np.sum([_row_bytes(child) for child in array.flatten()], axis=0, dtype=np.int64))
+        return np.asarray(np.sum([row_bytes(child) for child in array.flatten()], axis=0, dtype=np.int64))
     if any(is_kind(kind) for is_kind in _VIEW):
         # A view is 16 bytes, the first four of them its length.
         lengths = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)[:, 0]
@@ -134,9 +174,11 @@ def _row_bytes(array: pa.Array) -> np.ndarray:
     if pt.is_fixed_size_list(kind):
         width = int(kind.list_size)
         children = array.values.slice(array.offset * width, len(array) * width)
-        return np.add.reduceat(_row_bytes(children), np.arange(0, len(children), width)) if width else zeros
+        return np.add.reduceat(row_bytes(children), np.arange(0, len(children), width)) if width else zeros
     values = pa.StructArray.from_arrays([array.keys, array.items], ["k", "v"]) if pt.is_map(kind) else array.values
-    before = np.append(0, np.cumsum(_row_bytes(values) + fixed_bytes(values.type)))
+    if not varies(values.type) and any(is_kind(kind) for is_kind in _OFFSET_LIST):
+        return np.diff(np.asarray(array.offsets).astype(np.int64)) * fixed_bytes(values.type)
+    before = np.append(0, np.cumsum(row_bytes(values) + fixed_bytes(values.type)))
     offsets = np.asarray(array.offsets).astype(np.int64)
     if any(is_kind(kind) for is_kind in _OFFSET_LIST):
         return np.diff(before[offsets])

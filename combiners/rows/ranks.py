@@ -32,6 +32,7 @@ class BagFn(CombineFn):
 
     zset: ZSet
     capability = Capability.MONOID
+    divisible = True
     label = "bag"
 
     @property

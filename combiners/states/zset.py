@@ -103,6 +103,7 @@ class ZSet(CombineFn):
     types: tuple[pa.DataType, ...]
     names: tuple[str, ...] = ("item",)
     nullable: tuple[bool, ...] = field(default=(), kw_only=True)
+    divisible = True
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:

@@ -12,9 +12,15 @@ from ...errors import StateMismatch
 from ..operators.state import Counts, OperatorState
 from .manifest_checks import check_head, check_store, head_of
 
-VERSION = 2
+VERSION = 3
 """The format of everything that is stored for a shard: the manifest, its chunks and deaths, and its extra. A change to
 any of them increases the number, except new keys in the JSON of the extra, which a state without them does not need."""
+
+WITHOUT_DEPOSITS = 2
+"""The format of a state that has no deposits: the same without their store. It is read, and written where it does."""
+
+_ADDED = "deposits"
+"""The store that format 2 does not have, and that a grouping without divisible contents does not have either."""
 
 _BEGINNING = re.compile(rb'\{"version": ?(\d{1,9})[,}]')
 """The beginning of a manifest of any format."""
@@ -78,16 +84,15 @@ class Manifest:
     def written(self) -> bytes:
         """The manifest as a line of JSON, followed by `extra`."""
         state = self.state
+        stored = {name: parts for name, parts in self.stored.items() if name != _ADDED or parts}
         head = {
-            "version": VERSION,
+            "version": VERSION if _ADDED in stored else WITHOUT_DEPOSITS,
             "token": self.token,
             "next": self.next_id,
             **{name: getattr(state, name) for name in _NUMBERS},
             "percentiles": sorted(state.percentiles.items()),
             "counts": asdict(state.counts),
-            **{
-                name: None if parts is None else [asdict(part) for part in parts] for name, parts in self.stored.items()
-            },
+            **{name: None if parts is None else [asdict(part) for part in parts] for name, parts in stored.items()},
         }
         return json.dumps(head, separators=(",", ":")).encode() + b"\n" + self.extra
 
@@ -95,6 +100,7 @@ class Manifest:
     def read(cls, written: bytes, empty: OperatorState) -> Manifest:
         """The manifest that `written` wrote, all of it checked; `empty` is the operator's state before any row."""
         head = checked_head(written)
+        head.setdefault(_ADDED, [] if _ADDED in empty.stores else None)
         stores = {name: head.get(name) is not None for name in {**head, **empty.stores} if name not in _HEAD}
         if stores != {name: empty.stores.get(name) is not None for name in stores}:
             raise StateMismatch(
@@ -127,14 +133,14 @@ def require_version(written: bytes) -> None:
     >>> require_version(b'{"version":2,"token":"any"}\n')
     >>> require_version(b'{"version":7,"token":"any"}\n')  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    uncombine.errors.StateMismatch: the stored state has format 7, but this version of uncombine reads format 2: ...
+    uncombine.errors.StateMismatch: the stored state has format 7, but this version of uncombine reads ...
     """
     found = _BEGINNING.match(written)
-    if found is not None and int(found[1]) == VERSION:
+    if found is not None and int(found[1]) in (WITHOUT_DEPOSITS, VERSION):
         return
     named = "a format without a number" if found is None else f"format {int(found[1])}"
     raise StateMismatch(
-        f"the stored state has {named}, but this version of uncombine reads format {VERSION}: "
+        f"the stored state has {named}, but this version of uncombine reads formats {WITHOUT_DEPOSITS} and {VERSION}: "
         "use the version of uncombine that wrote it, or start from a new checkpoint"
     )
 

@@ -20,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from ...combiners.rows.decoded_sizes import value_bytes
 from ...windows.times import NEVER
 from .hashes import Index, Part, upper_half
 
@@ -63,6 +64,11 @@ class Chunk:
         if 8 * most > CHUNK_BYTES:
             most = self.table.nbytes
         return int(-(-most * self.count // max(len(self.alive), 1)))
+
+    @property
+    def weight(self) -> int:
+        """The bytes of the values of the living rows, as if each had the average size; the same after a load."""
+        return int(-(-value_bytes(self.table) * self.count // max(len(self.alive), 1)))
 
     def places(self, touched: np.ndarray, clocks: dict[str, int]) -> np.ndarray:
         """The places of living rows whose hash may be in `touched` (sorted, unique) or that are due."""
@@ -181,7 +187,8 @@ class Store:
             some = {name: values[first:stop] for name, values in wake.items()}
             chunks.append(Chunk.of(hashes[first:stop], table.slice(first, stop - first), some))
         at = len(chunks) - 1
-        while at > 0 and chunks[at - 1].count < _FANOUT * chunks[at].count:
+        # By bytes, since a row may be as large as all others together.
+        while at > 0 and chunks[at - 1].weight < _FANOUT * chunks[at].weight:
             if chunks[at - 1].living_bytes + chunks[at].living_bytes <= CHUNK_BYTES:
                 chunks[at - 1 : at + 1] = [_join(chunks[at - 1], chunks[at])]
             at -= 1

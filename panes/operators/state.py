@@ -72,6 +72,11 @@ class OperatorState:
         """The atoms of a grouping whose windows may split."""
         return self.stores["atoms"]
 
+    @property
+    def deposits(self) -> Store | None:
+        """The large contents of windows, for a grouping that keeps them apart."""
+        return self.stores.get("deposits")
+
 
 @dataclass(frozen=True)
 class Stepped:

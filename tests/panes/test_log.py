@@ -136,6 +136,8 @@ def same_state(found: uc.OperatorState, expected: uc.OperatorState) -> None:
     assert (found.atoms is None) == (expected.atoms is None)
     if found.atoms is not None and expected.atoms is not None:
         same_store(found.atoms, expected.atoms)
+    if found.deposits is not None and expected.deposits is not None:
+        same_store(found.deposits, expected.deposits)
     for name in ("watermark", "output_watermark", "processing_time", "percentiles", "counts"):
         assert getattr(found, name) == getattr(expected, name)
 

@@ -55,6 +55,7 @@ WINDOWS: tuple[uc.Window, ...] = (
     uc.Fixed("7 seconds", "3 seconds"),
     uc.Sliding("1 minute", "20 seconds"),
     uc.Sliding("50 seconds", "20 seconds", "7 seconds"),
+    uc.Sliding("50 seconds", "16.666667 seconds"),
     uc.Sliding("10 seconds", "1 minute"),
     uc.Sessions("5 seconds"),
     uc.Sessions("30 seconds"),

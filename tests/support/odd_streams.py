@@ -21,6 +21,7 @@ PARTS = ("text", "ids", "bytes", "float", "single", "decimal", "date", "instant"
 WINDOWS = (
     uc.Fixed("1 minute"),
     uc.Sliding("2 minutes", "40 seconds"),
+    uc.Sliding("2 minutes", "39.999999 seconds", "1 microsecond"),
     uc.Sessions("25 seconds"),
     uc.Sessions("5 seconds"),
     uc.Global(),

@@ -2,6 +2,7 @@
 
     python tests/support/write_stored.py           # all of them
     python tests/support/write_stored.py columns   # only the lines of forms of combiners that have none yet
+    python tests/support/write_stored.py deposits    # only the state with deposits
 
 Run the first only when a new version of a format begins, with the lowest version of Spark that is allowed, and keep
 what was written before: files of older versions stay there for as long as they are to be read. Run the second for a new
@@ -31,6 +32,7 @@ from stored import (
     unstored,
     write_batches,
 )
+from stored_deposits import DEPOSITS, stored_log
 
 import uncombine as uc
 from uncombine.sparkops import accumulate
@@ -50,7 +52,19 @@ def write_columns(forms: Iterable[uc.Combiner], lines: Iterable[str] = ()) -> No
     COLUMNS.write_text("{\n" + ",\n".join([*lines, *new]) + "\n}\n")
 
 
+def write_deposits() -> None:
+    """Write a state with deposits, as an operator alone stores it."""
+    log, manifest = stored_log()
+    with zipfile.ZipFile(DEPOSITS, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        archive.writestr("manifest", manifest)
+        for number, value in log.items():
+            archive.writestr(str(number), value)
+
+
 def main() -> None:
+    if sys.argv[1:] == ["deposits"]:
+        write_deposits()
+        return
     if sys.argv[1:] == ["columns"]:
         write_columns(unstored(), [line.rstrip(",") for line in COLUMNS.read_text().splitlines()[1:-1]])
         return
@@ -70,6 +84,7 @@ def main() -> None:
             stored.coalesce(1).write.parquet(str(work / "accumulators" / str(number)))
         pack(work / "accumulators", ACCUMULATORS)
         write_columns(every.ONE_OF_EACH.values())
+        write_deposits()
         spark.stop()
 
 

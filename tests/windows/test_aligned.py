@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import uncombine as uc
 from uncombine.errors import InvalidArgument
 from uncombine.windows import MAX_TIME, MIN_TIME, Assigned
+from uncombine.windows.times import FIRST, LAST
 
 END_OF_INT64 = 2**63 - 1
 NEAR = st.integers(0, 200)
@@ -22,6 +23,16 @@ TIMES = st.lists(
     ),
     max_size=12,
 )
+OF_ROWS = st.lists(
+    st.one_of(
+        st.integers(-100, 100),
+        st.integers(FIRST, LAST),
+        NEAR.map(lambda by: FIRST + by),
+        NEAR.map(lambda by: LAST - by),
+    ),
+    max_size=12,
+)
+"""Times that rows can have: the windows of others have no slices."""
 SIZES = st.one_of(st.integers(1, 60), st.sampled_from([60_000_000, 2**40, 2**62 + 1, END_OF_INT64]))
 OFFSETS = st.one_of(st.integers(-100, 100), st.sampled_from([-END_OF_INT64, END_OF_INT64, 2**62]))
 
@@ -96,6 +107,10 @@ def sliding_windows(time: int, size: int, period: int, offset: int) -> list[tupl
 SLIDING = st.one_of(
     st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(-50, 50)),
     st.tuples(st.sampled_from([2**62, END_OF_INT64]), st.sampled_from([2**60, 2**62 + 3]), OFFSETS),
+    # Lengths of any scale that have nothing in common, with few windows to a time.
+    st.tuples(st.integers(0, 40), st.integers(1, 2**40), st.integers(0, 2**40 - 1), st.integers(-(2**40), 2**40)).map(
+        lambda drawn: (max(drawn[0] * drawn[1] + drawn[2] % drawn[1], 1), drawn[1], drawn[3])
+    ),
 )
 
 
@@ -106,21 +121,30 @@ def test_rule_03_sliding(times: list[int], shape: tuple[int, int, int]) -> None:
     assert by_row(assigned, len(times)) == [sliding_windows(time, size, period, offset) for time in times]
 
 
-@given(TIMES, SLIDING)
+@given(OF_ROWS, SLIDING)
+@example([FIRST, FIRST + 5, LAST - 5], (END_OF_INT64, 2**61 - 7, 3))
 def test_rule_03_slices_make_up_the_windows(times: list[int], shape: tuple[int, int, int]) -> None:
     size, period, offset = shape
     window = uc.Sliding(uc.Span(size), uc.Span(period), uc.Span(offset))
     slices = window.slices.assign(int64(times))
     assert slices.row is None
+    within = zip(slices.start.tolist(), times, slices.end.tolist(), strict=True)
+    assert all(start <= time < end for start, time, end in within)
     starts, of_row = np.unique(slices.start, return_inverse=True)
-    windows = by_row(window.windows_of_slices(starts), len(starts))
-    assert [windows[slice_] for slice_ in of_row] == by_row(window.assign(int64(times)), len(times))
+    place, number = window.slices.windows(starts)
+    windows = by_row(Assigned(place, *window.slices.bounds(number)), len(starts))
+    assert [windows[slice_] for slice_ in of_row] == [sliding_windows(time, size, period, offset) for time in times]
 
 
-def test_rule_03_slices_are_as_large_as_can_be() -> None:
-    assert uc.Sliding("1 hour", "1 minute").slices == uc.Fixed("1 minute")
-    assert uc.Sliding("90 seconds", "1 minute", "100 seconds").slices == uc.Fixed("30 seconds", "10 seconds")
-    assert uc.Sliding("20 seconds", "1 minute").slices == uc.Fixed("20 seconds")
+@given(st.integers(1, 2**40), st.integers(1, 2**40), st.integers(-(2**40), 2**40))
+def test_rule_03_a_period_has_two_slices_at_most(size: int, period: int, offset: int) -> None:
+    slices = uc.Sliding(uc.Span(size), uc.Span(period), uc.Span(offset)).slices
+    bounds = {offset % period, (offset + size) % period}
+    times = int64([time for bound in bounds for time in (bound - 1, bound)])
+    assigned = slices.assign(times)
+    spans = sorted({*zip(assigned.start.tolist(), assigned.end.tolist(), strict=True)})
+    assert {start % period for start, _ in spans} == bounds == {end % period for _, end in spans}
+    assert all(end - start <= period for start, end in spans)
 
 
 def test_rule_03_times_between_windows_have_none() -> None:

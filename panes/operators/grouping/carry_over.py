@@ -28,14 +28,14 @@ def carry_over(
     end: np.ndarray,
     clocks: Clocks,
 ) -> InHand:
-    """New windows with these keys and bounds, and everything of the windows that they come of but the contents.
+    """New windows with these keys and bounds, and everything of the windows that they come of but the contents in hand.
 
     `lineage` has pairs (old window, new window). Every old window is in at least one. Windows that split hand their
     outstanding panes to the first of theirs.
     """
     shape, trigger, count = compiled.shape, compiled.trigger, len(start)
     num = shape.first_numbers(count, {"start": start, "end": end, "born_late": clocks.before >= end})
-    state, outstanding = shape.first_trigger(count), shape.none_outstanding(count)
+    state, outstanding, deposits = shape.first_trigger(count), shape.none_outstanding(count), windows.deposits
     moment = clocks.moment("rows", num)
     trigger.begin(state, np.ones(count, np.bool_), moment)
     old, new = lineage
@@ -53,9 +53,10 @@ def carry_over(
             was, becomes = old[~plain], new[~plain]
             sources = {name: values[was] for name, values in windows.trigger.items()}
             trigger.merge(sources, state, becomes, np.ones(len(was), np.bool_), moment)
-        if windows.outstanding is not None:
+        if windows.outstanding is not None or deposits is not None:
             heir = np.empty(len(windows), np.int64)
             heir[old[::-1]] = new[::-1]  # of several pairs the first
-            outstanding = windows.outstanding.regrouped(heir, count)
+            outstanding = None if windows.outstanding is None else windows.outstanding.regrouped(heir, count)
+            deposits = None if deposits is None else deposits.regrouped(heir)
     none = tuple(pa.array([], field.type) for field in shape.acc_fields)
-    return InHand(list(keys), num, state, none, outstanding)
+    return InHand(list(keys), num, state, none, outstanding, deposits)

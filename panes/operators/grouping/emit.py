@@ -146,12 +146,13 @@ def _emptied(compiled: Compiled, windows: InHand, gone: np.ndarray) -> InHand:
             kept = (num["end"][gone] == MAX_TIME) & (name == "latest")
             values[gone] = np.where(kept, values[gone], value)
             num[name] = values
+    emptied = np.zeros(len(windows), np.bool_)
+    emptied[gone] = True
     if outstanding is not None:
         # The next pane shows other rows, so that it is emitted even if its values are equal.
-        emptied = np.zeros(len(windows), np.bool_)
-        emptied[gone] = True
         outstanding = outstanding.without(emptied)
-    return replace(windows, num=num, acc=acc, outstanding=outstanding)
+    deposits = None if windows.deposits is None else windows.deposits.without(emptied)
+    return replace(windows, num=num, acc=acc, outstanding=outstanding, deposits=deposits)
 
 
 def retract_ended(compiled: Compiled, windows: InHand) -> tuple[InHand, list[pa.Table]]:

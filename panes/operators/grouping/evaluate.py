@@ -15,6 +15,7 @@ from ....triggers.leaf_nodes import PercentileNode
 from ....triggers.program import Deadlines, Moment, where
 from .clocks import Clocks
 from .compiled import Compiled
+from .contents import contents
 from .emit import cleared
 from .pane_rows import Firing
 from .rows import Rows
@@ -78,7 +79,10 @@ def values_of(compiled: Compiled, windows: InHand) -> Callable[[str, np.ndarray]
             raise InvalidArgument(
                 f"ctx.value({name!r}) names no combiner of the grouping: {nearest(name, plan.compiled)}"
             )
-        found: list[Any] = plan.extract_one(name, windows.acc, pa.array(places)).to_pylist()
+        acc, at = windows.acc, pa.array(places)
+        if windows.deposits is not None:
+            acc, at = contents(compiled, windows, places), pa.array(np.arange(len(places)))
+        found: list[Any] = plan.extract_one(name, acc, at).to_pylist()
         if grouping.changelog and grouping.retracting:
             empty = windows.num["weight"][places] == 0
             found = [None if gone else value for gone, value in zip(empty.tolist(), found, strict=True)]
@@ -96,7 +100,8 @@ def rows_moment(compiled: Compiled, clocks: Clocks, taken: TakenIn, rows: Rows) 
         places = np.flatnonzero(mask)
         chosen = windows.take(places)
         names = [*compiled.grouping.by, *compiled.plan.compiled]
-        table = pa.table([*chosen.keys, *compiled.plan.extract(chosen.acc)], names=names)
+        acc = contents(compiled, chosen, np.arange(len(chosen)))
+        table = pa.table([*chosen.keys, *compiled.plan.extract(acc)], names=names)
         held = np.zeros(len(mask), np.bool_)
         held[places] = truth(predicate, table)
         return held

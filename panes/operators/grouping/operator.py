@@ -23,6 +23,7 @@ from .bundle import Bundle
 from .cells import Cells
 from .clocks import Clocks
 from .compiled import Compiled
+from .contents import deposit_schema
 from .lift import joined
 from .step import Step
 
@@ -52,7 +53,9 @@ class Operator:
         atoms = None
         if self.splits:
             atoms = Store(atom_schema(self.shape))
-        return OperatorState({"windows": Store(self.shape.schema), "atoms": atoms})
+        stores = {"windows": Store(self.shape.schema), "atoms": atoms}
+        deposits = deposit_schema(self.compiled)
+        return OperatorState(stores if deposits is None else {**stores, "deposits": Store(deposits)})
 
     def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table | Cells:
         """The rows, and the cells that other tasks made of rows, that reach a shard at one processing time."""

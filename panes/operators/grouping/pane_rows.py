@@ -15,6 +15,7 @@ from ....combiners.rows.ordering import order_keys
 from ....windows import result_times, timestamps
 from ....windows.times import FIRST, LAST, MAX_TIME, UTC_MICROS
 from .compiled import Compiled
+from .contents import contents
 from .pane_columns import CAUSES, PANE, TIMINGS, VALUE, WINDOW
 from .windows_in_hand import InHand, extent
 
@@ -52,8 +53,8 @@ def pane_records(
     """The panes of the windows at the places `fired`, without keys, as they are kept while they are outstanding."""
     num = {name: windows.num[name][fired] for name in ("start", "end", "index", "nonspeculative")}
     earliest, latest = extent(windows.num)
-    at, count = pa.array(fired), len(fired)
-    values = compiled.plan.extract(tuple(a.take(at) for a in windows.acc))
+    count = len(fired)
+    values = compiled.plan.extract(contents(compiled, windows, fired))
     floor = firing.output_watermark if compiled.grouping.window.may_be_endless else None
     event_time = result_times(
         compiled.grouping.policy, num["start"], num["end"], earliest[fired], latest[fired], firing.watermark, floor

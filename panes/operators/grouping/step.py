@@ -25,6 +25,7 @@ from .bundle import Bundle
 from .cells import NUMBERS, Cells
 from .clocks import Clocks
 from .compiled import Compiled
+from .contents import deposit_weight, put_deposits, with_deposits
 from .emit import emit, retract_ended
 from .evaluate import deadlines, evaluate, percentiles_begin, rows_moment, values_of
 from .holds import furthest, window_holds
@@ -72,6 +73,20 @@ class Output:
 
 
 @dataclass(frozen=True)
+class Stores:
+    """The stores of a grouping; None for those that it does not need."""
+
+    windows: Store
+    atoms: Store | None
+    deposits: Store | None
+
+    def by_name(self) -> dict[str, Store | None]:
+        """The stores as a state has them."""
+        stores = {"windows": self.windows, "atoms": self.atoms}
+        return stores if self.deposits is None else {**stores, "deposits": self.deposits}
+
+
+@dataclass(frozen=True)
 class Progress:
     """The values that one phase of a step hands to the next, for one part of the windows."""
 
@@ -96,44 +111,49 @@ class Step:
 
     def run(self, state: OperatorState) -> Stepped:
         """The panes of the step, and the state after it."""
-        windows, atoms = state.windows, state.atoms
+        stores = Stores(state.windows, state.atoms, state.deposits)
         touched = self.bundle.touched(self.compiled, state)
         rows = self.bundle.rows
         output = Output(left_out={"bad": rows.bad_places}, counts=Counts(bad=rows.bad))
-        for part in self._parts(windows, atoms, touched):
-            windows, atoms, output = replace(self, part=part)._of_part(windows, atoms, touched, output)
-        return self._stepped(state, windows, atoms, output)
+        for part in self._parts(stores, touched):
+            stores, output = replace(self, part=part)._of_part(stores, touched, output)
+        return self._stepped(state, stores, output)
 
-    def _parts(self, windows: Store, atoms: Store | None, touched: np.ndarray) -> list[Part | None]:
+    def _parts(self, stores: Stores, touched: np.ndarray) -> list[Part | None]:
         """One part, or more where all windows of the step together would be too large for arrays."""
-        stores = [(windows, self.clocks.of_windows)]
-        if atoms is not None:
-            stores.append((atoms, self.clocks.of_atoms))
-        count = max(parts(*store.weight(touched, clocks, min(IN_HAND, LARGE_IN_HAND))) for store, clocks in stores)
+        clocks, least = self.clocks, min(IN_HAND, LARGE_IN_HAND)
+        weights = [stores.windows.weight(touched, clocks.of_windows, least)]
+        if stores.atoms is not None:
+            weights.append(stores.atoms.weight(touched, clocks.of_atoms, least))
+        if stores.deposits:
+            weights.append(deposit_weight(stores.windows, touched, clocks.of_windows, stores.deposits, least))
+        count = max(parts(*weight) for weight in weights)
         return [Part(number, count) for number in range(count)] if count > 1 else [None]
 
-    def _of_part(
-        self, windows: Store, atoms: Store | None, touched: np.ndarray, output: Output
-    ) -> tuple[Store, Store | None, Output]:
+    def _of_part(self, stores: Stores, touched: np.ndarray, output: Output) -> tuple[Stores, Output]:
         """All phases for the windows of the part. Windows of a key that may merge are in one part."""
         compiled, clocks, part = self.compiled, self.clocks, self.part
         if part is not None:
             touched = touched[part.has(touched)]
-        table, windows = windows.take(touched, clocks.of_windows, part)
-        in_hand = compiled.shape.read(table)
+        table, windows = stores.windows.take(touched, clocks.of_windows, part)
+        in_hand = with_deposits(compiled, compiled.shape.read(table), stores.deposits)
         if clocks.each_batch:
             in_hand = percentiles_begin(compiled, clocks, in_hand)
+        atoms, deposits = stores.atoms, stores.deposits
         held = None if atoms is None else Atoms.take(compiled, atoms, touched, clocks.of_atoms, part)
         progress = self._processing_time(Progress(in_hand, held, np.zeros(len(in_hand), np.bool_), output))
         for rows, cells in self.bundle.rounds(compiled, clocks):
             progress = self._round(progress, rows, cells)
         progress = self._expiry(self._watermark(progress))
-        if len(progress.windows):
-            hashes = compiled.hashes(progress.windows.keys, progress.windows.num["start"])
-            windows = windows.put(hashes, progress.windows.table(), self._wake(progress.windows))
+        in_hand = progress.windows
+        if deposits is not None:
+            in_hand, deposits = put_deposits(compiled, in_hand, deposits)
+        if len(in_hand):
+            hashes = compiled.hashes(in_hand.keys, in_hand.num["start"])
+            windows = windows.put(hashes, in_hand.table(), self._wake(in_hand))
         if progress.atoms is not None:
             atoms = progress.atoms.put(compiled, clocks.before if clocks.each_batch else clocks.after)
-        return windows, atoms, progress.output
+        return Stores(windows, atoms, deposits), progress.output
 
     def _processing_time(self, progress: Progress) -> Progress:
         """Deadlines of processing time fire."""
@@ -258,16 +278,16 @@ class Step:
             wake["percentile"] = deadlines(compiled, windows, "percentile", moment)
         return {name: np.broadcast_to(deadline, len(done)) for name, deadline in wake.items()}
 
-    def _stepped(self, state: OperatorState, windows: Store, atoms: Store | None, output: Output) -> Stepped:
+    def _stepped(self, state: OperatorState, stores: Stores, output: Output) -> Stepped:
         compiled, clocks = self.compiled, self.clocks
         after = replace(
             state,
-            stores={"windows": windows, "atoms": atoms},
+            stores=stores.by_name(),
             processing_time=clocks.now,
             counts=state.counts + output.counts,
         )
         if not clocks.each_batch:
-            hold = windows.least("hold", below=furthest(compiled.grouping, clocks.after))
+            hold = stores.windows.least("hold", below=furthest(compiled.grouping, clocks.after))
             after = replace(
                 after,
                 watermark=clocks.after,

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ....combiners.algebra import Accumulators
 from ....triggers.program import State
 from ....windows.times import MAX_TIME, MIN_TIME
+from .deposits import Deposits
 from .outstanding import Outstanding
 
 BASE: dict[str, tuple[type, object]] = {
@@ -54,8 +55,11 @@ class InHand:
     trigger: State
     """The columns of the compiled trigger, which an evaluation changes in place."""
     acc: Accumulators
+    """The contents; of a window with deposits only what is not in these."""
     outstanding: Outstanding | None
     """The outstanding panes of each window; None where the grouping neither retracts nor compares them."""
+    deposits: Deposits | None = None
+    """Large contents that stay in their store; None where there are none."""
 
     def __len__(self) -> int:
         return len(self.num["start"])
@@ -69,10 +73,11 @@ class InHand:
             {name: values[places] for name, values in self.trigger.items()},
             tuple(a.take(at) for a in self.acc),
             None if self.outstanding is None else self.outstanding.take(places),
+            None if self.deposits is None else self.deposits.take(places),
         )
 
     def joined(self, other: InHand) -> InHand:
-        """These windows and others after them."""
+        """These windows and others after them, which have no deposits."""
         outstanding = None
         if self.outstanding is not None and other.outstanding is not None:
             outstanding = self.outstanding.joined(other.outstanding)
@@ -82,6 +87,7 @@ class InHand:
             {name: np.concatenate([values, other.trigger[name]]) for name, values in self.trigger.items()},
             tuple(pa.concat_arrays([a, b]) for a, b in zip(self.acc, other.acc, strict=True)),
             outstanding,
+            self.deposits,
         )
 
     def table(self) -> pa.Table:

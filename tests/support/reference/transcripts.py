@@ -86,9 +86,10 @@ def _window(r: random.Random) -> Any:
         case 1 | 2:
             return uc.Fixed(r.choice(["1 minute", "2 minutes", "30 seconds"]), r.choice(["0 seconds", "10 seconds"]))
         case 3:
-            return uc.Sliding("2 minutes", r.choice(["1 minute", "50 seconds"]))
+            return uc.Sliding("2 minutes", r.choice(["1 minute", "50 seconds", "33.333333 seconds"]))
         case 4:
-            return uc.Sliding("30 seconds", "1 minute", r.choice(["0 seconds", "20 seconds"]))
+            size = r.choice(["30 seconds", "29.999999 seconds", "59.999999 seconds"])
+            return uc.Sliding(size, "1 minute", r.choice(["0 seconds", "20 seconds"]))
         case 5:
             return uc.Calendar(r.choice(["day", "month"]))
         case _:

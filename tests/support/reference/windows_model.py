@@ -58,11 +58,8 @@ def first_start(window: Any, after: int) -> int:
         case uc.Sessions():
             return after + 1 - int(window.gap)
         case uc.Sliding():
-            last = after + int(window.size) + int(window.period)
-            starts = [
-                start for t in range(after, last, 1_000_000) for start, end in windows_of(window, t) if end > after
-            ]
-            return min(starts)
+            size, period, offset = int(window.size), int(window.period), int(window.offset)
+            return offset + ((after - size - offset) // period + 1) * period
         case uc.Fixed() | uc.Calendar():
             return windows_of(window, after)[0][0]
     return after

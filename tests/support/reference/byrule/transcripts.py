@@ -175,19 +175,28 @@ def transcripts(seed: int) -> tuple[list[Any], dict[str, Any]]:
     return draw_script(r, options), options
 
 
-def draw_window(r: random.Random) -> Any:
+def draw_window(r: random.Random, unit: int = 1) -> Any:
+    """A window; lengths are multiples of so many microseconds."""
     return r.choice(
         [
             lambda: uc.Global(),
             lambda: uc.Fixed(r.choice(["1 minute", "2 minutes"]), r.choice(["0 seconds", "7 seconds"])),
             lambda: uc.Fixed("30 seconds"),
             lambda: uc.Sliding("2 minutes", r.choice(["1 minute", "45 seconds", "3 minutes"]), "5 seconds"),
+            lambda: draw_uneven(r, unit),
             lambda: uc.Calendar(r.choice(["day", "week", "quarter"]), r.choice(["UTC", "Europe/Berlin"])),
             lambda: uc.Custom(halves, r.choice([None, pairs, "overlap"])),
             lambda: uc.Sessions(r.choice(["20 seconds", "1 minute"])),
             lambda: uc.Sessions(r.choice(["10 seconds", "30 seconds"])),
         ]
     )()
+
+
+def draw_uneven(r: random.Random, unit: int) -> Any:
+    """Sliding windows whose lengths have no divisor in common but the unit, as a rule; a row is in six at most."""
+    size = r.randint(1, 180 * SECOND // unit)
+    lengths = size, r.randint(-(-size // 5), 4 * size), r.randint(0, size)
+    return uc.Sliding(*(uc.Span(unit * length) for length in lengths))
 
 
 def draw_trigger(r: random.Random, depth: int) -> Any:

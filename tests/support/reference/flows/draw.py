@@ -74,10 +74,12 @@ def _flow(r: random.Random, seed: int, count: int) -> Case:
     # Some of these options ask for one shard, so they are of some cases only.
     policies = POLICIES if r.random() < 0.4 else ("start_of_window", "watermark")
     by_row = r.random() < 0.3
+    # The models look at a watermark that follows the clock at whole seconds, and a microsecond before them.
+    unit = SECOND if isinstance(strategy, uc.ProcessingTime) else 1
     stages: list[Stage] = []
     carries = changelog
     for i in range(count):
-        place = Place(i, i == count - 1, carries, policies, by_row)
+        place = Place(i, i == count - 1, carries, policies, by_row, unit)
         stages.append(_stage(r, place, stages))
         carries = carries or stages[-1].options["mode"] in (None, "retracting")
     return Case(seed, tuple(stages), strategy, changelog, r.random() < 0.6, r.random() < 0.2)
@@ -94,11 +96,13 @@ class Place:
     policies: tuple[str, ...]
     by_row: bool
     """True if its trigger may see rows one by one."""
+    unit: int
+    """The lengths of windows are multiples of so many microseconds."""
 
 
 def _stage(r: random.Random, place: Place, before: list[Stage]) -> Stage:
     last, carries = place.last, place.carries
-    window = uc.Inherit() if before and r.random() < 0.2 else draw_window(r)
+    window = uc.Inherit() if before and r.random() < 0.2 else draw_window(r, place.unit)
     if r.random() < 0.25:
         window = uc.Sessions(r.choice(["10 seconds", "20 seconds", "45 seconds", GAP]))
     elif r.random() < 0.05:
