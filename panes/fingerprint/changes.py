@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from ...errors import InvalidArgument, nearest
+from ...errors import InvalidArgument, StateMismatch, nearest
 from .flow import Entry, Fingerprint
 
 PARTS = {
@@ -58,25 +58,37 @@ def refusal(places: Sequence[str], found: Sequence[Sequence[Change]]) -> str | N
 
 def changes(stored: Fingerprint, now: Fingerprint, same: Collection[str] = ()) -> list[Change]:
     """The changes of a step that its state does not survive."""
+    try:
+        return list(_changes(stored, now, same))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        if stored == now:
+            raise
+        raise StateMismatch(
+            f"the checkpoint does not say what pipeline wrote it, in stage {now['stage']}: it is damaged or was not "
+            "written by this library, so restore it from a copy"
+        ) from None
+
+
+def _changes(stored: Fingerprint, now: Fingerprint, same: Collection[str]) -> Iterator[Change]:
     if kind_of(stored) != kind_of(now):
-        return [Change(f"it was {words_of(stored)} and is {words_of(now)}")]
-    out = [Change(text) for text in _plain_changes(stored, now)]
-    out += [Change(text) for text in _times(stored.get("time"), now["time"])]
-    if "reads" in stored:
-        out += [Change(text) for text in _types(dict(stored["reads"]), dict(now["reads"]))]
-    if "code" in stored and (name := f"stage {number_of(now)}") not in same:
-        out += [Change(text, name) for text in _code(stored["code"], now["code"])]
+        yield Change(f"it was {words_of(stored)} and is {words_of(now)}")
+        return
+    plain = [*_plain_changes(stored, now), *_times(stored.get("time", ()), now.get("time", ()))]
+    plain += _types(dict(stored.get("reads", ())), dict(now.get("reads", ())))
+    out = [Change(text) for text in plain]
+    if (name := f"stage {number_of(now)}") not in same:
+        out += [Change(text, name) for text in _code(stored.get("code", {}), now.get("code", {}))]
     for part in ("steps", "after"):
-        for before, after in zip(stored.get(part, now[part]), now[part], strict=False):
+        for before, after in zip(stored.get(part, ()), now.get(part, ()), strict=False):
             out += _entries(before, after, same)
-    if not out and stored.get("shows", now["shows"]) != now["shows"]:
+    if not out and stored.get("shows", now.get("shows")) != now.get("shows"):
         out.append(Change(f"the columns that it shows are others: {_columns(stored['shows'], now['shows'])}"))
-    return out
+    yield from out
 
 
 def free_changes(stored: Fingerprint, now: Fingerprint) -> list[str]:
     """The changes of filters after which the state goes on, with earlier rows as they were let through."""
-    both = zip(stored.get("filters", ()), now["filters"], strict=False)
+    both = zip(stored.get("filters", ()), now.get("filters", ()), strict=False)
     return [change.text for before, after in both for change in _entries(before, after, ())]
 
 
@@ -200,8 +212,8 @@ def _types(stored: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
             yield f"column {name!r} was {stored[name]} and is {kind}"
 
 
-def _times(stored: Sequence[str | None] | None, now: Sequence[str | None]) -> Iterator[str]:
-    for before, after in zip(stored or (), now, strict=False):
+def _times(stored: Sequence[str | None], now: Sequence[str | None]) -> Iterator[str]:
+    for before, after in zip(stored, now, strict=False):
         if before != after:
             yield f"its event time was {before!r} and is {after!r} (time=)"
 

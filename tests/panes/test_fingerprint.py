@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from flow_changes import ON, PAIRS, SCHEMA, Pair, counted
 from streams import rows_flow
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument
+from uncombine.errors import InvalidArgument, StateMismatch
 from uncombine.panes.fingerprint.changes import check_same, flow_changes, free_changes, refusal, unknown_parts
 from uncombine.panes.fingerprint.flow import MOST_ENTRIES, Fingerprint
 from uncombine.sparkops.restarts import step_names
@@ -121,3 +122,24 @@ def test_what_is_not_compared_is_told() -> None:
     model = Model()
     flow = counted(source().map(lambda table: table.slice(0 if model else 1)))
     assert "    not compared at a restart: sklearn." in "\n".join(flow_text(flow))
+
+
+def test_a_damaged_fingerprint_is_refused_in_a_sentence() -> None:
+    """Whatever a part holds, it is another pipeline, the same, or a sentence that says it is damaged."""
+    [now] = fingerprints(regrouped_first())
+    rng = random.Random(7)
+    odd: list[Any] = [None, 5, "x", [], {}, [[1]], [None], {"a": 1}, [["a", "b", "c"]], [[{"is": 1}]], {"n": 5}]
+    refused = list[str]()
+    for _ in range(2000):
+        stored = dict(now) | {name: rng.choice(odd) for name in rng.sample(list(now), 2)}
+        try:
+            flow_changes([stored | {"stage": now["stage"]}], [now])
+        except StateMismatch as error:
+            refused.append(str(error))
+    assert len(refused) > 100
+    assert all("it is damaged" in text for text in refused)
+
+
+def regrouped_first() -> uc.Flow:
+    flow = source(diff="d").where(uc.col("v") > 1).with_columns(v=lambda table: table["v"])
+    return counted(flow).where(uc.col("n") > 1)

@@ -179,11 +179,11 @@ def test_the_checkpoint_knows_the_inputs_by_their_names() -> None:
     assert differences(named, print_of(p=other, q=one)) is None
     renamed = differences(named, print_of(p=one, r=other))
     assert renamed is not None
-    assert "its inputs were p(ts, x), q(ts, x), and are p(ts, x), r(ts, x)" in renamed
+    assert "its inputs were p(ts), q(ts), and are p(ts), r(ts)" in renamed
     assert differences(named, print_of(q=one, p=other)) is not None
-    assert print_of(one, other)["inputs"] == ["source(ts, x)"] * 2
+    assert print_of(one, other)["inputs"] == ["source(ts)"] * 2
     minutes = one.window(uc.Fixed("1 minute")).combine(n=uc.Count())
-    assert print_of(p=minutes, q=other)["inputs"] == ["stage 1", "q(ts, x)"]
+    assert print_of(p=minutes, q=other)["inputs"] == ["stage 1", "q(ts)"]
 
 
 def test_streams_and_bounded_flows_do_not_mix(spark: SparkSession, tmp_path: Path) -> None:
