@@ -24,6 +24,9 @@ from .vectors import floats, int64s
 
 _ROWS = 1 << 16
 
+_CACHED = 1 << 13
+"""The rows of one group whose powers stay in the cache, in memory that the next rows use again."""
+
 
 @dataclass(frozen=True)
 class CentralMomentsFn(CombineFn):
@@ -87,20 +90,24 @@ def central_moments(values: np.ndarray, order: int) -> tuple[float, ...] | None:
     sample = values[:_ROWS]
     pivot = float(sample[-1])
     pivot += float(np.add.reduce(sample - pivot)) / len(sample)
-    apart = values - pivot
-    power, about = apart, [_in_turn(apart)]
-    for _ in range(order - 1):
-        power = power * apart
-        about.append(_in_turn(power))
+    about = [0.0] * order
+    for start in range(0, len(values), _CACHED):
+        apart = values[start : start + _CACHED] - pivot
+        power = apart
+        for k in range(order):
+            power = power * apart if k else apart
+            about[k] = _added_in_turn(about[k], power)
     n = float(len(values))
     shift = about[0] / n
     moments = _moved(n, about, shift)[1:]
     return (*two_sum(pivot, shift), max(moments[0], 0.0), *moments[1:])
 
 
-def _in_turn(values: np.ndarray) -> float:
-    """The sum of the values, each added to that of the ones before it, from zero."""
-    return float(np.add.accumulate(values)[-1]) + 0.0
+def _added_in_turn(total: float, terms: np.ndarray) -> float:
+    """The total and all terms, each added to the sum of those before it, as `np.add.at` does."""
+    if total:
+        terms = np.concatenate(([total], terms))
+    return float(np.add.accumulate(terms)[-1]) + 0.0
 
 
 def _moved(n: Real, about: Sequence[Real], shift: Real) -> list[Real]:

@@ -194,6 +194,16 @@ def test_an_exact_sum_is_that_of_fsum_also_for_many_values() -> None:
     assert bits(bound.whole([pa.array([-0.0])]).as_py()) == bits(0.0)
 
 
+@pytest.mark.parametrize("rows", [8191, 8193, 70_000])
+def test_moments_of_a_large_group_add_up_in_the_same_order(rows: int) -> None:
+    draw = np.random.default_rng(rows)
+    for values in (draw.normal(size=rows), draw.integers(0, 9, rows), np.zeros(rows), draw.normal(size=rows) * 1e120):
+        column = pa.array(values)
+        for make in (uc.Variance, uc.Skewness, uc.Kurtosis):
+            bound = make("x", retractable=False).bind(pa.schema({"x": column.type}))
+            assert repr(bound.whole([column]).as_py()) == repr(by_steps(bound, [column], rows).as_py())
+
+
 def test_a_sum_outside_its_type_raises() -> None:
     bound = uc.Sum("x").bind(pa.schema({"x": pa.int64()}))
     assert bound.whole([pa.array([2**63 - 1, -5, 4])]).as_py() == 2**63 - 2
