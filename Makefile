@@ -58,7 +58,7 @@ bench: .venv
 	$(BIN)/python benchmarks/run.py
 
 bench-spark: .venv
-	$(BIN)/python benchmarks/run.py spark
+	$(BIN)/python benchmarks/run.py spark udfs
 
 bench-stream: .venv
 	$(BIN)/python benchmarks/run.py streams stream_steps

@@ -119,13 +119,19 @@ def pair(
 
 
 def wall(
-    what: str, ours: Callable[[], Any], other: Callable[[], Any], against: str, target: float | None, runs: int = 5
+    what: str,
+    ours: Callable[[], Any],
+    other: Callable[[], Any],
+    against: str,
+    target: float | None,
+    runs: int = 5,
+    before: int = 3,
 ) -> Row:
     """Do as `pair` does, in wall-clock time, for work that other processes do. The machine should be idle.
 
-    The JVM compiles code that runs often, so three runs of each do not count.
+    The JVM compiles code that runs often, so some runs of each, made `before`, do not count.
     """
-    for _ in range(3):
+    for _ in range(before):
         ours(), other()
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(runs):

@@ -20,6 +20,7 @@ SUITES = {
     "panes": True,
     "joins": True,
     "spark": False,
+    "udfs": False,
     "streams": False,
     "stream_steps": False,
     "tables": False,

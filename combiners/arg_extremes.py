@@ -15,6 +15,7 @@ from .parts import Part
 from .retractable import Retractable
 from .rows.ordering import require_order
 from .states.zset import ZSet
+from .whole.extremes import arg_extreme_kernel
 
 NAMES = ("by", "item")
 
@@ -35,16 +36,17 @@ class _By(Retractable):
         for given, kind in zip((self.by, self.input), kinds, strict=True):
             require_order(kind, self, given)
         inputs = (expression(self.by), expression(self.input))
+        whole = arg_extreme_kernel(*kinds, self._greatest)
         if not self.retractable:
             best = ExtremeFn(kinds, self._greatest, NAMES, nullable=(False, nulls))
-            return CompiledCombiner((Part(best, inputs),), lambda parts: parts[0][1], kinds[1])
+            return CompiledCombiner((Part(best, inputs),), lambda parts: parts[0][1], kinds[1], whole=whole)
         zset = ZSet(kinds, NAMES, nullable=(False, nulls))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             held = zset.items(parts[0]).present()
             return held.take(held.lasts() if self._greatest else held.firsts(), 1)
 
-        return CompiledCombiner((Part(zset, inputs),), finish, kinds[1])
+        return CompiledCombiner((Part(zset, inputs),), finish, kinds[1], whole=whole)
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,6 +18,7 @@ from .parts import Part
 from .retractable import Retractable
 from .rows.ordering import require_order
 from .states.zset import ZSet
+from .whole.ranks import list_kernel
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +75,9 @@ class CollectList(Combiner):
                 return held.sublist()
             return held.copies(np.arange(len(held.weights)), self)
 
-        return CompiledCombiner((Part(zset, tuple(expression(one) for one in given)),), finish, pa.list_(output))
+        part = Part(zset, tuple(expression(one) for one in given))
+        kernel = None if whole else list_kernel(output, once=False)
+        return CompiledCombiner((part,), finish, pa.list_(output), whole=kernel)
 
 
 def _field_name(given: Input) -> str:
@@ -112,4 +115,5 @@ class CollectSet(Retractable):
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return fn.items(parts[0]).present().sublist()
 
-        return CompiledCombiner((Part(fn, (expression(self.input),)),), finish, pa.list_(kind))
+        whole = list_kernel(kind, once=True)
+        return CompiledCombiner((Part(fn, (expression(self.input),)),), finish, pa.list_(kind), whole=whole)

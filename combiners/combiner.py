@@ -25,6 +25,7 @@ from .inputs import Input, input_type
 from .rows.columns import Column
 from .rows.groups import Groups
 from .rows.plain_types import plain_schema
+from .whole.group import WholeGroup
 
 Tolerance: TypeAlias = Callable[[Sequence[float], int], float]
 """The greatest error of a result, given the magnitudes of the inputs and their count."""
@@ -171,6 +172,7 @@ class Bound(CombineFn):
     def __init__(self, combiner: Combiner, schema: pa.Schema) -> None:
         self.combiner = combiner
         self.plan = CompiledPlan({"result": combiner.compile(plain_schema(schema))}, schema)
+        self._whole = WholeGroup(self.plan)
         self.capability = self.plan.capability
         self.columns = self.plan.columns
         self.schema = pa.schema([schema.field(name) for name in self.columns])
@@ -202,6 +204,13 @@ class Bound(CombineFn):
 
     def extract(self, accumulators: Accumulators) -> pa.Array:
         return self.plan.extract(accumulators)[0]
+
+    def whole(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Scalar:
+        """The result of the rows of one group, the same as `extract(add(...))` to the last bit, and mostly sooner.
+
+        `columns` are in the order of `self.columns`; for a combiner that reads none, any one column, whose rows count.
+        """
+        return self._whole.result(columns)
 
     def accumulate(
         self, rows: pa.Table | Mapping[str, Sequence[object]], weights: Sequence[int] | None = None

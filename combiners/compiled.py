@@ -24,6 +24,10 @@ Finish: TypeAlias = Callable[[Sequence[Accumulators]], pa.Array]
 AtOnce: TypeAlias = Callable[[Groups, Sequence[Column], np.ndarray], pa.Array]
 """Makes the results of each group of weighted rows, without accumulators."""
 
+Whole: TypeAlias = Callable[[int, Sequence[pa.Array]], "pa.Scalar | None"]
+"""Makes the result of one group from the number of its rows and the inputs of the first part, plain arrays in which
+no null is that the part does not take. None declines: `add` and `finish` compute the result."""
+
 
 @dataclass(frozen=True)
 class CompiledCombiner:
@@ -38,6 +42,9 @@ class CompiledCombiner:
     at_once: AtOnce | None = None
     """The same results from the rows of the only part, if all are there and no state is kept; None if that is no
     faster."""
+    whole: Whole | None = None
+    """The same result, to the last bit, from the rows of one group without weights, if all parts read the rows of the
+    first; None if it is made of accumulators only."""
 
     @property
     def capability(self) -> Capability:
@@ -89,13 +96,13 @@ class CompiledPlan:
 
     def add(self, groups: Groups, table: pa.Table | pa.RecordBatch, weights: Weights = None) -> Accumulators:
         """The accumulators of a table's rows."""
-        rows = self._rows(groups, table, weights)
+        rows = self.part_rows(groups, table, weights)
         with text_room:
             return tuple(a for part in self.parts for a in _added(part, rows))
 
     def results(self, groups: Groups, table: pa.Table | pa.RecordBatch, weights: Weights = None) -> list[pa.Array]:
         """The results of a table's rows, one column a combiner, as those of `extract` after `add`."""
-        rows = self._rows(groups, table, weights)
+        rows = self.part_rows(groups, table, weights)
         used = Counter(part for one in self.compiled.values() for part in one.parts)
         added: dict[Part, Accumulators] = {}
         out: list[pa.Array] = []
@@ -110,7 +117,7 @@ class CompiledPlan:
                 out.append(one.finish([added[part] for part in one.parts]))
         return out
 
-    def _rows(self, groups: Groups, table: pa.Table | pa.RecordBatch, weights: Weights) -> PartRows:
+    def part_rows(self, groups: Groups, table: pa.Table | pa.RecordBatch, weights: Weights = None) -> PartRows:
         """The rows of a table as the parts read them."""
         if weights is not None and len(weights) and int(weights.min()) < 0:
             self.require_retractable("the input has negative weights")

@@ -16,6 +16,7 @@ from .rows.columns import Column
 from .rows.group_sums import sum_counts, sum_weights
 from .rows.groups import Groups
 from .states.vectors import int64s
+from .whole.sums import count_rows
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Count(Combiner):
         if self.input is not None:
             input_type(self.input, schema, self)
         part = count_of() if self.input is None else count_of(self.input)
-        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64(), additive=True)
+        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64(), additive=True, whole=count_rows)
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,7 +88,7 @@ class CountIf(Combiner):
         if not pa.types.is_boolean(kind):
             raise refuse(self, self.input, kind, "a boolean column")
         part = Part(CountFn(), (), expression(self.input))
-        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64(), additive=True)
+        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64(), additive=True, whole=count_rows)
 
 
 def count_of(*inputs: Input) -> Part:

@@ -20,6 +20,7 @@ from .rows.columns import Column
 from .rows.groups import Groups
 from .rows.ordering import require_order
 from .states.zset import Items, ZSet, alone, consolidate, flat_lists
+from .whole.frequencies import distinct_kernel
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ class CountDistinct(Retractable):
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return pa.array(np.diff(fn.items(parts[0]).present().offsets))
 
-        return CompiledCombiner((Part(fn, tuple(expression(one) for one in given)),), finish, pa.int64())
+        whole = distinct_kernel(kinds[0]) if len(kinds) == 1 else None
+        return CompiledCombiner((Part(fn, tuple(expression(one) for one in given)),), finish, pa.int64(), whole=whole)
 
 
 def as_inputs(given: Input | Sequence[Input], who: object) -> Input | tuple[Input, ...]:

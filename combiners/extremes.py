@@ -21,6 +21,7 @@ from .rows.ordering import order_keys, require_order
 from .rows.plain_types import is_text
 from .states.net_extremes import net_extreme
 from .states.zset import ZSet
+from .whole.extremes import extreme_kernel
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,10 @@ class _Extreme(Retractable):
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.input, schema, self)
         require_order(kind, self, self.input)
-        inputs = (expression(self.input),)
+        inputs, whole = (expression(self.input),), extreme_kernel(kind, self._greatest)
         if not self.retractable:
             return CompiledCombiner(
-                (Part(ExtremeFn((kind,), self._greatest), inputs),), lambda parts: parts[0][0], kind
+                (Part(ExtremeFn((kind,), self._greatest), inputs),), lambda parts: parts[0][0], kind, whole=whole
             )
         zset = ZSet((kind,))
 
@@ -118,7 +119,7 @@ class _Extreme(Retractable):
         def at_once(groups: Groups, columns: Sequence[Column], weights: np.ndarray) -> pa.Array:
             return net_extreme(groups, columns[0], weights, self._greatest)
 
-        return CompiledCombiner((Part(zset, inputs),), finish, kind, at_once=at_once)
+        return CompiledCombiner((Part(zset, inputs),), finish, kind, at_once=at_once, whole=whole)
 
 
 @dataclass(frozen=True, repr=False)

@@ -26,6 +26,7 @@ from .states.exact_quotient import ExactSums
 from .states.exact_sum import Digits, ExactSumFn
 from .states.vectors import floats, int64s, known
 from .summing import FloatSumFn, SpecialsFn, decimals, sum_of, with_specials
+from .whole.sums import mean_kernel
 
 _SMALL = 2**53
 
@@ -61,13 +62,16 @@ class Mean(Combiner):
         kind = input_type(self.input, schema, self)
         parts, _, _ = sum_of(self, self.input, schema, self.exact)
         if pa.types.is_floating(kind):
-            return CompiledCombiner(parts, _finish_exact if self.exact else _finish_fast, pa.float64())
+            if self.exact:
+                return CompiledCombiner(parts, _finish_exact, pa.float64())
+            return CompiledCombiner(parts, _finish_fast, pa.float64(), whole=mean_kernel(kind, pa.float64()))
         if pa.types.is_duration(kind):
-            return CompiledCombiner(parts, _finish_rounded(1, kind), kind)
+            return CompiledCombiner(parts, _finish_rounded(1, kind), kind, whole=mean_kernel(kind, kind))
         if pa.types.is_decimal(kind):
             output = pa.decimal128(min(kind.precision + 4, 38), min(kind.scale + 4, 38))
-            return CompiledCombiner(parts, _finish_rounded(10 ** (output.scale - kind.scale), output), output)
-        return CompiledCombiner(parts, _finish_ints, pa.float64())
+            finish = _finish_rounded(10 ** (output.scale - kind.scale), output)
+            return CompiledCombiner(parts, finish, output, whole=mean_kernel(kind, output))
+        return CompiledCombiner(parts, _finish_ints, pa.float64(), whole=mean_kernel(kind, pa.float64()))
 
 
 @dataclass(frozen=True, repr=False)

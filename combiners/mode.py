@@ -15,6 +15,7 @@ from .inputs import Input, expression, input_type
 from .parts import Part
 from .rows.ordering import require_order
 from .states.zset import Items, ZSet
+from .whole.frequencies import mode_kernel
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,7 +45,7 @@ class Mode(Combiner):
             held = zset.items(parts[0]).present()
             return held.take(_heaviest(held))
 
-        return CompiledCombiner((Part(zset, (expression(self.input),)),), finish, kind)
+        return CompiledCombiner((Part(zset, (expression(self.input),)),), finish, kind, whole=mode_kernel(kind))
 
 
 def _heaviest(items: Items) -> np.ndarray:

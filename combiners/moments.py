@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..errors import InvalidArgument, OutOfRange
 from .algebra import Accumulators, Capability
 from .combiner import Combiner
-from .compiled import CompiledCombiner
+from .compiled import CompiledCombiner, Whole
 from .counting import count_of
 from .floats.double_double import Doubles
 from .floats.numeric import ExactInput, exact_input, is_time, number_input, refuse_time
@@ -28,6 +28,7 @@ from .states.exact_quotient import ExactSums
 from .states.exact_sum import ExactSumFn
 from .states.vectors import floats, int64s
 from .summing import SpecialsFn
+from .whole.spreads import shape_kernel, spread_kernel
 
 NEGLIGIBLE = 2.0**-75
 """A spread that is at most this part of the mean square counts as zero."""
@@ -70,7 +71,13 @@ class _Moments(Retractable):
             return CompiledCombiner(
                 (count_of(expr), Part(SquareSumsFn(), (expr,)), *powers), self._finish_fast, pa.float64()
             )
-        return CompiledCombiner((Part(CentralMomentsFn(self._order), (expr,)),), self._finish_central, pa.float64())
+        part = Part(CentralMomentsFn(self._order), (expr,))
+        whole = self._whole(expr.type(schema))
+        return CompiledCombiner((part,), self._finish_central, pa.float64(), whole=whole)
+
+    def _whole(self, kind: pa.DataType) -> Whole | None:
+        """The kernel of one group, from moments about the mean of an input of this type."""
+        return shape_kernel(kind, self._order, self._finish_central)
 
     def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> CompiledCombiner:
         """The exact form, for an input of this type."""
@@ -104,6 +111,9 @@ class _Spread(_Moments):
             spread = spread_of(counts, first, first, second, second.high * counts)
             result = divided(spread.nearest, counts, self.population)
         return self._known(np.where(int64s(parts[1][-1]) > 0, np.nan, result), counts)
+
+    def _whole(self, kind: pa.DataType) -> Whole | None:
+        return spread_kernel(kind, self.population, self._root)
 
     def _finish_central(self, parts: Sequence[Accumulators]) -> pa.Array:
         counts, n = int64s(parts[0][0]), int64s(parts[0][0]).astype(np.float64)

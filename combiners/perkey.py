@@ -15,7 +15,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .expressions.expr import col
-from .inputs import Input, expression, input_type
+from .inputs import Input, expression, input_type, refuse
 from .parts import Part, remedy_of
 from .plan import Plan
 from .rows.alike import alike
@@ -159,6 +159,8 @@ class PerKey(Combiner):
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         kind = input_type(self.by, schema, self)
         require_order(kind, self, self.by)
+        if pa.types.is_null(kind):
+            raise refuse(self, self.by, kind, "a key that is not null in every row")
         names = Plan({"value": self.combiner}, schema).columns
         fn = PerKeyFn(self.combiner, kind, tuple((name, schema.field(name).type) for name in names))
         output = pa.map_(kind, fn.plan.outputs[0].type)

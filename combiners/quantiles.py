@@ -22,6 +22,7 @@ from .rows.groups import Groups
 from .rows.ordering import from_int64
 from .rows.ranks import BagFn, Neighbours, Ranked, neighbours
 from .states.zset import Items, ZSet, consolidate
+from .whole.ranks import quantile_kernel
 
 _DAY = 86_400_000
 _EXACT = np.uint64(1 << 53)
@@ -144,10 +145,10 @@ def _compile(
         return pa.ListArray.from_arrays(offsets, pa.concat_arrays(found).take(pa.array(turned)), mask=missing)
 
     output = kind if timed else pa.float64()
+    output = pa.list_(output) if listed else output
     part = Part(zset if retractable else bag, (expression(given),))
-    return CompiledCombiner(
-        (part,), finish, pa.list_(output) if listed else output, at_once=at_once if retractable else None
-    )
+    whole = quantile_kernel(kind, output, parts, listed)
+    return CompiledCombiner((part,), finish, output, at_once=at_once if retractable else None, whole=whole)
 
 
 def _between(pair: Neighbours) -> pa.Array:

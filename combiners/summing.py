@@ -21,6 +21,7 @@ from .rows.group_sums import negate_lanes, sum_counts, sum_floats, sum_lanes
 from .rows.groups import Groups
 from .states.exact_sum import Digits, ExactSumFn, exact_sum
 from .states.vectors import VectorFn, floats, int64s, known
+from .whole.sums import sum_kernel
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ class Sum(Combiner):
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         parts, total, output = sum_of(self, self.input, schema, self.exact)
-        return CompiledCombiner(parts, total, output, additive=True)
+        whole = sum_kernel(input_type(self.input, schema, self), output, self.exact)
+        return CompiledCombiner(parts, total, output, additive=True, whole=whole)
 
 
 def sum_of(who: Combiner, given: Input, schema: pa.Schema, exact: bool) -> tuple[tuple[Part, ...], Finish, pa.DataType]:

@@ -20,6 +20,7 @@ from .rows.group_sums import MOST
 from .rows.groups import Groups
 from .rows.ordering import require_order
 from .states.zset import Items, ZSet, running
+from .whole.ranks import best_kernel
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ class _Best(Retractable):
             return best.copies(places, self, len(kinds) - 1)
 
         inputs = tuple(expression(one) for one in given)
-        return CompiledCombiner((Part(fn, inputs),), finish, pa.list_(kinds[-1]))
+        whole = best_kernel(kinds[0], self.k, self._greatest) if self.by is None else None
+        return CompiledCombiner((Part(fn, inputs),), finish, pa.list_(kinds[-1]), whole=whole)
 
 
 @dataclass(frozen=True, repr=False)

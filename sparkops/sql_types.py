@@ -148,7 +148,6 @@ def spark_struct(fields: Iterable[pa.Field], what: str) -> StructType:
     return StructType([StructField(f.name, spark_type(f.type, f"{f.name!r} of {what}")) for f in fields])
 
 
-def scalar(results: pa.Array) -> Any:
-    """The only result, as an Arrow UDF must return it: Spark cannot read a null with a type."""
-    value = results[0]
-    return value if value.is_valid else None
+def scalar(result: pa.Scalar) -> Any:
+    """A result as an Arrow UDF must return it: Spark cannot read a null with a type."""
+    return result if result.is_valid else None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyspark
@@ -62,18 +62,23 @@ def as_arrow_udf(combiner: Combiner, schema: AnySchema | None = None, *, batches
     """
     bound = _of_one_use("as_arrow_udf", combiner, schema)
 
+    conformed = _conforming(bound)
+
     def aggregate(*columns: pa.Array, **named: pa.Array) -> pa.Scalar:
-        return scalar(bound.extract(add_rows(bound, in_order(bound, columns, named))))
+        return scalar(bound.whole(conformed(in_order(bound, columns, named))))
 
     def aggregate_batches(rows: Iterator[tuple[pa.Array, ...]]) -> pa.Scalar:
+        # Spark passes one column as it is, and several columns as a tuple.
+        batches = (conformed(in_order(bound, batch if isinstance(batch, tuple) else (batch,))) for batch in rows)
+        first, second = next(batches), next(batches, None)
+        if second is None:
+            return scalar(bound.whole(first))
         state = bound.zero(1)
-        for given in rows:
-            # Spark passes one column as it is, and several columns as a tuple.
-            columns = given if isinstance(given, tuple) else (given,)
-            added = add_rows(bound, in_order(bound, columns))
+        for columns in chain((first, second), batches):
+            added = bound.add(Groups.single(len(columns[0])), *(columns if bound.columns else ()))
             both = tuple(pa.concat_arrays(pair) for pair in zip(state, added, strict=True))
             state = bound.merge(Groups.single(2), both)
-        return scalar(bound.extract(state))
+        return scalar(bound.extract(state)[0])
 
     if not batches:
         return arrow_udf_of(aggregate, bound, bound.output)
@@ -134,13 +139,16 @@ def as_pandas_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
     def aggregate(*columns: pd.Series, **named: pd.Series) -> Any:
         given = in_order(bound, columns, named)
         arrays = [_from_pandas(series, field) for series, field in zip(given, bound.schema, strict=False)]
-        result = bound.extract(add_rows(bound, arrays or [pa.nulls(len(given[0]))]))
+        value = bound.whole(arrays or [pa.nulls(len(given[0]))])
+        if not value.is_valid:
+            return None
+        result = pa.array([value], bound.output)
         if pa.types.is_timestamp(result.type):
             result = result.cast(pa.timestamp("us"))
         elif pa.types.is_list(result.type) and pa.types.is_timestamp(result.type.value_type):
             result = result.cast(pa.list_(pa.timestamp("us")))
         # In a list numpy turns a null into a number, and pandas' missing time is not a missing span of time.
-        if result.null_count or pa.types.is_list(result.type):
+        if pa.types.is_list(result.type):
             return result[0].as_py()
         (value,) = result.to_pandas()
         return value
@@ -201,14 +209,23 @@ def arrow_udf_of(function: Callable[..., Any], bound: Bound, output: pa.DataType
     return arrow_udf(function, spark_type(output, f"the result of {bound.combiner!r}"))
 
 
-def add_rows(bound: Bound, columns: Sequence[pa.Array], weights: np.ndarray | None = None) -> tuple[pa.Array, ...]:
-    """One accumulator of all rows."""
-    arrays = [conform(column, kind) for column, kind in zip(columns, bound.schema.types, strict=False)]
-    return bound.add(Groups.single(len(columns[0])), *arrays, weights=weights)
+def _conforming(bound: Bound) -> Callable[[Sequence[pa.Array]], list[pa.Array]]:
+    """The columns of a group in the types that the combiner reads, or any one column if it reads none."""
+    kinds = bound.schema.types or [None]
+
+    def conformed(columns: Sequence[pa.Array]) -> list[pa.Array]:
+        return [
+            column if kind is None or column.type == kind else conform(column, kind)
+            for column, kind in zip(columns, kinds, strict=False)
+        ]
+
+    return conformed
 
 
 def in_order(bound: Bound, columns: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Any]:
     """The arguments of a UDF, in the order in which the combiner reads them."""
+    if not named and len(columns) == len(bound.columns) > 0:
+        return list(columns)
     wanted = ", ".join(map(repr, bound.columns))
     if named:
         if columns or set(named) != set(bound.columns):

@@ -9,8 +9,12 @@ arithmetic" (ACM TOMS 44, 2017).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+
+Real = TypeVar("Real", np.ndarray, float)
+"""Numbers of many groups, or the number of one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +69,7 @@ class Doubles:
         return Doubles(*_renormal(first, rest.high / divisor.high))
 
 
-def two_sum(a: np.ndarray, b: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+def two_sum(a: Real, b: Real | float) -> tuple[Real, Real]:
     """`s, e` with s + e = a + b exactly, where s is the rounded sum, if nothing overflows."""
     total = a + b
     virtual = total - a

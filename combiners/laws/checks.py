@@ -20,6 +20,7 @@ from .compare import bits, plain
 from .examples import KEYS, Row
 from .expected import as_expected, unseen
 from .merging import elsewhere, group_maps, large_sums, many_groups, slices, trees, ways_of_groups
+from .whole import whole_groups
 
 _FEW_COPIES = 8
 _ONE_BY_ONE = 8
@@ -332,6 +333,7 @@ LAWS: tuple[Law, ...] = (
     Law("many groups", "groups among hundreds of others = these groups alone", many_groups),
     Law("elsewhere", "a copy of the combiner = the combiner", elsewhere, every=4),
     Law("round trip", "accumulators read back from Arrow = those written", _round_trip, every=4),
+    Law("whole groups", "whole(rows) = extract(add(rows)) for the rows of one group", whole_groups, every=2),
     Law("nulls", "a row that is left out = no row", _nulls),
     Law("NaN and zero", "NaN = -NaN, 0.0 = -0.0", _nan, every=2),
     Law("weights", "weight w = w times the row, weight 0 = no row", _weights, _ANY, True),

@@ -28,7 +28,8 @@ def sum_floats(groups: Groups, values: np.ndarray, weights: np.ndarray | None = 
     if weights is not None:
         values = values * weights
     if groups.count == 1:
-        return np.array([np.sum(values, dtype=np.float64)])
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.array([np.sum(values, dtype=np.float64)])
     total = np.zeros(groups.count)
     # bincount would copy columns that are read-only, as those of Arrow are.
     np.add.at(total, groups.codes, values.astype(np.float64, copy=False))

@@ -15,14 +15,17 @@ import numpy as np
 import pyarrow as pa
 
 from ..algebra import Accumulators, Capability, CombineFn, Weights
-from ..floats.double_double import two_sum
+from ..floats.double_double import Real, two_sum
 from ..rows.columns import Column
 from ..rows.group_sums import sum_floats, sum_weights
 from ..rows.groups import Groups
-from .compensated_sum import within
+from .compensated_sum import LARGEST, within
 from .vectors import floats, int64s
 
 _ROWS = 1 << 16
+
+_CACHED = 1 << 13
+"""The rows of one group whose powers stay in the cache, in memory that the next rows use again."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +73,54 @@ class CentralMomentsFn(CombineFn):
         return (pa.array(counts), *(pa.array(column) for column in (*two_sum(pivots, shift), *moments)))
 
 
-def _moved(n: np.ndarray, about: Sequence[np.ndarray], shift: np.ndarray) -> list[np.ndarray]:
+def central_moments(values: np.ndarray, order: int) -> tuple[float, ...] | None:
+    """The mean of one group as a pair and its moments about the mean, by the steps of `CentralMomentsFn.add`.
+
+    None if there is no value, or if one is NaN, infinite or too large for its powers to be summed.
+
+    >>> import numpy as np
+    >>> central_moments(np.array([1.0, 2.0, 6.0]), 2)
+    (3.0, 0.0, 14.0)
+    """
+    if not len(values):
+        return None
+    limit = 2.0 ** (LARGEST // order)
+    if not (np.maximum.reduce(values) <= limit and np.minimum.reduce(values) >= -limit):
+        return None
+    sample = values[:_ROWS]
+    pivot = float(sample[-1])
+    pivot += float(np.add.reduce(sample - pivot)) / len(sample)
+    about = [0.0] * order
+    for start in range(0, len(values), _CACHED):
+        apart = values[start : start + _CACHED] - pivot
+        power = apart
+        for k in range(order):
+            power = power * apart if k else apart
+            about[k] = _added_in_turn(about[k], power)
+    n = float(len(values))
+    shift = about[0] / n
+    moments = _moved(n, about, shift)[1:]
+    return (*two_sum(pivot, shift), max(moments[0], 0.0), *moments[1:])
+
+
+def _added_in_turn(total: float, terms: np.ndarray) -> float:
+    """The total and all terms, each added to the sum of those before it, as `np.add.at` does."""
+    if total:
+        terms = np.concatenate(([total], terms))
+    return float(np.add.accumulate(terms)[-1]) + 0.0
+
+
+def _moved(n: Real, about: Sequence[Real], shift: Real) -> list[Real]:
     """Sums of powers about a point, from the first, moved to the point that lies `shift` higher."""
-    first, second, *rest = about
-    out = [first - n * shift, second - shift * (2.0 * first - n * shift)]
-    if rest:
-        out.append(rest[0] - shift * (3.0 * second - shift * (3.0 * first - n * shift)))
-    if len(rest) > 1:
-        inner = 6.0 * second - shift * (4.0 * first - n * shift)
-        out.append(rest[1] - shift * (4.0 * rest[0] - shift * inner))
+    first, second = about[0], about[1]
+    out: list[Real] = [first - n * shift, second - shift * (2.0 * first - n * shift)]
+    if len(about) > 2:
+        third: Real = about[2] - shift * (3.0 * second - shift * (3.0 * first - n * shift))
+        out.append(third)
+    if len(about) > 3:
+        inner: Real = 6.0 * second - shift * (4.0 * first - n * shift)
+        fourth: Real = about[3] - shift * (4.0 * about[2] - shift * inner)
+        out.append(fourth)
     return out
 
 

@@ -58,7 +58,7 @@ def add_udf(combiner: Combiner, schema: AnySchema | None = None, *, weights: boo
             inputs = [weighed]
         inputs = in_order(maker.bound, inputs)
         counted = None if weighed is None else _weights(weighed)
-        return scalar(maker.add(Groups.single(len(inputs[0])), inputs[: len(maker.bound.columns)], counted))
+        return scalar(maker.add(Groups.single(len(inputs[0])), inputs[: len(maker.bound.columns)], counted)[0])
 
     return _noted(maker, arrow_udf_of(add, maker.bound, maker.type))
 
@@ -96,7 +96,7 @@ def merge_udf(combiner: Combiner, schema: AnySchema | None = None) -> Udf:
     maker = Maker(bind("merge_udf", combiner, schema))
 
     def merge(stored: pa.Array) -> pa.Scalar:
-        return scalar(maker.merge(Groups.single(len(stored)), stored))
+        return scalar(maker.merge(Groups.single(len(stored)), stored)[0])
 
     return _noted(maker, arrow_udf_of(merge, maker.bound, maker.type))
 
