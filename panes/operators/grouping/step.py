@@ -26,12 +26,13 @@ from .cells import NUMBERS, Cells
 from .clocks import Clocks
 from .compiled import Compiled
 from .emit import emit, retract_ended
-from .evaluate import deadlines, evaluate, percentiles_begin, rows_moment, values_of
+from .evaluate import deadlines, evaluate, percentiles_begin, rows_moment
 from .holds import furthest, window_holds
 from .pane_rows import Firing
 from .rows import Rows
 from .split_sessions import take_in_and_split
 from .take_in import TakenIn, take_in
+from .values import values_of
 from .windows_in_hand import InHand
 
 IN_HAND = 512 << 20
