@@ -5,7 +5,7 @@ It needs the extra `testing`. `docs/how-to/test_a_pipeline.md` teaches it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -15,7 +15,7 @@ import pyarrow as pa
 from .errors import InvalidArgument
 from .panes.flow import Flow
 from .panes.script import Entry
-from .panes.testing.check import Check, Replay, assert_rows, check_one
+from .panes.testing.check import Allowed, Check, Replay, assert_rows, check_one
 from .panes.testing.kit import search
 from .panes.testing.scripts import changelogs, scripts
 from .windows import Span
@@ -39,6 +39,7 @@ def check_flow(
     nulls: bool = True,
     late: bool = True,
     scale: Span | str | None = None,
+    allow: Collection[Allowed] = (),
 ) -> None:
     """Raise `FlowViolation`, with the smallest script found, if a flow leaves other rows than expected.
 
@@ -53,7 +54,7 @@ def check_flow(
         of a join are "left" and "right" without them.
     expected
         A function of a DataFrame, or of a dict of DataFrames by input if there are several. It gets the rows that
-        survive, in the order in which they came: they were not late, had a usable time and were not retracted. A row
+        survive, in the order in which they came: they were not late, had a time and were not retracted. A row
         of weight 2 is there twice. The index has the entry of the script (`step`) and the place in it (`row`). The
         function returns a DataFrame or dicts. Only the columns that it returns are compared, and `window.start` names
         a part of the column `window`.
@@ -72,6 +73,11 @@ def check_flow(
         The name of the flow in the test that the message shows.
     rows, bundles, keys, columns, nulls, late, scale
         As for `scripts`.
+    allow
+        Reasons for which the flow may leave rows out, so that `expected` does not get them: "bad" (its time is more
+        than `max_future` after processing time, or a step left it without a usable time), "unassigned" (no window takes
+        it) and "finished" (the trigger of its window has finished). Without it such rows are expected to count, but
+        for those that have no time in the script.
 
     Examples
     --------
@@ -100,6 +106,7 @@ def check_flow(
         replay=_replay(spark),
         replays=replays,
         scale=scale,
+        allow=allow,
         **options,
     )
 
@@ -111,6 +118,7 @@ def check_script(
     *,
     tolerance: float = 1e-9,
     spark: Any | None = None,
+    allow: Collection[Allowed] = (),
 ) -> None:
     """Raise `FlowViolation` if a flow leaves other rows than expected on this script; see `check_flow`.
 
@@ -120,7 +128,7 @@ def check_script(
     >>> uc.testing.check_script(script, rows.where(uc.col("x") > 2), lambda frame: frame[frame.x > 2])
     """
     __tracebackhide__ = True
-    check_one(Check(flow, expected, tolerance, _replay(spark)), script)
+    check_one(Check(flow, expected, tolerance, _replay(spark), allow), script)
 
 
 def _replay(spark: Any | None) -> Replay | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from ..errors import InvalidArgument, OutOfRange, TypeMismatch, require_column
 from .algebra import Accumulators, Weights
 from .column_names import check_named, key_names
 from .combiner import Combiner
+from .hints import DIFF, NAME_WEIGHTS, uncounted
 from .plan import Plan
 from .rows.columns import flat
 from .rows.decoded_sizes import cut, varies
@@ -58,7 +60,8 @@ def aggregate(
         and the result always has one row; the result of no rows is 0 for counts and null for most combiners.
     diff
         An int64 column of weights; a row of weight -1 is a retraction. A key whose weights sum to zero has no row in
-        the result. Without key columns the result is then that of no rows.
+        the result. Without key columns the result is then that of no rows. A column `diff` with other weights than 1
+        that nothing names gives a warning.
     **combiners
         The name of each result column, and its combiner.
 
@@ -85,6 +88,8 @@ def aggregate(
     plan = Plan(combiners, source.schema, append_only=diff is None)
     if not keys and not combiners:
         raise InvalidArgument("aggregate() needs a key column or a combiner: write by='k' or n=Count()")
+    if weights is None:
+        _warn_of_weights(source, {*keys, *plan.columns})
     pieces = list(_pieces(plan, keys, source, weights))
     if keys and len(pieces) == 1:
         return _of_one_piece(plan, keys, source, weights)
@@ -96,6 +101,14 @@ def aggregate(
     out = dict(zip([*keys, *combiners], [*state.keys, *plan.extract(state.acc)], strict=True))
     result = pa.table(out)
     return result if state.weights is None else result.filter(pa.array(state.weights != 0))
+
+
+def _warn_of_weights(table: pa.Table, named: set[str]) -> None:
+    """Warn of weights that nobody named, so that retractions count as rows."""
+    if DIFF not in table.column_names or DIFF in named or not pa.types.is_integer(table.schema.field(DIFF).type):
+        return
+    if pc.any(pc.not_equal(table[DIFF], 1)).as_py():
+        warnings.warn(uncounted("the table", DIFF, NAME_WEIGHTS), stacklevel=3)
 
 
 def _of_one_piece(plan: Plan, keys: list[str], rows: pa.Table, weights: Weights) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Advice for a method that other libraries have, and expressions and combiners do not: what to write instead.
+"""Advice: what to write instead of a method that other libraries have, and for a column that nobody named.
 
 Guarded by tests/combiners/test_hints.py.
 """
@@ -53,4 +53,22 @@ def no_such_method(owner: str, value: object, name: str, advice: Mapping[str, st
     return AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")
 
 
-__all__ = ["OF_COMBINERS", "OF_EXPRESSIONS", "no_such_method"]
+DIFF = "diff"
+"""The name that the library gives to columns of weights."""
+
+NAME_WEIGHTS = f"diff='{DIFF}' if it has the weights of the rows"
+
+
+def uncounted(what: str, column: str, remedy: str) -> str:
+    """The warning about a column that looks like one of changes, where the rows are not read as changes.
+
+    >>> uncounted("the table", "diff", NAME_WEIGHTS)[:66]
+    "the table has a column 'diff', and every row counts as an addition"
+    """
+    return (
+        f"{what} has a column {column!r}, and every row counts as an addition: give {remedy}, or rename the column if "
+        "it says nothing of changes"
+    )
+
+
+__all__ = ["DIFF", "NAME_WEIGHTS", "OF_COMBINERS", "OF_EXPRESSIONS", "no_such_method", "uncounted"]

@@ -43,6 +43,18 @@ _OF_A_PANE = ("diff", "pane", "step")
 _WEIGHT = pa.field("diff", pa.int64())
 
 
+@dataclass(frozen=True)
+class Reached:
+    """The watermark of each source at an entry of a script, by the name of the source, in microseconds.
+
+    It is that of the source: `with_time` has not taken its part of it. A source that has not reported is not there.
+    """
+
+    before: Mapping[str | None, int]
+    """The watermarks by which the rows of the entry are late."""
+    after: Mapping[str | None, int]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """The result of a local run. `panes` is an Arrow table, and the result can be used as that table.
@@ -73,6 +85,8 @@ class Result:
     """The flow that gave the result."""
     again: Callable[[Flow], Result] | None = None
     """Runs the same script through another flow."""
+    watermarks: Sequence[Reached] = field(default_factory=list)
+    """The watermarks of the sources at each entry of the script."""
 
     def counts(self, stage: int | None = None) -> dict[str, int]:
         """The number of rows without a result, by the reason, and of windows that are still held at the end.

@@ -156,6 +156,12 @@ def check_lateness(own: Span, before: Span, stage: str) -> None:
 
 def followed(grouping: Grouping, asked: Asked, number: int, each_batch: bool = False) -> Grouping:
     """The grouping, settled for another one after it."""
+    if grouping.late == "duplicate":
+        raise InvalidArgument(
+            f"late='duplicate' of stage {number} shows late rows any length of time after the watermark has passed "
+            "them, so the next step would lose them as late: use late='drop', and read them with left_out, or give "
+            "more allowed_lateness="
+        )
     open_mode = asked.options.get("mode") is None
     window = grouping.window
     known = not window.merging and window.first_start(0) is not None

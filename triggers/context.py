@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidArgument, TypeMismatch
@@ -49,6 +49,7 @@ class ChildTrigger:
         self.starts_again = False
         """True after `reset()`."""
         self._wants = wants
+        self._merge: Callable[[Sequence[TriggerContext]], bool] | None = None
 
     @property
     def wants(self) -> bool:
@@ -69,6 +70,15 @@ class ChildTrigger:
         if self._wants:
             self._wants = False
 
+    def merge(self, sources: Sequence[TriggerContext]) -> None:
+        """In `on_merge`: let the child go on from its state in these windows alone, and not in all that became one.
+
+        `sources` are some of those of `on_merge`. Of none of them the child is at its start.
+        """
+        if self._merge is None:
+            raise InvalidArgument(f"{self.trigger!r} merges in on_merge alone: call child.merge() there")
+        self.finished, self.starts_again = self._merge(sources), False
+
 
 class TriggerContext:
     """The window, clocks, results, state, timers and children that a user trigger works with.
@@ -88,6 +98,8 @@ class TriggerContext:
         The triggers that the trigger is made of.
     values
         A function that gives the result of a combiner by its name; None where there are no results.
+    finished
+        True if the trigger is finished in this window.
 
     Examples
     --------
@@ -108,6 +120,7 @@ class TriggerContext:
         memo: Mapping[str, Any],
         children: tuple[ChildTrigger, ...] = (),
         values: Callable[[str], Any] | None = None,
+        finished: bool = False,
     ) -> None:
         self.window = window
         """Start and end, microseconds UTC."""
@@ -119,20 +132,21 @@ class TriggerContext:
         """The children of the trigger, in their order."""
         self.fired: str | None = None
         self.tag: str | None = None
-        self.finished = False
+        self.finished = finished
+        """True if the trigger is finished; in `on_merge` if it is in one of the windows, unless you set it."""
+        self.finishes = False
+        """True after `finish()`."""
         self._values = values
 
     def value(self, name: str) -> Any:
         """The result of the combiner `name` of the grouping, as a pane would show it now; None if there is no value.
 
         It is computed when it is asked for. In `on_element` all rows of the bundle are in it, and with
-        granularity="record" the rows up to this one.
+        granularity="record" the rows up to this one. In `on_merge` it is that of the windows that became one, without
+        the rows that join them.
         """
         if self._values is None:
-            raise InvalidArgument(
-                f"ctx.value({name!r}) is not known in on_merge, where the rows are not combined yet: ask in "
-                "on_element, on_timer or on_children"
-            )
+            raise InvalidArgument(f"ctx.value({name!r}) is not known: give TriggerContext() the results as values=")
         return self._values(name)
 
     def set_timer(self, tag: str, time: Any, domain: str = "processing") -> None:
@@ -161,8 +175,8 @@ class TriggerContext:
         self.fired, self.tag = mode, tag
 
     def finish(self) -> None:
-        """Finish this trigger in this window."""
-        self.finished = True
+        """Finish this trigger in this window, once it has fired if it does."""
+        self.finished = self.finishes = True
 
     def memo(self) -> dict[str, Any]:
         """State and timers as they are stored until the next call; raises for state that JSON would change."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -81,6 +81,8 @@ class Moment:
     """A function that gives the rows of each window, for user triggers."""
     requests: dict[str, np.ndarray] = field(default_factory=dict)
     """The requests of user triggers when they fire: the masks "clear" and "accumulate", and the texts "tags"."""
+    sources: Moment | None = None
+    """In a merge, the windows that become others, with an element for each place of the state that is merged."""
 
     @property
     def passed(self) -> Mask:
@@ -90,6 +92,20 @@ class Moment:
     def clock(self, domain: str) -> int:
         """The time of a domain's clock."""
         return self.processing_time if domain == "processing" else self.watermark
+
+    def at(self, places: np.ndarray, sources: Moment | None = None) -> Moment:
+        """The same moment for the windows at these places alone."""
+        values = self.values
+        return replace(
+            self,
+            start=self.start[places],
+            end=self.end[places],
+            got=self.got[places],
+            born=self.born[places],
+            facts={name: sums[places] for name, sums in self.facts.items()},
+            values=None if values is None else lambda name, chosen: values(name, places[chosen]),
+            sources=sources,
+        )
 
 
 class Node(ABC):

@@ -29,9 +29,9 @@ class UserTrigger(Trigger):
     """The base of your own triggers, which run row by row in Python; a subclass is best a frozen dataclass.
 
     `on_element` gets each row of a window. `on_timer` is called when the clock of a timer's domain reaches its time,
-    in the order of time. `on_merge` gets the contexts of the windows that become one, and fills the context of the
-    new window; the state and timers of the old windows are gone after it. Each method may call `ctx.fire()` and
-    `ctx.finish()`, set timers and store state. `words` may say in one line when the trigger fires, for `explain`.
+    in the order of time. `on_merge` gets the contexts of the windows that become one, by start, and fills the context
+    of the new window; the state and timers of the old windows are gone after it. Each method may call `ctx.fire()`
+    and `ctx.finish()`, set timers and store state. `words` may say in one line when the trigger fires, for `explain`.
 
     A trigger with `children`, a tuple of triggers, is a composite. It defines `on_children`, which sees the children
     that want to fire and decides. `on_start` is called before all other methods, and `on_fire` when the trigger and
@@ -71,7 +71,11 @@ class UserTrigger(Trigger):
         """Handle a new row of the window; the children see it after this."""
 
     def on_merge(self, sources: list[TriggerContext], ctx: TriggerContext) -> None:
-        """Handle windows that became one: `ctx` starts without state and timers, its children have merged."""
+        """Handle windows that became one: `ctx` starts without state and timers, its children have merged.
+
+        `child.merge(sources)` lets a child of `ctx` go on from some of the windows alone, and `ctx.finished` says
+        whether the trigger is finished: it is, if it was in one of the windows, unless you set it.
+        """
 
     def on_timer(self, tag: str, time: int, ctx: TriggerContext) -> None:
         """Handle a timer whose time has come, and which is no longer set."""

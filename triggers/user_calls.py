@@ -29,19 +29,17 @@ class Calls:
         self._resets: dict[int, list[int]] = {}
         """For each child, the windows in which it starts again."""
 
-    def context(
-        self, window: int, wants: Sequence[Mask] | None = None, bounds: tuple[int, int] | None = None
-    ) -> TriggerContext:
+    def context(self, window: int, wants: Sequence[Mask] | None = None) -> TriggerContext:
         """The context of a window; `wants` has the windows in which each child wants to fire, where that is known."""
         node, s, m = self.node, self.s, self.m
         text = node.col(s, "memo")[window]
-        if bounds is None:
-            bounds = (int(m.start[window]), int(m.end[window]))
+        bounds = (int(m.start[window]), int(m.end[window]))
         children: tuple[ChildTrigger, ...] = ()
         if node.children:
             children = tuple(self._child(i, window, wants) for i in range(len(node.children)))
         memo = json.loads(text) if text else {}
-        return TriggerContext(bounds, m.watermark, m.processing_time, memo, children, self._values(window))
+        done = bool(node.done(s)[window])
+        return TriggerContext(bounds, m.watermark, m.processing_time, memo, children, self._values(window), done)
 
     def keep(self, window: int, ctx: TriggerContext) -> None:
         """Store what the trigger has changed in the context."""
@@ -53,7 +51,7 @@ class Calls:
             node.col(s, domain)[window] = min(times, default=NEVER)
         if ctx.fired is not None:
             node.col(s, "wants")[window] = ctx.fired if ctx.tag is None else f"{ctx.fired},{ctx.tag}"
-        if ctx.finished:
+        if ctx.finishes:
             node.col(s, "ended")[window] = True
         for i, child in enumerate(ctx.children):
             node.col(s, f"paused{i}")[window] = not child.active
@@ -68,6 +66,7 @@ class Calls:
             mask = np.zeros(len(self.node.done(self.s)), np.bool_)
             mask[windows] = True
             self.node.children[i].reset(self.s, mask, self.m)
+            self.node.col(self.s, f"wanted{i}")[windows] = False  # a new child has not asked to fire
 
     def _child(self, i: int, window: int, wants: Sequence[Mask] | None) -> ChildTrigger:
         finished = bool(self.node.children[i].done(self.s)[window])

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..errors import InvalidArgument
 from ..windows.times import NEVER
-from .context import TriggerContext
 from .program import Deadlines, Mask, Moment, Node, State, any_into, sooner, where
 from .user import UserTrigger
 from .user_calls import Calls
+from .user_merge import Merge
 
 _OBJECT = np.dtype(object)
 _INT = np.dtype(np.int64)
@@ -161,23 +161,15 @@ class UserNode(Node):
             self.col(s, f"wanted{i}")[asked & ~(self.awake(s, i) & child.would_fire(s, m))] = False
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
-        touched = np.unique(into[take])
         if self.sees_start:
             any_into(s, out, f"{self.path}.started", into, take)
+        touched = np.unique(into[take])
         for i in range(len(self.children)):
             any_into(s, out, f"{self.path}.wanted{i}", into, take)
             paused = np.ones(len(self.done(out)), np.bool_)
             np.logical_and.at(paused, into[take], self.col(s, f"paused{i}")[take])
             self.col(out, f"paused{i}")[touched] = paused[touched]
-        sources: dict[int, list[TriggerContext]] = {}
-        before, calls = self._calls(s, m, []), self._calls(out, m, touched.tolist())
-        for window in np.flatnonzero(take).tolist():
-            sources.setdefault(int(into[window]), []).append(before.context(window, bounds=(0, 0)))
-        for window, contexts in sources.items():
-            ctx = calls.context(window)
-            self.trigger.on_merge(contexts, ctx)
-            calls.keep(window, ctx)
-        calls.end()
+        Merge(self, self.trigger, s, out, m).run(into, take)
 
     def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
         least: Deadlines = self.col(s, domain) if domain in ("event", "processing") else NEVER

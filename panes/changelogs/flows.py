@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...combiners.hints import DIFF, NAME_WEIGHTS, uncounted
 from ...errors import InvalidArgument
 from ..flow import Flow, Source, flow_of
 from ..operators.upserts.upserts import Upserts
@@ -22,7 +23,7 @@ from ..watermark_strategies import IngressTime
 from .base import Changelog
 
 REMEDIES = {
-    "diff": "diff='diff' if it has the weights of the rows",
+    DIFF: NAME_WEIGHTS,
     "_change_type": "changelog=uc.changelog.DeltaFeed()",
     "row_kind": "changelog=uc.changelog.Flink()",
     "op": "changelog=uc.changelog.Debezium(), or uc.changelog.Ops('op', ...)",
@@ -75,11 +76,7 @@ def warn_of_changes(names: list[str], settings: Settings) -> None:
     used = {settings.diff, settings.time, settings.processing_time}
     for name, remedy in REMEDIES.items():
         if name in names and settings.diff is None and name not in used:
-            warnings.warn(
-                f"the source has a column {name!r}, and every row counts as an addition: give {remedy}, or rename the "
-                "column if it says nothing of changes",
-                stacklevel=3,
-            )
+            warnings.warn(uncounted("the source", name, remedy), stacklevel=3)
             return
 
 

@@ -21,7 +21,7 @@ from ..graph import Feed, Leaf, Step, check_ends, graph_of
 from ..join_stage import JoinStage
 from ..late_share import late_words
 from ..left_out import late_schema, late_table, with_late_rows
-from ..local_result import Result
+from ..local_result import Reached, Result
 from ..reading import good
 from ..script import Clock, Elements, Entry, Watermark, instant, tables_of
 from ..shard.arrivals import Arrival
@@ -51,6 +51,7 @@ class LocalRun:
         self.left_out: list[pa.Table] = []
         self.dropped: list[tuple[int, int]] = []
         self.output_watermarks: list[int] = []
+        self.watermarks: list[Reached] = []
         self.schema = flow.schema
         if len(self.graph.ends) == 1 and not flow.transforms and isinstance(self.graph.ends[0].origin, Step):
             self.schema = self.graph.ends[0].schema
@@ -129,6 +130,7 @@ class LocalRun:
             self.shards[step] = shard
             self._leave_out(place, step, played[step])
             self._count_dropped(place, step, given, played[step], parts)
+        self.watermarks.append(self._reached())
         for feed in self.graph.ends:
             if isinstance(feed.origin, Step):
                 for done in played[feed.origin]:
@@ -141,6 +143,18 @@ class LocalRun:
         ends = [self.shards[feed.origin] for feed in self.graph.ends if isinstance(feed.origin, Step)]
         if ends:
             self.output_watermarks.append(min(shard.operator.hold(shard.state) for shard in ends))
+
+    def _reached(self) -> Reached:
+        """The watermarks of the sources before the rows of an entry, and after it."""
+        after, moved_before = dict[str | None, int](), set[str | None]()
+        for step in self.graph.steps:
+            for feed, marks in zip(step.feeds, self.shards[step].watermarks.inputs, strict=True):
+                if feed.leaf is not None and marks.least > MIN_TIME:
+                    after.setdefault(feed.leaf.settings.name, min(marks.least + marks.back, MAX_TIME))
+                    if marks.lag is not None:
+                        moved_before.add(feed.leaf.settings.name)
+        last = self.watermarks[-1].after if self.watermarks else {}
+        return Reached({**last, **{name: after[name] for name in moved_before}}, after)
 
     def _arrivals(
         self, feed: Feed, parts: Mapping[Feed, Mapping[int, Part]], played: Mapping[Step, Sequence[Played]]
@@ -216,7 +230,9 @@ class LocalRun:
         left_out = pa.concat_tables([none.empty_table(), *self.left_out])
         fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
         kept = all(one.keeps_rows for one in fed)
-        return Result(panes, counts, late, self.dropped, self.output_watermarks, kept, left_out, self.flow, again)
+        return Result(
+            panes, counts, late, self.dropped, self.output_watermarks, kept, left_out, self.flow, again, self.watermarks
+        )
 
 
 def _bad_rows(source: GivenRows, step: FinalStep, count: int) -> pa.Table:

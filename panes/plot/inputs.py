@@ -16,9 +16,13 @@ from ...combiners.aggregate import as_table
 from ...errors import InvalidArgument, TypeMismatch, require_column
 from ...windows import timestamp
 from ..grouping import RESERVED
-from ..local_result import Result
+from ..local_result import Reached, Result
 from ..script import Clock, Elements, Entry, Watermark, reports, tables_of
 from .style import aware, from_micros
+
+_LAST = 253_402_300_799_000_000
+_END = from_micros(_LAST)
+"""The time at which watermarks at the end of time are drawn."""
 
 LAST_YEAR = 9000
 """A window that ends later has no end."""
@@ -185,12 +189,11 @@ def points_of(
 ) -> list[Point]:
     """The rows of a script for some keys, each with its label, and whether it was late or dropped."""
     gone = set(result.dropped_rows) if isinstance(result, Result) and result.rows_kept else set()
-    watermarks: dict[str | None, datetime] = {}
     points: list[Point] = []
-    inputs, times = inputs_of(entries), [time] if isinstance(time, str) else list(dict.fromkeys(time.values()))
+    times = [time] if isinstance(time, str) else list(dict.fromkeys(time.values()))
+    passed = _passed(entries, result)
     for step, (entry, table) in enumerate(zip(entries, tables_of(entries, times), strict=True)):
-        before = min(watermarks.values()) if len(watermarks) == len(inputs) else None
-        watermarks |= {name: _reported(report) for report in reports(entry) for name in moved_by(entry, inputs)}
+        before = passed[step]
         if table is None:
             continue
         column = time if isinstance(time, str) else time.get(_input(entry) or "", times[0])
@@ -227,15 +230,54 @@ def moved_by(entry: Entry, inputs: list[str | None]) -> list[str | None]:
 
 
 def _reported(entry: Watermark) -> datetime:
-    return from_micros(253_402_300_799_000_000) if entry.t is None else from_micros(timestamp(entry.t))
+    return _END if entry.t is None else from_micros(timestamp(entry.t))
+
+
+def _shown(watermark: int) -> datetime:
+    """A watermark of a run as a time that can be drawn."""
+    return _END if watermark > _LAST else from_micros(max(watermark, -_LAST // 5))
+
+
+def _of_run(entries: Sequence[Entry], result: Any) -> Sequence[Reached]:
+    """The watermarks that the run of a script had; nothing if they are not known."""
+    found = result.watermarks if isinstance(result, Result) else []
+    return found if len(found) == len(entries) else []
+
+
+def _passed(entries: Sequence[Entry], result: Any) -> list[datetime | None]:
+    """The watermark of all inputs by which the rows of each entry are late; None where some have not reported."""
+    of_run = _of_run(entries, result)
+    if of_run:
+        sources = {name for one in of_run for name in one.after}
+        return [_shown(min(one.before.values())) if len(one.before) == len(sources) > 0 else None for one in of_run]
+    inputs, reached = inputs_of(entries), dict[str | None, datetime]()
+    out: list[datetime | None] = []
+    for entry in entries:
+        out.append(min(reached.values()) if len(reached) == len(inputs) else None)
+        for report in reports(entry):
+            reached |= {
+                name: max(_reported(report), reached.get(name, _reported(report))) for name in moved_by(entry, inputs)
+            }
+    return out
 
 
 def marks_of(
-    entries: Sequence[Entry], clock: Sequence[datetime]
+    entries: Sequence[Entry], clock: Sequence[datetime], result: Any = None
 ) -> dict[str | None, list[tuple[datetime, datetime, int]]]:
-    """For each input its watermark reports: the processing time, the watermark, and the place in the script."""
-    inputs = inputs_of(entries)
+    """For each input its watermarks: the processing time, the watermark, and the place in the script.
+
+    They are those of the run; without one, the reports of the script.
+    """
+    inputs, of_run = inputs_of(entries), _of_run(entries, result)
     out: dict[str | None, list[tuple[datetime, datetime, int]]] = {}
+    known: dict[str | None, int] = {}
+    for step, (one, at) in enumerate(zip(of_run, clock, strict=False)):
+        for name, watermark in one.after.items():
+            if known.get(name) != watermark:
+                known[name] = watermark
+                out.setdefault(name if len(inputs) > 1 else inputs[0], []).append((at, _shown(watermark), step))
+    if of_run:
+        return out
     for step, (entry, at) in enumerate(zip(entries, clock, strict=True)):
         for report in reports(entry):
             for name in moved_by(entry, inputs):

@@ -56,7 +56,8 @@ def panes(
     """Draw the panes that `uc.local.run`, a replay or a query on Spark gave, with the script that gave them.
 
     Rows are points with their values; late ones are hollow, dropped ones crossed out (unless a step before the first
-    grouping may have left rows out, or made others of them). The watermark is a dashed line.
+    grouping may have left rows out, or made others of them). The watermark of
+    each source, as the run had it, is a dashed line.
     Each pane is a rectangle over its window, up to the time at which it was emitted, with its value. Retractions are
     written in red.
 
@@ -213,7 +214,9 @@ def _picture(
     timed = any(isinstance(entry, Clock) or entry.at is not None for entry in entries)
     timed |= not entries and len({pane.at for pane in found}) > 1
     heights = (min(moments) - room, max(*moments, *(pane.at for pane in found), min(moments)) + room)
-    return Picture(found, points, marks_of(entries, clock), margins(min(times), max(times)), heights, timed, name)
+    return Picture(
+        found, points, marks_of(entries, clock, result), margins(min(times), max(times)), heights, timed, name
+    )
 
 
 @dataclass(frozen=True)

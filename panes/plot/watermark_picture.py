@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def watermark(
     script: Sequence[Entry],
+    result: Any = None,
     *,
     time: str | Mapping[str, str] = "ts",
     title: str | None = None,
@@ -34,6 +35,9 @@ def watermark(
     ----------
     script
         Rows, and watermark reports, with their processing times (`at=`).
+    result
+        The result of `uc.local.run` for the script: its watermarks are drawn, also those of sources with `watermark=`.
+        Without it, those that the script reports.
     time
         The event time column of the rows, or a dict of them by input.
     title, figsize
@@ -49,9 +53,14 @@ def watermark(
     """
     entries = check_script(script)
     clock = clock_of(entries)
-    points, marks = points_of(entries, None, time, None, {}, clock), marks_of(entries, clock)
+    points, marks = points_of(entries, result, time, None, {}, clock), marks_of(entries, clock, result)
     if not points and not marks:
         raise InvalidArgument("the script has no rows and no watermark reports, so there is nothing to draw")
+    if not any(marks.values()):
+        raise InvalidArgument(
+            "the script reports no watermark, so there is none to draw: give the result of the run too, as in "
+            "uc.plot.watermark(script, result), if its flow has watermark="
+        )
     figure, [[upper], [lower]] = figure_of(figsize, 2)
     at = [p.processing for p in points] + [at for some in marks.values() for at, _, _ in some]
     across = margins(min(at), max(at))

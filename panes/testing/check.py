@@ -6,9 +6,9 @@ Guarded by tests/panes/test_testing.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -28,6 +28,9 @@ from .survivors import Unclear, run_traced
 
 Replay = Callable[[Flow, Sequence[Entry]], pa.Table]
 """A function that plays the rows of a script through a flow on another engine, up to the end of the input."""
+
+Allowed = Literal["bad", "unassigned", "finished"]
+"""A reason to leave a row out that an expectation can allow: the row is then not expected to count."""
 
 REMEDY = "expected= needs the rows that were accepted, so give late=False, or check the steps before it by themselves"
 
@@ -55,8 +58,10 @@ class Check:
     expected: Callable[..., Any]
     tolerance: float
     replay: Replay | None = None
+    allow: Collection[Allowed] = ()
 
     def __post_init__(self) -> None:
+        _check_allowed(self.allow)
         if not isinstance(self.flow, Flow):
             raise InvalidArgument(f"check_flow() takes a flow, but was given {self.flow!r}")
         if not callable(self.expected):
@@ -96,7 +101,7 @@ class Check:
     def problem(self, script: Sequence[Entry]) -> Problem | None:
         """The fault that a script shows; raises `Unclear` if the rows that survive are not known."""
         try:
-            traced = run_traced(self.flow, script)
+            traced = run_traced(self.flow, script, frozenset(self.allow))
         except Unclear:
             raise
         except Exception as error:
@@ -109,7 +114,9 @@ class Check:
             return Problem("expected", f"expected= raised {type(error).__name__}: {error}", (), cause=error)
         wanted = expected_rows(given, left)
         found = compared(left, wanted, self.tolerance)
-        return found or (None if self.replay is None else self.replayed(script))
+        if found is not None:
+            return replace(found, lines=(*found.lines, *_unexplained(traced.unexplained)))
+        return None if self.replay is None else self.replayed(script)
 
     def replayed(self, script: Sequence[Entry]) -> Problem | None:
         """The difference between the rows of a local run and those of a replay on Spark."""
@@ -125,6 +132,26 @@ class Check:
         lines = [*_some("only in the local run", list((one - other).elements()))]
         lines += _some("only in the replay on Spark", list((other - one).elements()))
         return Problem("spark", "a replay on Spark gives other rows than a local run", tuple(lines))
+
+
+def _check_allowed(allow: object) -> None:
+    """Raise unless a user allows reasons that can be allowed."""
+    words = get_args(Allowed)
+    if isinstance(allow, str) or not isinstance(allow, Collection):
+        raise InvalidArgument(f"allow= takes a tuple of reasons such as ('bad',), but is {allow!r}")
+    for word in allow:
+        if word not in words:
+            more = ": late rows are never expected to count" if word == "late" else ""
+            raise InvalidArgument(f"allow= takes some of {words}, but has {word!r}{more or ': leave it out'}")
+
+
+def _unexplained(counts: Mapping[tuple[int, str], int]) -> list[str]:
+    """Lines about rows that are expected to count, and that a step left out."""
+    return [
+        f"  stage {number} left out as {why}: {count} {'row' if count == 1 else 'rows'} (give allow=({why!r},) if they "
+        "are not expected to count)"
+        for (number, why), count in sorted(counts.items())
+    ]
 
 
 def compared(left: Left, wanted: Left, tolerance: float) -> Problem | None:
@@ -195,4 +222,4 @@ def assert_rows(result: Result, rows: Any, *, weight: str = DIFF, tolerance: flo
         raise FlowViolation("\n".join([problem.text, *problem.lines]))
 
 
-__all__ = ["Check", "Problem", "Replay", "assert_rows", "check_one"]
+__all__ = ["Allowed", "Check", "Problem", "Replay", "assert_rows", "check_one"]

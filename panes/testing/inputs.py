@@ -6,27 +6,26 @@ Guarded by tests/panes/test_testing.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from ...errors import InvalidArgument, TypeMismatch, require_column
-from ...windows import Calendar, Span, Window, span, time_text
+from ...windows import span, time_text
 from ...windows.spans import UNITS
 from ..flow import Flow
 from ..graph import Graph, graph_of
 from ..join_stage import JoinStage
 from ..stage import GroupingStage, RowStage
 from ..watermark_strategies import IngressTime, ProcessingTime, Strategy
+from .edges import Edges, edges_of, spans_of
 
 SHORTEST = span("1 minute")
 """The length of time around which rows lie if a flow names none."""
 
 _STEPS = {"s": UNITS["second"], "ms": UNITS["millisecond"]}
 """The microseconds of the units of time that are longer."""
-
-_CALENDAR = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
 
 
 @dataclass(frozen=True)
@@ -74,13 +73,14 @@ class Drawn:
     keys: frozenset[str]
     lengths: tuple[int, ...]
     """In microseconds, the shortest first."""
+    edges: Edges
 
 
 def drawn_for(source: pa.Schema | Flow, time: str, diff: str | None) -> Drawn:
     """Read a flow, or a schema with the names of its columns of event time and weights."""
     if isinstance(source, Flow):
         graph = graph_of(source)
-        return Drawn(tuple(inputs_of(graph)), frozenset(_keys(graph)), _lengths(graph))
+        return Drawn(tuple(inputs_of(graph)), frozenset(_keys(graph)), _lengths(graph), edges_of(graph))
     if not isinstance(source, pa.Schema):
         raise InvalidArgument(f"scripts are drawn for an Arrow schema or a flow, not for {source!r}")
     require_column(time, source.names, "time=")
@@ -88,7 +88,8 @@ def drawn_for(source: pa.Schema | Flow, time: str, diff: str | None) -> Drawn:
         raise TypeMismatch(f"time= takes a timestamp column, but {time!r} is {source.field(time).type}: cast it")
     if diff is not None:
         require_column(diff, source.names, "diff=")
-    return Drawn((Input(None, source, time, diff),), frozenset(), (int(SHORTEST),))
+    shortest = int(SHORTEST)
+    return Drawn((Input(None, source, time, diff),), frozenset(), (shortest,), Edges((shortest,)))
 
 
 def inputs_of(graph: Graph) -> Iterator[Input]:
@@ -135,28 +136,11 @@ def _lengths(graph: Graph) -> tuple[int, ...]:
     for step in graph.steps:
         match step.stage:
             case GroupingStage(grouping=options) | RowStage(options=options) | JoinStage(join=options):
-                found.update(map(abs, _spans(options)))
+                found.update(map(abs, spans_of(options)))
         found.update(feed.back for feed in step.feeds)
     for leaf in graph.leaves:
-        found.update(_spans(leaf.settings.strategy))
+        found.update(spans_of(leaf.settings.strategy))
     return tuple(sorted(length for length in found if length > 0)) or (int(SHORTEST),)
-
-
-def _spans(value: Any) -> Iterator[int]:
-    if isinstance(value, Span):
-        yield int(value)
-    elif isinstance(value, Calendar):
-        yield _CALENDAR[value.unit] * UNITS["day"]
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            if field.name not in ("max_future", "offset", "combiners"):
-                yield from _spans(getattr(value, field.name, None))
-    elif isinstance(value, Window):
-        for held in vars(value).values():
-            yield from _spans(held)
-    elif isinstance(value, tuple | list):
-        for held in value:
-            yield from _spans(held)
 
 
 __all__ = ["Drawn", "Input", "drawn_for", "inputs_of"]

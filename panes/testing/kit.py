@@ -5,7 +5,7 @@ Guarded by tests/panes/test_testing.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -18,13 +18,16 @@ from ...errors import FlowViolation, InvalidArgument
 from ..flow import Flow
 from ..graph import graph_of
 from ..script import Elements, Entry
-from .check import REMEDY, Check, Problem, Replay
+from .check import REMEDY, Allowed, Check, Problem, Replay
 from .inputs import inputs_of
 from .scripts import Script, changelogs, require_number, scripts
 from .smaller import MOST_RUNS, Smaller
 from .survivors import Unclear
 from .written import draw as draw_picture
 from .written import source_of
+
+_RUN, _SEEDS = 10, 1_000_003
+"""The number of scripts that are drawn with one seed, and a number above those of the seeds of a search."""
 
 _ON_SPARK = 20
 """The number of replays on Spark that make a script smaller."""
@@ -45,16 +48,17 @@ def search(
     draw: str | PathLike[str] | None,
     replay: Replay | None,
     replays: int,
+    allow: Collection[Allowed],
     **options: Any,
 ) -> None:
     """Raise `FlowViolation`, with the smallest script found, if a flow leaves other rows than expected."""
     __tracebackhide__ = True
     require_number("examples", examples)
-    check = Check(flow, expected, tolerance, replay)
+    check = Check(flow, expected, tolerance, replay, allow)
     inputs = list(inputs_of(graph_of(flow)))
     drawn = changelogs if any(one.diff is not None for one in inputs) else scripts
     passed, reasons = list[Script](), list[str]()
-    local = Check(flow, expected, tolerance)
+    local = Check(flow, expected, tolerance, None, allow)
     found = _first(local, drawn(flow, **options), examples, seed, passed, reasons)
     runs = MOST_RUNS
     if found is None and not passed:
@@ -99,11 +103,6 @@ def _first(
     """The first of so many scripts that shows a fault; scripts without one are added to `passed`."""
     found: list[tuple[Script, Problem]] = []
 
-    @settings(
-        max_examples=examples, derandomize=seed is None, deadline=None, database=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    @given(strategy)
     def test(script: Script) -> None:
         try:
             problem = check.problem(script)
@@ -115,10 +114,16 @@ def _first(
             raise _Enough
         passed.append(script)
 
-    try:
-        (test if seed is None else seeded(seed)(test))()
-    except _Enough:
-        return found[0]
+    # Hypothesis makes many scripts of a run out of those before, so several runs see more.
+    for number, start in enumerate(range(0, examples, _RUN)):
+        some = settings(
+            max_examples=min(_RUN, examples - start), deadline=None, database=None, phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )  # fmt: skip
+        try:
+            seeded((0 if seed is None else seed + 1) * _SEEDS + number)(some(given(strategy)(test)))()
+        except _Enough:
+            return found[0]
     return None
 
 

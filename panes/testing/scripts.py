@@ -18,6 +18,7 @@ from ...errors import InvalidArgument
 from ...windows import Span, span, time_text, timestamp
 from ..flow import Flow
 from ..script import Clock, Elements, Entry, Watermark
+from .edges import BESIDE, Edges
 from .inputs import Drawn, Input, drawn_for
 from .values import START, check_given, column_values
 
@@ -25,10 +26,15 @@ Script = list[Entry]
 
 SECOND = 1_000_000
 
+ANCHOR, INPUT = "time of the anchor", "input of the anchor"
+
+NEAREST = 8
+"""So many of the last rows have rows and reports at the edges near them."""
+
 
 @dataclass(frozen=True)
 class RowMove:
-    """A row to come: a new one, one near the row before it, one that came before, or a retraction."""
+    """A row to come: a new one, one near the row before it or at an edge, one that came before, or a retraction."""
 
     kind: str
     place: int
@@ -36,6 +42,10 @@ class RowMove:
     offset: int | None
     """The length of time after the event time reached; None for a row without a time."""
     weight: int
+    edge: int
+    """Chooses among the edges near a row that came."""
+    beside: int
+    """The microseconds between the edge and the row."""
     values: tuple[Any, ...]
 
 
@@ -51,6 +61,9 @@ class Move:
     rows: Sequence[RowMove]
     lag: int | None
     """The length of time by which a watermark report is less than the event time reached; None for no report."""
+    edge: int | None
+    """Chooses a report at an edge instead; None for one that is not."""
+    beside: int
     apart: bool
     """True if the report is an entry of its own, and not in the bundle of the rows."""
     backwards: bool
@@ -61,6 +74,9 @@ class Playing:
     """The state of one input while moves are played."""
 
     input: Input
+    edges: Edges
+    anchors: list[dict[str, Any]]
+    """The rows of all inputs that came so far and have a time, each with its time in the column `ANCHOR`."""
     rows: list[dict[str, Any]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     """The number of copies of each row that are not yet retracted."""
@@ -183,7 +199,8 @@ def _scripts(
     offsets = st.sampled_from([*near, *before, *([None] if nulls else [])])
     advances = st.sampled_from([0, tick, shortest, 2 * shortest, *lengths[-3:]])
     gaps = st.sampled_from([0, tick, shortest, longest + 1])
-    kinds = ["new", "new", "near", "near", "again"] + ["retract", "retract", "retract"] * retracts
+    kinds = ["new", "edge", "near", "new", "edge", "near", "again", "edge"] + ["retract"] * 3 * retracts
+    numbers, beside = st.integers(0, 255), st.sampled_from(BESIDE)
     moves = []
     for place, one in enumerate(drawn.inputs):
         strategies = column_values(one.schema, one.user, given, drawn.keys, keys, nulls)
@@ -193,15 +210,22 @@ def _scripts(
             st.integers(0, 7),
             offsets,
             st.sampled_from([1, 1, 1, 2]) if retracts and one.diff is not None else st.just(1),
+            numbers,
+            beside,
             st.tuples(*strategies.values()),
         )
         reports = st.sampled_from([None, None, 0, tick, shortest] if one.strategy is None else [None])
         bundle = st.lists(a_row, min_size=1, max_size=5)
         some = st.sampled_from([bundle, bundle, bundle, st.just([])]).flatmap(lambda chosen: chosen)
-        moves.append(st.builds(Move, st.just(place), advances, gaps, some, reports, st.booleans(), st.booleans()))
+        at_edge = st.one_of(st.none(), st.none(), numbers)
+        moves.append(
+            st.builds(
+                Move, st.just(place), advances, gaps, some, reports, at_edge, beside, st.booleans(), st.booleans()
+            )
+        )
     whole = st.lists(st.one_of(moves), min_size=min(bundles, 4), max_size=bundles)
     clocked = st.just(True) if any(one.timed for one in drawn.inputs) else st.sampled_from([False, True, True])
-    return _played(Plan(drawn.inputs, whole, clocked, rows, late, max(near)))
+    return _played(Plan(drawn.inputs, drawn.edges, whole, clocked, rows, late, max(near)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -209,6 +233,7 @@ class Plan:
     """The parts from which a script is drawn."""
 
     inputs: Sequence[Input]
+    edges: Edges
     moves: SearchStrategy[list[Move]]
     clocked: SearchStrategy[bool]
     rows: int
@@ -230,56 +255,76 @@ def _played(draw: st.DrawFn, plan: Plan) -> Script:
     moves, clocked = draw(plan.moves), draw(plan.clocked)
     if len(plan.inputs) > 1:
         # One input is silent from the start, or from the middle of the script on.
-        silent, first = draw(st.tuples(st.integers(-2, len(plan.inputs) - 1), st.sampled_from([0, len(moves) // 2])))
+        silent = draw(st.sampled_from([None, None, None, *range(len(plan.inputs))]))
+        first = draw(st.sampled_from([0, len(moves) // 2]))
         moves = [move for place, move in enumerate(moves) if move.input != silent or place < first]
-    return _play(plan.inputs, moves, clocked, plan.rows, plan.late, plan.ahead)
+    return _play(plan, moves, clocked)
 
 
-def _play(inputs: Sequence[Input], moves: Sequence[Move], clocked: bool, most: int, late: bool, ahead: int) -> Script:
+def _play(plan: Plan, moves: Sequence[Move], clocked: bool) -> Script:
     """The script that moves make."""
-    playing = [Playing(one) for one in inputs]
+    anchors: list[dict[str, Any]] = []
+    playing = [Playing(one, plan.edges, anchors) for one in plan.inputs]
     front = now = timestamp(START)
     script: Script = []
     count = 0
     for move in moves:
         one = playing[move.input]
+        own = one.input
         front += move.advance
+        rows = []
+        for row_move in move.rows[: max(plan.rows - count, 0)]:
+            row = _row(one, row_move, front, plan.late)
+            if row is not None:
+                rows.append(row)
+        count += len(rows)
+        times = [timestamp(row[own.time]) for row in rows if row.get(own.time) is not None]
         # Processing time is not before the rows that may come, so that none is too far in the future.
-        now = max(now + move.gap, front + ahead)
-        if one.input.timed:
+        now = max([now + move.gap, front + plan.ahead, *times])
+        if own.timed:
             now = (now // SECOND + 1) * SECOND  # a time of its own for each bundle, in any unit
         at = time_text(now) if clocked else None
-        given = []
-        for row_move in move.rows[: max(most - count, 0)]:
-            row = _row(one, row_move, front, now, late)
-            if row is not None:
-                given.append(row)
-        count += len(given)
-        name = one.input.name
         reports: list[Watermark] = []
         if move.lag is not None:
-            reached = front - move.lag
-            one.reached = max(one.reached, reached)
+            reached = _report(one, move, front, move.lag)
+            one.reached, front = max(one.reached, reached), max(front, reached)
             reports = [Watermark(time_text(reached))]
-        elif one.input.strategy is not None and given:
-            times = [timestamp(row[one.input.time]) for row in given if row.get(one.input.time) is not None]
-            one.reached = max([one.reached, *(time - one.input.lag for time in times)])
-        rows = given[::-1] if move.backwards else given
+        elif own.strategy is not None and times:
+            # The rows that follow are not before the watermark, or few would be in time.
+            one.reached = max([one.reached, *(time - own.lag for time in times)])
+            front = max(front, one.reached)
+        rows = [_timed(row, own, now) for row in (rows[::-1] if move.backwards else rows)]
         if rows:
-            script.append(Elements(rows, at, () if move.apart else reports, name))
+            script.append(Elements(rows, at, () if move.apart else reports, own.name))
         if reports and (move.apart or not rows):
-            script.append(Watermark(reports[0].t, None, at, name))
+            script.append(Watermark(reports[0].t, None, at, own.name))
         elif not rows and clocked:
             assert at is not None
             script.append(Clock(at))
     return [*script, Watermark(None)]
 
 
-def _row(one: Playing, move: RowMove, front: int, now: int, late: bool) -> dict[str, Any] | None:
+def _report(one: Playing, move: Move, front: int, lag: int) -> int:
+    """The watermark of a report."""
+    if move.edge is None or not one.anchors:
+        return front - lag
+    anchor = _near(one.anchors, move.edge)
+    return _chosen(one.edges.of_reports(anchor[ANCHOR]), move.edge // NEAREST) + move.beside
+
+
+def _near(anchors: Sequence[dict[str, Any]], number: int) -> dict[str, Any]:
+    return anchors[-1 - number % min(len(anchors), NEAREST)]
+
+
+def _chosen(edges: Sequence[int], number: int) -> int:
+    return edges[number % len(edges)]
+
+
+def _row(one: Playing, move: RowMove, front: int, late: bool) -> dict[str, Any] | None:
     """The row of a move; None if there is nothing to retract."""
     own = one.input
     if move.kind == "retract" and own.diff is not None:
-        return _retraction(one, move, now, late)
+        return _retraction(one, move, late)
     known = one.rows[move.place % len(one.rows)] if one.rows else None
     values = dict(zip(own.user, move.values, strict=True))
     time = None if move.offset is None else front + move.offset
@@ -288,6 +333,11 @@ def _row(one: Playing, move: RowMove, front: int, now: int, late: bool) -> dict[
         values |= {name: last[name] for name in own.user if isinstance(last[name], str | bytes | bool)}
         if time is not None and last.get(own.time) is not None:
             time = timestamp(last[own.time]) + (time - front) // 2
+    elif move.kind == "edge" and one.anchors:
+        others = [row for row in one.anchors if row[INPUT] is not own] if one.edges.pairs else []
+        anchor = _near(others or one.anchors, move.place)
+        values |= _keys_of(one, anchor)
+        time = _chosen(one.edges.of_rows(own.name, anchor[ANCHOR], one.reached), move.edge) + move.beside
     elif move.kind == "again" and known is not None:
         values = {name: known[name] for name in own.user}
         time = None if known.get(own.time) is None else timestamp(known[own.time])
@@ -300,10 +350,24 @@ def _row(one: Playing, move: RowMove, front: int, now: int, late: bool) -> dict[
         row[own.diff] = move.weight
     one.rows.append(dict(row))
     one.left.append(move.weight)
-    return _timed(row, own, now)
+    if row.get(own.time) is not None:
+        one.anchors.append({**row, ANCHOR: timestamp(row[own.time]), INPUT: own})
+    return row
 
 
-def _retraction(one: Playing, move: RowMove, now: int, late: bool) -> dict[str, Any] | None:
+def _keys_of(one: Playing, anchor: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a row that one at an edge near it has too: texts, and keys of joins under the name of its side."""
+    values = {name: value for name, value in anchor.items() if isinstance(value, str | bytes | bool)}
+    for left, right in one.edges.pairs:
+        for name, other in ((left, right), (right, left)):
+            if name not in anchor and other in anchor:
+                values[name] = anchor[other]
+            elif name in anchor:
+                values[name] = anchor[name]
+    return {name: value for name, value in values.items() if name in one.input.user}
+
+
+def _retraction(one: Playing, move: RowMove, late: bool) -> dict[str, Any] | None:
     """The retraction of a row that is there."""
     own = one.input
     assert own.diff is not None
@@ -318,7 +382,7 @@ def _retraction(one: Playing, move: RowMove, now: int, late: bool) -> dict[str, 
     place = places[-1 - move.place % len(places)]
     weight = min(one.left[place], move.weight)
     one.left[place] -= weight
-    return _timed({**one.rows[place], own.diff: -weight}, own, now)
+    return {**one.rows[place], own.diff: -weight}
 
 
 def _timed(row: dict[str, Any], own: Input, now: int) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""The rows of a script that a flow accepts: those that are not late, not bad and not retracted.
+"""The rows of a script that count: those that are not late, have a usable time and are not retracted.
+
+A row that a step left out for another reason counts: a result without it is wrong, unless the user allows that reason.
 
 Guarded by tests/panes/test_testing.py.
 """
@@ -17,14 +19,15 @@ from ...combiners.rows.columns import flat
 from ...windows import MIN_TIME, Window, time_column, timestamps
 from ..flow import Flow
 from ..graph import Feed, Leaf, Step
-from ..join_stage import JoinStage
+from ..left_out import REASONS
 from ..local.inputs import Part
 from ..local.script_run import LocalRun
 from ..local_result import Result
+from ..operators.state import Counts
 from ..script import Clock, Elements, Entry, instant
 from ..shard.arrivals import Arrival
 from ..shard.shard import END, Played
-from ..stage import GroupingStage, RowStage
+from ..stage import GroupingStage, Stage
 from ..transforms import applied
 from ..watermark_strategies import IngressTime, Punctuated
 from .inputs import Input, inputs_of
@@ -34,6 +37,10 @@ ROW = "row of the script"
 """The column that carries the place of a row through the transforms of a flow."""
 
 
+_WINDOWS = {"late": "dropped", "finished": "finished"}
+"""The count of rows by window, for reasons by which a row can be left out of some of its windows alone."""
+
+
 class Unclear(Exception):
     """The rows that a step left out cannot be found in the script; the message says why, in words for a user."""
 
@@ -41,12 +48,16 @@ class Unclear(Exception):
 class TracedRun(LocalRun):
     """A run that keeps the rows of the script that a step did not take in."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, allow: frozenset[str] = frozenset()) -> None:
         super().__init__(flow)
+        self.allow = allow
         self.rows: dict[tuple[int, Leaf], pa.Table] = {}
-        self.lost: dict[tuple[int, Feed], set[int]] = {}
+        self.lost: dict[tuple[int, Feed], dict[int, str]] = {}
+        """The reason for each row of a feed that a step left out, by its place among the rows for the step."""
         self.unclear: str | None = None
-        self.counted = dict.fromkeys(self.graph.steps, (0, 0))
+        self.counted = dict.fromkeys(self.graph.steps, Counts())
+        self.unexplained: Counter[tuple[int, str]] = Counter()
+        """The number of rows that each step left out for a reason that is not allowed, and that count all the same."""
 
     def _entry(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> None:
         self.rows |= {(place, leaf): table for leaf, table in rows.items()}
@@ -62,25 +73,21 @@ class TracedRun(LocalRun):
     ) -> None:
         super()._count_dropped(place, step, given, played, parts)
         for done in played:
-            counts = done.stepped.state.counts
-            dropped, bad = self.counted[step]
-            self.counted[step] = (counts.dropped, counts.bad)
-            if counts.finished:
-                self.unclear = "a window's trigger had finished when more of its rows came"
-            if counts.dropped == dropped and counts.bad == bad:
+            counts, before = done.stepped.state.counts, self.counted[step]
+            self.counted[step] = counts
+            if counts == before:
                 continue
             at = END if done.closes or done.arrived is None else done.arrived
             tables = [pa.concat_tables(some[at].rows) if at in some and some[at].rows else None for some in given]
-            late = done.stepped.left_out.get("late", np.zeros(0, np.int64))
-            wrong = _bad_places(step, tables, done.at)
-            if counts.bad - bad != len(wrong):
-                self.unclear = "rows without a usable time came from another step"
-            if (
-                isinstance(step.stage, GroupingStage)
-                and _windows_of(step.stage, tables, late) > counts.dropped - dropped
-            ):
-                self.unclear = "a late row was in some of its windows, and too late for others of them"
-            self._lose(place, step, tables, at, parts, [*late.tolist(), *wrong.tolist()])
+            for why in REASONS:
+                left_out = done.stepped.left_out.get(why, np.zeros(0, np.int64))
+                if self._follows(why) and _only_partly(step.stage, tables, left_out, why, counts, before):
+                    self.unclear = f"a {why} row was left out of some of its windows, and not of others"
+                self._lose(place, step, tables, at, parts, left_out, why)
+
+    def _follows(self, why: str) -> bool:
+        """True if rows that are left out for this reason are not expected to count."""
+        return why == "late" or why in self.allow
 
     def _lose(
         self,
@@ -89,18 +96,22 @@ class TracedRun(LocalRun):
         tables: Sequence[pa.Table | None],
         at: int,
         parts: Mapping[Feed, Mapping[int, Part]],
-        places: Sequence[int],
+        places: np.ndarray,
+        why: str,
     ) -> None:
         """Keep which rows of the entry these places of a bundle are."""
         ends = np.cumsum([0 if table is None else table.num_rows for table in tables])
-        for number in places:
+        for number in places.tolist():
             which = int(np.searchsorted(ends, number, side="right"))
             feed = step.feeds[which]
-            if feed.leaf is None:
+            if feed.leaf is not None:
+                before = int(ends[which - 1]) if which else 0
+                self.lost.setdefault((place, feed), {}).setdefault(int(parts[feed][at].places[number - before]), why)
+            elif self._follows(why):
                 self.unclear = f"stage {step.number} left out rows that stage {_number(feed)} gave"
                 return
-            before = int(ends[which - 1]) if which else 0
-            self.lost.setdefault((place, feed), set()).add(int(parts[feed][at].places[number - before]))
+            else:
+                self.unexplained[step.number, why] += 1
 
 
 def _number(feed: Feed) -> int:
@@ -108,27 +119,14 @@ def _number(feed: Feed) -> int:
     return feed.origin.number
 
 
-def _bad_places(step: Step, tables: Sequence[pa.Table | None], now: int) -> np.ndarray:
-    """The places in a bundle of the rows without a usable time."""
-    found = [np.empty(0, np.bool_)]
-    far = step.stage.max_future
-    for which, table in enumerate(tables):
-        if table is not None:
-            times, valid = time_column(flat(table[_time_name(step, which)]))
-            found.append(valid if far is None or now == MIN_TIME else valid & (times <= now + int(far)))
-    return np.flatnonzero(~np.concatenate(found))
-
-
-def _time_name(step: Step, which: int) -> str:
-    """The event time column of a feed of a step."""
-    match step.stage:
-        case GroupingStage(grouping=grouping):
-            return grouping.time
-        case RowStage(options=options):
-            return options.time
-        case JoinStage(join=join):
-            return (join.left_time, join.right_time)[step.ports[which]]
-    raise TypeError(f"{step.stage!r} has no event time that is known here")
+def _only_partly(
+    stage: Stage, tables: Sequence[pa.Table | None], places: np.ndarray, why: str, counts: Counts, before: Counts
+) -> bool:
+    """True if a row at one of these places was left out of some of its windows, and not of all."""
+    name = _WINDOWS.get(why)
+    if name is None or not isinstance(stage, GroupingStage):
+        return False
+    return _windows_of(stage, tables, places) > getattr(counts, name) - getattr(before, name)
 
 
 def _windows_of(stage: GroupingStage, tables: Sequence[pa.Table | None], places: np.ndarray) -> int:
@@ -147,11 +145,13 @@ class Run:
 
     result: Result
     frames: dict[str | None, pd.DataFrame]
+    unexplained: Mapping[tuple[int, str], int]
+    """The number of rows in the frames that steps left out, by the number of the step and the reason."""
 
 
-def run_traced(flow: Flow, script: Sequence[Entry]) -> Run:
+def run_traced(flow: Flow, script: Sequence[Entry], allow: frozenset[str] = frozenset()) -> Run:
     """Run a script; raise `Unclear` if the rows that a step left out cannot be found in the script."""
-    run = TracedRun(flow)
+    run = TracedRun(flow, allow)
     result = run.all(list(script))
     if run.unclear is not None:
         raise Unclear(run.unclear)
@@ -159,7 +159,7 @@ def run_traced(flow: Flow, script: Sequence[Entry]) -> Run:
     for one in inputs_of(run.graph):
         leaves = [leaf for leaf in run.leaves if one.name in (None, leaf.settings.name)]
         frames[one.name] = _frame(run, one, leaves, script)
-    return Run(result, frames)
+    return Run(result, frames, dict(run.unexplained))
 
 
 def _frame(run: TracedRun, one: Input, leaves: Sequence[Leaf], script: Sequence[Entry]) -> pd.DataFrame:
@@ -193,15 +193,22 @@ def _frame(run: TracedRun, one: Input, leaves: Sequence[Leaf], script: Sequence[
 
 
 def _kept(run: TracedRun, leaves: Sequence[Leaf], place: int, table: pa.Table) -> np.ndarray:
-    """The places of the rows of an entry that a step took in, or that no step was given."""
-    feeds = [feed for step in run.graph.steps for feed in step.feeds if feed.leaf in leaves]
+    """The places of the rows of an entry that count: a step took them in, was not given them, or had to take them."""
+    fed = [(step, feed) for step in run.graph.steps for feed in step.feeds if feed.leaf in leaves]
     lost, taken = set[int](), set[int]()
-    if any((place, feed) in run.lost for feed in feeds):
-        for feed in feeds:
-            carried = _carried(feed, table)
-            gone = run.lost.get((place, feed), set())
-            lost |= {int(row) for i, row in enumerate(carried) if i in gone}
-            taken |= {int(row) for i, row in enumerate(carried) if i not in gone}
+    if any((place, feed) in run.lost for _, feed in fed):
+        time = leaves[0].settings.time
+        timed = np.asarray(table[time].is_valid()) if time in table.column_names else np.ones(table.num_rows, np.bool_)
+        for step, feed in fed:
+            reasons = run.lost.get((place, feed), {})
+            for i, row in enumerate(_carried(feed, table).tolist()):
+                why = reasons.get(i)
+                if why is not None and (run._follows(why) or (why == "bad" and not timed[row])):
+                    lost.add(row)
+                    continue
+                taken.add(row)
+                if why is not None:
+                    run.unexplained[step.number, why] += 1
     if lost & taken:
         raise Unclear("a part of what was made of a row was left out, and another part was not")
     return np.array([row for row in range(table.num_rows) if row not in lost], np.int64)

@@ -55,11 +55,12 @@ def source_of(check: Check, script: Sequence[Entry], problem: Problem, name: str
     for entry in script:
         lines += [f"        {line}" for line in f"{entry_text(entry)},".split("\n")]
     lines += ["    ]"]
+    allowed = f", allow={tuple(check.allow)!r}" if check.allow else ""
     weight = "" if check.weight in (None, "diff") else f", weight={literal(check.weight)}"
     if problem.kind == "spark":
-        lines += [f"    uc.testing.check_script(script, {name}, expected, spark=spark)"]
+        lines += [f"    uc.testing.check_script(script, {name}, expected, spark=spark{allowed})"]
     elif problem.kind == "expected":
-        lines += [f"    uc.testing.check_script(script, {name}, expected)"]
+        lines += [f"    uc.testing.check_script(script, {name}, expected{allowed})"]
     else:
         lines += [f"    result = uc.local.run(script, {name})"]
     if problem.kind in ("rows", "negative") and not problem.rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -74,3 +75,26 @@ def test_arguments_of_other_libraries_say_what_to_write(wrong: Callable[[], Any]
     with pytest.raises(error) as refused:
         wrong()
     assert says in str(refused.value)
+
+
+WEIGHED = pa.table({"user": ["a", "a"], "x": [1, 2], "diff": [1, -1]})
+
+
+@pytest.mark.parametrize("by", ["user", ()])
+def test_weights_that_nobody_named_give_a_warning(by: Any) -> None:
+    with pytest.warns(
+        UserWarning, match=r"^the table has a column 'diff', and every row counts .* give diff='diff'"
+    ) as w:
+        uc.aggregate(WEIGHED, by=by, n=uc.Count())
+    assert [warning.filename for warning in w] == [__file__]
+
+
+def test_weights_that_are_named_or_change_nothing_give_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        uc.aggregate(WEIGHED, "user", "diff", n=uc.Count())
+        uc.aggregate(WEIGHED, "diff", n=uc.Count())
+        uc.aggregate(WEIGHED, "user", n=uc.Sum("diff"))
+        uc.aggregate(WEIGHED.set_column(2, "diff", pa.array([1, 1])), "user", n=uc.Count())
+        uc.aggregate(WEIGHED.set_column(2, "diff", pa.array([0.5, -1.0])), "user", n=uc.Count())
+        uc.aggregate(WEIGHED.slice(0, 0), "user", n=uc.Count())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,23 @@ SECOND = 1_000_000
 LATENESS = {"allowed_lateness": "5 seconds", "by": "k"}
 EARLY = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
 WAITING = uc.AfterCount(10**9)
+
+
+@dataclass(frozen=True, repr=False)
+class LargeMerges(uc.UserTrigger):
+    """Fires when windows merge whose contents differ, and at each third row."""
+
+    def on_element(self, row: Any, window: Any, ctx: Any) -> None:
+        ctx.state["n"] = seen = ctx.state.get("n", 0) + 1
+        if seen % 3 == 0:
+            ctx.fire()
+
+    def on_merge(self, sources: Any, ctx: Any) -> None:
+        ctx.state["n"] = sum(source.state.get("n", 0) for source in sources)
+        if any(source.value("median") != ctx.value("median") for source in sources):
+            ctx.fire()
+
+
 GROUPINGS: dict[str, dict[str, Any]] = {
     "fixed": {"window": uc.Fixed("4 seconds"), **LATENESS},
     "early": {"window": uc.Fixed("4 seconds"), "trigger": EARLY, "mode": "retracting", **LATENESS},
@@ -57,6 +75,7 @@ GROUPINGS: dict[str, dict[str, Any]] = {
         "trigger": uc.Repeatedly(uc.OnResult(uc.col("median") > 0)),
         **LATENESS,
     },
+    "a value in a merge": {"window": uc.Sessions("1 second"), "trigger": uc.Repeatedly(LargeMerges()), **LATENESS},
     "no keys": {"window": uc.Global(), "trigger": uc.Repeatedly(uc.AfterCount(5)), "by": ()},
     "one by one": {"window": uc.Sessions("2 seconds"), "granularity": "record", **LATENESS},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -261,6 +262,67 @@ def test_a_watermark_has_its_lag_and_its_late_rows() -> None:
     assert (lower.get_ylabel(), min(lags) >= 9) == ("lag (minutes)", True)
     with pytest.raises(InvalidArgument, match="no rows and no watermark reports"):
         uc.plot.watermark([uc.Clock(0)])
+
+
+def line_of(axes: Any, label: str = "watermark") -> list[tuple[Any, Any]]:
+    """The corners of a line that have another watermark than the one before, as (processing time, watermark)."""
+    [line] = [line for line in axes.lines if line.get_label() == label]
+    seen: dict[Any, Any] = {}
+    for at, mark in zip(line.get_xdata(), line.get_ydata(), strict=True):
+        seen.setdefault(mark, at)
+    return [(at, mark) for mark, at in seen.items()]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_watermark_of_a_flow_is_drawn_as_the_run_had_it(seed: int) -> None:
+    """Against the watermark in plain Python: the greatest event time so far less the lag, or the clock less the lag."""
+    r = random.Random(seed)
+    lag, by_clock = timedelta(seconds=r.choice([0, 5, 20])), r.random() < 0.3
+    now, reached, script, marks, late = AT, None, list[Any](), list[Any](), 0
+    for _ in range(r.randint(2, 14)):
+        now += timedelta(seconds=r.choice([1, 5, 30]))
+        times = [now - timedelta(seconds=r.choice([0, 1, 10, 40])) for _ in range(r.choice([1, 1, 3]))]
+        if by_clock:
+            reached = now - lag
+        late += sum(reached is not None and time < reached for time in times)
+        if not by_clock:
+            reached = max([time - lag for time in times] + ([reached] if reached is not None else []))
+        marks += [(now, reached)] if not marks or marks[-1][1] != reached else []
+        script.append(uc.Elements([{"ts": time, "x": 1} for time in times], at=now))
+    rows = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
+    source = uc.local.source(rows, watermark=uc.ProcessingTime(lag) if by_clock else uc.BoundedLag(lag))
+    result = uc.local.run(script, source.window(uc.Fixed("1 minute"), allowed_lateness="1 hour").combine(n=uc.Count()))
+    upper, lower = uc.plot.watermark(script, result).axes
+    legend = [text.get_text() for text in upper.get_legend().get_texts()]
+    assert (line_of(upper), f"late row ({late})" in legend) == (marks, late > 0)
+    assert len(lower.lines[0].get_ydata()) > 1
+    axes = uc.plot.panes(result, script).axes[0]
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert ("watermark" in legend, "late datum" in legend) == (True, late > 0)
+
+
+def test_a_flow_with_several_sources_has_the_watermark_of_each() -> None:
+    rows = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
+    two = uc.union(a=uc.local.source(rows, watermark="10 seconds"), b=uc.local.source(rows, watermark="1 minute"))
+    flow = two.window(uc.Fixed("1 minute"), allowed_lateness="1 hour").combine(n=uc.Count())
+    events = [("a", 60), ("b", 70), ("a", 20), ("b", 8), ("a", 9)]
+    script = [
+        uc.Elements([{"ts": AT + timedelta(seconds=time), "x": 1}], at=AT + timedelta(seconds=80 + i), input=name)
+        for i, (name, time) in enumerate(events)
+    ]
+    result = uc.local.run(script, flow)
+    upper = uc.plot.watermark(script, result).axes[0]
+    at = [line_of(upper, f"watermark of {name}")[0][1] - AT for name in "ab"]
+    assert at == [timedelta(seconds=50), timedelta(seconds=10)]
+    # The watermark of both is 10 seconds once both have reported.
+    assert "late row (2)" in [text.get_text() for text in upper.get_legend().get_texts()]
+
+
+def test_a_script_without_a_watermark_says_that_the_run_has_it() -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"give the result of the run too, as in uc.plot.watermark\(script, result\)"
+    ):
+        uc.plot.watermark([uc.Elements([{"ts": AT}], at=AT)])
 
 
 def test_windows_are_bars_over_their_rows() -> None:

@@ -673,6 +673,17 @@ def test_rule_33_eager_retractions_come_with_the_merge() -> None:
     assert eager["step"].to_pylist() == [2, 2, 3, 3, 4]
 
 
+def test_rule_33_of_a_session_that_falls_apart_panes_are_retracted_at_once_for_a_part_that_has_finished_too() -> None:
+    """The first part had passed with the session, and its trigger had finished; the second part has not passed."""
+    trigger = uc.AfterWatermark(early=uc.RepeatCount(uc.AfterCount(3), 1))
+    script = [add((40, 3), (80, 2), (55, 7)), mark(110), add((90, 7), (55, 7, "a", -1))]
+    options: dict[str, Any] = {"trigger": trigger, "mode": "retracting", "diff": "d", "on_time": "non_empty"}
+    options |= {"allow_finish": True, "allowed_lateness": "1 minute", "eager_retractions": True}
+    result = run(script, uc.Sessions("30 seconds"), **options)
+    assert shown(result) == [(40, 110, 12, 1), (40, 110, 12, -1)]
+    assert result["step"].to_pylist() == [0, 2]
+
+
 def test_rule_34_only_updated_panes() -> None:
     script = [add((0, 1)), add((1, 0)), add((2, 2)), mark(60)]
     for mode, values in (("accumulating", [1, 3]), ("retracting", [1, 1, 3])):

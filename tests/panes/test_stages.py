@@ -138,6 +138,7 @@ def test_a_later_stage_waits_as_long_as_the_one_before_it() -> None:
         ([asked(**LATE), asked(allowed_lateness="1 minute")], "'1 minute' of stage 2 is less than the '1 hour'"),
         ([asked(**LATE), LAST, asked(allowed_lateness="1 minute")], "'1 minute' of stage 3 is less than the '1 hour'"),
         ([asked(**LATE), asked(max_future="1 day")], "max_future= of stage 2 has no effect"),
+        ([LAST, asked(late="duplicate"), LAST], "late='duplicate' of stage 2 shows late rows .* use late='drop'"),
     ],
 )  # fmt: skip
 def test_what_would_count_rows_twice_or_lose_them_is_refused(chain: list[Asked], says: str) -> None:
@@ -266,6 +267,24 @@ def test_what_is_shown_once_is_shown_once(first: int) -> None:
             once += 1
             assert not any(shown_twice(r, options, each_batch) for _ in range(3)), seed
     assert once > 15
+
+
+@pytest.mark.parametrize("first", [0, pytest.param(1_000, marks=pytest.mark.soak)])
+def test_rule_37_no_stage_is_late_to_the_next(first: int) -> None:
+    taken, refused = 0, 0
+    for seed in range(first, first + (60 if first == 0 else 5_000)):
+        r = random.Random(seed)
+        options = {**grouping_of(r), "mode": None, "late": r.choice(["drop", "emit", "duplicate", "duplicate"])}
+        source = uc.local.source(SCHEMA).window(options.pop("window"), **options)
+        try:
+            flow = source.combine(by="k", n=uc.Count()).window(r.choice(WINDOWS)).combine(total=uc.Sum("n"))
+        except InvalidArgument as told:
+            refused += "late='duplicate'" in str(told)
+            continue
+        lost = uc.local.run(history(r), flow).left_out
+        taken += 1
+        assert [row for row in lost.to_pylist() if (row["stage"], row["why"]) == (2, "late")] == [], seed
+    assert min(taken, refused) > 10
 
 
 @pytest.mark.parametrize(

@@ -11,121 +11,38 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planted.flows import (
+    MINUTE,
+    ROWS,
+    SIGNED,
+    TIME,
+    Frame,
+    both,
+    by_two_steps,
+    doubled,
+    first_rows,
+    first_to_come,
+    hops,
+    joined,
+    minutes,
+    pairs,
+    plain,
+    sessions,
+    signed,
+    sizes,
+    starts,
+    sums,
+    united,
+)
+from planted.wrong_flows import RIGHT_FLOWS, WRONG_FLOWS, forgets
 
 import uncombine as uc
 from uncombine.errors import FlowViolation, InvalidArgument
 from uncombine.panes.testing.rows import literal
 from uncombine.testing import assert_rows, changelogs, check_flow, check_script, scripts
-
-TIME = pa.timestamp("us", "UTC")
-ROWS = pa.schema({"ts": TIME, "k": pa.string(), "x": pa.int64()})
-SIGNED = ROWS.append(pa.field("w", pa.int64()))
-EARLY = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
-MINUTE = uc.Fixed("1 minute")
-Frame = pd.DataFrame
-
-
-def starts(times: pd.Series, size: str) -> pd.Series:
-    return times.dt.floor(size).rename("window.start")
-
-
-def plain(**options: Any) -> uc.Flow:
-    return uc.local.source(ROWS, **options)
-
-
-def signed(**options: Any) -> uc.Flow:
-    return uc.local.source(SIGNED, diff="w", **options)
-
-
-def sums(flow: uc.Flow, window: Any = MINUTE, by: Any = "k", **options: Any) -> uc.Flow:
-    given = {"trigger": EARLY, "mode": "retracting", **options}
-    return flow.window(window, **given).combine(by=by, x=uc.Sum("x"), n=uc.Count())
-
-
-def minutes(rows: Frame) -> Frame:
-    groups = rows.groupby(["k", starts(rows.ts, "1min")], dropna=False)
-    return groups.agg(x=("x", lambda x: x.sum(min_count=1)), n=("ts", "size"))
-
-
-def sessions(rows: Frame) -> Frame:
-    rows = rows.sort_values(["k", "ts"])
-    opens = (rows.ts.diff() >= pd.Timedelta("30s")) | ~rows.k.fillna("null").eq(rows.k.fillna("null").shift())
-    groups = rows.groupby(opens.cumsum().rename("session"))
-    found = groups.agg(k=("k", "first"), start=("ts", "min"), n=("ts", "size"))
-    return found.rename(columns={"start": "window.start"})
-
-
-def hops(rows: Frame) -> Frame:
-    pieces = [rows.assign(start=rows.ts.dt.floor("30s") - pd.Timedelta(seconds=30 * back)) for back in (0, 1)]
-    return pd.concat(pieces).groupby("start").agg(n=("ts", "size")).rename_axis("window.start").reset_index()
-
-
-def sizes(rows: Frame) -> Frame:
-    """The number of keys with each number of rows in each minute."""
-    return minutes(rows).reset_index().groupby(["n", "window.start"]).agg(keys=("x", "size"))
-
-
-def first_rows(rows: Frame) -> Frame:
-    """One row of each key in an hour, by rule 51; the columns that are compared do not tell rows of one time apart."""
-    shown: dict[Any, Any] = {}
-    out = []
-    for key, time in rows.sort_values("ts")[["k", "ts"]].itertuples(index=False):
-        if key not in shown or time >= shown[key] + pd.Timedelta("1h"):
-            shown[key] = time
-            out.append({"k": key, "ts": time})
-    return Frame(out, columns=["k", "ts"])
-
-
-def first_to_come(rows: Frame) -> Frame:
-    """The rows that are an hour or more from all rows of their key shown before, by rule 52."""
-    shown: dict[Any, list[Any]] = {}
-    out = []
-    for key, time in rows.sort_values(["step", "ts"], kind="stable")[["k", "ts"]].itertuples(index=False):
-        if all(abs(time - other) >= pd.Timedelta("1h") for other in shown.setdefault(key, [])):
-            shown[key].append(time)
-            out.append({"k": key, "ts": time})
-    return Frame(out, columns=["k", "ts"])
-
-
-def united(frames: dict[str, Frame]) -> Frame:
-    rows = pd.concat([frame.assign(side=name) for name, frame in frames.items()])
-    return rows.groupby(["side", starts(rows.ts, "1min")]).agg(x=("x", lambda x: x.sum(min_count=1)), n=("ts", "size"))
-
-
-def doubled(table: pa.Table) -> pa.Table:
-    return table.set_column(2, "x", pc.multiply(table["x"], 2))
-
-
-def joined(how: str) -> uc.Flow:
-    left, right = signed(name="left", watermark="20 seconds"), plain(name="right")
-    pairs = left.join(right, on="k", how=how, within=("-30 seconds", "1 minute"))
-    return pairs.select("k", "x_left", "x_right", "event_time", "diff")
-
-
-def pairs(frames: dict[str, Frame], how: str = "inner") -> Frame:
-    """Rows of one key whose times fit; null keys match nothing."""
-    left, right = (frames[name].reset_index(drop=True) for name in ("left", "right"))
-    both = left.dropna(subset="k").reset_index().merge(right.dropna(subset="k"), on="k", suffixes=("_left", "_right"))
-    apart = both.ts_right - both.ts_left
-    both = both[(apart >= pd.Timedelta("-30s")) & (apart <= pd.Timedelta("1min"))]
-    alone = left[~left.index.isin(both["index"])].rename(columns={"x": "x_left"}).assign(x_right=None)
-    rows = pd.concat([both, alone]) if how == "left" and len(alone) else both
-    return rows[["k", "x_left", "x_right"]]
-
-
-def by_two_steps() -> uc.Flow:
-    counts = plain().window(uc.Fixed("1 minute"), EARLY, allowed_lateness="1 minute").combine(by="k", n=uc.Count())
-    return counts.window(uc.Fixed("1 minute"), EARLY, mode="retracting").combine(by="n", keys=uc.Count())
-
-
-def both(**options: Any) -> uc.Flow:
-    whole = uc.union(left=signed(), right=plain(), side="side")
-    return sums(whole, by="side", **options)
-
 
 RIGHT: dict[str, tuple[uc.Flow, Callable[..., Any]]] = {
     "grouping": (sums(plain()), minutes),
@@ -236,6 +153,46 @@ def test_planted_faults_are_found_and_made_small(name: str) -> None:
         test()
 
 
+@pytest.mark.parametrize("examples", [12, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("name", RIGHT_FLOWS)
+def test_the_right_flows_of_planted_faults_pass(name: str, examples: int) -> None:
+    flow, expected, options = RIGHT_FLOWS[name]
+    check_flow(flow, expected, examples=examples, **options)
+
+
+@pytest.mark.parametrize("name", WRONG_FLOWS)
+def test_a_planted_fault_is_found_with_the_default_number_of_scripts(name: str) -> None:
+    right, flow = WRONG_FLOWS[name]
+    _, expected, options = RIGHT_FLOWS[right]
+    with pytest.raises(FlowViolation, match="the flow leaves other rows than expected"):
+        check_flow(flow, expected, **options)
+
+
+def lossy(trigger: uc.Trigger | None = None) -> tuple[uc.Flow, Callable[..., Any]]:
+    """A flow that leaves out rows of a key as bad, and rows of a window whose trigger has finished."""
+    flow = plain().map(forgets("k", "a")).window(MINUTE, trigger, mode="retracting", allow_finish=True)
+    return flow.combine(by="k", n=uc.Count()), lambda rows: minutes(rows)[["n"]].reset_index()
+
+
+def test_rows_that_a_flow_leaves_out_count_unless_the_expectation_allows_the_reason() -> None:
+    flow, expected = lossy()
+    with pytest.raises(FlowViolation, match=r"stage 1 left out as bad: 1 row \(give allow=\('bad',\) if they") as found:
+        check_flow(flow, expected, examples=40)
+    check_script(found.value.script, flow, expected, allow=["bad"])
+    check_flow(flow, expected, examples=20, allow=("bad",))
+    flow, expected = lossy(uc.AfterCount(2))
+    with pytest.raises(FlowViolation, match="stage 1 left out as finished"):
+        check_flow(flow, expected, allow=("bad",), late=False)
+    hops = plain().window(uc.Sliding("30 seconds", "1 minute"), mode="retracting").combine(n=uc.Count())
+
+    def starts_of(rows: Frame) -> Frame:
+        return rows.groupby(starts(rows.ts, "1min")).agg(n=("ts", "size"))
+
+    check_flow(hops, starts_of, examples=20, allow=("unassigned",))
+    with pytest.raises(FlowViolation, match="stage 1 left out as unassigned"):
+        check_flow(hops, starts_of)
+
+
 def pasted(source: str, flow: uc.Flow) -> Any:
     """The test of a message, as it is when it was pasted into a module that has the flow."""
     module: dict[str, Any] = {"flow": flow}
@@ -344,6 +301,9 @@ def test_rows_that_cannot_be_attributed_are_told_in_a_sentence() -> None:
         (lambda: check_flow(plain(), 7), "expected= must be a function of a DataFrame"),  # type: ignore[arg-type]
         (lambda: check_flow(sums(uc.union(plain(), plain()), by=()), minutes), "give each its own name"),
         (lambda: check_flow(plain(), minutes, spark=7), "spark= replays the rows"),  # type: ignore[arg-type]
+        (lambda: check_flow(plain(), minutes, allow="bad"), "allow= takes a tuple of reasons such as"),
+        (lambda: check_flow(plain(), minutes, allow=["late"]), "has 'late': late rows are never expected"),  # type: ignore[list-item]
+        (lambda: check_flow(plain(), minutes, allow=["wrong"]), "allow= takes some of .* but has 'wrong'"),  # type: ignore[list-item]
         (lambda: check_flow(plain(), minutes, rows=0), "rows= must be a whole number of at least 1"),
         (lambda: check_flow(plain(), minutes, name="my flow"), "name= stands in the name of a test"),
         (lambda: check_flow(plain(), minutes, examples=0), "examples= must be a whole number of at least 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from reference.byrule.transcripts import SCHEMA, has_own, is_merging, transcript
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.triggers import compile_trigger
+from uncombine.triggers import compile_trigger, walk
 
 MINUTE = 60_000_000
 
@@ -56,7 +57,7 @@ class All(uc.UserTrigger):
 
 @dataclass(frozen=True, repr=False)
 class Sequence(uc.UserTrigger):
-    """SequenceOf, for windows that do not merge."""
+    """SequenceOf."""
 
     children: tuple[uc.Trigger, ...]
 
@@ -74,6 +75,16 @@ class Sequence(uc.UserTrigger):
             self._rest(ctx)
         if ctx.state["phase"] == len(ctx.children):
             ctx.finish()
+
+    def on_merge(self, sources: list[uc.TriggerContext], ctx: uc.TriggerContext) -> None:
+        # A window whose rows have not been told yet has no phase.
+        phases = [source.state.get("phase", 0) for source in sources]
+        ctx.state["phase"] = phase = min(phases)
+        there = [source for source, its in zip(sources, phases, strict=True) if its == phase]
+        for i, child in enumerate(ctx.children):
+            child.merge(there if i == phase else [])
+        self._rest(ctx)
+        ctx.finished = phase == len(ctx.children)
 
     def _rest(self, ctx: uc.TriggerContext) -> None:
         for i, child in enumerate(ctx.children):
@@ -102,16 +113,16 @@ class Times(uc.UserTrigger):
         ctx.state["fired"] = max(source.state.get("fired", 0) for source in sources)
 
 
-def by_user(trigger: uc.Trigger, merging: bool) -> uc.Trigger:
+def by_user(trigger: uc.Trigger) -> uc.Trigger:
     """The trigger with user-defined composites in place of the library's."""
-    children = tuple(by_user(child, merging) for child in trigger.children)
+    children = tuple(by_user(child) for child in trigger.children)
     match trigger:
         case uc.FirstOf():
             return First(children)
         case uc.AllOf():
             return All(children)
         case uc.SequenceOf():
-            return uc.SequenceOf(*children) if merging else Sequence(children)
+            return Sequence(children)
         case uc.Repeatedly():
             return Times(children)
         case uc.RepeatCount(n=n):
@@ -136,19 +147,42 @@ def panes_of(script: list[Any], options: dict[str, Any], trigger: uc.Trigger) ->
     return uc.local.run(tables, **given, schema=SCHEMA, n=uc.Count(), total=uc.Sum("x")).to_pylist()
 
 
-def test_composites_of_the_library_can_be_written_by_users() -> None:
-    compared = 0
-    for seed in range(60):
+def of_composites(first: int, stop: int) -> Iterator[tuple[int, list[Any], dict[str, Any]]]:
+    """Random scripts whose triggers are composites of the library."""
+    for seed in range(first, stop):
         script, options = transcripts(seed)
         trigger = options["trigger"]
-        if trigger is None or has_own(trigger):
-            continue
-        mine = by_user(trigger, is_merging(options["window"]))
-        if not has_own(mine):
-            continue
-        compared += 1
-        assert panes_of(script, options, mine) == panes_of(script, options, trigger), (seed, trigger)
-    assert compared > 10
+        if trigger is not None and not has_own(trigger) and has_own(by_user(trigger)):
+            yield seed, script, options
+
+
+def check_by_user(seed: int, script: list[Any], options: dict[str, Any]) -> None:
+    trigger = options["trigger"]
+    assert panes_of(script, options, by_user(trigger)) == panes_of(script, options, trigger), (seed, trigger)
+
+
+def test_composites_of_the_library_can_be_written_by_users() -> None:
+    found = list(of_composites(0, 60))
+    assert len(found) > 10
+    for case in found:
+        check_by_user(*case)
+
+
+def test_sequences_can_be_written_by_users_where_windows_merge() -> None:
+    compared = 0
+    for seed, script, options in of_composites(0, 900):
+        parts = walk(options["trigger"])
+        if is_merging(options["window"]) and any(isinstance(part, uc.SequenceOf) for part in parts):
+            check_by_user(seed, script, options)
+            compared += 1
+    assert compared > 25
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(10_000, 20_000, 1_000))
+def test_composites_of_the_library_can_be_written_by_users_in_many_scripts(first: int) -> None:
+    for case in of_composites(first, first + 1_000):
+        check_by_user(*case)
 
 
 def rows(*times: int, **columns: Any) -> uc.Elements:
@@ -214,6 +248,23 @@ def test_rule_28_a_child_that_wants_to_fire_wakes_its_window_once() -> None:
     ]
 
 
+def test_rule_28_a_child_that_starts_again_with_the_firing_wakes_its_window_again() -> None:
+    calls: list[bool] = []
+
+    class Renews(uc.UserTrigger):
+        children = (uc.FirstOf(uc.Always(), uc.AfterWatermark()),)
+
+        def on_children(self, ctx: uc.TriggerContext) -> None:
+            calls.append(ctx.children[0].wants)
+            ctx.fire()
+
+        def on_fire(self, ctx: uc.TriggerContext) -> None:
+            ctx.children[0].reset()
+
+    assert panes(Renews(), [rows(0), uc.Watermark(MINUTE)], on_time="always") == [(0, 1, "rows"), (1, 1, "watermark")]
+    assert calls == [True, True]
+
+
 def test_rule_28_a_child_that_is_not_active_sees_nothing() -> None:
     @dataclass(frozen=True, repr=False)
     class Second(uc.UserTrigger):
@@ -258,6 +309,48 @@ def test_rule_28_children_of_windows_that_merge_have_merged_when_on_merge_is_cal
     got = panes(Merges((uc.AfterCount(2),)), script, window=uc.Sessions("1 minute"))
     assert got == [(1, 2, "rows"), (4, 5, "rows")]
     assert seen == [(160_000_000, True, [True, False])]
+
+
+@dataclass(frozen=True, repr=False)
+class Longest(uc.UserTrigger):
+    """Its child goes on from the window with the most rows alone."""
+
+    children: tuple[uc.Trigger, ...]
+
+    def on_children(self, ctx: uc.TriggerContext) -> None:
+        if ctx.children[0].wants:
+            ctx.fire()
+
+    def on_merge(self, sources: list[uc.TriggerContext], ctx: uc.TriggerContext) -> None:
+        ctx.children[0].merge([max(sources, key=lambda source: source.value("n"))])
+
+
+def test_rule_28_a_composite_says_from_which_windows_its_children_go_on() -> None:
+    script = [rows(0), rows(0), rows(100), rows(50), rows(51), rows(52), rows(53)]
+    sessions = {"window": uc.Sessions("1 minute")}
+    # Of the counts 2 and 1 the child keeps 2, so that the rows of 50, 51 and 52 make five.
+    assert panes(Longest((uc.AfterCount(5),)), script, **sessions) == [(5, 6, "rows")]
+    assert panes(First((uc.AfterCount(5),)), script, **sessions) == [(4, 5, "rows")]
+
+
+@pytest.mark.parametrize(("ends", "panes_at"), [(None, [1]), (False, [1, 4]), (True, [1])])
+def test_rule_28_a_trigger_says_if_it_is_finished_after_a_merge(ends: bool | None, panes_at: list[int]) -> None:
+    seen: list[tuple[list[bool], bool]] = []
+
+    @dataclass(frozen=True, repr=False)
+    class Twice(First):
+        """Is finished with its child."""
+
+        def on_merge(self, sources: list[uc.TriggerContext], ctx: uc.TriggerContext) -> None:
+            seen.append(([source.finished for source in sources], ctx.finished))
+            if ends is not None:
+                ctx.finished = ends
+            ctx.children[0].merge([])
+
+    script = [rows(0), rows(0), rows(100), rows(50), rows(50)]
+    got = panes(Twice((uc.AfterCount(2),)), script, window=uc.Sessions("1 minute"))
+    assert [step for step, _, _ in got] == panes_at
+    assert seen[0] == ([True, False], True)
 
 
 def test_rule_28_user_triggers_are_children_of_composites_of_any_kind() -> None:
@@ -313,6 +406,8 @@ class Calls(uc.UserTrigger):
                     ctx.children[0].fire()
                 case "fire":
                     ctx.fire()
+                case "merge":
+                    ctx.children[0].merge([ctx])
                 case _:
                     ctx.value(self.what)
 
@@ -323,7 +418,9 @@ class Calls(uc.UserTrigger):
         ("on_element", "wants", "whether AfterCount(9) wants to fire is known in on_children alone: ask there"),
         ("on_fire", "child.fire", "AfterCount(9) can be told to fire in on_children alone: call child.fire() there"),
         ("on_fire", "fire", "calls ctx.fire() in on_fire, which is called because it fires: call it in on_children"),
-        ("on_merge", "n", "ctx.value('n') is not known in on_merge, where the rows are not combined yet: ask in "),
+        ("on_element", "merge", "AfterCount(9) merges in on_merge alone: call child.merge() there"),
+        ("on_merge", "merge", "child.merge() takes contexts that on_merge got as sources, each once: give some of"),
+        ("on_merge", "sum", "ctx.value('sum') names no combiner of the grouping: known are 'n'"),
         ("on_element", "sum", "ctx.value('sum') names no combiner of the grouping: known are 'n'"),
     ],
 )

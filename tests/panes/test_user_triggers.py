@@ -221,6 +221,39 @@ def test_rule_28_a_window_without_rows_has_no_value() -> None:
     assert seen == [("row", 1, 1), ("row", None, None), ("row", 1, 5)]
 
 
+@dataclass(frozen=True, repr=False)
+class Meets(uc.UserTrigger):
+    """Stores the windows that become one, and their results."""
+
+    seen: Any
+
+    def on_merge(self, sources: list[uc.TriggerContext], ctx: uc.TriggerContext) -> None:
+        old = [(*(bound // 1_000_000 for bound in source.window), source.value("total")) for source in sources]
+        self.seen.append((old, (*(bound // 1_000_000 for bound in ctx.window), ctx.value("total"), ctx.value("n"))))
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("granularity", ["bundle", "record"])
+def test_rule_28_windows_that_merge_have_their_bounds_and_results(granularity: str) -> None:
+    seen: list[Any] = []
+    script = [bundle((100, 4)), bundle((0, 1), (5, 2)), bundle((50, 8), (52, 16))]
+    sessions = {"window": uc.Sessions("1 minute"), "granularity": granularity}
+    uc.local.run(script, trigger=uc.Repeatedly(Meets(seen)), n=uc.Count(), total=uc.Sum("x"), **sessions)
+    grown = [([(0, 60, 1)], (0, 65, 1, 1))] if granularity == "record" else []
+    merged = ([(0, 65, 3), (100, 160, 4)], (0, 160, 7, 3))
+    assert seen == [*grown, merged]
+
+
+def test_rule_28_windows_that_fall_apart_have_those_of_the_window_that_they_come_of() -> None:
+    seen: list[Any] = []
+    script = [bundle((0, 1), (50, 2), (100, 4)), bundle((50, 2, -1), (0, 1, -1)), bundle((0, 8))]
+    sessions = {"window": uc.Sessions("1 minute"), "mode": "retracting", "diff": "d"}
+    uc.local.run(script, trigger=uc.Repeatedly(Meets(seen)), n=uc.Count(), total=uc.Sum("x"), **sessions)
+    assert seen == [([(0, 160, 7)], (100, 160, 7, 3))]
+
+
 def test_results_are_computed_for_triggers_that_ask_and_for_what_they_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     from uncombine.combiners.compiled import CompiledPlan
 

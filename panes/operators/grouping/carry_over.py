@@ -6,6 +6,7 @@ Guarded by tests/panes/test_rules.py and test_reference.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow as pa
 from .cells import Pairs
 from .clocks import Clocks
 from .compiled import Compiled
+from .values import merged_values, values_of
 from .windows_in_hand import InHand
 
 _IDENTITY = ("index", "nonspeculative", "born_late", "on_time_given")
@@ -47,11 +49,14 @@ def carry_over(
         alone = (np.bincount(old)[old] == 1) & (np.bincount(new)[new] == 1)
         plain = same & alone
         was, becomes = old[plain], new[plain]
-        for name, values in state.items():
-            values[becomes] = windows.trigger[name][was]
+        for name, column in state.items():
+            column[becomes] = windows.trigger[name][was]
         if len(was) < len(old):
             was, becomes = old[~plain], new[~plain]
-            sources = {name: values[was] for name, values in windows.trigger.items()}
+            sources = {name: column[was] for name, column in windows.trigger.items()}
+            before = clocks.moment("rows", windows.num, values=values_of(compiled, windows)).at(was)
+            values = merged_values(compiled, windows, was, becomes)
+            moment = replace(moment, values=values, sources=before)
             trigger.merge(sources, state, becomes, np.ones(len(was), np.bool_), moment)
         if windows.outstanding is not None or deposits is not None:
             heir = np.empty(len(windows), np.int64)

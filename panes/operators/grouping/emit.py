@@ -162,7 +162,9 @@ def retract_ended(compiled: Compiled, windows: InHand) -> tuple[InHand, list[pa.
         return windows, []
     owner, starts, ends = outstanding.owner, outstanding.number("start"), outstanding.number("end")
     ended = (starts != windows.num["start"][owner]) | (ends != windows.num["end"][owner])
-    ended &= ~compiled.trigger.done(windows.trigger)[owner]  # a finished window emits nothing in their place
+    if not grouping.changelog:
+        # A finished window emits nothing in their place. Over a changelog the rows of such windows change nothing.
+        ended &= ~compiled.trigger.done(windows.trigger)[owner]
     if not ended.any():
         return windows, []
     places = np.flatnonzero(ended)

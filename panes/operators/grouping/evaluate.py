@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ....errors import InvalidArgument, nearest
 from ....triggers import truth
 from ....triggers.leaf_nodes import PercentileNode
 from ....triggers.program import Deadlines, Moment, where
@@ -20,6 +18,7 @@ from .emit import cleared
 from .pane_rows import Firing
 from .rows import Rows
 from .take_in import TakenIn
+from .values import values_of
 from .windows_in_hand import InHand
 
 
@@ -68,27 +67,6 @@ def _firing(compiled: Compiled, clocks: Clocks, windows: InHand, moment: Moment,
         clocks.percentiles(compiled, moment.phase == "watermark"),
         moment.requests.get("tags"),
     )
-
-
-def values_of(compiled: Compiled, windows: InHand) -> Callable[[str, np.ndarray], list[Any]]:
-    """A function that gives the results of a combiner for windows at some places, None for those without a value."""
-
-    def values(name: str, places: np.ndarray) -> list[Any]:
-        plan, grouping = compiled.plan, compiled.grouping
-        if name not in plan.compiled:
-            raise InvalidArgument(
-                f"ctx.value({name!r}) names no combiner of the grouping: {nearest(name, plan.compiled)}"
-            )
-        acc, at = windows.acc, pa.array(places)
-        if windows.deposits is not None:
-            acc, at = contents(compiled, windows, places), pa.array(np.arange(len(places)))
-        found: list[Any] = plan.extract_one(name, acc, at).to_pylist()
-        if grouping.changelog and grouping.retracting:
-            empty = windows.num["weight"][places] == 0
-            found = [None if gone else value for gone, value in zip(empty.tolist(), found, strict=True)]
-        return found
-
-    return values
 
 
 def rows_moment(compiled: Compiled, clocks: Clocks, taken: TakenIn, rows: Rows) -> Moment:

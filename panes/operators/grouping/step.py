@@ -27,12 +27,13 @@ from .clocks import Clocks
 from .compiled import Compiled
 from .contents import deposit_weight, put_deposits, with_deposits
 from .emit import emit, retract_ended
-from .evaluate import deadlines, evaluate, percentiles_begin, rows_moment, values_of
+from .evaluate import deadlines, evaluate, percentiles_begin, rows_moment
 from .holds import furthest, window_holds
 from .pane_rows import Firing
 from .rows import Rows
 from .split_sessions import take_in_and_split
 from .take_in import TakenIn, take_in
+from .values import values_of
 from .windows_in_hand import InHand
 
 IN_HAND = 512 << 20

@@ -289,6 +289,7 @@ class Operator:
         """rule 6: the window that takes over from its sources; itself, if it is one that grew no further."""
         if len(sources) == 1 and sources[0].window == window:
             return sources[0]
+        sources = sorted(sources, key=lambda source: source.window)
         live = new_window(key, window, self.watermark, self.options.trigger)
         live.trigger.start(self.now(live, "rows"))
         same = next((source for source in sources if source.window == window), None)

@@ -85,6 +85,9 @@ class Watches(uc.UserTrigger):
             ctx.set_timer("e", min(ctx.watermark + 25 * SECOND, 2**62), "event")
 
     def on_merge(self, sources: list[Any], ctx: Any) -> None:
+        n = ctx.value("n")
+        if n is not None and n % 3 == 0 and any((source.value("n") or 0) > n / 2 for source in sources):
+            ctx.fire(tag=f"of {'+'.join(str((s.window[1] - s.window[0]) // SECOND) for s in sources)}")
         for source in sources:
             for tag, (time, domain) in source.timers.items():
                 ctx.set_timer(tag, time, domain)
@@ -105,6 +108,7 @@ class Elects(uc.UserTrigger):
     rests: bool = False
     impatient: bool = False
     ends: int = 0
+    picks: str = "all"
 
     def on_start(self, ctx: Any) -> None:
         if self.ends:
@@ -150,6 +154,16 @@ class Elects(uc.UserTrigger):
         if self.rests and len(sources) > 1:
             ctx.children[0].active = not ctx.children[0].finished
             ctx.children[-1].reset()
+        if self.picks == "last":
+            ctx.children[0].merge(sources[-1:])
+            ctx.finished = sources[-1].finished and ctx.children[0].finished
+        elif self.picks == "unfinished":
+            for i, child in enumerate(ctx.children):
+                child.merge([source for source in sources if not source.children[i].finished])
+            ctx.finished = all(child.finished for child in ctx.children)
+        elif self.picks == "started":
+            ctx.children[-1].merge([source for source in sources if source.state.get("n")])
+            ctx.children[-1].active = len(sources) > 1
 
 
 def has_own(trigger: Any) -> bool:
@@ -236,7 +250,11 @@ def draw_trigger(r: random.Random, depth: int) -> Any:
         lambda: uc.RepeatUntil(child(), child()),
         lambda: uc.RepeatCount(child(), r.randint(1, 3)),
         lambda: Elects(
-            tuple(some()), r.randint(1, 2), *(r.random() < 0.5 for _ in range(4)), ends=r.choice([0, 0, 1, 3])
+            tuple(some()),
+            r.randint(1, 2),
+            *(r.random() < 0.5 for _ in range(4)),
+            ends=r.choice([0, 0, 1, 3]),
+            picks=r.choice(["all", "last", "unfinished", "started"]),
         ),
     ]
     return r.choice(composites if depth and r.random() < 0.6 else leaves)()

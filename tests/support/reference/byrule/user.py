@@ -5,7 +5,8 @@ The protocol, as `uc.UserTrigger` and `uc.TriggerContext` have it: a class with 
 `state` (a dict by tag), `timers`, `set_timer(tag, time, domain)`, `delete_timer(tag)`, `value(name)`, `fire(mode, tag)`
 with mode "default", "accumulate" or "clear", and `finish()`. Every place of a user trigger in a tree has a context of
 its own in every window. `on_start(ctx)` comes first and `on_fire(ctx)` with a firing. A class with `children` also has
-`on_children(ctx)`, and `ctx.children` has for each `wants`, `finished`, `active`, `fire()` and `reset()`.
+`on_children(ctx)`, and `ctx.children` has for each `wants`, `finished`, `active`, `fire()` and `reset()`. In `on_merge`
+each child also has `merge(sources)`, and `ctx.finished` can be set.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Child:
         self.wants = False
         self.wanted = False  # on_children has seen that it wants to fire
         self.chosen = False
+        self.place = 0
         self.now: Now | None = None
 
     @property
@@ -40,7 +42,15 @@ class Child:
         assert self.now is not None
         self.inner = new(self.inner.spec)
         self.inner.start(self.now)
-        self.wants = self.chosen = False
+        self.wants = self.wanted = self.chosen = False
+
+    def merge(self, sources: Sequence[Context]) -> None:
+        """rule 28: it goes on from these windows alone."""
+        self.reset()
+        if sources:
+            assert self.now is not None
+            self.inner.merged([source.children[self.place].inner for source in sources], self.now)
+        self.wanted = any(source.children[self.place].wanted for source in sources)
 
     @property
     def awake(self) -> bool:
@@ -63,6 +73,9 @@ class Context:
         self.asked: list[str] = []
         self.finishing = False
         self.children = [Child(new(child)) for child in spec.children]
+        for place, child in enumerate(self.children):
+            child.place = place
+        self.finished = False
         self.now: Now | None = None
 
     def set_timer(self, tag: str, time: Any, domain: str = "processing") -> None:
@@ -102,6 +115,7 @@ class UserNode(Node):
         return self.ctx
 
     def start(self, now: Now) -> None:
+        self._see(now)
         for child in self.children:
             child.inner.start(now)
 
@@ -186,4 +200,14 @@ class UserNode(Node):
             child.inner.merged([was.inner for was in were], now)
             child.active = any(was.active for was in were)
             child.wanted = any(was.wanted for was in were)
-        self.spec.on_merge([copy.deepcopy(source.ctx) for source in sources], self._see(now))
+        contexts = [source._told(now) for source in sources]
+        self.ctx.finished = self.finished
+        self.spec.on_merge(contexts, self._see(now))
+        self.finished = self.ctx.finished
+
+    def _told(self, now: Now) -> Context:
+        """A copy of the context of a window that merges: its own window and result, and the clocks of the merge."""
+        ctx = copy.copy(self.ctx)
+        ctx.state, ctx.timers = copy.deepcopy(ctx.state), dict(ctx.timers)
+        ctx.watermark, ctx.processing_time, ctx.finished = now.watermark, now.clock, self.finished
+        return ctx

@@ -1,0 +1,116 @@
+"""Flows over rows of (`ts`, `k`, `x`), and functions of pandas that compute their results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import uncombine as uc
+
+TIME = pa.timestamp("us", "UTC")
+ROWS = pa.schema({"ts": TIME, "k": pa.string(), "x": pa.int64()})
+SIGNED = ROWS.append(pa.field("w", pa.int64()))
+EARLY = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
+MINUTE = uc.Fixed("1 minute")
+Frame = pd.DataFrame
+
+
+def starts(times: pd.Series, size: str) -> pd.Series:
+    return times.dt.floor(size).rename("window.start")
+
+
+def plain(**options: Any) -> uc.Flow:
+    return uc.local.source(ROWS, **options)
+
+
+def signed(**options: Any) -> uc.Flow:
+    return uc.local.source(SIGNED, diff="w", **options)
+
+
+def sums(flow: uc.Flow, window: Any = MINUTE, by: Any = "k", **options: Any) -> uc.Flow:
+    given = {"trigger": EARLY, "mode": "retracting", **options}
+    return flow.window(window, **given).combine(by=by, x=uc.Sum("x"), n=uc.Count())
+
+
+def minutes(rows: Frame) -> Frame:
+    groups = rows.groupby(["k", starts(rows.ts, "1min")], dropna=False)
+    return groups.agg(x=("x", lambda x: x.sum(min_count=1)), n=("ts", "size"))
+
+
+def sessions(rows: Frame) -> Frame:
+    rows = rows.sort_values(["k", "ts"])
+    opens = (rows.ts.diff() >= pd.Timedelta("30s")) | ~rows.k.fillna("null").eq(rows.k.fillna("null").shift())
+    groups = rows.groupby(opens.cumsum().rename("session"))
+    found = groups.agg(k=("k", "first"), start=("ts", "min"), n=("ts", "size"))
+    return found.rename(columns={"start": "window.start"})
+
+
+def hops(rows: Frame) -> Frame:
+    pieces = [rows.assign(start=rows.ts.dt.floor("30s") - pd.Timedelta(seconds=30 * back)) for back in (0, 1)]
+    return pd.concat(pieces).groupby("start").agg(n=("ts", "size")).rename_axis("window.start").reset_index()
+
+
+def sizes(rows: Frame) -> Frame:
+    """The number of keys with each number of rows in each minute."""
+    return minutes(rows).reset_index().groupby(["n", "window.start"]).agg(keys=("x", "size"))
+
+
+def first_rows(rows: Frame) -> Frame:
+    """One row of each key in an hour, by rule 51; the columns that are compared do not tell rows of one time apart."""
+    shown: dict[Any, Any] = {}
+    out = []
+    for key, time in rows.sort_values("ts")[["k", "ts"]].itertuples(index=False):
+        if key not in shown or time >= shown[key] + pd.Timedelta("1h"):
+            shown[key] = time
+            out.append({"k": key, "ts": time})
+    return Frame(out, columns=["k", "ts"])
+
+
+def first_to_come(rows: Frame) -> Frame:
+    """The rows that are an hour or more from all rows of their key shown before, by rule 52."""
+    shown: dict[Any, list[Any]] = {}
+    out = []
+    for key, time in rows.sort_values(["step", "ts"], kind="stable")[["k", "ts"]].itertuples(index=False):
+        if all(abs(time - other) >= pd.Timedelta("1h") for other in shown.setdefault(key, [])):
+            shown[key].append(time)
+            out.append({"k": key, "ts": time})
+    return Frame(out, columns=["k", "ts"])
+
+
+def united(frames: dict[str, Frame]) -> Frame:
+    rows = pd.concat([frame.assign(side=name) for name, frame in frames.items()])
+    return rows.groupby(["side", starts(rows.ts, "1min")]).agg(x=("x", lambda x: x.sum(min_count=1)), n=("ts", "size"))
+
+
+def doubled(table: pa.Table) -> pa.Table:
+    return table.set_column(2, "x", pc.multiply(table["x"], 2))
+
+
+def joined(how: str) -> uc.Flow:
+    left, right = signed(name="left", watermark="20 seconds"), plain(name="right")
+    pairs = left.join(right, on="k", how=how, within=("-30 seconds", "1 minute"))
+    return pairs.select("k", "x_left", "x_right", "event_time", "diff")
+
+
+def pairs(frames: dict[str, Frame], how: str = "inner") -> Frame:
+    """Rows of one key whose times fit; null keys match nothing."""
+    left, right = (frames[name].reset_index(drop=True) for name in ("left", "right"))
+    both = left.dropna(subset="k").reset_index().merge(right.dropna(subset="k"), on="k", suffixes=("_left", "_right"))
+    apart = both.ts_right - both.ts_left
+    both = both[(apart >= pd.Timedelta("-30s")) & (apart <= pd.Timedelta("1min"))]
+    alone = left[~left.index.isin(both["index"])].rename(columns={"x": "x_left"}).assign(x_right=None)
+    rows = pd.concat([both, alone]) if how == "left" and len(alone) else both
+    return rows[["k", "x_left", "x_right"]]
+
+
+def by_two_steps() -> uc.Flow:
+    counts = plain().window(uc.Fixed("1 minute"), EARLY, allowed_lateness="1 minute").combine(by="k", n=uc.Count())
+    return counts.window(uc.Fixed("1 minute"), EARLY, mode="retracting").combine(by="n", keys=uc.Count())
+
+
+def both(**options: Any) -> uc.Flow:
+    whole = uc.union(left=signed(), right=plain(), side="side")
+    return sums(whole, by="side", **options)
