@@ -34,6 +34,7 @@ from .split import EachBatch, Split
 from .sql_types import arrow_type, spark_type
 from .streamed import checked_writer, streamed
 from .tables.batches import write_table
+from .time_modes import choice_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,7 +79,7 @@ class SparkSource(Source):
         if plain and isinstance(given, DataFrameInput) and given.schema == flow.source_schema:
             return given.df.select(*map(column, given.schema.names))
         df = route(flow, self._input(flow)).df()
-        return streamed(df) if flow.source.streaming else df
+        return streamed(df, choice_of(flow)) if flow.source.streaming else df
 
     def left_out(self, flow: Flow) -> DataFrame:
         both = route_with_left_out(flow, self._input(flow)).df()
@@ -91,7 +92,7 @@ class SparkSource(Source):
                 "flow.left_out"
             )
         both = route_with_left_out(flow, self._input(flow)).df()
-        return checked_writer(both.writeStream).foreachBatch(Split(function))
+        return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(Split(function))
 
     def explain(self, flow: Flow) -> str:
         return self.route(flow).explain()

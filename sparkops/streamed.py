@@ -9,12 +9,13 @@ import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pyspark.sql import SparkSession
 
 from ..errors import InvalidArgument
 from .checkpoint_files import fit_for
+from .time_modes import check_choice
 
 _Value = TypeVar("_Value")
 
@@ -28,14 +29,21 @@ _TRIED_OUT = ("console", "memory", "noop")
 """The formats that nobody restarts a query from."""
 
 
-def streamed(df: _Value) -> _Value:
+def streamed(df: _Value, wakes: bool | None = None) -> _Value:
     """The DataFrame, with a writer as `checked_writer` makes it."""
-    return _with(df, _Streamed)
+    made: Any = _with(df, _Streamed)
+    made._wakes = wakes
+    return cast("_Value", made)
 
 
-def checked_writer(writer: _Value) -> _Value:
-    """The writer, which takes the output mode append alone, and warns if a query starts without a checkpoint."""
-    return _with(writer, _Writer)
+def checked_writer(writer: _Value, wakes: bool | None = None) -> _Value:
+    """The writer, which takes the output mode append alone, and warns if a query starts without a checkpoint.
+
+    It also warns of a query that never ends: one that `wakes` under availableNow.
+    """
+    made: Any = _with(writer, _Writer)
+    made._wakes = wakes
+    return cast("_Value", made)
 
 
 _TEMPORARY = "file:///"
@@ -45,14 +53,16 @@ _TEMPORARY = "file:///"
 class _Streamed:
     """The part of a DataFrame that makes its writer."""
 
+    _wakes: bool | None = None
+
     @property
     def writeStream(self) -> Any:  # noqa: N802
-        return checked_writer(super().writeStream)  # type: ignore[misc]
+        return checked_writer(super().writeStream, self._wakes)  # type: ignore[misc]
 
 
 def _same_kind(name: str) -> Any:
     def step(self: Any, *arguments: Any, **options: Any) -> Any:
-        return streamed(getattr(super(_Streamed, self), name)(*arguments, **options))
+        return streamed(getattr(super(_Streamed, self), name)(*arguments, **options), self._wakes)
 
     step.__name__ = name
     return step
@@ -67,6 +77,17 @@ class _Writer:
 
     _checkpoint: str | None = None
     _format: str | None = None
+    _wakes: bool | None = None
+
+    def trigger(self, **options: Any) -> Any:
+        if self._wakes and options.get("availableNow"):
+            warnings.warn(
+                "the flow can have timers of processing time, for which Spark runs batch after batch, so a query with "
+                "trigger(availableNow=True) never ends: give the flow wake=False, and timers fire with the next data, "
+                "or write uc.live_table(), which ends",
+                stacklevel=2,
+            )
+        return super().trigger(**options)  # type: ignore[misc]
 
     def outputMode(self, outputMode: str) -> Any:  # noqa: N802, N803
         _check_mode(outputMode)
@@ -118,6 +139,8 @@ class _Writer:
         spark = SparkSession.getActiveSession()
         given = spark.conf.get("spark.sql.streaming.checkpointLocation", None) if spark else None
         folder = self._checkpoint or given
+        if folder and spark and self._wakes is not None:
+            check_choice(self._wakes, spark, folder)
         if not folder and (format or self._format) not in _TRIED_OUT:
             warnings.warn(
                 "the query has no checkpoint, so a restart forgets its windows and reads all rows again: write "

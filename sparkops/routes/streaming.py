@@ -20,6 +20,7 @@ from ...panes.transforms import Transform, applied
 from ..inputs import wire_map
 from ..session import PROVIDER, ROCKSDB
 from ..sql_types import spark_schema
+from ..time_modes import WITH_TIMERS, wakes
 from ..wire import WIRE, payloads
 from .checkpoint_fingerprint import fingerprint
 from .flat_rows import FlatRows
@@ -109,17 +110,12 @@ class Streaming(Live):
 
     @property
     def _time_mode(self) -> str:
-        return "ProcessingTime" if self.wakes else "None"
+        return WITH_TIMERS if self.wakes else "None"
 
     @property
     def wakes(self) -> bool:
         """True if the query needs batches without data, because timers can be due."""
-        settings = self.flow.settings
-        if settings.processing_time is not None or not settings.wake:
-            return False
-        strategies = [leaf.settings.strategy for leaf in self.graph.leaves]
-        by_clock = any(s is not None and (s.idle is not None or s.clock_lag is not None) for s in strategies)
-        return by_clock or any(step.stage.wakes for step in self.graph.steps)
+        return wakes(self.flow.settings, self.graph)
 
     def explain(self) -> str:
         at = self.flow.settings.processing_time

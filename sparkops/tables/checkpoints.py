@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 
 def last_commit(spark: SparkSession, checkpoint: str) -> int:
     """The number of the last batch that is done."""
+    return _last(spark, f"{checkpoint}/commits")
+
+
+def last_plan(spark: SparkSession, checkpoint: str) -> int:
+    """The number of the last batch that was begun; it may be done again."""
+    return _last(spark, f"{checkpoint}/offsets")
+
+
+def _last(spark: SparkSession, folder: str) -> int:
     try:
-        found = spark.read.format("binaryFile").load(_exact(f"{checkpoint}/commits")).select("path").collect()
+        found = spark.read.format("binaryFile").load(exact_path(folder)).select("path").collect()
     except AnalysisException:  # there is no such folder yet
         return NONE_YET
     names = [str(row["path"]).rpartition("/")[2] for row in found]
@@ -29,12 +38,12 @@ def last_commit(spark: SparkSession, checkpoint: str) -> int:
 
 def query_id(spark: SparkSession, checkpoint: str) -> str:
     """The id of the query whose checkpoint it is."""
-    return str(json.loads(spark.read.text(_exact(f"{checkpoint}/metadata")).collect()[0][0])["id"])
+    return str(json.loads(spark.read.text(exact_path(f"{checkpoint}/metadata")).collect()[0][0])["id"])
 
 
-def _exact(path: str) -> str:
+def exact_path(path: str) -> str:
     """A path that Spark takes for a pattern, as the pattern of that path alone."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
-__all__ = ["last_commit", "query_id"]
+__all__ = ["exact_path", "last_commit", "last_plan", "query_id"]

@@ -15,12 +15,16 @@ import pyarrow as pa
 
 from ...errors import InvalidArgument, UncombineError
 from ...panes.flow import Flow
+from ...panes.graph import graph_of
 from ...panes.tables import Keeper, Layout, Target, Writer, table_flow, target_of
+from ...panes.tables.target import NONE_YET
 from ...panes.tables.watching import watched
 from ..source import SparkSource
 from ..sql_types import spark_schema
+from ..time_modes import as_stored, wakes
 from .batches import changes_in, packed_changes
-from .checkpoints import last_commit, query_id
+from .checkpoints import last_commit, last_plan, query_id
+from .ending import end_without_input
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -140,7 +144,8 @@ def live_table(
         The folder of the query's checkpoint. It belongs to the table: neither goes on without the other.
     trigger
         The trigger of the query, as `writeStream.trigger` takes it: {"availableNow": True}, or
-        {"processingTime": "10 seconds"}. Without it a batch follows the other.
+        {"processingTime": "10 seconds"}. Without it a batch follows the other. With availableNow the query ends when
+        all rows are in the table; a timer of processing time that is due later fires in a later run.
 
     Returns
     -------
@@ -176,12 +181,16 @@ def live_table(
         source = source.inputs[0].source
     if not isinstance(source, SparkSource):
         raise InvalidArgument("uc.live_table() takes a flow over Spark: write flow.to_table(target) for a local one")
+    spark = source.input.spark
+    settled = as_stored(settled, spark, str(checkpoint))
     packed = packed_changes(settled, layout, source.route)
-    far = ".connect." in type(source.input.spark).__module__
+    far = ".connect." in type(spark).__module__
     made: Future[Keeper] = Future()
     batches = FarBatches(layout, place, str(checkpoint)) if far else _Batches(made)
     writer = packed.writeStream.foreachBatch(batches).option("checkpointLocation", str(checkpoint))
-    done = last_commit(source.input.spark, str(checkpoint))
+    done = last_commit(spark, str(checkpoint))
+    endless = bool((trigger or {}).get("availableNow")) and wakes(settled.settings, graph_of(settled))
+    begun = last_plan(spark, str(checkpoint)) if endless else NONE_YET
     query = (writer.trigger(**trigger) if trigger else writer).start()
     keeper = None
     try:
@@ -197,6 +206,8 @@ def live_table(
             keeper.close()
         raise
     made.set_result(keeper)
+    if endless:
+        end_without_input(query, begun, keeper.hurry)
     return LiveTable(query, keeper, far)
 
 
