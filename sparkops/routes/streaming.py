@@ -28,6 +28,7 @@ from .live import Live
 from .shard_processor import ShardProcessor, ShardTask
 from .shard_rows import PACKED, PanesAsColumns, counts, without_counts
 from .tasks import LiftLive, alone, batches_of
+from .thin_processor import thin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +65,7 @@ class Streaming(Live):
         task = self.task(step, then)
         schema = PACKED if task.columns is None else task.columns.schema
         shards = packed.groupBy("shard")
-        rows = shards.transformWithStateInPandas(ShardProcessor(task), schema, "append", self._time_mode)
+        rows = shards.transformWithStateInPandas(thin(ShardProcessor(task)), schema, "append", self._time_mode)
         observed = rows.observe(self.metric(str(step.number)), counts())
         sent = WIRE.names if task.columns is None else task.columns.rows.columns()
         return observed.where(without_counts()).select(*sent)
