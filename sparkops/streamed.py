@@ -6,18 +6,21 @@ Guarded by tests/sparkops/test_streamed.py.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
-from typing import Any, TypeVar, cast
+from functools import cache, partial
+from typing import Any, TypeAlias, TypeVar, cast
 
 from pyspark.sql import SparkSession
 
 from ..errors import InvalidArgument
 from .checkpoint_files import fit_for
+from .starting import Noted, started
 from .time_modes import check_choice
 
 _Value = TypeVar("_Value")
+
+_Settings: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 _STEPS = (
     *("alias", "drop", "filter", "select", "selectExpr", "toDF", "union", "where"),
@@ -77,6 +80,7 @@ class _Writer:
 
     _checkpoint: str | None = None
     _format: str | None = None
+    _function: Noted | None = None
     _wakes: bool | None = None
 
     def trigger(self, **options: Any) -> Any:
@@ -113,8 +117,13 @@ class _Writer:
         *arguments: Any,
         **options: Any,
     ) -> Any:
-        with self._checked(format, outputMode, options):
-            return super().start(path, format, outputMode, *arguments, **options)  # type: ignore[misc]
+        settings, start = self._checked(format, outputMode, options), super().start  # type: ignore[misc]
+
+        def once() -> Any:
+            with settings():
+                return start(path, format, outputMode, *arguments, **options)
+
+        return started(once, self._has_begun)
 
     def toTable(  # noqa: N802
         self,
@@ -124,15 +133,28 @@ class _Writer:
         *arguments: Any,
         **options: Any,
     ) -> Any:
-        with self._checked(format, outputMode, options):
-            return super().toTable(tableName, format, outputMode, *arguments, **options)  # type: ignore[misc]
+        settings, start = self._checked(format, outputMode, options), super().toTable  # type: ignore[misc]
+
+        def once() -> Any:
+            with settings():
+                return start(tableName, format, outputMode, *arguments, **options)
+
+        return started(once, self._has_begun)
+
+    def foreachBatch(self, func: Any) -> Any:  # noqa: N802
+        if ".connect." not in type(self).__module__:  # where the function travels to the server
+            self._function = func = Noted(func)
+        return super().foreachBatch(func)  # type: ignore[misc]
+
+    def _has_begun(self) -> bool:
+        return self._function is not None and self._function.called
 
     def _note(self, options: Mapping[str, Any]) -> None:
         for key, value in options.items():
             if key.casefold() == "checkpointlocation":
                 self._checkpoint = str(value)
 
-    def _checked(self, format: str | None, mode: str | None, options: Mapping[str, Any]) -> AbstractContextManager[Any]:
+    def _checked(self, format: str | None, mode: str | None, options: Mapping[str, Any]) -> _Settings:
         """The settings that hold while the query is started."""
         _check_mode(mode)
         self._note(options)
@@ -147,7 +169,7 @@ class _Writer:
                 ".option('checkpointLocation', folder) before start()",
                 stacklevel=3,
             )
-        return fit_for(folder or _TEMPORARY, spark) if spark else nullcontext()
+        return partial(fit_for, folder or _TEMPORARY, spark) if spark else nullcontext
 
 
 def _check_mode(mode: str | None) -> None:

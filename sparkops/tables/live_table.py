@@ -21,6 +21,7 @@ from ...panes.tables.target import NONE_YET
 from ...panes.tables.watching import watched
 from ..source import SparkSource
 from ..sql_types import spark_schema
+from ..starting import Noted, started
 from ..time_modes import as_stored, wakes
 from .batches import changes_in, packed_changes
 from .checkpoints import last_commit, last_plan, query_id
@@ -186,12 +187,14 @@ def live_table(
     packed = packed_changes(settled, layout, source.route)
     far = ".connect." in type(spark).__module__
     made: Future[Keeper] = Future()
-    batches = FarBatches(layout, place, str(checkpoint)) if far else _Batches(made)
-    writer = packed.writeStream.foreachBatch(batches).option("checkpointLocation", str(checkpoint))
+    batches = Noted(_Batches(made))
+    function = FarBatches(layout, place, str(checkpoint)) if far else batches
+    writer = packed.writeStream.foreachBatch(function).option("checkpointLocation", str(checkpoint))
     done = last_commit(spark, str(checkpoint))
     endless = bool((trigger or {}).get("availableNow")) and wakes(settled.settings, graph_of(settled))
     begun = last_plan(spark, str(checkpoint)) if endless else NONE_YET
-    query = (writer.trigger(**trigger) if trigger else writer).start()
+    ready = writer.trigger(**trigger) if trigger else writer
+    query = started(ready.start, lambda: batches.called)
     keeper = None
     try:
         # The id of a query is that of its checkpoint.

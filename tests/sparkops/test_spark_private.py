@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from types import SimpleNamespace
+import pickle
+import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -12,7 +14,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, CalendarIntervalType, StructType, TimestampNTZType, TimestampType
 from streams import changed
 
-from uncombine.sparkops.spark_private import arrow_of, execution, file_system, messages, spark_of
+from uncombine.sparkops.spark_private import (
+    arrow_of,
+    execution,
+    file_system,
+    messages,
+    pickled,
+    spark_of,
+    travels_by_value,
+)
 
 DDL = (
     "a boolean, b tinyint, c smallint, d int, e bigint, f float, g double, h decimal(20, 3), i string, j binary, "
@@ -83,3 +93,16 @@ def test_the_messages_of_a_dataframe_of_spark_connect() -> None:
     found = list(messages(cast(Any, Frame(last, None))))
     assert [message for message, _ in found] == ["last for client", "first for client"]
     assert [cast(Any, frame)._plan for _, frame in found] == [last, first]
+
+
+def test_a_function_travels_whole() -> None:
+    assert pickle.loads(pickled(lambda x: x + 1))(2) == 3
+    module = ModuleType("of_the_driver_alone")
+    exec("def two(): return 2", vars(module))
+    sys.modules[module.__name__] = module
+    try:
+        travels_by_value(module)
+        travels = pickled(module.two)
+    finally:
+        del sys.modules[module.__name__]
+    assert pickle.loads(travels)() == 2
