@@ -25,7 +25,8 @@ class Settings:
     processing_time: str | None = None
     replay: bool = False
     close_at_end: bool = False
-    wake: bool = True
+    wake: bool | None = None
+    """False: no batches without data. None: only where a timer can be due. True: wherever `process` is, too."""
     shards: int | None = None
     name: str | None = None
 

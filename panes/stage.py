@@ -122,6 +122,11 @@ class Stage(ABC):
     def wakes(self) -> bool:
         """True if timers of processing time can be due without new rows."""
 
+    @property
+    def may_wake(self) -> bool:
+        """True if a query that is told to wake runs batches without data for the stage."""
+        return self.wakes
+
 
 @dataclass(frozen=True)
 class GroupingStage(Stage):
@@ -261,6 +266,10 @@ class RowStage(Stage):
 
     @property
     def wakes(self) -> bool:
+        return isinstance(self.options, Process) and self.options.wakes
+
+    @property
+    def may_wake(self) -> bool:
         return isinstance(self.options, Process)
 
 

@@ -67,7 +67,7 @@ def shared(settings: Sequence[Settings], before: Before, what: str) -> Settings:
         processing_time=one.processing_time,
         replay=one.replay,
         close_at_end=one.close_at_end,
-        wake=all(given.wake for given in settings),
+        wake=next((wake for wake in (False, True) if any(given.wake is wake for given in settings)), None),
         shards=max(filter(None, shards), default=None),
     )
 

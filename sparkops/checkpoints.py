@@ -22,6 +22,7 @@ from .routes.stored_watermarks import read_extra
 from .routes.streaming import Streaming
 from .session import session
 from .source import spark_source
+from .time_modes import as_stored
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _stage(manifests: Sequence[bytes]) -> StoredStage:
 def check_restart(flow: Flow, checkpoint: str, same: Sequence[str] = ()) -> Restart:
     """Say what a restart of a streaming flow from a checkpoint would do, without starting it."""
     source = spark_source(flow) if flow.source.streaming else None
-    route = None if source is None else source.route(flow)
+    route = None if source is None else source.route(as_stored(flow, source.input.spark, checkpoint))
     if not isinstance(route, Streaming):
         raise InvalidArgument("a checkpoint is that of a stream with steps on Spark, and this flow is none")
     check_same(same, step_names(flow))

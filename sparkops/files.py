@@ -38,7 +38,7 @@ def files(
     processing_time: str | None = None,
     replay: bool = False,
     close_at_end: bool = False,
-    wake: bool = True,
+    wake: bool | None = None,
     shards: int | None = None,
     name: str | None = None,
     streaming: bool = False,

@@ -28,7 +28,7 @@ def flow(
     processing_time: str | None = None,
     replay: bool = False,
     close_at_end: bool = False,
-    wake: bool = True,
+    wake: bool | None = None,
     shards: int | None = None,
     name: str | None = None,
     native: str = "auto",
@@ -60,8 +60,10 @@ def flow(
     close_at_end
         In a replay: True moves the watermark to the end of time after the last row.
     wake
-        True: a stream with processing-time triggers runs batches without data when a timer is due. A query with
-        `trigger(availableNow=True)` then never ends. Pass wake=False for it; timers then fire with the next data.
+        A stream with timers of processing time runs batches without data when one is due: those of triggers, of
+        `idle_after`, and of a `process` that can set some. A query of its `.df` with `trigger(availableNow=True)` then
+        never ends. Pass wake=False for it; timers then fire with the next data. True: it runs such batches for any
+        `process`, as earlier versions did; a checkpoint of theirs needs it where `.df` goes on from it.
     shards
         The number of parts into which keys are divided; the number of Spark's shuffle partitions if not given.
     name

@@ -243,9 +243,15 @@ def _stage(counts: Any) -> StageProgress:
 
 
 def _fields(row: Any) -> Mapping[str, Any]:
-    """The fields of a row; the JSON of a progress has objects in the place of rows."""
+    """The fields of a row; the JSON of a progress has objects in the place of rows.
+
+    A server of Spark Connect sends each row, and each row in it, as a list of values beside its schema.
+    """
     fields: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict()
-    return fields
+    if fields.keys() != {"values", "schema"}:
+        return fields
+    names = [field["name"] for field in fields["schema"]["fields"]]
+    return dict(zip(names, fields["values"], strict=True))
 
 
 def _time(micros: int | None) -> datetime | None:

@@ -36,6 +36,9 @@ UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_
 Spark asks for places of rows that it knows. Columns from Python take a fifth less time without the comparison.
 """
 
+WORKER_PATH, WORKER_START = "spark.executorEnv.PYTHONPATH", Path(__file__).parent / "worker_start"
+"""A part of the path of the Python processes of a session, and the folder there that they start with."""
+
 SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
@@ -66,8 +69,9 @@ def session(
     """Start a local Spark session: RocksDB state, Arrow, UTC, few shuffle partitions, workers on this Python.
 
     Spark's timeouts for Python workers and heartbeats (15 and 10 seconds) are raised to minutes. One timeout cannot be
-    changed: a streaming query starts a Python process on the driver, which must answer within 10 seconds. The lines
-    that every start of Spark prints are left out of stderr.
+    changed: a streaming query starts a Python process on the driver, which must answer within 10 seconds. So the Python
+    processes of the session import PySpark in compiled form (`sparkops/worker_start`). The lines that every start of
+    Spark prints are left out of stderr.
 
     Parameters
     ----------
@@ -97,7 +101,7 @@ def session(
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-    for key, value in {**SETTINGS, **without_slow_sort(), **(settings or {})}.items():
+    for key, value in {**SETTINGS, **without_slow_sort(), WORKER_PATH: str(WORKER_START), **(settings or {})}.items():
         builder = builder.config(key, str(value))
     with quiet_start():
         return builder.getOrCreate()

@@ -35,6 +35,7 @@ from .split import EachBatch, Split
 from .sql_types import arrow_type, spark_type
 from .streamed import checked_writer, streamed
 from .tables.batches import write_table
+from .time_modes import as_stored, choice_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -79,7 +80,7 @@ class SparkSource(Source):
         if plain and isinstance(given, DataFrameInput) and given.schema == flow.source_schema:
             return given.df.select(*map(column, given.schema.names))
         df = route(flow, self._input(flow)).df()
-        return streamed(df) if flow.source.streaming else df
+        return streamed(df, choice_of(flow)) if flow.source.streaming else df
 
     def left_out(self, flow: Flow) -> DataFrame:
         both = route_with_left_out(flow, self._input(flow)).df()
@@ -92,15 +93,16 @@ class SparkSource(Source):
                 "flow.left_out"
             )
         both = route_with_left_out(flow, self._input(flow)).df()
-        return checked_writer(both.writeStream).foreachBatch(Split(function))
+        return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(Split(function))
 
     def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> DataStreamWriter:
         if not flow.source.streaming:
             raise InvalidArgument(
                 "write_stream() writes a stream, and this flow is bounded: write flow.df.write or flow.to_table(target)"
             )
+        flow = as_stored(flow, self.input.spark, checkpoint)
         route = checked_route(self.route(flow), checkpoint, same)
-        return checked_writer(route.df().writeStream).option("checkpointLocation", checkpoint)
+        return checked_writer(route.df().writeStream, choice_of(flow)).option("checkpointLocation", checkpoint)
 
     def explain(self, flow: Flow) -> str:
         return self.route(flow).explain()

@@ -11,9 +11,11 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import DataType
 
@@ -77,6 +79,28 @@ def file_system(spark: SparkSession, folder: str) -> str | None:
     except Exception:  # of py4j; Spark says what is wrong when the query starts
         return None
     return name
+
+
+def pickled(value: Any) -> bytes:
+    """A value as PySpark pickles functions: what is of the user's program travels whole.
+
+    >>> import pickle
+    >>> pickle.loads(pickled(lambda x: x + 1))(2)
+    3
+    """
+    made: bytes = cloudpickle.dumps(value)
+    return made
+
+
+def travels_by_value(module: ModuleType) -> None:
+    """Make the classes and functions of a module travel whole, so that a worker does not import the module.
+
+    >>> import uncombine.sparkops.routes.thin_processor as thin
+    >>> travels_by_value(thin)
+    >>> b"uncombine" in pickled(thin.ThinProcessor.close)
+    False
+    """
+    cloudpickle.register_pickle_by_value(module)
 
 
 def messages(df: DataFrame) -> Iterator[tuple[Any, DataFrame]]:

@@ -85,7 +85,6 @@ class DeltaWriter(Writer):
         kept = self._kept(table)
         if kept is None:
             raise self.taken()
-        self.check(kept)
         return kept.batch
 
     def apply(self, batch: int, changes: Changes) -> bool:
@@ -140,9 +139,11 @@ class DeltaWriter(Writer):
 
     def _existing(self) -> Any:
         try:
-            return self.deltalake.DeltaTable(self.path)
+            table = self.deltalake.DeltaTable(self.path)
         except self.deltalake.exceptions.TableNotFoundError:
             raise self.gone() from None
+        self.require_columns(_names(table))
+        return table
 
     def _kept(self, table: Any) -> Kept | None:
         if table is None:
@@ -152,7 +153,10 @@ class DeltaWriter(Writer):
         except (ValueError, KeyError, TypeError):
             raise self.taken() from None
         done = table.transaction_version(f"uncombine {about['owner']}")
-        return Kept(about["owner"], NONE_YET if done is None else done, json.dumps(about["layout"]))
+        kept = Kept(about["owner"], NONE_YET if done is None else done, json.dumps(about["layout"]))
+        self.check(kept)  # a table of other rows has other columns
+        self.require_columns(_names(table))
+        return kept
 
     def _about(self) -> str:
         return json.dumps({"uncombine": {"owner": self.owner, "layout": json.loads(self.layout.text())}})
@@ -188,6 +192,10 @@ class DeltaWriter(Writer):
             if _UNFIT in str(error):
                 raise self.unfit(changes.rows - 1, changes) from None
             raise
+
+
+def _names(table: Any) -> list[str]:
+    return [field.name for field in table.schema().fields]
 
 
 def _matching(changes: Changes) -> str:

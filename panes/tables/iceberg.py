@@ -7,10 +7,12 @@ Guarded by tests/panes/test_tables_iceberg.py.
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -26,6 +28,8 @@ from .urls import secrets_among, shown_url
 _SQLITE_AWAY = re.compile("locked|unable to open|disk I/O|busy")
 
 _OWNER, _BATCH, _LAYOUT = "uncombine.owner", "uncombine.batch", "uncombine.layout"
+
+T = TypeVar("T")
 
 _SETTINGS = {
     # A batch whose commit fails is done again from the start, by the keeper of the table.
@@ -93,7 +97,6 @@ class IcebergWriter(Writer):
                 table = self._table()
         kept = self._kept(table)
         assert kept is not None
-        self.check(kept)
         return kept.batch
 
     def apply(self, batch: int, changes: Changes) -> bool:
@@ -116,7 +119,9 @@ class IcebergWriter(Writer):
         self._written(made, rows, 0, [])
 
     def read(self, limit: int | None = None) -> pa.Table:
-        table = self._existing().scan(selected_fields=tuple(self.layout.schema.names)).to_arrow()
+        found = self._existing()
+        self.require_columns(found.schema().column_names)
+        table = found.scan(selected_fields=tuple(self.layout.schema.names)).to_arrow()
         table = table.select(self.layout.schema.names).cast(self.layout.schema)
         if limit is None:
             return table
@@ -179,14 +184,17 @@ class IcebergWriter(Writer):
             name = self.target.catalog if ":" not in self.target.catalog else "default"
             options = {key: value for key, value in given.items() if value is not None and name == "default"}
             self._options = (_settings(name) if name != "default" else {}) | options
-            opened = catalog.load_catalog(name, **options)
-            self._catalog = opened  # before its first use, so that its secrets are known
-            try:
-                opened.create_namespace_if_not_exists(self.target.identifier[:-1])
-            except Exception:
-                self._options, self._catalog = {**self._options, **opened.properties}, None
-                raise
+            self._catalog = made_once(lambda: self._made(catalog.load_catalog(name, **options)))
         return self._catalog
+
+    def _made(self, opened: Any) -> Any:
+        self._catalog = opened  # before its first use, so that its secrets are known
+        try:
+            opened.create_namespace_if_not_exists(self.target.identifier[:-1])
+        except Exception:
+            self._options, self._catalog = {**self._options, **opened.properties}, None
+            raise
+        return opened
 
     def _table(self) -> Any:
         try:
@@ -212,7 +220,10 @@ class IcebergWriter(Writer):
                 break
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else table.snapshot_by_id(parent)
-        return Kept(table.properties[_OWNER], batch, table.properties[_LAYOUT])
+        kept = Kept(table.properties[_OWNER], batch, table.properties[_LAYOUT])
+        self.check(kept)  # a table of other rows has other columns
+        self.require_columns(table.schema().column_names)
+        return kept
 
     def _about(self) -> dict[str, str]:
         return {_OWNER: self.owner, _LAYOUT: self.layout.text(), **_SETTINGS}
@@ -225,4 +236,24 @@ def _settings(name: str) -> dict[str, object]:
     return dict(Config().get_catalog_config(name) or {})
 
 
-__all__ = ["Iceberg", "IcebergWriter"]
+_BY_ANOTHER = re.compile("already exists|unique|is locked", re.IGNORECASE)
+"""The words of a database for what another writer of a catalog has made, or makes just now."""
+
+ATTEMPTS, PAUSE = 20, 0.05
+"""A catalog and a namespace are a few tables and rows, each of which another writer can make first; and the longest
+pause in seconds, of which each writer takes another part."""
+
+
+def made_once(make: Callable[[], T]) -> T:
+    """Make a catalog that is not there yet; again if another writer has just made a part of it."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return make()
+        except Exception as error:  # of a database, of which pyiceberg has several
+            if attempt == ATTEMPTS - 1 or not _BY_ANOTHER.search(f"{type(error).__name__} {error}"):
+                raise
+            time.sleep(PAUSE * random.random())
+    raise AssertionError
+
+
+__all__ = ["Iceberg", "IcebergWriter", "made_once"]

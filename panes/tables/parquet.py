@@ -68,7 +68,6 @@ class ParquetWriter(Writer):
             self._write(NONE_YET, [])
             kept = self._kept()
             assert kept is not None
-        self.check(kept)
         return kept.batch
 
     def apply(self, batch: int, changes: Changes) -> bool:
@@ -85,25 +84,36 @@ class ParquetWriter(Writer):
             self._write(0, new_rows(changes))
 
     def read(self, limit: int | None = None) -> pa.Table:
-        try:
-            table = pq.ParquetFile(self.file).read(columns=self.layout.schema.names).cast(self.layout.schema)
-        except FileNotFoundError:
-            raise self.gone() from None
+        with self._file() as file:
+            table = file.read(columns=self.layout.schema.names).cast(self.layout.schema)
         if limit is None:
             return table
         return table.sort_by([(name, "ascending") for name in self.layout.keys]).slice(0, limit)
 
     def files(self) -> list[str] | None:
-        return [str(self.file)]
+        with self._file():
+            return [str(self.file)]
+
+    def _file(self) -> pq.ParquetFile:
+        try:
+            file = pq.ParquetFile(self.file)
+        except FileNotFoundError:
+            raise self.gone() from None
+        self.require_columns(file.schema_arrow.names)
+        return file
 
     def _kept(self) -> Kept | None:
         try:
-            about = pq.read_schema(self.file).metadata or {}
+            schema = pq.read_schema(self.file)
         except FileNotFoundError:
             return None
+        about = schema.metadata or {}
         if _OWNER not in about:
             raise self.taken()
-        return Kept(about[_OWNER].decode(), int(about[_BATCH]), about[_LAYOUT].decode())
+        kept = Kept(about[_OWNER].decode(), int(about[_BATCH]), about[_LAYOUT].decode())
+        self.check(kept)  # a table of other rows has other columns
+        self.require_columns(schema.names)
+        return kept
 
     def _write(self, batch: int, rows: Iterable[pa.RecordBatch]) -> None:
         """Write a file beside the last one, and put it in its place."""

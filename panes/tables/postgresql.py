@@ -46,6 +46,8 @@ LEAST_VERSION = 15
 LONGEST_NAME = 63
 """The bytes of a name that PostgreSQL keeps; it cuts off the others without a word."""
 
+_OWN_COLUMNS = frozenset({"cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"})
+
 _AWAY = re.compile("08...|57P0[123]|53300|40001|40P01")
 """The states of errors after which another attempt may succeed."""
 
@@ -77,6 +79,11 @@ class PostgreSQL(Target):
                 raise InvalidArgument(
                     f"PostgreSQL keeps {LONGEST_NAME} bytes of a name, but {name!r} has {len(name.encode())}: give a "
                     "shorter one"
+                )
+        for name in layout.schema.names:
+            if name in _OWN_COLUMNS:
+                raise InvalidArgument(
+                    f"PostgreSQL has a column {name!r} of its own in every table: give that of the flow another name"
                 )
 
     def writer(self, layout: Layout, owner: str) -> PostgreSQLWriter:

@@ -131,10 +131,9 @@ class SqlWriter(Writer):
         return Kept(*found[0]) if found else None
 
     def _check_columns(self, there: Mapping[str, object]) -> None:
+        self.require_columns(there)
         for field in self.layout.schema:
             wanted = self.column_type(field)
-            if field.name not in there:
-                raise TableMismatch(f"{self.name} has no column {field.name!r}, which the flow has")
             if there[field.name] != wanted:
                 raise TableMismatch(
                     f"column {field.name!r} of {self.name} is {there[field.name]}, but that of the flow needs {wanted}"

@@ -6,7 +6,7 @@ Guarded by tests/panes/test_tables.py.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
@@ -106,6 +106,15 @@ class Writer(ABC):
                 f"{self.name} was made for other rows ({changed}): start with another table and another checkpoint"
             )
 
+    def require_columns(self, names: Collection[str]) -> None:
+        """Raise unless the table has all columns of the flow."""
+        for name in self.layout.schema.names:
+            if name not in names:
+                raise TableMismatch(
+                    f"{self.name} has no column {name!r}, which the flow has: something else has dropped it; add it "
+                    "again, or start with another table and another checkpoint"
+                )
+
     def is_done(self, kept: Kept | None, batch: int) -> bool:
         """True if the table has the batch; raises unless it has it or the one before."""
         if kept is None:
@@ -134,6 +143,11 @@ class Writer(ABC):
 
     def unfit(self, applied: int, changes: Changes) -> TableMismatch:
         """The error for changes that do not fit the rows of the table."""
+        if applied > changes.rows:
+            return TableMismatch(
+                f"{self.name} has several rows of one key: something else has added some; delete those that the flow "
+                "did not write, or start with another table and another checkpoint"
+            )
         return TableMismatch(
             f"{changes.rows - applied} of {changes.rows} changes do not fit the rows of {self.name}: something else "
             "has written it, the input retracts rows that it never added, or two rows have one key: name more columns "

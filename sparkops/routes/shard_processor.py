@@ -13,8 +13,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.streaming import StatefulProcessor
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from ...errors import StateMismatch
 from ...panes import OperatorState, Watermarks
@@ -39,9 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StatefulProcessorHandle
 
     from ..spark_private import ExpiredTimerInfo, TimerValues
-
-_BYTES = StructType([StructField("value", BinaryType())])
-_ID = StructType([StructField("id", LongType())])
 
 _CACHE = ChunkCache.shared()
 """One cache a process, so that a worker that continues a shard reads nothing. Its files are shared by the host."""
@@ -129,18 +124,17 @@ class ShardTask:
             yield from pieces_of(pa.concat_tables(some))
 
 
-class ShardProcessor(StatefulProcessor):
-    """Spark calls it with the packed rows of each shard, and when a timer of the shard is due."""
+class ShardProcessor:
+    """It is called with the packed rows of each shard, and when a timer of the shard is due, by a `ThinProcessor`."""
 
     def __init__(self, task: ShardTask) -> None:
         self.task = task
         self._operator: StatefulOperator | None = None
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
+    def begin(self, handle: StatefulProcessorHandle, manifest: Any, chunks: Any) -> None:
+        """Take the state of a task."""
         ready()
-        self.handle = handle
-        self.manifest = handle.getValueState("manifest", _BYTES)
-        self.log = MapLog(handle.getMapState("chunks", _ID, _BYTES))
+        self.handle, self.manifest, self.log = handle, manifest, MapLog(chunks)
 
     def handleInputRows(  # noqa: N802
         self,
@@ -161,9 +155,6 @@ class ShardProcessor(StatefulProcessor):
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         yield from self._batch(int(key[0]), [], timerValues.getCurrentProcessingTimeInMs())
-
-    def close(self) -> None:
-        pass
 
     @property
     def operator(self) -> StatefulOperator:

@@ -22,12 +22,14 @@ from ..inputs import wire_map
 from ..late_rows import warn_of_late_rows
 from ..session import PROVIDER, ROCKSDB
 from ..sql_types import spark_schema
+from ..time_modes import WITH_TIMERS, wakes
 from ..wire import WIRE, payloads
 from .flat_rows import FlatRows
 from .live import Live
 from .shard_processor import ShardProcessor, ShardTask
 from .shard_rows import PACKED, PanesAsColumns, counts, without_counts
 from .tasks import LiftLive, alone, batches_of
+from .thin_processor import thin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +68,7 @@ class Streaming(Live):
         task = self.task(step, then)
         schema = PACKED if task.columns is None else task.columns.schema
         shards = packed.groupBy("shard")
-        rows = shards.transformWithStateInPandas(ShardProcessor(task), schema, "append", self._time_mode)
+        rows = shards.transformWithStateInPandas(thin(ShardProcessor(task)), schema, "append", self._time_mode)
         metric = self.metric(str(step.number))
         if step.stage.late == "drop":
             warn_of_late_rows(self.input.spark, metric, step.number)
@@ -123,17 +125,12 @@ class Streaming(Live):
 
     @property
     def _time_mode(self) -> str:
-        return "ProcessingTime" if self.wakes else "None"
+        return WITH_TIMERS if self.wakes else "None"
 
     @property
     def wakes(self) -> bool:
         """True if the query needs batches without data, because timers can be due."""
-        settings = self.flow.settings
-        if settings.processing_time is not None or not settings.wake:
-            return False
-        strategies = [leaf.settings.strategy for leaf in self.graph.leaves]
-        by_clock = any(s is not None and (s.idle is not None or s.clock_lag is not None) for s in strategies)
-        return by_clock or any(step.stage.wakes for step in self.graph.steps)
+        return wakes(self.flow.settings, self.graph)
 
     def explain(self) -> str:
         at = self.flow.settings.processing_time

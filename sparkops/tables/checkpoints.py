@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 
 def last_commit(spark: SparkSession, checkpoint: str) -> int:
     """The number of the last batch that is done."""
+    return _last(spark, f"{checkpoint}/commits")
+
+
+def last_plan(spark: SparkSession, checkpoint: str) -> int:
+    """The number of the last batch that was begun; it may be done again."""
+    return _last(spark, f"{checkpoint}/offsets")
+
+
+def _last(spark: SparkSession, folder: str) -> int:
     try:
-        found = spark.read.format("binaryFile").load(escaped_name(f"{checkpoint}/commits")).select("path").collect()
+        found = spark.read.format("binaryFile").load(escaped_name(folder)).select("path").collect()
     except AnalysisException:  # there is no such folder yet
         return NONE_YET
     names = [str(row["path"]).rpartition("/")[2] for row in found]
@@ -32,4 +41,4 @@ def query_id(spark: SparkSession, checkpoint: str) -> str:
     return str(json.loads(spark.read.text(escaped_name(f"{checkpoint}/metadata")).collect()[0][0])["id"])
 
 
-__all__ = ["last_commit", "query_id"]
+__all__ = ["last_commit", "last_plan", "query_id"]

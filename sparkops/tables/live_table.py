@@ -15,14 +15,19 @@ import pyarrow as pa
 
 from ...errors import InvalidArgument, UncombineError
 from ...panes.flow import Flow
+from ...panes.graph import graph_of
 from ...panes.readers.data_paths import escaped_name
 from ...panes.tables import Keeper, Layout, Target, Writer, table_flow, target_of
+from ...panes.tables.target import NONE_YET
 from ...panes.tables.watching import watched
 from ..restarts import checked_route
 from ..source import spark_source
 from ..sql_types import spark_schema
+from ..starting import Noted, started
+from ..time_modes import as_stored, wakes
 from .batches import changes_in, packed_changes
-from .checkpoints import last_commit, query_id
+from .checkpoints import last_commit, last_plan, query_id
+from .ending import end_without_input
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,7 +148,8 @@ def live_table(
         The folder of the query's checkpoint. It belongs to the table: neither goes on without the other.
     trigger
         The trigger of the query, as `writeStream.trigger` takes it: {"availableNow": True}, or
-        {"processingTime": "10 seconds"}. Without it a batch follows the other.
+        {"processingTime": "10 seconds"}. Without it a batch follows the other. With availableNow the query ends when
+        all rows are in the table; a timer of processing time that is due later fires in a later run.
     same
         The names of steps, as `explain()` prints them, that are written otherwise than when the checkpoint was written
         and compute the same: `same=("map 2",)`. Any other change that its state does not survive is refused before the
@@ -181,14 +187,20 @@ def live_table(
     source = spark_source(settled)
     if source is None:
         raise InvalidArgument("uc.live_table() takes a flow over Spark: write flow.to_table(target) for a local one")
+    spark = source.input.spark
+    settled = as_stored(settled, spark, str(checkpoint))
     route = checked_route(source.route(settled), str(checkpoint), same)
     packed = packed_changes(settled, layout, lambda _: route)
-    far = ".connect." in type(source.input.spark).__module__
+    far = ".connect." in type(spark).__module__
     made: Future[Keeper] = Future()
-    batches = FarBatches(layout, place, str(checkpoint)) if far else _Batches(made)
-    writer = packed.writeStream.foreachBatch(batches).option("checkpointLocation", str(checkpoint))
-    done = last_commit(source.input.spark, str(checkpoint))
-    query = (writer.trigger(**trigger) if trigger else writer).start()
+    batches = Noted(_Batches(made))
+    function = FarBatches(layout, place, str(checkpoint)) if far else batches
+    writer = packed.writeStream.foreachBatch(function).option("checkpointLocation", str(checkpoint))
+    done = last_commit(spark, str(checkpoint))
+    endless = bool((trigger or {}).get("availableNow")) and wakes(settled.settings, graph_of(settled))
+    begun = last_plan(spark, str(checkpoint)) if endless else NONE_YET
+    ready = writer.trigger(**trigger) if trigger else writer
+    query = started(ready.start, lambda: batches.called)
     keeper = None
     try:
         # The id of a query is that of its checkpoint.
@@ -203,6 +215,8 @@ def live_table(
             keeper.close()
         raise
     made.set_result(keeper)
+    if endless:
+        end_without_input(query, begun, keeper.hurry)
     return LiveTable(query, keeper, far)
 
 

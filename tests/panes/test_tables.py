@@ -196,6 +196,20 @@ def test_types_that_duckdb_does_not_have(kind: pa.DataType, tmp_path: Path) -> N
         writer_of(f"duckdb:///{tmp_path}/a.db#t", Layout(pa.schema({"k": pa.int64(), "v": kind}), ("k",)))
 
 
+def test_rows_that_somebody_adds(tmp_path: Path) -> None:
+    """The rows of one key are more than the changes: the message said "-1 of 2 changes"."""
+    writer = writer_of(f"duckdb:///{tmp_path}/a.db#t")
+    writer.start()
+    writer.apply(0, batch_of(row("a", 1)))
+    writer.close()
+    with duckdb.connect(str(tmp_path / "a.db")) as db:
+        db.execute("INSERT INTO t SELECT t.* FROM t, range(2)")
+    with pytest.raises(TableMismatch, match="has several rows of one key: something else has added some; delete"):
+        writer.apply(1, batch_of(row("a", 1, -1), row("a", 2), row("b", 1)))
+    assert writer.read().num_rows == 3
+    writer.close()
+
+
 def test_tables_of_others(tmp_path: Path) -> None:
     url, path = f"duckdb:///{tmp_path}/a.db#t", str(tmp_path / "a.db")
     with duckdb.connect(path) as db:

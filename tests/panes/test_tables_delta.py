@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from live_tables import NESTED, VALUES, batch_of, finds, follows, holds, refuses, row, writer_of
+from live_tables import NESTED, VALUES, batch_of, finds, follows, holds, lacks_column, refuses, row, writer_of
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TableMismatch, TableUnreachable
@@ -34,6 +34,15 @@ def test_hard_names_and_values(tmp_path: Path) -> None:
 def test_a_name_that_delta_does_not_have(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="no column 'a b', because its name has ' '"):
         writer_of(f"delta:{tmp_path}/t", Layout(pa.schema({"k": pa.int64(), "a b": pa.int64()}), ("k",)))
+
+
+def test_a_column_that_somebody_drops(tmp_path: Path) -> None:
+    writer = writer_of(f"delta:{tmp_path}/t")
+    writer.start()
+    writer.apply(0, batch_of(row("a", 1)))
+    rest = DeltaTable(tmp_path / "t").to_pyarrow_table().drop_columns(["n"])
+    write_deltalake(tmp_path / "t", rest, mode="overwrite", schema_mode="overwrite")
+    lacks_column(f"delta:{tmp_path}/t", "n")
 
 
 def test_two_writers_of_one_checkpoint(tmp_path: Path) -> None:

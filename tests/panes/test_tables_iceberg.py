@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import pickle
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from live_tables import NESTED, VALUES, batch_of, follows, holds, refuses, row, writer_of
+from live_tables import NESTED, VALUES, batch_of, follows, holds, lacks_column, refuses, row, writer_of
 from pyiceberg.catalog import load_catalog
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TableMismatch, TableUnreachable
-from uncombine.panes.tables import Changes, Layout, target_of
+from uncombine.panes.tables import Changes, Layout, iceberg, target_of
 from uncombine.panes.tables.iceberg import IcebergWriter
 from uncombine.panes.tables.keeper import Keeper
+from uncombine.panes.tables.target import NONE_YET
 
 
 def url(folder: Path, table: str = "t") -> str:
@@ -66,6 +70,47 @@ def test_two_writers_of_one_checkpoint(tmp_path: Path) -> None:
         one.apply(0, Changes(given.layout, given.rows, late))  # type: ignore[arg-type]
     assert not one.apply(0, given)
     assert one.read()["n"].to_pylist() == [3]
+
+
+def test_a_column_that_somebody_drops(tmp_path: Path) -> None:
+    writer = writer_of(url(tmp_path))
+    writer.start()
+    writer.apply(0, batch_of(row("a", 1)))
+    catalog(tmp_path).load_table("shop.t").update_schema().delete_column("n").commit()  # type: ignore[attr-defined]
+    lacks_column(url(tmp_path), "n")
+
+
+def test_writers_that_start_at_once_on_a_new_catalog(tmp_path: Path) -> None:
+    """Each makes the catalog, its namespace and its table; two of them make the same table."""
+    for trial in range(8):
+        (folder := tmp_path / f"{trial}").mkdir()
+        writers, ready = [writer_of(url(folder, f"t{i % 2}")) for i in range(4)], Barrier(4)
+
+        def start(writer: Any, ready: Barrier = ready) -> int:
+            ready.wait()
+            return int(writer.start())
+
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(start, writers)) == [NONE_YET] * 4
+
+
+def test_the_errors_after_which_a_catalog_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(iceberg, "PAUSE", 0.0)
+    ours = ["UNIQUE constraint failed: iceberg_tables", "table iceberg_tables already exists", "database is locked"]
+    left = [RuntimeError(words) for words in ours]
+
+    def make() -> str:
+        if left:
+            raise left.pop()
+        return "made"
+
+    assert iceberg.made_once(make) == "made"
+    left += [RuntimeError("no such table"), RuntimeError(ours[0])]
+    with pytest.raises(RuntimeError, match="no such table"):
+        iceberg.made_once(make)
+    left += [RuntimeError(ours[0])] * 100
+    with pytest.raises(RuntimeError, match="UNIQUE"):
+        iceberg.made_once(make)
 
 
 def test_tables_of_others(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from live_tables import LAYOUT, NESTED, VALUES, batch_of, finds, follows, holds, refuses, row, writer_of
+from live_tables import LAYOUT, NESTED, VALUES, batch_of, finds, follows, holds, lacks_column, refuses, row, writer_of
 
 import uncombine as uc
 from uncombine.errors import TableMismatch
@@ -54,6 +54,15 @@ def test_a_failure_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "t" / ".me-of-a-killed-process").touch()
     assert writer.start() == -1
     assert [path.name for path in (tmp_path / "t").iterdir()] == ["table.parquet"]
+
+
+def test_a_column_that_somebody_drops(tmp_path: Path) -> None:
+    writer = writer_of(f"parquet:{tmp_path}/t")
+    writer.start()
+    writer.apply(0, batch_of(row("a", 1)))
+    file = tmp_path / "t" / "table.parquet"
+    pq.write_table(pq.read_table(file).drop_columns(["n"]), file)
+    lacks_column(f"parquet:{tmp_path}/t", "n")
 
 
 def test_tables_of_others(tmp_path: Path) -> None:

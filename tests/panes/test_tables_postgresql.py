@@ -45,6 +45,15 @@ def test_a_name_that_postgresql_would_cut() -> None:
         writer_of("postgresql://host/db#t", Layout(pa.schema({"k": pa.int64(), "é" * 32: pa.int64()}), ("k",)))
 
 
+@pytest.mark.parametrize("name", ["cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"])
+def test_a_column_that_every_table_of_postgresql_has(name: str, server: PostgresServer) -> None:
+    with pytest.raises(InvalidArgument, match=f"has a column '{name}' of its own in every table: give that of the"):
+        writer_of("postgresql://host/db#t", Layout(pa.schema({"k": pa.int64(), name: pa.int64()}), ("k",)))
+    writer = writer_of(server.url(f"of {name}"), Layout(pa.schema({"k": pa.int64(), name.upper(): pa.int64()}), ("k",)))
+    assert writer.start() == -1
+    writer.close()
+
+
 def test_a_value_that_the_server_refuses(server: PostgresServer) -> None:
     writer = writer_of(server.url("zero"))
     writer.start()

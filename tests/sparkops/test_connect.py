@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import json
 import pickle
 import random
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +39,17 @@ def test_flows_through_a_connect_server(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "rows.parquet")
     events = history(random.Random(1), 30)
     pq.write_table(debezium_keyed(events), tmp_path / "changes.parquet")
+    stream = pa.table({"ts": pa.array([0, 1, None, 180], pa.timestamp("s", "UTC")), "k": ["a", "a", "a", "b"]})
+    (tmp_path / "stream").mkdir()
+    pq.write_table(stream, tmp_path / "stream" / "1.parquet")
+    (tmp_path / "stream" / "2.parquet").write_bytes(b"no Parquet")
     command = [sys.executable, program("connect"), str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert ran.returncode == 0, ran.stderr[-4000:]
+    # Four rows, one of them without a time: the window of "a" is complete, and that of "b" still held.
+    mark = str(datetime(1970, 1, 1, 0, 2, 59, tzinfo=UTC))
+    said = json.loads(ran.stdout.splitlines()[-1])
+    assert said == [0, 1, [[4, 1, 1, 0, 1, mark], [1, 0, 0, 0, 1, mark]], [True, True]]
     results: dict[str, Any] = {"n": uc.Count(), "mid": uc.Median("x")}
     parts = cut(table, 3, 1)
     flow, fixed = bounded_flow(parts, "ts"), uc.Fixed("1 hour")
@@ -90,6 +100,22 @@ def test_batches_travel_to_a_connect_server(tmp_path: Path) -> None:
     place = target_of("postgresql://me:hush@host/db#t")
     layout = Layout(pa.schema({"k": pa.int64()}), ("k",))
     assert pickle.loads(pickle.dumps(FarBatches(layout, place, "c"))).place == place
+
+
+def far(row: dict[str, Any]) -> dict[str, Any]:
+    """A row in the progress that a server sends."""
+    values = [far(value) if isinstance(value, dict) else value for value in row.values()]
+    return {"values": values, "schema": {"type": "struct", "fields": [{"name": name} for name in row]}}
+
+
+def test_the_progress_that_a_server_sends_has_the_numbers() -> None:
+    metrics = {"uncombine a 1": {"counts": {"rows_in": 7, "panes_late": 2, "watermark": 60_000_000}}}
+    metrics |= {"uncombine a files": {"files_skipped": 3}, "another": {"counts": 1}}
+    about = {"batchId": 4, "durationMs": {"triggerExecution": 1_500}}
+    near = uc.progress(about | {"observedMetrics": metrics})
+    assert uc.progress(about | {"observedMetrics": {name: far(row) for name, row in metrics.items()}}) == near
+    assert near is not None
+    assert str(near).startswith("batch 4, 1.5 s, 3 files skipped: 7 rows in, panes 0 early 0 on time 2 late, ")
 
 
 def reached_into(source: str) -> set[str]:

@@ -16,6 +16,7 @@ from uncombine.panes.shard.parcels import AT, Parcel
 from uncombine.sparkops.routes import shard_rows
 from uncombine.sparkops.routes.shard_processor import ShardProcessor, ShardTask
 from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS
+from uncombine.sparkops.routes.thin_processor import thin
 from uncombine.windows.times import MAX_TIME
 
 SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})
@@ -98,7 +99,7 @@ def test_another_operator_runs_in_a_stream() -> None:
     """The processor knows the protocol of operators alone. A new worker continues each batch from the state."""
     handle, seen = Handle(), list[list[str]]()
     for now, given in [(1, [("a", 5_000), ("b", 9_000)]), (2, [("a", 7_000)]), (8, [("c", 8_000)]), (20, [])]:
-        worker = ShardProcessor(ShardTask(Later, (uc.Watermarks(),), {"stage": "1 of 1"}, ("none",)))
+        worker = thin(ShardProcessor(ShardTask(Later, (uc.Watermarks(),), {"stage": "1 of 1"}, ("none",))))
         worker.init(handle)
         rows = pa.Table.from_pylist([{"id": id, "due": due, AT: now * 1000} for id, due in given])
         parcels = pd.DataFrame({"payload": [Parcel("rows", rows).pack()] if given else []})

@@ -21,7 +21,7 @@ from uncombine.command_line import main
 from uncombine.errors import InvalidArgument, StateMismatch
 from uncombine.sparkops import restarts
 
-ONCE = {"once": True}
+ONCE = {"availableNow": True}
 SECOND = 1_000_000
 
 

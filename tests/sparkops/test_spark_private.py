@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import pickle
+import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -21,7 +23,9 @@ from uncombine.sparkops.spark_private import (
     file_system,
     messages,
     on_progress,
+    pickled,
     spark_of,
+    travels_by_value,
 )
 
 DDL = (
@@ -109,3 +113,16 @@ def test_the_progress_of_each_batch_as_json(spark: SparkSession, tmp_path: Path)
     assert batch["observedMetrics"]["seen"]["counts"]["rows"] == 10
     assert query.runId in ended
     assert not on_progress(cast("SparkSession", SimpleNamespace()), batches.append, ended.append)
+
+
+def test_a_function_travels_whole() -> None:
+    assert pickle.loads(pickled(lambda x: x + 1))(2) == 3
+    module = ModuleType("of_the_driver_alone")
+    exec("def two(): return 2", vars(module))
+    sys.modules[module.__name__] = module
+    try:
+        travels_by_value(module)
+        travels = pickled(module.two)
+    finally:
+        del sys.modules[module.__name__]
+    assert pickle.loads(travels)() == 2

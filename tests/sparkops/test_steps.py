@@ -20,6 +20,7 @@ from streams import together
 import uncombine as uc
 from uncombine.errors import TypeMismatch
 from uncombine.sparkops.sql_types import passed, spark_schema
+from uncombine.sparkops.time_modes import choice_of
 
 
 def drawn(seed: int) -> tuple[uc.Flow, dict[str, pa.Table]]:
@@ -61,7 +62,7 @@ def test_steps_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     tables = [draw_rows(r, weighted=False).drop_columns(["w", "seen"]) for _ in range(3)]
 
     def flow_over(build: Any) -> Any:
-        return lambda df: build(uc.flow(df, watermark="1 minute", shards=2, wake=False))
+        return lambda df: build(uc.flow(df, watermark="1 minute", shards=2))
 
     shown = together(spark, {name: (tables, flow_over(build)) for name, build in BUILDS.items()}, tmp_path)
     for name, build in BUILDS.items():
@@ -69,6 +70,27 @@ def test_steps_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
         want = uc.local.run([uc.Elements(table) for table in tables], local)
         assert rows_of(shown[name]) == rows_of(want.panes), name
         assert len(want) > 3
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.soak) for i in range(1, 20))])
+def test_queries_of_random_steps_end(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+    """Three flows as one query, which runs no batch without data unless a timer of processing time can be due."""
+    r, flows, wants = random.Random(seed), {}, {}
+    while len(flows) < 3:
+        tables = [draw_rows(r, weighted=True).drop_columns(["seen"]) for _ in range(3)]
+        steps = r.random()
+
+        def build(source: uc.Flow, steps: float = steps) -> uc.Flow:
+            return draw_flow(random.Random(steps), [source])
+
+        local = build(uc.local.source(tables[0].schema, watermark="1 minute", diff="w"))
+        if choice_of(local):
+            continue
+        name = f"{len(flows)}"
+        flows[name] = (tables, lambda df, build=build: build(uc.flow(df, watermark="1 minute", diff="w", shards=2)))
+        wants[name] = rows_of(uc.local.run([uc.Elements(table) for table in tables], local).panes)
+    shown = together(spark, flows, tmp_path)
+    assert {name: rows_of(rows) for name, rows in shown.items()} == wants
 
 
 def test_steps_over_bounded_rows(spark: SparkSession) -> None:

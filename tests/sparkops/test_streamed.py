@@ -15,6 +15,7 @@ from streams import changed
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
+from uncombine.sparkops import streamed
 from uncombine.sparkops.checkpoint_files import BY_RENAMES, WAY
 from uncombine.sparkops.quiet_start import quiet_start
 
@@ -43,6 +44,7 @@ def test_a_query_without_a_checkpoint_is_told(
 ) -> None:
     started: list[Any] = []
     monkeypatch.setattr(DataStreamWriter, "start", lambda self, *given, **options: started.append(given))
+    monkeypatch.setattr(streamed, "started", lambda start, begun: start())
     with pytest.warns(UserWarning, match="has no checkpoint, so a restart forgets its windows"):
         flow.df.writeStream.format("parquet").start(str(tmp_path / "out"))
     with pytest.warns(UserWarning, match="has no checkpoint"):

@@ -28,6 +28,7 @@ from uncombine.panes.flow import Flow
 from uncombine.panes.graph import Step
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes.shard_processor import ShardProcessor
+from uncombine.sparkops.routes.thin_processor import thin
 
 SECOND = 1_000_000
 WHOLE = punctuated_schema(SCHEMA)
@@ -279,7 +280,7 @@ class Cluster(Engine):
                 self.hosts.upset()
 
         processor._CACHE = self.hosts.worker()
-        made = ShardProcessor(self.tasks[step])
+        made = thin(ShardProcessor(self.tasks[step]))
         made.init(Brittle(handle, called))  # type: ignore[arg-type]
         if payloads:
             frame = pd.DataFrame({"shard": shard, "lo": 0, "payload": payloads})

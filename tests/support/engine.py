@@ -23,6 +23,7 @@ from uncombine.sparkops.routes.shard_processor import ShardProcessor
 from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS, PanesAsColumns
 from uncombine.sparkops.routes.streaming import ShowPanes, Streaming
 from uncombine.sparkops.routes.tasks import Clocks, LiftLive, alone
+from uncombine.sparkops.routes.thin_processor import ThinProcessor, thin
 from uncombine.sparkops.spark_private import arrow_of
 from uncombine.sparkops.wire import WIRE
 
@@ -117,7 +118,7 @@ class Engine:
 
     def restart(self) -> None:
         """New workers, on a host that was never used."""
-        self.processors: dict[tuple[int, int], ShardProcessor] = {}
+        self.processors: dict[tuple[int, int], ThinProcessor] = {}
         processor._CACHE = type(processor._CACHE)()
 
     def snapshot(self) -> dict[tuple[int, int], Handle]:
@@ -217,10 +218,10 @@ class Engine:
                 handle.timers.discard(timer)
         return joined(frames)
 
-    def _processor(self, step: Step, shard: int) -> ShardProcessor:
+    def _processor(self, step: Step, shard: int) -> ThinProcessor:
         place = step.number - 1, shard
         if place not in self.processors:
-            made = ShardProcessor(self.tasks[step])
+            made = thin(ShardProcessor(self.tasks[step]))
             made.init(self.store.setdefault(place, Handle()))
             self.processors[place] = made
         return self.processors[place]

@@ -232,3 +232,19 @@ def finds(url: str) -> None:
         writer.apply(2 + row, changes(gone[1].slice(row, 1), layout))
         assert in_order(writer.read()) == in_order(layout.flat(new).cast(layout.schema).slice(row + 1))
     writer.close()
+
+
+def lacks_column(url: str, name: str) -> None:
+    """Check that a table without a column of the flow is refused, and that no batch changes it."""
+    works: list[Any] = [
+        lambda one: one.start(),
+        lambda one: one.apply(1, batch_of(row("b", 2))),
+        lambda one: one.read(),
+    ]
+    if not url.startswith("iceberg:"):
+        works.append(lambda one: one.files())
+    for work in works:
+        writer = writer_of(url)
+        with pytest.raises(TableMismatch, match=f"has no column '{name}', which the flow has: something else has"):
+            work(writer)
+        writer.close()

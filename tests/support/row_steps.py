@@ -21,6 +21,7 @@ class Totals:
 
     output = pa.schema({"id": pa.int64(), "x": pa.int64()})
     state = pa.schema({"x": pa.int64(), "rows": pa.int64()})
+    timers = "event_time"
 
     def on_row(self, row: dict[str, Any], state: dict[str, Any], ctx: Any) -> None:
         state["x"] = (state["x"] or 0) + (row["x"] or 0) * ctx.diff

@@ -217,7 +217,11 @@ def together(
     every = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
     with changed(spark):
         writer = every.writeStream.foreachBatch(kept).option("checkpointLocation", str(folder / "checkpoint"))
-        writer.trigger(availableNow=True).start().awaitTermination()
+        query = writer.trigger(availableNow=True).start()
+        try:
+            assert query.awaitTermination(600), "the query never ends"
+        finally:
+            query.stop()
     return {name: pa.concat_tables(out[name]).append_column("step", pa.array(steps[name], pa.int64())) for name in out}
 
 

@@ -44,8 +44,8 @@ class Scene:
     """The output watermark before the step."""
     watermark: int
     processing_time: int
-    check_timers: Callable[[], None]
-    """Raises if the function takes no timers."""
+    check_timers: Callable[[str], None]
+    """Raises if the function takes no timers of a domain."""
     emitted: list[Emitted] = field(default_factory=list)
 
 
@@ -121,7 +121,7 @@ class KeyContext:
         if not isinstance(tag, str):
             raise TypeMismatch(f"ctx.set_timer(tag): tag must be a text, but is {tag!r}")
         due, scene = timestamp(time), self._scene
-        scene.check_timers()
+        scene.check_timers(domain)
         if domain == "processing":
             due = max(due, scene.processing_time + 1)
         elif self.firing is not None and self.firing.domain == "event" and due <= self.firing.time:

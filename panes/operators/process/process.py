@@ -12,6 +12,9 @@ from ....errors import InvalidArgument, TypeMismatch
 from ..rows.options import DIFF, EVENT_TIME, Columns, RowOptions, held_type, key_columns, require_keys
 from .context import KeyContext
 
+EVENT_TIME_ALONE = "event_time"
+"""The value of `timers` of a function that sets no timers of processing time."""
+
 
 class KeyFunction(Protocol):
     """A computation with state and timers for each key. One object serves all keys, so it keeps nothing itself.
@@ -40,7 +43,8 @@ class KeyFunction(Protocol):
     def on_timer(self, tag: str, ctx: KeyContext) -> None:
         """Handle a timer whose time has come, and which is no longer set; the state is `ctx.state`.
 
-        A function that sets no timers needs no such method.
+        A function that sets no timers needs no such method. One that sets timers of event time alone may say so, by
+        `timers = "event_time"`: a stream then needs no batches without data.
         """
 
 
@@ -87,6 +91,11 @@ class Process(RowOptions):
                     f"process(function=): {self.name}.{name} must be an Arrow schema, such as "
                     "pa.schema({'n': pa.int64()})"
                 )
+        if (timers := getattr(self.function, "timers", None)) not in (None, EVENT_TIME_ALONE):
+            raise InvalidArgument(
+                f"process(function=): {self.name}.timers must be {EVENT_TIME_ALONE!r}, or be left out for timers of "
+                f"both domains, but is {timers!r}"
+            )
         taken = {*self.by, EVENT_TIME, DIFF}
         if both := [name for name in self.function.output.names if name in taken]:
             raise InvalidArgument(
@@ -108,11 +117,22 @@ class Process(RowOptions):
         """The fields of the state of a key, in the types in which they are kept."""
         return _kept(self.function.state)
 
-    def check_timers(self) -> None:
-        """Raise unless the function takes timers."""
+    @property
+    def wakes(self) -> bool:
+        """True if the function can set timers of processing time."""
+        takes_timers = callable(getattr(self.function, "on_timer", None))
+        return takes_timers and getattr(self.function, "timers", None) is None
+
+    def check_timers(self, domain: str = "event") -> None:
+        """Raise unless the function takes timers of this domain."""
         if not callable(getattr(self.function, "on_timer", None)):
             raise InvalidArgument(
                 f"process(function=): {self.name} sets a timer, and has no method on_timer(tag, ctx): write one"
+            )
+        if domain == "processing" and not self.wakes:
+            raise InvalidArgument(
+                f"process(function=): {self.name} sets a timer of processing time, and has timers = "
+                f"{EVENT_TIME_ALONE!r}: leave that out, or set the timer in the domain 'event'"
             )
 
     def checked(self, schema: pa.Schema) -> Columns:

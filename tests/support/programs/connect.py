@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -27,6 +28,25 @@ def keep(spark: SparkSession, folder: Path, url: str) -> None:
             more.rename(folder / "in" / more.name)
 
 
+def run(spark: SparkSession, folder: Path) -> None:
+    """Run a query over the files of a folder, and print the progress of each batch."""
+    source = uc.files(spark, str(folder), streaming=True, watermark="1 second", on_bad_file="skip", name="rows")
+    minutes = source.window(uc.Fixed("1 minute"), closing="never").combine(by="k", n=uc.Count())
+    flow = minutes.window(uc.Fixed("1 hour")).combine(keys=uc.Count())
+    writer = flow.df.writeStream.format("noop").option("checkpointLocation", f"{folder} checkpoint")
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    seen = uc.progress(query)
+    assert seen is not None
+    assert uc.progress(json.loads(query.lastProgress.json)) == seen
+    shown = [
+        [stage.rows_in, stage.rows_bad, stage.panes, stage.retractions, stage.windows_held, str(stage.watermark)]
+        for stage in seen.flows["rows"].stages
+    ]
+    sizes = [stage.state_bytes > 0 and stage.lag is not None for stage in seen.flows["rows"].stages]
+    print(json.dumps([seen.batch, seen.files_skipped, shown, sizes]), flush=True)
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -35,8 +55,8 @@ def main() -> None:
     spark = builder.config("spark.driver.memory", "700m").config("spark.log.level", "ERROR").getOrCreate()
     assert "connect" in type(spark).__module__
     spark.conf.set("spark.sql.shuffle.partitions", "2")
+    spark.conf.set(PROVIDER, ROCKSDB)
     if len(sys.argv) > 2:
-        spark.conf.set(PROVIDER, ROCKSDB)
         keep(spark, folder, sys.argv[2])
         spark.stop()
         return
@@ -74,6 +94,7 @@ def main() -> None:
         assert sorted(map(repr, by_files.df.collect())) == sorted(map(repr, by_spark.df.collect()))
     for name, flow in flows.items():
         pq.write_table(flow.df.toArrow(), folder / f"{name}.parquet")
+    run(spark, folder / "stream")
     pq.write_table(uc.sparkops.combine_per_key(df, "k", **results).toArrow(), folder / "key.parquet")
     add, merge = uc.sparkops.add_udf(uc.Median("x"), df), uc.sparkops.merge_udf(uc.Median("x"), df)
     stored = df.groupBy("k", F.hour("ts").alias("hour")).agg(add("x").alias("mid"))

@@ -1,0 +1,78 @@
+"""The start of a streaming query, once more if Spark's Python process on the driver has come too late.
+
+Spark starts this process while it plans the first batch of a query with state, and gives it 10 seconds to connect,
+which no setting changes. Nothing has run then, so the query can start again: its first batch is the same.
+
+Guarded by tests/sparkops/test_starting.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+TOO_LATE = "Python worker failed to connect back"
+"""The words of Spark's error."""
+
+LONGEST, EVERY = 60.0, 0.05
+"""The seconds for which a start waits at most to see that its process has connected, and between two looks."""
+
+
+def started(start: Callable[[], StreamingQuery], begun: Callable[[], bool] = lambda: False) -> StreamingQuery:
+    """Start a query, once more if its process on the driver came too late; `begun` may say that a batch has begun.
+
+    It comes back when the first batch has tasks, or the query waits for data. A query is not tried again over Spark
+    Connect, where the process is the server's, nor if the process of a later start, or of a task, comes too late.
+    """
+    query = start()
+    if ".connect." in type(query).__module__ or not _too_late(query, begun):
+        return query
+    return start()
+
+
+class Noted:
+    """A function of batches that knows if it was called.
+
+    >>> function = Noted(print)
+    >>> function("rows", 1), function.called
+    rows 1
+    (None, True)
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.called = function, False
+
+    def __call__(self, *batch: Any) -> Any:
+        self.called = True
+        return self.function(*batch)
+
+
+def _too_late(query: StreamingQuery, begun: Callable[[], bool]) -> bool:
+    until = time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        try:
+            if query.awaitTermination(EVERY):
+                return False
+        except StreamingQueryException as error:  # it is raised again for the one who waits for the end
+            return TOO_LATE in str(error)
+        if begun() or _runs(query):
+            return False
+    return False
+
+
+def _runs(query: StreamingQuery) -> bool:
+    """True if the process is no longer needed: there are tasks of a batch, a batch is done, or no data are there."""
+    if query.lastProgress is not None or str(query.status["message"]).startswith("Waiting for"):
+        return True
+    spark = SparkSession.getActiveSession()
+    return spark is not None and bool(spark.sparkContext.statusTracker().getJobIdsForGroup(str(query.runId)))
+
+
+__all__ = ["Noted", "started"]

@@ -1,0 +1,88 @@
+"""The time mode of a query: its choice of batches without data, which Spark keeps in the checkpoint and never changes.
+
+Guarded by tests/sparkops/test_time_modes.py.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+
+from ..errors import StateMismatch
+from ..panes.flow import Flow
+from ..panes.graph import Graph, graph_of
+from ..panes.readers.data_paths import escaped_name
+from ..panes.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WITH_TIMERS = "ProcessingTime"
+"""The mode with batches without data. In it Spark runs another one after each batch, so `availableNow` never ends."""
+
+
+def wakes(settings: Settings, graph: Graph) -> bool:
+    """True if a query needs batches without data, because timers of processing time can be due."""
+    if settings.processing_time is not None or settings.wake is False:
+        return False
+    strategies = [leaf.settings.strategy for leaf in graph.leaves]
+    by_clock = any(s is not None and (s.idle is not None or s.clock_lag is not None) for s in strategies)
+    stages = [step.stage for step in graph.steps]
+    return by_clock or any(stage.may_wake if settings.wake else stage.wakes for stage in stages)
+
+
+def choice_of(flow: Flow) -> bool | None:
+    """True if a query of the flow wakes for timers, False if it could and does not, None if it never does."""
+    graph = graph_of(flow)
+    return wakes(flow.settings, graph) if wakes(replace(flow.settings, wake=True), graph) else None
+
+
+def check_choice(wakes: bool, spark: SparkSession, checkpoint: str) -> None:
+    """Raise if a query cannot go on from a checkpoint because it was written in the other time mode."""
+    stored = stored_choice(spark, checkpoint)
+    if stored is not None and stored != wakes:
+        raise StateMismatch(
+            f"the checkpoint {checkpoint!r} was written {'with' if stored else 'without'} batches without data, and "
+            f"Spark keeps this choice: give the flow wake={stored} to go on from it"
+        )
+
+
+def stored_choice(spark: SparkSession, checkpoint: str) -> bool | None:
+    """True if the steps of a checkpoint have batches without data, as Spark wrote it; None if there are no steps."""
+    files = f"{escaped_name(checkpoint)}/state/*/_metadata/v2/*"
+    try:
+        found = spark.read.text(files, wholetext=True).collect()
+    except AnalysisException:  # there are no such files yet
+        return None
+    modes = {mode for row in found if (mode := _mode(row[0])) is not None}
+    return WITH_TIMERS in modes if modes else None  # all steps of a query have the same
+
+
+def _mode(text: str) -> str | None:
+    """The time mode in the facts of an operator: the number of their format, and JSON within JSON."""
+    facts: Mapping[str, Any] = json.loads(text.partition("\n")[2])
+    mode = json.loads(facts.get("operatorPropertiesJson") or "{}").get("timeMode")
+    return None if mode is None else str(mode)
+
+
+def as_stored(flow: Flow, spark: SparkSession, checkpoint: str) -> Flow:
+    """The flow in the time mode of a checkpoint, which Spark would refuse to go on with in another."""
+    choice = choice_of(flow)
+    stored = None if choice is None else stored_choice(spark, checkpoint)
+    if stored is None:
+        return flow
+    if choice and not stored:
+        warnings.warn(
+            f"the checkpoint {checkpoint!r} was written without batches without data, so timers of processing time "
+            "fire with the next data: start from a new checkpoint to have such batches, or give wake=False",
+            stacklevel=3,
+        )
+    return replace(flow, settings=replace(flow.settings, wake=stored))
+
+
+__all__ = ["as_stored", "check_choice", "choice_of", "stored_choice", "wakes"]
