@@ -152,6 +152,12 @@ def on_progress(spark: SparkSession, take: Callable[[Mapping[str, Any]], None], 
     return True
 
 
+def has_jobs(spark: SparkSession, group: str) -> bool:
+    """True if a group, such as that of a query's run, has had a job; False for a session of Spark Connect."""
+    context = getattr(spark, "sparkContext", None)
+    return context is not None and bool(context.statusTracker().getJobIdsForGroup(group))
+
+
 def await_events(spark: SparkSession) -> None:
     """Wait until the listeners of a session have had all events, at most some seconds."""
     context = getattr(getattr(spark, "sparkContext", None), "_jsc", None)

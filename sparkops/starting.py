@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from .spark_private import has_jobs
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
@@ -72,7 +74,7 @@ def _runs(query: StreamingQuery) -> bool:
     if query.lastProgress is not None or str(query.status["message"]).startswith("Waiting for"):
         return True
     spark = SparkSession.getActiveSession()
-    return spark is not None and bool(spark.sparkContext.statusTracker().getJobIdsForGroup(str(query.runId)))
+    return spark is not None and has_jobs(spark, str(query.runId))
 
 
 __all__ = ["Noted", "started"]

@@ -21,6 +21,7 @@ from uncombine.sparkops.spark_private import (
     await_events,
     execution,
     file_system,
+    has_jobs,
     messages,
     on_progress,
     pickled,
@@ -97,6 +98,17 @@ def test_the_messages_of_a_dataframe_of_spark_connect() -> None:
     found = list(messages(cast(Any, Frame(last, None))))
     assert [message for message, _ in found] == ["last for client", "first for client"]
     assert [cast(Any, frame)._plan for _, frame in found] == [last, first]
+
+
+def test_a_group_has_had_jobs_or_not(spark: SparkSession) -> None:
+    spark.sparkContext.setJobGroup("of this test", "")
+    try:
+        spark.range(3).collect()
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert has_jobs(spark, "of this test")
+    assert not has_jobs(spark, "of no test")
+    assert not has_jobs(cast("SparkSession", SimpleNamespace()), "of this test")
 
 
 def test_the_progress_of_each_batch_as_json(spark: SparkSession, tmp_path: Path) -> None:

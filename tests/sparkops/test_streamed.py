@@ -68,6 +68,7 @@ def test_a_query_is_started_in_the_way_that_fits_its_folder(
 ) -> None:
     """The folder of an argument or an option is looked at, and that of the session only where a query names none."""
     found: list[str | None] = []
+    monkeypatch.setattr(streamed, "started", lambda start, begun: start())
     for name in ("start", "toTable"):
         monkeypatch.setattr(DataStreamWriter, name, lambda *_, **options: found.append(spark.conf.get(WAY, None)))
     batches = flow.foreach_batch(lambda panes, left_out, number: None)
