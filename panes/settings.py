@@ -28,6 +28,8 @@ class Settings:
     wake: bool = True
     shards: int | None = None
     name: str | None = None
+    changelog: str | None = None
+    """The format of the messages that the rows come from, with the options that decide their weights."""
 
     @cached_property
     def strategy(self) -> Strategy | None:
