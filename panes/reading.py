@@ -68,6 +68,8 @@ class Reading:
     """True if a bad row is an error, because nobody would see the count of them."""
     weight: str = "diff"
     """The name of the column of weights."""
+    meaning: str = ""
+    """The format with the options that decide the weights of rows, as text."""
 
     def __post_init__(self) -> None:
         if self.upserted is not None:

@@ -29,6 +29,8 @@ class Settings:
     """False: no batches without data. None: only where a timer can be due. True: wherever `process` is, too."""
     shards: int | None = None
     name: str | None = None
+    changelog: str | None = None
+    """The format of the messages that the rows come from, with the options that decide their weights."""
 
     @cached_property
     def strategy(self) -> Strategy | None:

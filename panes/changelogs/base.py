@@ -6,7 +6,7 @@ Guarded by tests/panes/test_changelogs_in.py and tests/panes/test_changelogs_out
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,20 @@ from ...combiners.rows.plain_types import plain_schema
 from ...errors import InvalidArgument, NamedOptions, TypeMismatch
 from ..reading import Upserted, WeightedRows, without
 
+_DECIDING = ("column", "kind", "weights", "table", "flat")
+"""The options of formats that decide it. Keys and orders are those of a step of their own."""
+
 
 class Changelog(NamedOptions, ABC):
     """A convention for messages that say which rows of a table came, changed or left."""
+
+    @property
+    def meaning(self) -> str:
+        """The format with the options that decide which rows messages have, and their weights, as text."""
+        options = {name: getattr(self, name) for name in _DECIDING if hasattr(self, name)}
+        if isinstance(options.get("weights"), Mapping):
+            options["weights"] = dict(sorted(options["weights"].items(), key=repr))
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
 
     @abstractmethod
     def reading(self, given: pa.Schema) -> Any:

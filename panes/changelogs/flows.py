@@ -46,6 +46,7 @@ def reading_of(changelog: Any, given: pa.Schema, settings: Settings, strict: boo
         )
     reading: Reading = changelog.reading(given)
     reading = reading.weighted("diff" if settings.diff is None else settings.diff, strict)
+    reading = replace(reading, meaning=changelog.meaning)
     reading(given.empty_table())  # columns of other types raise now, and not at the first row
     return reading
 
@@ -53,6 +54,7 @@ def reading_of(changelog: Any, given: pa.Schema, settings: Settings, strict: boo
 def changed_flow(source: Source, settings: Settings, reading: Reading) -> Flow:
     """A flow over the rows of a changelog; each has its weight."""
     keyed, names = reading.upserted, tuple(reading.row.names)
+    settings = replace(settings, changelog=reading.meaning)
     if keyed is None:
         flow = flow_of(source, replace(settings, diff=reading.weight))
         kept = (*names, reading.weight)

@@ -11,10 +11,11 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from ...errors import InvalidArgument, StateMismatch, nearest
-from .flow import Entry, Fingerprint
+from .flow import NAMELESS, Entry, Fingerprint
 
 PARTS = {
     "time": "its event times",
+    "messages": "the format of its messages",
     "steps": "the steps before it",
     "code": "its functions",
     "reads": "the types of its columns",
@@ -43,12 +44,16 @@ def differences(stored: Fingerprint, now: Fingerprint, same: Collection[str] = (
 
 def refusal(places: Sequence[str], found: Sequence[Sequence[Change]]) -> str | None:
     """The sentence that refuses the changes of all places; None without one."""
-    told = [f"{place}{'; '.join(one.text for one in some)}" for place, some in zip(places, found, strict=True) if some]
+    told = [
+        f"{place}{'; '.join(dict.fromkeys(one.text for one in some))}"
+        for place, some in zip(places, found, strict=True)
+        if some
+    ]
     if not told:
         return None
     accepted = tuple(dict.fromkeys(one.same for some in found for one in some if one.same))
     remedies = ["go on with the pipeline as it was", "start the changed one from a new checkpoint"]
-    if accepted:
+    if all(one.same for some in found for one in some):
         remedies.append(f"give same={accepted!r} if its results are those of before")
     return (
         f"the checkpoint was written by another pipeline, {'; '.join(told)}; "
@@ -73,9 +78,11 @@ def _changes(stored: Fingerprint, now: Fingerprint, same: Collection[str]) -> It
     if kind_of(stored) != kind_of(now):
         yield Change(f"it was {words_of(stored)} and is {words_of(now)}")
         return
-    plain = [*_plain_changes(stored, now), *_times(stored.get("time", ()), now.get("time", ()))]
-    plain += _types(dict(stored.get("reads", ())), dict(now.get("reads", ())))
-    out = [Change(text) for text in plain]
+    out = [Change(text) for text in _plain_changes(stored, now)]
+    out += [Change(f"its event time was {was!r} and is {is_!r} (time=)") for was, is_ in _pairs("time", stored, now)]
+    for was, is_ in _pairs("messages", stored, now):
+        out.append(Change(f"it read {was or 'rows'} and reads {is_ or 'rows'} (changelog=)"))
+    out += [Change(text) for text in _types(dict(stored.get("reads", ())), dict(now.get("reads", ())))]
     if (name := f"stage {number_of(now)}") not in same:
         out += [Change(text, name) for text in _code(stored.get("code", {}), now.get("code", {}))]
     for part in ("steps", "after"):
@@ -84,6 +91,11 @@ def _changes(stored: Fingerprint, now: Fingerprint, same: Collection[str]) -> It
     if not out and stored.get("shows", now.get("shows")) != now.get("shows"):
         out.append(Change(f"the columns that it shows are others: {_columns(stored['shows'], now['shows'])}"))
     yield from out
+
+
+def _pairs(part: str, stored: Fingerprint, now: Fingerprint) -> list[tuple[str | None, str | None]]:
+    """The values of a part that differ, each as it was and is; none if an earlier version did not note it."""
+    return [(was, is_) for was, is_ in zip(stored.get(part, ()), now.get(part, ()), strict=False) if was != is_]
 
 
 def free_changes(stored: Fingerprint, now: Fingerprint) -> list[str]:
@@ -212,12 +224,6 @@ def _types(stored: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
             yield f"column {name!r} was {stored[name]} and is {kind}"
 
 
-def _times(stored: Sequence[str | None], now: Sequence[str | None]) -> Iterator[str]:
-    for before, after in zip(stored, now, strict=False):
-        if before != after:
-            yield f"its event time was {before!r} and is {after!r} (time=)"
-
-
 def _code(stored: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     for name, content in now.items():
         if name in stored and not same_content(stored[name], content):
@@ -254,13 +260,14 @@ def _entries(stored: Sequence[Entry], now: Sequence[Entry], same: Collection[str
 
 def _entry(stored: Entry, now: Entry) -> Iterator[Change]:
     name, before, after = now["name"], stored["what"], now["what"]
+    same = None if name == NAMELESS else name
     for key in {**before, **after}:
         was, is_ = before.get(key), after.get(key)
         if isinstance(was, Mapping) and isinstance(is_, Mapping):
             if not same_content(was, is_):
-                yield Change(f"the function of {_part(name, key)} computes otherwise ({_other(was, is_)})", name)
+                yield Change(f"the function of {_part(name, key)} computes otherwise ({_other(was, is_)})", same)
         elif was != is_:
-            yield Change(f"{_part(name, key)} was {_text(was)} and is {_text(is_)}", name)
+            yield Change(f"{_part(name, key)} was {_text(was)} and is {_text(is_)}", same)
 
 
 def _part(name: str, key: str) -> str:

@@ -119,9 +119,15 @@ def _user_parts(value: Any, seen: set[int]) -> Iterator[Any]:
             yield from _user_parts(one, seen)
     elif not _of_library(value):
         yield value
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            yield from _user_parts(getattr(value, field.name), seen)
+    elif isinstance(value, FunctionType):
+        for cell in value.__closure__ or ():
+            yield from _user_parts(cell.cell_contents, seen)
+    elif not isinstance(value, type):
+        names = (
+            [field.name for field in fields(value)] if is_dataclass(value) else sorted(getattr(value, "__dict__", ()))
+        )
+        for name in names:
+            yield from _user_parts(getattr(value, name), seen)
 
 
 class _Reader:

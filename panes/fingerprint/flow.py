@@ -21,14 +21,18 @@ from ...combiners.rows.plain_types import plain_type
 from ..chain import transform_names
 from ..flow import Flow
 from ..graph import Feed, Graph, Leaf, Step
-from ..stage import GroupingStage
+from ..stage import GroupingStage, Stage
 from ..transforms import Transform
+from ..watermark_strategies import IngressTime
 from .content import content_of, content_of_all, user_parts
 
 Fingerprint: TypeAlias = Mapping[str, Any]
 
 Entry: TypeAlias = Mapping[str, Any]
 """A transform: its name in `explain`, the method that adds it, and what it says of the columns that matter."""
+
+NAMELESS = "columns"
+"""The name of a transform that no method adds, such as that which gives a side of a union its columns."""
 
 MOST_ENTRIES = 40
 """The most transforms of a feed that are kept each for itself."""
@@ -62,7 +66,8 @@ class Fingerprints:
             "whole_keys": whole_keys,
             **({"near": near} if near and not whole_keys else {}),
             **{name: _stable(value) for name, value in stage.kept(*schemas).items()},
-            "time": [None if feed.leaf is None else feed.leaf.settings.time for feed in step.feeds],
+            "time": [_own_time(stage), *(_time_of(feed.leaf) for feed in step.feeds)],
+            "messages": [None if feed.leaf is None else feed.leaf.settings.changelog for feed in step.feeds],
             "steps": [bounded(fixed) for fixed, _ in ways],
             "filters": [bounded(free) for _, free in ways],
             "code": code_of(stage.code),
@@ -88,8 +93,20 @@ class Fingerprints:
         meaning = {name: _said(value) for name, value in transform.meaning(wanted).items()}
         if not meaning:
             return None
-        word = transform.word or "columns"
+        word = transform.word or NAMELESS
         return {"name": self.names.get(id(transform), word), "is": word, "what": meaning}
+
+
+def _own_time(stage: Stage) -> str | None:
+    """The column of event times that a grouping reads, which `window(time=)` can name."""
+    return stage.grouping.time if isinstance(stage, GroupingStage) else None
+
+
+def _time_of(leaf: Leaf | None) -> str | None:
+    """The event times of a source: a column, or those of the arrival of its rows."""
+    if leaf is None:
+        return None
+    return "the time of arrival" if isinstance(leaf.settings.strategy, IngressTime) else leaf.settings.time
 
 
 def inputs_of(step: Step) -> list[str]:
@@ -166,4 +183,4 @@ def _hash(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-__all__ = ["Entry", "Fingerprint", "Fingerprints", "bounded", "code_of", "inputs_of", "not_compared"]
+__all__ = ["NAMELESS", "Entry", "Fingerprint", "Fingerprints", "bounded", "code_of", "inputs_of", "not_compared"]

@@ -70,12 +70,12 @@ def test_filters_that_may_change_are_told() -> None:
 
 def test_parts_that_an_earlier_version_did_not_note_are_unknown() -> None:
     [now] = fingerprints(counted(source().map(lambda table: table)))
-    parts = ("time", "steps", "filters", "code", "reads", "after", "shows")
+    parts = ("time", "messages", "steps", "filters", "code", "reads", "after", "shows")
     earlier = {name: value for name, value in now.items() if name not in parts}
     assert flow_changes([earlier], [now]) == [[]]
     assert unknown_parts(earlier) == [
-        *("its event times", "the steps before it", "its functions", "the types of its columns"),
-        *("the steps after it", "the columns that it shows"),
+        *("its event times", "the format of its messages", "the steps before it", "its functions"),
+        *("the types of its columns", "the steps after it", "the columns that it shows"),
     ]
     assert unknown_parts(now) == []
 

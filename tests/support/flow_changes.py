@@ -300,6 +300,29 @@ PAIRS: dict[str, Pair] = {
     "time=": Pair(
         lambda s: counted(s()), lambda s: counted(s(time="at")), "its event time was 'ts' and is 'at' (time=)"
     ),
+    "time= of a window": Pair(
+        lambda s: counted(s()), lambda s: counted(s(), time="at"), "its event time was 'ts' and is 'at' (time=)"
+    ),
+    "times of arrival": Pair(
+        lambda s: counted(s()),
+        lambda s: counted(s(watermark=uc.IngressTime())),
+        "its event time was 'ts' and is 'the time of arrival' (time=)",
+    ),
+    "the weights of a changelog": Pair(
+        lambda s: counted(s(changelog=uc.changelog.Ops("j", {"I": 1, "D": -1}))),
+        lambda s: counted(s(changelog=uc.changelog.Ops("j", {"I": 1, "D": 0}))),
+        "it read Ops(column='j', weights={'D': -1, 'I': 1}) and reads Ops(column='j', weights={'D': 0, 'I': 1})",
+    ),
+    "the words of a changelog in another order": Pair(
+        lambda s: counted(s(changelog=uc.changelog.Ops("j", {"I": 1, "D": -1}))),
+        lambda s: counted(s(changelog=uc.changelog.Ops("j", {"D": -1, "I": 1}))),
+        ON,
+    ),
+    "the column of a changelog": Pair(
+        lambda s: counted(s(changelog=uc.changelog.Flink("j"))),
+        lambda s: counted(s(changelog=uc.changelog.Flink("k")), by="j"),
+        "it read Flink(kind='j') and reads Flink(kind='k') (changelog=)",
+    ),
     "with_time": Pair(
         lambda s: counted(s().with_time(col("at"), "1 hour")),
         lambda s: counted(s().with_time(col("at") - col("gap"), "1 hour")),
@@ -314,6 +337,16 @@ PAIRS: dict[str, Pair] = {
         lambda s: counted(s().with_time(col("at"), "2 hours")),
         "at_most_back of with_time 1 was '1 hour' and is '2 hours'",
     ),
+    "the sides of a union": Pair(
+        lambda s: counted(uc.union(s(name="a"), s(name="b"), side="of"), by="of"),
+        lambda s: counted(uc.union(one=s(name="a"), b=s(name="b"), side="of"), by="of"),
+        "of of columns was 'a' and is 'one'",
+    ),
+    "one with_columns in two": Pair(
+        lambda s: counted(s().with_columns(v=col("v") * 2, k=col("j"))),
+        lambda s: counted(s().with_columns(v=col("v") * 2).with_columns(k=col("j"))),
+        "with_columns 2 is new",
+    ),
     "where before one side of a union": Pair(lambda s: united(s, col("v") > 1), lambda s: united(s, col("v") > 2), ON),
     "the name of a source of a union": Pair(
         lambda s: united(s),
@@ -325,6 +358,18 @@ PAIRS: dict[str, Pair] = {
         lambda s: counted(s(), p=product(2)),
         lambda s: counted(s(), p=product(3)),
         "p has the name that it had, and computes otherwise (another: 2)",
+        ("stage 1",),
+    ),
+    "the functions of a combiner in a struct": Pair(
+        lambda s: counted(s(), p=uc.Struct(n=uc.Count(), all=product(2))),
+        lambda s: counted(s(), p=uc.Struct(n=uc.Count(), all=product(3))),
+        "p has the name that it had, and computes otherwise",
+        ("stage 1",),
+    ),
+    "the functions of a combiner for each key": Pair(
+        lambda s: counted(s(), p=uc.PerKey(product(2), "j")),
+        lambda s: counted(s(), p=uc.PerKey(product(3), "j")),
+        "p has the name that it had, and computes otherwise",
         ("stage 1",),
     ),
     "the function of a window": Pair(

@@ -23,6 +23,7 @@ import uncombine as uc
 from uncombine.panes.flow import Flow, flow_of
 from uncombine.panes.script import reports
 from uncombine.panes.settings import Settings
+from uncombine.sparkops.changelogs import flow_over
 from uncombine.sparkops.inputs import Input
 from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.sql_types import spark_schema
@@ -50,9 +51,21 @@ class Rows(Input):
         return "rows of a test"
 
 
-def rows_flow(schema: pa.Schema, time: str = "ts", watermark: Any = None, shards: int = 2, **settings: Any) -> Flow:
-    """A streaming flow over rows of this schema, for the stand-in."""
-    return flow_of(SparkSource(Rows(schema)), Settings(time, watermark, shards=shards, **settings))
+def rows_flow(
+    schema: pa.Schema,
+    time: str = "ts",
+    watermark: Any = None,
+    shards: int = 2,
+    changelog: uc.changelog.Changelog | None = None,
+    **options: Any,
+) -> Flow:
+    """A streaming flow over rows of this schema, or over the rows of messages, for the stand-in."""
+    settings = Settings(time, watermark, shards=shards, **options)
+    return (
+        flow_of(SparkSource(Rows(schema)), settings)
+        if changelog is None
+        else flow_over(Rows(schema), settings, changelog)
+    )
 
 
 def punctuated_schema(schema: pa.Schema) -> pa.Schema:
