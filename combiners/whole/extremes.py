@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -53,7 +54,10 @@ def arg_extreme_kernel(by: pa.DataType, kind: pa.DataType, greatest: bool) -> Wh
         if np.count_nonzero(keys == keys[place]) != 1:
             return None
         value = arrays[1][place]
-        # A zero has no sign.
-        return pa.scalar(value.as_py() + 0.0, kind) if floats and value.is_valid else value
+        if not floats or not value.is_valid:
+            return value
+        number = value.as_py()
+        # A zero has no sign, and there is one NaN.
+        return pa.scalar(number + 0.0 if number == number else math.nan, kind)
 
     return whole

@@ -24,6 +24,8 @@ from uncombine.combiners.rows.groups import Groups
 
 x = uc.col("x")
 NAN, INF = math.nan, math.inf
+OTHER_NAN: float = struct.unpack("<d", bytes.fromhex("010000000000f8ff"))[0]
+"""A NaN with a sign and a payload, as other programs write it; there is one NaN in results."""
 TIMES = [dt.datetime(2024, 2, 29), dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), dt.datetime(1, 1, 1)]
 SPANS = [dt.timedelta(0), dt.timedelta(days=-1), dt.timedelta(days=100_000), dt.timedelta(microseconds=1)]
 DAYS = [dt.date(1970, 1, 1), dt.date(1969, 12, 31), dt.date(2024, 2, 29)]
@@ -37,7 +39,23 @@ VALUES: dict[pa.DataType, list[Any]] = {
     pa.uint64(): [0, 1, 2**63, 2**64 - 1],
     pa.float16(): [np.float16(0.0), np.float16(1.5), np.float16(-2.0)],
     pa.float32(): [0.0, -0.0, 0.5, 16777216.0, -1.25, NAN],
-    pa.float64(): [0.0, -0.0, 0.1, 0.2, 0.3, -7.25, 1e16, -1e16, 5e-324, 1e300, 1.7976931348623157e308, NAN, INF, -INF],
+    pa.float64(): [
+        0.0,
+        -0.0,
+        0.1,
+        0.2,
+        0.3,
+        -7.25,
+        1e16,
+        -1e16,
+        5e-324,
+        1e300,
+        1.7976931348623157e308,
+        NAN,
+        INF,
+        -INF,
+        OTHER_NAN,
+    ],
     pa.bool_(): [False, True],
     pa.string(): TEXTS,
     pa.large_string(): TEXTS,
@@ -107,13 +125,27 @@ def typings(combiner: uc.Combiner) -> Iterator[pa.Schema]:
                 break
 
 
+def bits(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
 def outcome(result: Callable[[], pa.Scalar]) -> str:
-    """A result with its type, or the error instead; the bits of floats are in their text."""
+    """A result with its type, or the error instead, and the bits of its floats, also those of NaN."""
     try:
         value = result()
     except (uc.errors.OutOfRange, pa.ArrowInvalid) as error:
         return f"{type(error).__name__}: {error}"
-    return f"{value.as_py()!r} {value.type}"
+    shown = value.as_py()
+    return f"{shown!r} {value.type} {list(map(bits, floats_in(shown)))}"
+
+
+def floats_in(result: Any) -> list[float]:
+    """The floats of a result, however deep."""
+    if isinstance(result, dict):
+        result = list(result.values())
+    if isinstance(result, list | tuple):
+        return [number for part in result for number in floats_in(part)]
+    return [result] if isinstance(result, float) else []
 
 
 def by_steps(bound: Bound, columns: Sequence[Any], rows: int) -> pa.Scalar:
@@ -148,10 +180,6 @@ def test_the_same_as_add_and_extract(combiner: uc.Combiner) -> None:
 @pytest.mark.parametrize("combiner", FORMS, ids=repr)
 def test_the_same_as_add_and_extract_over_many_groups(combiner: uc.Combiner) -> None:
     check(combiner, range(2, 30), (*SIZES, 5000))
-
-
-def bits(value: float) -> bytes:
-    return struct.pack("<d", value)
 
 
 ORACLES: dict[str, tuple[uc.Combiner, Callable[[list[Any]], Any]]] = {
@@ -202,6 +230,18 @@ def test_moments_of_a_large_group_add_up_in_the_same_order(rows: int) -> None:
         for make in (uc.Variance, uc.Skewness, uc.Kurtosis):
             bound = make("x", retractable=False).bind(pa.schema({"x": column.type}))
             assert repr(bound.whole([column]).as_py()) == repr(by_steps(bound, [column], rows).as_py())
+
+
+@pytest.mark.parametrize("combiner", [uc.ArgMax("x", by="y"), uc.First("x", by="y"), uc.Max("x"), uc.TopK("x", 1)])
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_there_is_one_nan_in_results(combiner: uc.Combiner, kind: pa.DataType) -> None:
+    """A NaN with other bits came through as it was where one row has the extreme."""
+    for form in (combiner, combiner.append_only()):
+        bound = form.bind(pa.schema({"x": kind, "y": pa.int64()}))
+        number = np.array([OTHER_NAN]).astype(kind.to_pandas_dtype())
+        columns = [pa.array(number, from_pandas=False) if name == "x" else pa.array([1]) for name in bound.columns]
+        (found,) = floats_in([bound.whole(columns).as_py()])
+        assert bits(found) == bits(math.nan)
 
 
 def test_a_sum_outside_its_type_raises() -> None:

@@ -23,6 +23,7 @@ from uncombine.panes.chunks.codec import pack_places, unpack_places
 from uncombine.panes.chunks.host_files import FileCache
 from uncombine.panes.chunks.log import load, save
 from uncombine.panes.chunks.manifest import bytes_of, checked_head
+from uncombine.panes.operators.grouping import contents
 from uncombine.panes.shard.parcels import Parcel
 
 SECOND = 1_000_000
@@ -44,6 +45,13 @@ EARLY = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
 OPERATORS = [
     uc.Operator(uc.Grouping(COMBINERS, uc.Fixed("4 seconds"), EARLY, mode="retracting", **LATE), SCHEMA),
     uc.Operator(uc.Grouping(COMBINERS, uc.Sessions("2 seconds"), **LATE), SCHEMA),
+]
+DAMAGED = [
+    *(pytest.param(operator, False, id=name) for operator, name in zip(OPERATORS, ("fixed", "sessions"), strict=True)),
+    *(
+        pytest.param(operator, True, id=f"{name}, deposits")
+        for operator, name in zip(OPERATORS, ("fixed", "sessions"), strict=True)
+    ),
 ]
 SEEDS = [*range(12), *(pytest.param(i, marks=pytest.mark.soak) for i in range(12, 250))]
 CASES = 20
@@ -87,7 +95,7 @@ def put(head: Any, path: tuple[Any, ...], value: Any) -> None:
 
 
 def entries(head: dict[str, Any]) -> list[dict[str, Any]]:
-    parts = [part for name in ("windows", "atoms") for part in head.get(name) or []]
+    parts = [part for name in ("windows", "atoms", "deposits") for part in head.get(name) or []]
     return [entry for part in parts for entry in (part["rows"], *part["deaths"])]
 
 
@@ -178,9 +186,11 @@ def forged_table(r: random.Random, value: bytes) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=["fixed", "sessions"])
+@pytest.mark.parametrize(("operator", "deposits"), DAMAGED)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_damaged_state_is_refused_or_right(operator: uc.Operator, seed: int, tmp_path: Path) -> None:
+def test_a_damaged_state_is_refused_or_right(
+    operator: uc.Operator, deposits: bool, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever a checkpoint says, only files in the folder of the cache are written or removed."""
     outside, host = tmp_path / "outside", tmp_path / "host"
     outside.mkdir()
@@ -188,7 +198,10 @@ def test_a_damaged_state_is_refused_or_right(operator: uc.Operator, seed: int, t
     (outside / "canary").write_bytes(b"alive")
     (tmp_path / "home" / ".profile").write_bytes(b"alive")
     r = random.Random(seed)
+    if deposits:
+        monkeypatch.setattr(contents, "DEPOSIT_BYTES", 1)
     manifest, log = stored(operator, r)
+    assert bool(json.loads(manifest.partition(b"\n")[0]).get("deposits")) == deposits
     rows = bundle(r, 8, 2)
     whole = load(manifest, log, operator)
     expected = operator.step(whole.state, rows, watermark=2 * SECOND).panes
