@@ -97,8 +97,8 @@ def travels_by_value(module: ModuleType) -> None:
 
     >>> import uncombine.sparkops.routes.thin_processor as thin
     >>> travels_by_value(thin)
-    >>> b"uncombine" in pickled(thin.ThinProcessor.close)
-    False
+    >>> len(pickled(thin.ThinProcessor)) > 1_000  # by its name alone it would be 90 bytes
+    True
     """
     cloudpickle.register_pickle_by_value(module)
 

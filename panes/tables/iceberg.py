@@ -7,12 +7,10 @@ Guarded by tests/panes/test_tables_iceberg.py.
 
 from __future__ import annotations
 
-import random
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,14 +20,13 @@ from .copying import ChangedKeys, new_rows
 from .failures import is_network
 from .kinds import nested, require_types, timed_type
 from .layout import Layout
+from .made_once import made_once
 from .target import NONE_YET, Kept, Target, Writer, library
 from .urls import secrets_among, shown_url
 
 _SQLITE_AWAY = re.compile("locked|unable to open|disk I/O|busy")
 
 _OWNER, _BATCH, _LAYOUT = "uncombine.owner", "uncombine.batch", "uncombine.layout"
-
-T = TypeVar("T")
 
 _SETTINGS = {
     # A batch whose commit fails is done again from the start, by the keeper of the table.
@@ -184,17 +181,15 @@ class IcebergWriter(Writer):
             name = self.target.catalog if ":" not in self.target.catalog else "default"
             options = {key: value for key, value in given.items() if value is not None and name == "default"}
             self._options = (_settings(name) if name != "default" else {}) | options
-            self._catalog = made_once(lambda: self._made(catalog.load_catalog(name, **options)))
-        return self._catalog
 
-    def _made(self, opened: Any) -> Any:
-        self._catalog = opened  # before its first use, so that its secrets are known
-        try:
-            opened.create_namespace_if_not_exists(self.target.identifier[:-1])
-        except Exception:
-            self._options, self._catalog = {**self._options, **opened.properties}, None
-            raise
-        return opened
+            def make() -> Any:
+                opened = catalog.load_catalog(name, **options)
+                self._options = {**self._options, **opened.properties}  # before its first use: some are secrets
+                opened.create_namespace_if_not_exists(self.target.identifier[:-1])
+                return opened
+
+            self._catalog = made_once(make)
+        return self._catalog
 
     def _table(self) -> Any:
         try:
@@ -236,24 +231,4 @@ def _settings(name: str) -> dict[str, object]:
     return dict(Config().get_catalog_config(name) or {})
 
 
-_BY_ANOTHER = re.compile("already exists|unique|is locked", re.IGNORECASE)
-"""The words of a database for what another writer of a catalog has made, or makes just now."""
-
-ATTEMPTS, PAUSE = 20, 0.05
-"""A catalog and a namespace are a few tables and rows, each of which another writer can make first; and the longest
-pause in seconds, of which each writer takes another part."""
-
-
-def made_once(make: Callable[[], T]) -> T:
-    """Make a catalog that is not there yet; again if another writer has just made a part of it."""
-    for attempt in range(ATTEMPTS):
-        try:
-            return make()
-        except Exception as error:  # of a database, of which pyiceberg has several
-            if attempt == ATTEMPTS - 1 or not _BY_ANOTHER.search(f"{type(error).__name__} {error}"):
-                raise
-            time.sleep(PAUSE * random.random())
-    raise AssertionError
-
-
-__all__ = ["Iceberg", "IcebergWriter", "made_once"]
+__all__ = ["Iceberg", "IcebergWriter"]

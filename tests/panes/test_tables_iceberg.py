@@ -16,7 +16,7 @@ from pyiceberg.catalog import load_catalog
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TableMismatch, TableUnreachable
-from uncombine.panes.tables import Changes, Layout, iceberg, target_of
+from uncombine.panes.tables import Changes, Layout, made_once, target_of
 from uncombine.panes.tables.iceberg import IcebergWriter
 from uncombine.panes.tables.keeper import Keeper
 from uncombine.panes.tables.target import NONE_YET
@@ -95,7 +95,7 @@ def test_writers_that_start_at_once_on_a_new_catalog(tmp_path: Path) -> None:
 
 
 def test_the_errors_after_which_a_catalog_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(iceberg, "PAUSE", 0.0)
+    monkeypatch.setattr(made_once, "PAUSE", 0.0)
     ours = ["UNIQUE constraint failed: iceberg_tables", "table iceberg_tables already exists", "database is locked"]
     left = [RuntimeError(words) for words in ours]
 
@@ -104,13 +104,13 @@ def test_the_errors_after_which_a_catalog_is_made_again(monkeypatch: pytest.Monk
             raise left.pop()
         return "made"
 
-    assert iceberg.made_once(make) == "made"
+    assert made_once.made_once(make) == "made"
     left += [RuntimeError("no such table"), RuntimeError(ours[0])]
     with pytest.raises(RuntimeError, match="no such table"):
-        iceberg.made_once(make)
+        made_once.made_once(make)
     left += [RuntimeError(ours[0])] * 100
     with pytest.raises(RuntimeError, match="UNIQUE"):
-        iceberg.made_once(make)
+        made_once.made_once(make)
 
 
 def test_tables_of_others(tmp_path: Path) -> None:

@@ -141,6 +141,9 @@ def test_a_checkpoint_keeps_its_mode(spark: SparkSession, tmp_path: Path) -> Non
     with pytest.raises(StateMismatch, match=r"give the flow wake=True to go on from it"):
         query(Plain)
     query(Plain, wake=True).awaitTermination()
+    writer = flow_of(spark, place, Plain).write_stream(checkpoint=checkpoint).format("noop")
+    writer.trigger(once=True).start().awaitTermination()
+    assert stored_choice(spark, checkpoint) is True
 
 
 def test_a_checkpoint_without_batches_for_timers_keeps_its_mode(spark: SparkSession, tmp_path: Path) -> None:
