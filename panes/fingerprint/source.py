@@ -11,7 +11,9 @@ import __future__
 
 import ast
 import linecache
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import or_
 from types import CodeType, FunctionType
@@ -37,9 +39,10 @@ def text_of(function: FunctionType) -> str | None:
     if not text:
         return None
     module = _parsed(text, code.co_filename, code.co_flags & _FUTURE)
-    if module is None or not _holds(module[1], code):
+    place = code.co_name, code.co_firstlineno
+    if module is None or code not in module.codes.get(place, ()):  # the text is not that of the running function
         return None
-    node = _node_of(module[0], code)
+    node = _node_of(module.nodes.get(place, ()), code)
     return None if node is None else normal(node, frozenset({"name"}))
 
 
@@ -75,18 +78,34 @@ def _documented(node: ast.AST) -> bool:
     return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
 
 
+Place = tuple[str, int]
+"""The name of a function and the line where it begins."""
+
+
+@dataclass(frozen=True)
+class _Module:
+    """The functions of a file, by their places."""
+
+    nodes: Mapping[Place, Sequence[_Function]]
+    codes: Mapping[Place, Sequence[CodeType]]
+
+
 @lru_cache(maxsize=64)
-def _parsed(text: str, name: str, flags: int) -> tuple[ast.Module, CodeType] | None:
-    """The syntax of a file, and its code."""
+def _parsed(text: str, name: str, flags: int) -> _Module | None:
+    """The functions of a file; None if it is not Python, such as a cell with magic commands."""
     try:
-        return ast.parse(text, name), compile(text, name, "exec", flags, dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # not Python, such as a cell with magic commands
+        tree, whole = ast.parse(text, name), compile(text, name, "exec", flags, dont_inherit=True)
+        made = list(codes(whole))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _holds(module: CodeType, code: CodeType) -> bool:
-    """True if a function of the module is compiled to this code, so that the text is that of the running function."""
-    return any(one.co_firstlineno == code.co_firstlineno and one == code for one in codes(module))
+    nodes, by_place = defaultdict[Place, list[_Function]](list), defaultdict[Place, list[CodeType]](list)
+    for node in ast.walk(tree):
+        if isinstance(node, _Function):
+            first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+            nodes[getattr(node, "name", "<lambda>"), first].append(node)
+    for code in made:
+        by_place[code.co_name, code.co_firstlineno].append(code)
+    return _Module(nodes, by_place)
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
@@ -97,14 +116,8 @@ def codes(code: CodeType) -> Iterator[CodeType]:
             yield from codes(value)
 
 
-def _node_of(module: ast.Module, code: CodeType) -> _Function | None:
-    """The syntax of a function, by the line where it begins and the places of its instructions."""
-    nodes = [
-        node
-        for node in ast.walk(module)
-        if isinstance(node, _Function) and getattr(node, "name", "<lambda>") == code.co_name
-        if min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))]) == code.co_firstlineno
-    ]
+def _node_of(nodes: Sequence[_Function], code: CodeType) -> _Function | None:
+    """The syntax of a function among those of its name that begin in its line, by the places of its instructions."""
     if not any(isinstance(node, ast.Lambda) for node in nodes):
         return nodes[0] if nodes else None
     # Several lambdas may begin in a line: the smallest that has all instructions of this one.
