@@ -67,7 +67,7 @@ def agree(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int
 
 def test_pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     panes, crashes = 0, 0
-    for seed in range(5):
+    for seed in range(14):
         more = agree(seed, tmp_path / str(seed), monkeypatch)
         panes, crashes = panes + more[0], crashes + more[1]
     assert panes > 100
