@@ -123,7 +123,9 @@ class UserNode(Node):
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
         self._requests(s, mask, m)
         for i, child in enumerate(self.children):
-            child.fire(s, mask & self.awake(s, i) & (self.col(s, f"chosen{i}") | child.would_fire(s, m)), m)
+            fires = mask & self.awake(s, i) & (self.col(s, f"chosen{i}") | child.would_fire(s, m))
+            child.fire(s, fires, m)
+            self.col(s, f"wanted{i}")[fires] = False  # it has what it wanted: it is heard when it wants to fire again
         if self.sees_firing:
             calls = self._calls(s, m, np.flatnonzero(mask).tolist())
             for window in calls.windows:

@@ -120,7 +120,8 @@ def by_user(trigger: uc.Trigger) -> uc.Trigger:
         case uc.FirstOf():
             return First(children)
         case uc.AllOf():
-            return All(children)
+            # A child that stays ready fires in a later evaluation, when composites of users below it no longer ask to.
+            return All(trigger.children)
         case uc.SequenceOf():
             return Sequence(children)
         case uc.Repeatedly():
@@ -263,6 +264,13 @@ def test_rule_28_a_child_that_starts_again_with_the_firing_wakes_its_window_agai
 
     assert panes(Renews(), [rows(0), uc.Watermark(MINUTE)], on_time="always") == [(0, 1, "rows"), (1, 1, "watermark")]
     assert calls == [True, True]
+
+
+def test_rule_28_a_child_that_fired_for_its_rows_is_heard_when_the_watermark_passes() -> None:
+    script = [uc.Elements([{"ts": 0, "x": 1}], watermarks=[uc.Watermark(MINUTE)])]
+    trigger = uc.AfterWatermark(early=uc.Always(), late=uc.AfterCount(1))
+    for one in (First((trigger,)), uc.FirstOf(trigger)):
+        assert panes(one, script, on_time="always") == [(0, 1, "rows"), (0, 1, "watermark")]
 
 
 def test_rule_28_a_child_that_is_not_active_sees_nothing() -> None:

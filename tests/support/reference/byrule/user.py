@@ -179,6 +179,7 @@ class UserNode(Node):
         for child in self.children:
             if child.awake and (child.chosen or child.inner.ready(now)):
                 asked += child.inner.fire(now)
+                child.wanted = False
         self.spec.on_fire(self._see(now))
         self.finished = self.ctx.finishing
         return asked
