@@ -29,7 +29,8 @@ class CollectList(Combiner):
     values; GROUP. A multiset has no order of arrival, so the list is sorted, and the result does not depend on the
     order of the rows. Null is ignored, as in Spark's `collect_list`. Rows of several columns are structs, in the order
     of their first column, then the next, with null first; a row with nulls is kept, as in Spark's
-    `collect_list(struct(a, b))`. NaN is above every number. No values give an empty list.
+    `collect_list(struct(a, b))`. A list of one column counts as that column. NaN is above every number. No values give
+    an empty list.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [3, 1, 3, 2], "y": ["a", "b", None, "c"], "w": [1, 1, 1, -1]})

@@ -14,6 +14,7 @@ from ..panes.changelogs.base import Changelog
 from ..panes.changelogs.flows import warn_of_changes
 from ..panes.flow import Flow, flow_of
 from ..panes.readers.data_paths import data_paths
+from ..panes.readers.formats import check_arguments
 from ..panes.readers.reading import describe
 from ..panes.settings import Settings
 from ..panes.watermark_strategies import Strategy
@@ -88,6 +89,7 @@ def files(
     [3, 4]
     """
     check_session(spark, path)
+    check_arguments(options, files, "uc.files()")
     if max_files_per_batch is not None and not streaming:
         raise InvalidArgument(
             "max_files_per_batch= needs streaming=True: leave it out, because a bounded flow reads all files"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
@@ -87,6 +88,11 @@ def session(
     pyspark.sql.SparkSession
         A new session, or the running one with the settings that can change while it runs.
 
+    Raises
+    ------
+    SparkUnavailable
+        If there is no Java that Spark can use, or if a worker of Spark calls it.
+
     Examples
     --------
     >>> import uncombine as uc
@@ -94,6 +100,10 @@ def session(
     >>> spark.conf.get("spark.sql.session.timeZone")
     'UTC'
     """
+    from pyspark import TaskContext
+
+    if TaskContext.get() is not None:
+        raise SparkUnavailable(_in_worker())
     require_java()
     # Otherwise Spark starts the first python3 on PATH, which may lack pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -105,6 +115,20 @@ def session(
         builder = builder.config(key, str(value))
     with quiet_start():
         return builder.getOrCreate()
+
+
+def _in_worker() -> str:
+    """The sentence for a call in a worker, which names the module that is being imported there."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    module = "__main__" if frame is None else frame.f_globals["__name__"]
+    if module == "__main__":  # that of the worker itself, which is imported nowhere
+        return "a worker of Spark calls uc.session(), which only the driver can: leave it out of functions of a flow"
+    return (
+        f"a worker of Spark imports the module {module!r} for a function of a flow, and the module calls uc.session(), "
+        "which only the driver can: call it in a function of the module, or below if __name__ == '__main__':"
+    )
 
 
 def require_java() -> None:

@@ -88,6 +88,7 @@ class _Writer:
             warnings.warn(
                 "the flow can have timers of processing time, for which Spark runs batch after batch, so a query with "
                 "trigger(availableNow=True) never ends: give the flow wake=False, and timers fire with the next data, "
+                "say timers = 'event_time' in the object of a process() that sets no other timers, "
                 "or write uc.live_table(), which ends",
                 stacklevel=2,
             )

@@ -239,7 +239,7 @@ def _other(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The parts of two functions that differ."""
     before, after = stored["parts"], now["parts"]
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return f"another: {', '.join(names)}" if names else "it has no source, and cannot be compared"
+    return f"changed: {', '.join(names)}" if names else "it has no source, and cannot be compared"
 
 
 def _entries(stored: Sequence[Entry], now: Sequence[Entry], same: Collection[str]) -> Iterator[Change]:

@@ -20,6 +20,7 @@ from ..changelogs.base import Changelog
 from ..changelogs.flows import changed_flow, reading_of, warn_of_changes
 from ..flow import Flow, flow_of
 from ..readers.data_paths import DataPath, data_paths
+from ..readers.formats import check_arguments
 from ..readers.listing import list_files
 from ..readers.paths import locate
 from ..readers.reading import FileFormat, Split, describe, read, splits
@@ -148,6 +149,7 @@ def files(
     """
     if not isinstance(path, str | PathLike | Sequence):
         raise TypeMismatch(f"local.files() takes a path or several, but was given a {type(path).__name__} as path=")
+    check_arguments(options, files, "uc.local.files()")
     paths = data_paths(path)
     listed = tuple(list_files(paths))
     described = describe(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +24,7 @@ _ENDINGS = {
     "arrow": "arrow", "arrows": "arrow", "feather": "arrow", "ipc": "arrow",
     "csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json",
 }  # fmt: skip
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _COMPRESSED = re.compile(r"\.(gz|bz2|zst|lz4|br)$")
 
 OPTIONS: Mapping[str, tuple[str, ...]] = {
@@ -58,6 +61,18 @@ def require_format_options(format: str, options: Mapping[str, object]) -> None:
     require_options(options, OPTIONS[format], f"the file format {format!r}")
     if format == "csv":
         require_csv_options(options)
+
+
+def check_arguments(options: Iterable[str], function: Callable[..., object], what: str) -> None:
+    """Raise for an option of no format whose name is nearly that of an argument of the function that takes both."""
+    formats = {name for names in OPTIONS.values() for name in names}
+    arguments = [name for name, one in signature(function).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    for name in options:
+        near = (
+            [] if name in formats else get_close_matches(_CAPITAL.sub("_", name).lower(), [*arguments, *formats], n=1)
+        )
+        if near and near[0] in arguments:
+            raise InvalidArgument(f"{what} has no option {name!r}: did you mean {near[0]!r}?")
 
 
 Source = ParquetSource | ArrowSource | CsvSource | JsonSource

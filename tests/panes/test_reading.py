@@ -8,6 +8,7 @@ import gzip
 import itertools
 import json
 import pickle
+import re
 import shutil
 from collections.abc import Iterator
 from decimal import Decimal
@@ -694,6 +695,22 @@ def test_what_is_asked_wrongly(tmp_path: Path, asked: dict[str, Any], message: s
     file = write(sample(), tmp_path / "x.parquet")
     with pytest.raises(uc.UncombineError, match=message):
         describe(str(file), **asked)
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("watermak", "did you mean 'watermark'?"),
+        ("on_bad_files", "did you mean 'on_bad_file'?"),
+        ("delimeter", "no option 'delimeter': there are none"),
+        ("delimiter", "'parquet' has no option 'delimiter'"),
+        ("sheet", "no option 'sheet': there are none"),
+    ],
+)
+def test_an_argument_that_is_misspelt_is_no_option_of_the_format(tmp_path: Path, option: str, meant: str) -> None:
+    file = write(sample(), tmp_path / "x.parquet")
+    with pytest.raises(uc.UncombineError, match=re.escape(meant)):
+        uc.local.files(str(file), **{option: ";"})
 
 
 def test_old_feather_files_say_so(tmp_path: Path) -> None:

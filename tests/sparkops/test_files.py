@@ -206,6 +206,9 @@ def test_what_cannot_be_is_said_when_the_flow_is_built(spark: SparkSession, tmp_
     path = str(tmp_path / "in")
     with pytest.raises(uc.UncombineError, match="max_files_per_batch= needs streaming=True"):
         uc.files(spark, path, max_files_per_batch=1)
+    for name in ("max_files_per_trigger", "maxFilesPerTrigger"):
+        with pytest.raises(uc.UncombineError, match=f"no option '{name}': did you mean 'max_files_per_batch'"):
+            uc.files(spark, path, streaming=True, **{name: 1})
     with pytest.raises(uc.UncombineError, match="did you mean 'ts'"):
         uc.files(spark, path, time="tsx")
     with pytest.raises(uc.UncombineError, match="needs watermark="):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from streams import changed
 
@@ -122,3 +125,24 @@ def test_a_java_that_is_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     fake_java(tmp_path / "bin", 'openjdk version "21" 2023-09-19')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert uc.session() is spark
+
+
+def test_a_worker_that_imports_a_module_which_starts_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    """Spark's own error named neither the module nor the remedy."""
+    (tmp_path / "job_with_session.py").write_text("import uncombine as uc\nspark = uc.session()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("pyspark.TaskContext.get", lambda: object())
+    with pytest.raises(uc.UncombineError, match=r"imports the module 'job_with_session' .* call it in a function of"):
+        importlib.import_module("job_with_session")
+
+
+def test_a_function_that_starts_a_session_in_a_worker(spark: SparkSession) -> None:
+    def starts(rows: pa.Table) -> pa.Table:
+        uc.session()
+        return rows
+
+    rows = spark.range(1).selectExpr("id", "timestamp_micros(id) AS ts")
+    with pytest.raises(PythonException, match=r"a worker of Spark calls uc\.session\(\), which only the driver can"):
+        uc.flow(rows).map(starts).df.collect()

@@ -168,7 +168,7 @@ def test_a_query_that_never_ends_is_told(spark: SparkSession, tmp_path: Path) ->
     place = written([rows("a")], tmp_path / "in")
     with pytest.warns(UserWarning, match=r"never ends: give the flow wake=False"):
         flow_of(spark, place, Timed).df.select("k").writeStream.trigger(availableNow=True)
-    with pytest.warns(UserWarning, match=r"never ends: give the flow wake=False"):
+    with pytest.warns(UserWarning, match=r"say timers = 'event_time' in the object of a process\(\)"):
         flow_of(spark, place, Timed).foreach_batch(lambda panes, left_out, number: None).trigger(availableNow=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)

@@ -192,7 +192,7 @@ PAIRS: dict[str, Pair] = {
     "map after panes that are retracted": Pair(
         lambda s: counted(s(), **again()).map(lambda table: table.drop_columns(["total"])),
         lambda s: counted(s(), **again()).map(lambda table: table.filter(pc.field("n") > 1).drop_columns(["total"])),
-        "the function of map 1 computes otherwise (another: its text, pc)",
+        "the function of map 1 computes otherwise (changed: its text, pc)",
         ("map 1",),
     ),
     "where after panes that nothing retracts": Pair(
@@ -245,7 +245,7 @@ PAIRS: dict[str, Pair] = {
     "where of a function before a grouping of a changelog": Pair(
         lambda s: counted(s(diff="d").where(lambda t: pc.greater(t["v"], 1))),
         lambda s: counted(s(diff="d").where(lambda t: pc.greater(t["v"], 2))),
-        "the function of where 1 computes otherwise (another: its text)",
+        "the function of where 1 computes otherwise (changed: its text)",
         ("where 1",),
     ),
     "a key": Pair(
@@ -257,7 +257,7 @@ PAIRS: dict[str, Pair] = {
     "a key in the words of another version of the same": Pair(
         lambda s: counted(s().with_columns(part=lambda t: pc.multiply(t["id"], 2)), by="part"),
         lambda s: counted(s().with_columns(part=lambda t: pc.add(t["id"], t["id"])), by="part"),
-        "the function of part of with_columns 1 computes otherwise (another: its text)",
+        "the function of part of with_columns 1 computes otherwise (changed: its text)",
         ("with_columns 1",),
     ),
     "a session gap that rows bring": Pair(
@@ -280,7 +280,7 @@ PAIRS: dict[str, Pair] = {
     "the function of a map": Pair(
         lambda s: counted(s().map(scaled(2))),
         lambda s: counted(s().map(scaled(3))),
-        "the function of map 1 computes otherwise (another: factor)",
+        "the function of map 1 computes otherwise (changed: factor)",
         ("map 1",),
     ),
     "a map that is new": Pair(lambda s: counted(s()), lambda s: counted(s().map(scaled(2))), "map 1 is new"),
@@ -357,7 +357,7 @@ PAIRS: dict[str, Pair] = {
     "the functions of a combiner": Pair(
         lambda s: counted(s(), p=product(2)),
         lambda s: counted(s(), p=product(3)),
-        "p has the name that it had, and computes otherwise (another: 2)",
+        "p has the name that it had, and computes otherwise (changed: 2)",
         ("stage 1",),
     ),
     "the functions of a combiner in a struct": Pair(
@@ -375,19 +375,19 @@ PAIRS: dict[str, Pair] = {
     "the function of a window": Pair(
         lambda s: counted(s(), window=seconds(10)),
         lambda s: counted(s(), window=seconds(20)),
-        "window has the name that it had, and computes otherwise (another: length)",
+        "window has the name that it had, and computes otherwise (changed: length)",
         ("stage 1",),
     ),
     "the function of OnResult": Pair(
         lambda s: counted(s(), trigger=large(2), mode="retracting"),
         lambda s: counted(s(), trigger=large(3), mode="retracting"),
-        "trigger has the name that it had, and computes otherwise (another: bound)",
+        "trigger has the name that it had, and computes otherwise (changed: bound)",
         ("stage 1",),
     ),
     "a trigger of the user's": Pair(
         lambda s: counted(s(), trigger=every(2), mode="retracting"),
         lambda s: counted(s(), trigger=every(3), mode="retracting"),
-        "trigger has the name that it had, and computes otherwise (another: on_element)",
+        "trigger has the name that it had, and computes otherwise (changed: on_element)",
         ("stage 1",),
     ),
     # Options of a grouping.
@@ -467,13 +467,13 @@ PAIRS: dict[str, Pair] = {
     "the function of process": Pair(
         lambda s: s().process(by="k", function=running(1)),
         lambda s: s().process(by="k", function=running(2)),
-        "function has the name that it had, and computes otherwise (another: on_row)",
+        "function has the name that it had, and computes otherwise (changed: on_row)",
         ("stage 1",),
     ),
     "the function of map(remember=True)": Pair(
         lambda s: remembered(s, 2),
         lambda s: remembered(s, 3),
-        "function has the name that it had, and computes otherwise (another: factor)",
+        "function has the name that it had, and computes otherwise (changed: factor)",
         ("stage 2",),
     ),
     # Steps that are others.
