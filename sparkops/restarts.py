@@ -114,8 +114,8 @@ def step_names(flow: Flow) -> list[str]:
 def stored_fingerprints(spark: SparkSession, checkpoint: str) -> list[Fingerprint]:
     """The fingerprint of each step of the flow that wrote a checkpoint; none where Spark cannot read its state."""
     try:
-        known = spark.read.format("state-metadata").load(checkpoint).select("operatorId").collect()
-        numbers = sorted({int(row["operatorId"]) for row in known})
+        operators = spark.read.format("state-metadata").load(checkpoint).select("operatorId").collect()
+        numbers = sorted({int(row["operatorId"]) for row in operators})
         manifests = [manifest for number in numbers if (manifest := _manifest(spark, checkpoint, number)) is not None]
     except Exception:  # of Spark's many kinds, and of the JVM, such as a folder that was moved
         return []

@@ -42,18 +42,18 @@ def differences(stored: Fingerprint, now: Fingerprint, same: Collection[str] = (
     return refusal([f"in stage {now['stage']}: "], [changes(stored, now, same)])
 
 
-def refusal(places: Sequence[str], found: Sequence[Sequence[Change]]) -> str | None:
+def refusal(places: Sequence[str], changed: Sequence[Sequence[Change]]) -> str | None:
     """The sentence that refuses the changes of all places; None without one."""
     told = [
         f"{place}{'; '.join(dict.fromkeys(one.text for one in some))}"
-        for place, some in zip(places, found, strict=True)
+        for place, some in zip(places, changed, strict=True)
         if some
     ]
     if not told:
         return None
-    accepted = tuple(dict.fromkeys(one.same for some in found for one in some if one.same))
+    accepted = tuple(dict.fromkeys(one.same for some in changed for one in some if one.same))
     remedies = ["go on with the pipeline as it was", "start the changed one from a new checkpoint"]
-    if all(one.same for some in found for one in some):
+    if all(one.same for some in changed for one in some):
         remedies.append(f"give same={accepted!r} if its results are those of before")
     return (
         f"the checkpoint was written by another pipeline, {'; '.join(told)}; "
@@ -135,12 +135,21 @@ def number_of(one: Fingerprint) -> int:
     return int(str(one["stage"]).partition(" ")[0])
 
 
+def steps_of(one: Fingerprint) -> int:
+    """The number of steps of the pipeline."""
+    return int(str(one["stage"]).rpartition(" ")[2])
+
+
 def flow_changes(
     stored: Sequence[Fingerprint], now: Sequence[Fingerprint], same: Collection[str] = ()
 ) -> list[list[Change]]:
-    """The changes of a whole flow, for each of its steps as they are now."""
+    """The changes of a whole flow, for each of its steps as they are now.
+
+    A step whose source has had no rows yet has no state, so that `stored` may lack it; the others say how many there
+    were.
+    """
     before = {number_of(one): one for one in stored}
-    if len(stored) != len(now) and stored and now:
+    if any(steps_of(one) != len(now) for one in stored):
         was, here = (_listed(some) for some in (stored, now))
         return [[Change(f"its steps were {was} and are {here}")], *([] for _ in now[1:])]
     return [changes(before[number_of(one)], one, same) if number_of(one) in before else [] for one in now]

@@ -136,7 +136,7 @@ class _Reader:
         """The hash of a value and of all that it refers to."""
         kind = type(value)
         if issubclass(kind, (*_PLAIN, str, bytes, bytearray)) and not self._own(kind):
-            return hash_of(kind.__name__, value if issubclass(kind, _TEXTS) else _without_addresses(repr(value)))
+            return hash_of(kind.__name__, value if issubclass(kind, _TEXTS) else without_addresses(repr(value)))
         place = id(value)
         if place in self.read:
             return self.read[place][1]
@@ -233,7 +233,7 @@ class _Reader:
         elif self._own(kind):
             yield from self._own_object(value)
         elif of_library(value):
-            yield _without_addresses(repr(value)), self.hash([self.hash(one) for one in user_parts(value)])
+            yield without_addresses(repr(value)), self.hash([self.hash(one) for one in user_parts(value)])
         elif in_class(kind, "__dataclass_fields__") is not None:
             yield "class", kind.__qualname__
             yield from self._attributes(value)
@@ -341,8 +341,9 @@ def _constant(value: Any) -> Any:
     return sorted(map(repr, value)) if isinstance(value, frozenset) else value
 
 
-def _without_addresses(text: str) -> str:
+def without_addresses(text: str) -> str:
+    """A repr without the address of its object, which differs from run to run."""
     return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
-__all__ = ["Content", "content_of", "content_of_all", "user_parts"]
+__all__ = ["Content", "content_of", "content_of_all", "user_parts", "without_addresses"]

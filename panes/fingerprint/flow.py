@@ -9,9 +9,7 @@ Guarded by tests/panes/test_fingerprint.py.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -24,7 +22,8 @@ from ..graph import Feed, Graph, Leaf, Step
 from ..stage import GroupingStage, Stage
 from ..transforms import Transform
 from ..watermark_strategies import IngressTime
-from .content import content_of, content_of_all, user_parts
+from .content import content_of, content_of_all, user_parts, without_addresses
+from .rows import hash_of
 
 Fingerprint: TypeAlias = Mapping[str, Any]
 
@@ -162,11 +161,11 @@ def _said(value: Any) -> Any:
 
 def _stable(value: Any) -> Any:
     """Texts without the addresses of objects, which differ from run to run."""
-    return [_stable(part) for part in value] if isinstance(value, list) else re.sub(r" at 0x[0-9a-f]+", "", value)
+    return [_stable(part) for part in value] if isinstance(value, list) else without_addresses(value)
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT // 2]}... ({_hash(text)})"
+    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT // 2]}... ({hash_of(text)})"
 
 
 def bounded(entries: Sequence[Entry]) -> list[Entry]:
@@ -175,12 +174,8 @@ def bounded(entries: Sequence[Entry]) -> list[Entry]:
         return list(entries)
     others = entries[MOST_ENTRIES:]
     said = json.dumps([[entry["is"], entry["what"]] for entry in others], sort_keys=True)
-    last = {"name": f"{len(others)} more steps", "is": "more", "what": {"of them": _hash(said)}}
+    last = {"name": f"{len(others)} more steps", "is": "more", "what": {"of them": hash_of(said)}}
     return [*entries[:MOST_ENTRIES], last]
-
-
-def _hash(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 __all__ = ["NAMELESS", "Entry", "Fingerprint", "Fingerprints", "bounded", "code_of", "inputs_of", "not_compared"]

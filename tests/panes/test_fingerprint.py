@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from flow_changes import ON, PAIRS, SCHEMA, Pair, counted
+from flow_changes import ON, PAIRS, SCHEMA, Pair, again, counted
 from streams import rows_flow
 
 import uncombine as uc
@@ -143,3 +143,14 @@ def test_a_damaged_fingerprint_is_refused_in_a_sentence() -> None:
 def regrouped_first() -> uc.Flow:
     flow = source(diff="d").where(uc.col("v") > 1).with_columns(v=lambda table: table["v"])
     return counted(flow).where(uc.col("n") > 1)
+
+
+def test_a_step_of_which_no_shard_has_state_yet_is_no_change() -> None:
+    """A source that has had no rows has sent nothing to its grouping, so the checkpoint does not know the step."""
+    one, other = (counted(source(name=name), **again()) for name in "ab")
+    now = fingerprints(one.join(other, on="k", within=("0 s", "1 hour"), suffixes=("_a", "_b")))
+    assert len(now) == 3
+    assert flow_changes([now[0], now[2]], now) == [[], [], []]
+    assert flow_changes([now[2]], now) == [[], [], []]
+    [[change]] = flow_changes([now[0], now[2]], fingerprints(counted(source(), **again())))
+    assert "its steps were" in change.text

@@ -182,3 +182,14 @@ def test_the_command_says_what_a_restart_would_do(
     assert told["steps"][0]["refused"] == ["part of with_columns 1 was col('id') % 4 and is col('id') % 5"]
     assert main(["check", "mine_flows:nothing", "--checkpoint", place]) == 2
     assert "mine_flows:nothing is a int, and check takes a flow" in capsys.readouterr().err
+
+
+def test_a_source_without_rows_yet_is_no_change(spark: SparkSession, tmp_path: Path) -> None:
+    full = source_of(spark, written([rows(0)], tmp_path / "rows"))
+    none = source_of(spark, written([], tmp_path / "none"))
+    one, other = counted(full(name="a"), **again()), counted(none(name="b"), **again())
+    flow = one.join(other, on="k", within=("0 s", "1 hour"), suffixes=("_a", "_b"))
+    place = str(tmp_path / "checkpoint")
+    for _ in range(2):
+        run(flow.write_stream(checkpoint=place))
+        more(tmp_path)
