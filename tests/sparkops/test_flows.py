@@ -37,6 +37,11 @@ def test_panes_of_a_timer_are_a_batch_of_the_next_grouping(seed: int) -> None:
     agree(seed, seed + 1)
 
 
+def test_a_time_counts_while_anything_is_left_of_the_window_that_its_row_opened() -> None:
+    """Of windows of the user's that merge over a changelog, two rows of which lie in one window (rule 36)."""
+    agree(9_945, 9_946)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(1_000, 21_000, 200))
 def test_all_ways_to_run_many_flows_agree(first: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .options import Datum, Key, Live, Options
 from .windows import Window, assign, components, hull, merges
 
@@ -11,20 +13,20 @@ def applies(options: Options) -> bool:
 
 
 def consolidated(options: Options, data: list[Datum]) -> list[Datum]:
-    """The data without the rows that were retracted; a time counts while one of its rows is there (rule 36)."""
-    left: list[Datum] = []
+    """The data without the rows that were retracted. Of these, those that count for a time stay with weight zero while
+    anything is left of the window that they open (rule 36).
+    """
+    summed: list[Datum] = []
     for datum in data:
-        same = next((d for d in left if d.t == datum.t and _bare(d) == _bare(datum)), None)
+        same = next((d for d in summed if d.t == datum.t and _bare(d) == _bare(datum)), None)
         if same is None:
-            left.append(Datum(datum.row, datum.t, datum.weight, datum.in_time))
+            summed.append(replace(datum))
         else:
             same.weight += datum.weight
-    left = [datum for datum in left if datum.weight]
-    counting = {datum.t for datum in data if datum.in_time}
-    spans = there(options, left)
-    for datum in left:
-        datum.in_time = datum.t in counting and opened(options, datum) in spans
-    return left
+            same.in_time |= datum.in_time
+    spans = there(options, summed)
+    left = [replace(datum, in_time=datum.in_time and opened(options, datum) in spans) for datum in summed]
+    return [datum for datum in left if datum.weight or datum.in_time]
 
 
 def _bare(datum: Datum) -> list[tuple[str, object]]:
