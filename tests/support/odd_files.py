@@ -142,11 +142,12 @@ def _coded(r: random.Random, plain: pa.Array) -> pa.Array:
     first: dict[str, int] = {}
     for i, value in enumerate(plain.to_pylist()):
         first.setdefault(repr(value), i)
-    values = plain.take(pa.array(r.sample(list(first.values()), len(first)), pa.int64()))
+    chosen = r.sample(list(first.values()), len(first))
     if r.random() < 0.5:
-        values = values.drop_null()
-    if r.random() < 0.3 and len(values):
-        values = pa.concat_arrays([values, values.take(pa.array([r.randrange(len(values))]))])
+        chosen = [i for i in chosen if plain[i].is_valid]
+    if r.random() < 0.3 and chosen:
+        chosen.append(r.choice(chosen))  # Arrow changes the values of dictionaries of halves that it concatenates
+    values = plain.take(pa.array(chosen, pa.int64()))
     places: dict[str, list[int]] = {}
     for i, value in enumerate(values.to_pylist()):
         places.setdefault(repr(value), []).append(i)
