@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import TypeMismatch
-from .columns import Column, numbers
+from .columns import Column, numbers, with_missing
 from .plain_types import is_text
 from .strings import sort_texts
 
@@ -251,6 +251,6 @@ def _with_nulls(column: Column) -> Keys:
 
     def decode(keys: np.ndarray) -> list[pa.Array]:
         values = held.decode(np.maximum(keys, held.low))[0]
-        return [pc.if_else(pa.array(keys == null), pa.scalar(None, column.type), values)]
+        return [with_missing(values, keys == null)]
 
     return Keys(keys, null, held.high, decode)

@@ -24,6 +24,7 @@ PAIRS = [
     ("date", "wide decimal"),
     ("binary", "string"),
     ("uint64", "bool"),
+    ("hundreds", "hundreds"),
 ]
 
 

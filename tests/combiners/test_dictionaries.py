@@ -92,6 +92,21 @@ def test_many_values_have_a_wider_index() -> None:
     assert sorted(counted["n"].to_pylist()) == [1] * 100 + [2] * 100
 
 
+@pytest.mark.parametrize("value", [pa.float16(), pa.string()])
+def test_dictionaries_inside_structs_keep_their_values(value: pa.DataType) -> None:
+    """Arrow joins those of half floats as their bits, and not those whose values do not fit into the index together."""
+    chunks = []
+    for start in (0, 100):
+        values = pa.array(range(start, start + 100), pa.int64()).cast(pa.float32() if value == pa.float16() else value)
+        coded = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), values.cast(value))
+        chunks.append(pa.StructArray.from_arrays([coded], ["a"]))
+    column = pa.chunked_array(chunks)
+    want = [row for chunk in chunks for row in chunk.to_pylist()]
+    assert flat(column).to_pylist() == want
+    counted = uc.aggregate(pa.table({"k": column}), by="k", n=uc.Count())
+    assert counted["k"].to_pylist() == want
+
+
 def test_a_shared_dictionary_is_kept() -> None:
     coded = pa.array(["a", "b"] * 3).dictionary_encode()
     made = one_dictionary([coded, coded.slice(2, 3), coded])

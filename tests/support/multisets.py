@@ -41,6 +41,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
         pa.decimal128(30, 1),
         [Decimal(10**20 * k).quantize(Decimal("0.1")) for k in (-1, 0, 1)],
     ),
+    "hundreds": (pa.decimal128(5, -2), [Decimal("-5E+2"), Decimal("0E+2"), Decimal("1E+2"), Decimal("99999E+2")]),
 }
 ORDERED = list(VALUES)
 NUMBERS = ["int64", "int8", "uint64", "float64", "float32", "decimal", "wide decimal"]
