@@ -22,6 +22,7 @@ from .routes.stored_watermarks import read_extra
 from .routes.streaming import Streaming
 from .session import session
 from .source import spark_source
+from .tables.checkpoints import is_checkpoint
 from .time_modes import as_stored
 
 
@@ -120,6 +121,11 @@ def check_restart(flow: Flow, checkpoint: str, same: Sequence[str] = ()) -> Rest
     if not isinstance(route, Streaming):
         raise InvalidArgument("a checkpoint is that of a stream with steps on Spark, and this flow is none")
     check_same(same, step_names(flow))
+    if not is_checkpoint(route.input.spark, checkpoint):
+        raise InvalidArgument(
+            f"{checkpoint!r} is no checkpoint of a streaming query: it has no file 'metadata', which a query writes as "
+            "it starts, so give the folder of write_stream(checkpoint=)"
+        )
     return restart_of(route, checkpoint, same) or Restart(())
 
 

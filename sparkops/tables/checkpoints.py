@@ -36,9 +36,17 @@ def _last(spark: SparkSession, folder: str) -> int:
     return max((int(name) for name in names if name.isdecimal()), default=NONE_YET)
 
 
+def is_checkpoint(spark: SparkSession, checkpoint: str) -> bool:
+    """True if a query has been started there, so that the folder has its id."""
+    try:
+        return bool(spark.read.format("binaryFile").load(escaped_name(f"{checkpoint}/metadata")).count())
+    except AnalysisException:
+        return False
+
+
 def query_id(spark: SparkSession, checkpoint: str) -> str:
     """The id of the query whose checkpoint it is."""
     return str(json.loads(spark.read.text(escaped_name(f"{checkpoint}/metadata")).collect()[0][0])["id"])
 
 
-__all__ = ["last_commit", "last_plan", "query_id"]
+__all__ = ["is_checkpoint", "last_commit", "last_plan", "query_id"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -169,7 +170,16 @@ def test_the_command_says_what_a_restart_would_do(
         code = main(["check", "mine_flows:changed", "--checkpoint", place, *options])
         return code, capsys.readouterr().out
 
+    mine_flows.made["flow"] = PAIRS["a key"].after(source)
+    for mistyped in (tmp_path / "chekpoint", tmp_path / "rows"):
+        assert main(["check", "mine_flows:changed", "--checkpoint", str(mistyped)]) == 2
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert f"'{mistyped}' is no checkpoint of a streaming query: it has no file 'metadata'" in told.err
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "metadata").write_text('{"id": "4"}')
     assert check("a key") == (0, f"{place} has no state: the query starts from nothing\n")
+    shutil.rmtree(place)
     run(PAIRS["a key"].before(source).write_stream(checkpoint=place))
     code, text = check("a key")
     assert code == 1
