@@ -77,7 +77,8 @@ def check_flow(
         Reasons for which the flow may leave rows out, so that `expected` does not get them: "bad" (its time is more
         than `max_future` after processing time, or a step left it without a usable time), "unassigned" (no window takes
         it) and "finished" (the trigger of its window has finished). Without it such rows are expected to count, but
-        for those that have no time in the script.
+        for those that have no time in the script. If all rows of an input are left out so, nothing is compared, which
+        is an error.
 
     Examples
     --------

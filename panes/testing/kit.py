@@ -22,7 +22,7 @@ from .check import REMEDY, Allowed, Check, Problem, Replay
 from .inputs import inputs_of
 from .scripts import Script, changelogs, require_number, scripts
 from .smaller import MOST_RUNS, Smaller
-from .survivors import Unclear
+from .survivors import Unclear, unseen_input
 from .written import draw as draw_picture
 from .written import source_of
 
@@ -64,6 +64,13 @@ def search(
     if found is None and not passed:
         raise InvalidArgument(
             f"no script could be compared, because {reasons[-1] if reasons else 'none was drawn'}: {REMEDY}"
+        )
+    unseen = unseen_input(flow, passed, frozenset(allow)) if found is None and allow else None
+    if unseen is not None:
+        which = "" if unseen.name is None else f" of the input {unseen.name!r}"
+        raise InvalidArgument(
+            f"no row{which} in any script counts, so nothing was compared: all were left out for reasons of "
+            f"allow={tuple(allow)!r} or were late, so look at the steps before, and at the times and the trigger"
         )
     if found is None and replay is not None:
         largest = sorted(passed, key=_rows_in)[-replays:]

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...combiners.rows.columns import flat
 from ...windows import MIN_TIME, Window, time_column, timestamps
 from ..flow import Flow
-from ..graph import Feed, Leaf, Step
+from ..graph import Feed, Leaf, Step, graph_of
 from ..left_out import REASONS
 from ..local.inputs import Part
 from ..local.script_run import LocalRun
@@ -147,6 +147,8 @@ class Run:
     frames: dict[str | None, pd.DataFrame]
     unexplained: Mapping[tuple[int, str], int]
     """The number of rows in the frames that steps left out, by the number of the step and the reason."""
+    allowed: Mapping[str | None, int]
+    """The number of rows of each input that steps left out for reasons that are allowed."""
 
 
 def run_traced(flow: Flow, script: Sequence[Entry], allow: frozenset[str] = frozenset()) -> Run:
@@ -155,11 +157,27 @@ def run_traced(flow: Flow, script: Sequence[Entry], allow: frozenset[str] = froz
     result = run.all(list(script))
     if run.unclear is not None:
         raise Unclear(run.unclear)
-    frames = {}
+    frames, allowed = {}, {}
     for one in inputs_of(run.graph):
         leaves = [leaf for leaf in run.leaves if one.name in (None, leaf.settings.name)]
         frames[one.name] = _frame(run, one, leaves, script)
-    return Run(result, frames, dict(run.unexplained))
+        allowed[one.name] = sum(
+            why in allow for (_, feed), reasons in run.lost.items() if feed.leaf in leaves for why in reasons.values()
+        )
+    return Run(result, frames, dict(run.unexplained), allowed)
+
+
+def unseen_input(flow: Flow, scripts: Sequence[Sequence[Entry]], allow: frozenset[str]) -> Input | None:
+    """An input of which no row counts in any of the scripts, since steps left them out for reasons that are allowed."""
+    waiting = {one.name: one for one in inputs_of(graph_of(flow))}
+    allowed = Counter[str | None]()
+    for script in scripts:
+        if not waiting:
+            return None
+        run = run_traced(flow, script, allow)
+        allowed.update(run.allowed)
+        waiting = {name: one for name, one in waiting.items() if not len(run.frames[name])}
+    return next((one for name, one in waiting.items() if allowed[name]), None)
 
 
 def _frame(run: TracedRun, one: Input, leaves: Sequence[Leaf], script: Sequence[Entry]) -> pd.DataFrame:
@@ -272,4 +290,4 @@ _NULLABLE = {name: name.replace("int", "Int").replace("uI", "UI") for name in (
 )}  # fmt: skip
 
 
-__all__ = ["Run", "Unclear", "run_traced"]
+__all__ = ["Run", "Unclear", "run_traced", "unseen_input"]

@@ -193,6 +193,22 @@ def test_rows_that_a_flow_leaves_out_count_unless_the_expectation_allows_the_rea
         check_flow(hops, starts_of)
 
 
+def timeless(table: pa.Table) -> pa.Table:
+    """The rows without their times."""
+    place = table.column_names.index("ts")
+    return table.set_column(place, table.field(place), pa.nulls(table.num_rows, table.field(place).type))
+
+
+def test_a_search_in_which_no_row_counts_is_an_error() -> None:
+    flow = plain().map(timeless).window(MINUTE, mode="retracting").combine(by="k", n=uc.Count())
+    with pytest.raises(InvalidArgument, match=r"no row in any script counts, so nothing was compared: .*\('bad',\)"):
+        check_flow(flow, lambda rows: minutes(rows)[["n"]].reset_index(), examples=20, allow=("bad",))
+    one, other = plain(name="left"), plain(name="right").map(timeless)
+    joined = one.join(other.select("ts", "k"), on="k", within=("0 s", "1 minute"), how="semi")
+    with pytest.raises(InvalidArgument, match=r"no row of the input 'right' in any script counts"):
+        check_flow(joined, lambda frames: frames["left"].head(0), examples=20, allow=("bad",))
+
+
 def pasted(source: str, flow: uc.Flow) -> Any:
     """The test of a message, as it is when it was pasted into a module that has the flow."""
     module: dict[str, Any] = {"flow": flow}
