@@ -25,7 +25,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 demo: .venv
-	$(BIN)/python -m uncombine.demo
+	$(BIN)/python -m uncombine.cli.demo
 
 notebooks: .venv
 	$(BIN)/python notebooks/run.py

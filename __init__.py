@@ -5,9 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from . import combiners, panes, triggers, windows
+from . import combiners, flows, panes, triggers, windows
 from .combiners import *
 from .errors import UncombineError
+from .flows import *
 from .panes import *
 from .panes.other_names import no_such_name
 from .triggers import *
@@ -19,34 +20,48 @@ ON_SPARK = ("files", "flow", "live_table", "progress", "session", "watch")
 """The public names that need pyspark; `from uncombine import *` leaves them out."""
 
 __all__ = [
+    "Clock",
+    "Elements",
     "UncombineError",
+    "Watermark",
     "changelog",
     "local",
     "plot",
+    "trigger_costs",
     *combiners.__all__,
+    *flows.__all__,
     *panes.__all__,
     *triggers.__all__,
     *windows.__all__,
 ]
 
 if TYPE_CHECKING:
-    from . import changelog, sparkops, testing
-    from .panes import local, plot
+    from . import changelog, local, plot, sparkops, testing
+    from .local.script import Clock, Elements, Watermark
+    from .plot.costs import trigger_costs
     from .sparkops import *
 else:
     # Loaded at first use, so that `import uncombine` stays light and needs no Spark.
     _LAZY = {
         "changelog": ".changelog",
-        "local": ".panes.local",
-        "plot": ".panes.plot",
+        "local": ".local",
+        "plot": ".plot",
         "sparkops": ".sparkops",
         "testing": ".testing",
     }
-    _ROOMS = ("combiners", "errors", "panes", "triggers", "windows")
+    _HOMES = {
+        "Clock": ".local.script",
+        "Elements": ".local.script",
+        "Watermark": ".local.script",
+        "trigger_costs": ".plot.costs",
+    }
+    _ROOMS = ("combiners", "errors", "flows", "panes", "triggers", "windows")
 
     def __getattr__(name: str) -> object:
         if name in _LAZY:
             return import_module(_LAZY[name], __name__)
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name], __name__), name)
         if name in ON_SPARK:
             return getattr(import_module(".sparkops", __name__), name)
         if name.startswith("_"):

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .changelogs import Changelog, Debezium, DeltaFeed, Flink, KafkaUpsert, Ops, Postgres, SparkUpdate
+from .changelogs.base import several
+from .changelogs.writing import Writing
 from .combiners.aggregate import as_table
 from .errors import InvalidArgument, nearest
-from .panes.changelogs import Changelog, Debezium, DeltaFeed, Flink, KafkaUpsert, Ops, Postgres, SparkUpdate
-from .panes.changelogs.base import several
-from .panes.changelogs.writing import Writing
-from .panes.local_result import Result
+from .local.local_result import Result
 
 NAMES: Mapping[str, Callable[[tuple[str, ...]], Changelog]] = {
     "debezium": lambda keys: Debezium(),

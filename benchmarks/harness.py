@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from uncombine.panes.shard.malloc import keep_memory
+from uncombine.sparkops.tuning.malloc import keep_memory
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import pandas as pd
 import pyarrow as pa
 from harness import Row, pair
 
-from uncombine.panes.join import Join
-from uncombine.panes.operators.join.operator import JoinOperator
-from uncombine.panes.shard.malloc import keep_memory
+from uncombine.panes.join.join import Join
+from uncombine.panes.join.operator import JoinOperator
+from uncombine.sparkops.tuning.malloc import keep_memory
 
 TITLE = "Steps of the join operator"
 

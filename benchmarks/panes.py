@@ -12,7 +12,7 @@ from harness import Row, pair
 
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
-from uncombine.panes.shard.malloc import keep_memory
+from uncombine.sparkops.tuning.malloc import keep_memory
 
 TITLE = "Steps of the grouping operator"
 

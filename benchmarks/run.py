@@ -34,7 +34,7 @@ sys.path.insert(0, str(HERE))
 import report  # noqa: E402
 from harness import one_thread, table  # noqa: E402
 
-from uncombine.sparkops.numpy_kernels import VARIABLE, without_slow_sort  # noqa: E402
+from uncombine.sparkops.tuning.numpy_kernels import VARIABLE, without_slow_sort  # noqa: E402
 
 
 def main() -> None:

@@ -28,8 +28,8 @@ from datasets import files
 from harness import Row
 
 import uncombine as uc
-from uncombine.panes.tables import Changes, Layout, changes_of, target_of
-from uncombine.panes.tables.postgresql import FILL
+from uncombine.tables import Changes, Layout, changes_of, target_of
+from uncombine.tables.postgresql import FILL
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 

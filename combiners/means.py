@@ -17,9 +17,9 @@ from .algebra import Accumulators, Capability
 from .combiner import Combiner
 from .compiled import CompiledCombiner, Finish
 from .counting import count_of
-from .floats.numeric import ExactInput, as_float, exact_input, is_time, number_input
 from .inputs import Input, input_type, refuse
 from .moments import any_special, spans
+from .numeric import ExactInput, as_float, exact_input, is_time, number_input
 from .parts import Part
 from .product import log_bound, log_mean, log_parts
 from .states.exact_quotient import ExactSums

@@ -18,8 +18,8 @@ from .combiner import Combiner
 from .compiled import CompiledCombiner, Whole
 from .counting import count_of
 from .floats.double_double import Doubles
-from .floats.numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .inputs import Input, input_type
+from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .parts import Part
 from .retractable import Retractable
 from .states.central_moments import CentralMomentsFn

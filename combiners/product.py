@@ -14,8 +14,8 @@ from .compiled import CompiledCombiner
 from .counting import count_of
 from .floats.double_double import Doubles
 from .floats.log2 import exp2, log2
-from .floats.numeric import number_input
 from .inputs import Input
+from .numeric import number_input
 from .parts import Part
 from .rows.columns import Column
 from .rows.group_sums import sum_counts, sum_weights

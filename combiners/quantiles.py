@@ -20,7 +20,7 @@ from .retractable import Retractable
 from .rows.columns import Column, numbers
 from .rows.groups import Groups
 from .rows.ordering import from_int64
-from .rows.ranks import BagFn, Neighbours, Ranked, neighbours
+from .states.bags import BagFn, Neighbours, Ranked, neighbours
 from .states.zset import Items, ZSet, consolidate
 from .whole.ranks import quantile_kernel
 

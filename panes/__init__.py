@@ -1,28 +1,29 @@
-"""Panes: flows and unions, watermarks, modes and pane info, and the local runner.
+"""Panes: the operators of steps, the watermarks that they follow, their state, the shards that drive them.
 
-The operators that keep state, the shards that drive them and the form in which state is stored are here too, all
-without an engine.
+No engine is needed here.
 """
 
-from .flow import Flow
-from .grouping import Grouping
-from .operators.grouping.operator import Operator
-from .operators.process.context import KeyContext
-from .operators.process.process import KeyFunction
-from .operators.state import Counts, OperatorState, Stepped
-from .script import Clock, Elements, Watermark
-from .strategy import Strategy
-from .united import union
-from .watermark_strategies import BoundedLag, EachBatch, IngressTime, Monotonic, PerSource, ProcessingTime, Punctuated
-from .watermarks import Watermarks
+from .grouping.grouping import Grouping
+from .grouping.operator import Operator
+from .process.context import KeyContext
+from .process.process import KeyFunction
+from .state.operator_state import Counts, OperatorState, Stepped
+from .watermarks.strategy import Strategy
+from .watermarks.watermark_strategies import (
+    BoundedLag,
+    EachBatch,
+    IngressTime,
+    Monotonic,
+    PerSource,
+    ProcessingTime,
+    Punctuated,
+)
+from .watermarks.watermarks import Watermarks
 
 __all__ = [
     "BoundedLag",
-    "Clock",
     "Counts",
     "EachBatch",
-    "Elements",
-    "Flow",
     "Grouping",
     "IngressTime",
     "KeyContext",
@@ -35,9 +36,7 @@ __all__ = [
     "Punctuated",
     "Stepped",
     "Strategy",
-    "Watermark",
     "Watermarks",
-    "union",
 ]
 
 

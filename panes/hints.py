@@ -1,6 +1,6 @@
 """Advice for a method that DataFrames or other libraries have, and flows do not: what to write instead.
 
-Tests: `tests/panes/test_hints.py`.
+Tests: `tests/flows/test_hints.py`.
 """
 
 from __future__ import annotations

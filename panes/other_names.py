@@ -1,6 +1,6 @@
 """Names that Beam, Flink, Spark, SQL and pandas have for what the package has under another name.
 
-Guarded by tests/panes/test_hints.py.
+Guarded by tests/flows/test_hints.py.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from .operators.grouping.pane_columns import PANE
+from .grouping.pane_columns import PANE
 
 ROWS = 20
 """The rows that are shown if no number is asked for."""

@@ -16,7 +16,7 @@ from ..combiners.expressions.expr import Expr
 from ..combiners.rows.plain_types import as_plain
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..triggers import truth
-from .shard.parcels import parts
+from .parcels import parts
 
 _ARROW = (pa.Table, pa.Array, pa.ChunkedArray)
 

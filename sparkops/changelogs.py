@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ..changelogs.base import Changelog
+from ..changelogs.flows import changed_flow, reading_of
 from ..combiners.rows.columns import flat, int64_column
 from ..errors import InvalidArgument, TypeMismatch
-from ..panes.changelogs.base import Changelog
-from ..panes.changelogs.flows import changed_flow, reading_of
-from ..panes.flow import Flow
-from ..panes.reading import Reading, good
-from ..panes.settings import Settings
-from ..panes.shard.parcels import AT
+from ..flows.flow import Flow
+from ..flows.reading import Reading, good
+from ..flows.settings import Settings
+from ..panes.parcels import AT
 from ..windows import time_column
 from .inputs import DataFrameInput, Input, Metric, Task
 from .pieces import pieces

@@ -1,6 +1,6 @@
 """The contents of a checkpoint of a flow, read from Spark's state store without running the flow.
 
-Guarded by tests/house/test_command_line.py.
+Guarded by tests/cli/test_command_line.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ..errors import InvalidArgument, UnreadableFile
-from ..panes.chunks.manifest import bytes_of, checked_head, extra_of
-from ..panes.fingerprint.changes import check_same
-from ..panes.flow import Flow
+from ..flows.fingerprint.changes import check_same
+from ..flows.flow import Flow
+from ..panes.state.manifest import bytes_of, checked_head, extra_of
 from ..windows.times import MAX_TIME, MIN_TIME, time_text
 from .restarts import Restart, restart_of, step_names
 from .routes.stored_watermarks import read_extra

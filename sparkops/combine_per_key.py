@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from ..combiners import Combiner
 from ..combiners.column_names import key_names
 from ..errors import InvalidArgument
-from ..panes.flow import Flow, flow_of
-from ..panes.settings import Settings
+from ..flows.flow import Flow, flow_of
+from ..flows.settings import Settings
 from ..windows import Global
 from .inputs import DataFrameInput, auto, column
 from .source import SparkSource

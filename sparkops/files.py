@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ..changelogs.base import Changelog
+from ..changelogs.flows import warn_of_changes
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch
-from ..panes.changelogs.base import Changelog
-from ..panes.changelogs.flows import warn_of_changes
-from ..panes.flow import Flow, flow_of
+from ..flows.flow import Flow, flow_of
+from ..flows.settings import Settings
 from ..panes.readers.data_paths import data_paths
 from ..panes.readers.formats import check_arguments
 from ..panes.readers.reading import describe
-from ..panes.settings import Settings
-from ..panes.watermark_strategies import Strategy
+from ..panes.watermarks.watermark_strategies import Strategy
 from .changelogs import flow_over
 from .files_input import FilesInput
 from .source import SparkSource

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, UnreadableFile
+from ..panes.parcels import AT
 from ..panes.readers.data_paths import DataPath
 from ..panes.readers.file_format import SKIP
 from ..panes.readers.folder_columns import warn_of_differences
@@ -24,14 +25,13 @@ from ..panes.readers.links import require_inside
 from ..panes.readers.listing import list_files, lost_links
 from ..panes.readers.paths import parts_of
 from ..panes.readers.reading import FileFormat, Split, read, splits
-from ..panes.shard.parcels import AT
 from ..windows import time_column
 from ..windows.times import UTC_MICROS
 from .inputs import Input, Metric, Task, processing_time
 from .naming import FILES
 from .sql_types import spark_schema
+from .tuning.worker import ready
 from .wire import SKIPPED, WIRE_DDL, wire_batch
-from .worker import ready
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

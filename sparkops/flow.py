@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..changelogs.base import Changelog
+from ..changelogs.flows import warn_of_changes
 from ..errors import TypeMismatch
-from ..panes.changelogs.base import Changelog
-from ..panes.changelogs.flows import warn_of_changes
-from ..panes.flow import Flow, flow_of
-from ..panes.settings import Settings
-from ..panes.watermark_strategies import Strategy
+from ..flows.flow import Flow, flow_of
+from ..flows.settings import Settings
+from ..panes.watermarks.watermark_strategies import Strategy
 from .changelogs import flow_over
 from .inputs import DataFrameInput, auto
 from .source import SparkSource

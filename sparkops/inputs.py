@@ -13,12 +13,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..errors import InvalidArgument, TypeMismatch
-from ..panes.reading import Reading
-from ..panes.shard.parcels import AT
+from ..flows.reading import Reading
+from ..panes.parcels import AT
 from .session import BATCH_BYTES, NO_LIMIT
 from .sql_types import arrow_type
+from .tuning.worker import ready
 from .wire import WIRE_DDL
-from .worker import ready
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

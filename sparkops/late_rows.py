@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from ..panes.late_share import late_words
+from ..panes.watermarks.late_share import late_words
 from .spark_private import await_events, on_progress
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import InvalidArgument, TypeMismatch
-from ..panes.flow import Flow
+from ..flows.flow import Flow
 from ..windows import MAX_TIME, MIN_TIME
 from .naming import FILES, Label, parsed, shown_names
 from .routes.shard_rows import CLOCKS, COUNTS

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ..panes.flow import Flow
-from ..panes.script import Elements, Entry, tables_of
+from ..flows.flow import Flow
+from ..local.script import Elements, Entry, tables_of
 from .inputs import DataFrameInput
 from .source import SparkSource
 from .sql_types import spark_schema

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import StateMismatch
-from ..panes.chain import stages_of, transform_names
-from ..panes.chunks.manifest import extra_of
-from ..panes.fingerprint.changes import (
+from ..flows.chain import stages_of, transform_names
+from ..flows.fingerprint.changes import (
     Change,
     check_same,
     flow_changes,
@@ -26,8 +25,9 @@ from ..panes.fingerprint.changes import (
     unknown_parts,
     words_of,
 )
-from ..panes.fingerprint.flow import Fingerprint
-from ..panes.flow import Flow
+from ..flows.fingerprint.flow import Fingerprint
+from ..flows.flow import Flow
+from ..panes.state.manifest import extra_of
 from .routes.base import Route
 from .routes.stored_watermarks import read_extra
 from .routes.streaming import Streaming

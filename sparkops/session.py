@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import SparkUnavailable
-from .checkpoint_files import REPLACING
-from .numpy_kernels import without_slow_sort
-from .quiet_start import quiet_start
+from .tuning.checkpoint_files import REPLACING
+from .tuning.numpy_kernels import without_slow_sort
+from .tuning.quiet_start import quiet_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

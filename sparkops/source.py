@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
-from ..panes.chain import before, groupings_of
-from ..panes.description import description
-from ..panes.flow import Combined, Flow, Source
-from ..panes.join_stage import JoinStage
-from ..panes.left_out import LEFT_OUT
-from ..panes.operators.grouping.pane_columns import PANE
-from ..panes.reading import Reading
-from ..panes.stage import GroupingStage
-from ..panes.stages import EVENT_TIME
+from ..flows.chain import before, groupings_of
+from ..flows.description import description
+from ..flows.flow import Combined, Flow, Source
+from ..flows.join_step import JoinStage
+from ..flows.left_out import LEFT_OUT
+from ..flows.reading import Reading
+from ..flows.settle import EVENT_TIME
+from ..flows.steps import GroupingStage
+from ..panes.grouping.pane_columns import PANE
+from .batches import write_table
 from .files_input import FilesInput
 from .inputs import DataFrameInput, Input, column
 from .restarts import checked_route
@@ -34,7 +35,6 @@ from .scans.faster import faster
 from .split import EachBatch, Split
 from .sql_types import arrow_type, spark_type
 from .streamed import checked_writer, streamed
-from .tables.batches import write_table
 from .time_modes import as_stored, choice_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..panes.left_out import LEFT_OUT
+from ..flows.left_out import LEFT_OUT
 from .inputs import column
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias, TypeVar, cast
 from pyspark.sql import SparkSession
 
 from ..errors import InvalidArgument
-from .checkpoint_files import fit_for
 from .starting import Noted, started
 from .time_modes import check_choice
+from .tuning.checkpoint_files import fit_for
 
 _Value = TypeVar("_Value")
 

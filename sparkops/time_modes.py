@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 
 from ..errors import StateMismatch
-from ..panes.flow import Flow
-from ..panes.graph import Graph, graph_of
+from ..flows.flow import Flow
+from ..flows.graph import Graph, graph_of
+from ..flows.settings import Settings
 from ..panes.readers.data_paths import escaped_name
-from ..panes.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

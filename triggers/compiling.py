@@ -1,4 +1,7 @@
-"""Compiles a trigger to the nodes that evaluate it; `tests/panes/test_rules.py` and `test_reference.py` guard it."""
+"""Compiles a trigger to the nodes that evaluate it.
+
+Guarded by tests/panes/grouping/test_rules.py and test_reference.py.
+"""
 
 from __future__ import annotations
 

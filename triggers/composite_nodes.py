@@ -1,6 +1,6 @@
 """The columnar evaluation of the composite triggers.
 
-`tests/panes/test_rules.py` and `tests/panes/test_reference.py` guard these nodes.
+`tests/panes/grouping/test_rules.py` and `tests/panes/grouping/test_reference.py` guard these nodes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The context in which a user trigger works: one window, its clocks, and the state and timers of the trigger there.
 
-`tests/panes/test_user_triggers.py` and `tests/panes/test_user_composites.py` guard this module.
+`tests/panes/grouping/test_user_triggers.py` and `tests/panes/grouping/test_user_composites.py` guard this module.
 """
 
 from __future__ import annotations

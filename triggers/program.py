@@ -9,7 +9,7 @@ Every part of the trigger becomes a `Node` with columns of its own. One evaluati
 
 Between evaluations `on_rows` counts rows, `merge` joins the state of windows that become one, and `reset` puts a node
 back to its start. The columns are in a `State` dict that the caller owns and passes in; nodes store nothing.
-`tests/panes/test_rules.py` and `tests/panes/test_reference.py` guard the nodes.
+`tests/panes/grouping/test_rules.py` and `tests/panes/grouping/test_reference.py` guard the nodes.
 """
 
 from __future__ import annotations

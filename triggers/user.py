@@ -1,6 +1,6 @@
 """User triggers: decisions in a user's own Python, row by row, and over the triggers that they are made of.
 
-`tests/panes/test_user_triggers.py` and `tests/panes/test_user_composites.py` guard this module.
+`tests/panes/grouping/test_user_triggers.py` and `tests/panes/grouping/test_user_composites.py` guard this module.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The calls of one method of a user trigger: a context for each window, and what the method changed in it.
 
-`tests/panes/test_user_triggers.py` and `tests/panes/test_user_composites.py` guard this module.
+`tests/panes/grouping/test_user_triggers.py` and `tests/panes/grouping/test_user_composites.py` guard this module.
 """
 
 from __future__ import annotations

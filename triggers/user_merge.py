@@ -1,7 +1,7 @@
 """Windows become one under a user trigger: `on_merge` is called, and says from which of them each child goes on.
 
 The windows are visited one after the other, because user code sees one at a time.
-`tests/panes/test_user_triggers.py` and `tests/panes/test_user_composites.py` guard this module.
+`tests/panes/grouping/test_user_triggers.py` and `tests/panes/grouping/test_user_composites.py` guard this module.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The evaluation of user triggers, with a Python loop over windows and rows, because user code sees one row at a time.
 
 Only the calls of user code go window by window: the children of a user trigger are asked for all windows at once.
-`tests/panes/test_user_triggers.py` and `tests/panes/test_user_composites.py` guard this module.
+`tests/panes/grouping/test_user_triggers.py` and `tests/panes/grouping/test_user_composites.py` guard this module.
 """
 
 from __future__ import annotations

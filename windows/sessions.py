@@ -1,7 +1,7 @@
 """Sessions: bursts of rows that end with a gap.
 
 This module has only the window that each row opens. `windows/merging.py` merges windows that share an instant. Over a
-changelog sessions may split again, in `panes/operators/grouping/split_sessions.py`.
+changelog sessions may split again, in `panes/grouping/split_sessions.py`.
 """
 
 from __future__ import annotations

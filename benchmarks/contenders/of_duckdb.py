@@ -7,6 +7,7 @@ from functools import partial
 import duckdb
 import pyarrow as pa
 from contender import GAP, MINUTE, THREADS, Task, serve
+
 from tables import facts
 
 SAME = f"time_bucket(INTERVAL {MINUTE} MICROSECONDS, ts)"

@@ -6,9 +6,9 @@ from functools import partial
 
 import pyarrow as pa
 from contender import THREADS, Task, serve
-from tables import facts
 
 import uncombine as uc
+from tables import facts
 
 WINDOWS = {"windows": uc.Fixed("1 minute"), "sessions": uc.Sessions("30 seconds")}
 

@@ -8,6 +8,7 @@ os.environ["POLARS_MAX_THREADS"] = "2"
 
 import polars as pl
 from contender import GAP, MINUTE, Task, serve
+
 from tables import facts
 
 SUMS = pl.col("v").sum().alias("s"), pl.len().alias("c")

@@ -1,4 +1,7 @@
-"""The law of whole groups: the result of a UDF that sees all rows of a group once."""
+"""The law of whole groups: the result of a UDF that sees all rows of a group once.
+
+Guarded by tests/combiners/test_whole.py.
+"""
 
 from __future__ import annotations
 

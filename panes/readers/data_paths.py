@@ -1,6 +1,6 @@
 """The paths that a user names: each is a file, a folder, or a pattern. An existing path is itself.
 
-Guarded by tests/panes/test_data_paths.py.
+Guarded by tests/panes/readers/test_data_paths.py.
 """
 
 from __future__ import annotations

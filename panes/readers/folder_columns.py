@@ -1,6 +1,6 @@
 """Columns of folders that are in the files too: the folder's value wins, with a warning where they differ.
 
-Spark reads such files in the same way. Guarded by tests/panes/test_folder_columns.py.
+Spark reads such files in the same way. Guarded by tests/panes/readers/test_folder_columns.py.
 """
 
 from __future__ import annotations

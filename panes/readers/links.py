@@ -1,6 +1,6 @@
 """Links among the files of a folder: one that leads out of the folder, in a circle, or to nothing is not followed.
 
-A path that the user names may be a link itself. Guarded by tests/panes/test_links.py.
+A path that the user names may be a link itself. Guarded by tests/panes/readers/test_links.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lists of data files: those of paths, folders and patterns, without hidden ones.
 
-A link that is not followed is listed too, so that its reader says so. Guarded by tests/panes/test_links.py.
+A link that is not followed is listed too, so that its reader says so. Guarded by tests/panes/readers/test_links.py.
 """
 
 from __future__ import annotations

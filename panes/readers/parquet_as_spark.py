@@ -1,6 +1,6 @@
 """Parquet files whose values Spark would read in another way than this library does.
 
-Guarded by tests/sparkops/test_scans.py.
+Guarded by tests/sparkops/scans/test_scans.py.
 """
 
 from __future__ import annotations

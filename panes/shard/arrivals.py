@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ..watermarks import Report
-from .parcels import AT, Parcel, parts
+from ..parcels import AT, Parcel, parts
+from ..watermarks.watermarks import Report
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def arrivals(parcels: Sequence[Parcel], inputs: int = 1, whole: bool = False) ->
 def clock_of(parcels: Sequence[Parcel], now: int | None = None) -> int | None:
     """The processing time that `now` and the clocks of other sources have come to; None without both.
 
-    >>> from uncombine.panes.shard.parcels import MARKS
+    >>> from uncombine.panes.parcels import MARKS
     >>> clock_of([Parcel("clock", MARKS.empty_table(), at=7)]), clock_of([])
     (7, None)
     """

@@ -1,7 +1,7 @@
 """One shard of one stage: it takes bundles, gives panes, and fires every timer at its own processing time.
 
 Local runs, replays and streams drive shards. None of them has its own loop that waits for timers.
-Guarded by tests/panes/test_shards.py and tests/panes/test_parts.py.
+Guarded by tests/panes/shard/test_shards.py and tests/panes/grouping/test_parts.py.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from ...windows.times import MAX_TIME
-from ..operators.state import OperatorState, Stepped
-from ..operators.stateful import StatefulOperator
-from ..watermarks import InputWatermarks, Watermarks
+from ..state.operator import StatefulOperator
+from ..state.operator_state import OperatorState, Stepped
+from ..watermarks.watermarks import InputWatermarks, Watermarks
 from .arrivals import Arrival
 
 END = MAX_TIME

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from ...panes.description import description
-from ...panes.flow import Flow
-from ...panes.graph import graph_of, leaf_columns
+from ...flows.description import description
+from ...flows.flow import Flow
+from ...flows.graph import graph_of, leaf_columns
 from ..inputs import Input
 from ..naming import FILES, Label, new_label
 from ..wire import shard_ids

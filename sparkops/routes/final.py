@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...panes.chain import groupings_of
-from ...panes.left_out import LATE
-from ...panes.operators.grouping.lift import where_combined
-from ...panes.shard.final_panes import nothing, over_final_panes
+from ...flows.chain import groupings_of
+from ...flows.left_out import LATE
+from ...panes.grouping.final_panes import nothing, over_final_panes
+from ...panes.grouping.lift import where_combined
 from ...panes.transforms import applied
 from ..inputs import column, wire_map
 from ..sql_types import spark_schema

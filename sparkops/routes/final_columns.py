@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...panes.flow import Flow
-from ...panes.left_out import LATE
-from ...panes.operators.grouping.pane_columns import PANE
-from ...panes.shard.final_panes import FINAL_PANE
+from ...flows.flow import Flow
+from ...flows.left_out import LATE
+from ...panes.grouping.final_panes import FINAL_PANE
+from ...panes.grouping.pane_columns import PANE
 from ..sql_types import spark_type
 
 if TYPE_CHECKING:

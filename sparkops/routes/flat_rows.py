@@ -2,7 +2,7 @@
 
 PySpark takes an Arrow array of plain values as it is, but converts timestamps, and makes Python objects of nested
 values. So structs travel as their fields, and Spark puts them together again. Guarded by
-tests/sparkops/test_flat_rows.py.
+tests/sparkops/routes/test_flat_rows.py.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ...flows.graph import Feed, Graph, Leaf, Step, check_ends, graph_of, leaf_columns
+from ...flows.left_out import LeftOut, beside
 from ...panes import Watermarks
-from ...panes.graph import Feed, Graph, Leaf, Step, check_ends, graph_of, leaf_columns
-from ...panes.left_out import LeftOut, beside
-from ...panes.operators.stateful import StatefulOperator
+from ...panes.state.operator import StatefulOperator
 from ...panes.transforms import Transform
 from ..inputs import Input
 from ..sql_types import spark_schema

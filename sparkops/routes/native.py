@@ -17,9 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ...combiners import BoolAnd, BoolOr, Combiner, Count, Max, Mean, Min, Sum
 from ...combiners.expressions.expr import Expr
-from ...panes.chain import groupings_of
-from ...panes.flow import Flow
-from ...panes.operators.grouping.pane_columns import WINDOW
+from ...flows.chain import groupings_of
+from ...flows.flow import Flow
+from ...panes.grouping.pane_columns import WINDOW
 from ...windows import Fixed, Global, Sliding
 from ...windows.times import FIRST, LAST
 from ..inputs import DataFrameInput, Input, column

@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...combiners.rows.key_codes import has_floats
-from ...panes.chain import before
-from ...panes.flow import Flow
-from ...panes.join_stage import JoinStage
-from ...panes.operators.join.compiled import Compiled, Side, kept_type
-from ...panes.stage import GroupingStage
+from ...flows.chain import before
+from ...flows.flow import Flow
+from ...flows.join_step import JoinStage
+from ...flows.steps import GroupingStage
+from ...panes.join.compiled import Compiled, Side, kept_type
 from ...windows.times import FIRST, LAST
 from ..inputs import column
 from ..sql_types import arrow_type, spark_type

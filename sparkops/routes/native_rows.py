@@ -1,7 +1,7 @@
 """Rows that Spark itself selects and filters, so that none of them crosses to Python.
 
 Only expressions whose values are the same in Spark are native: columns, comparisons of whole numbers, texts, dates and
-times, and conditions made of them. Guarded by tests/sparkops/test_native_rows.py.
+times, and conditions made of them. Guarded by tests/sparkops/routes/test_native_rows.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType
 
 from ...combiners.expressions.expr import Expr
 from ...errors import TypeMismatch, UnknownColumn
-from ...panes.flow import Flow
+from ...flows.flow import Flow
 from ...panes.transforms import Select, Transform, Where, WithColumns
 from ...windows.times import UTC_MICROS
 from ..inputs import DataFrameInput, Input, column

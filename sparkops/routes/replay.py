@@ -1,4 +1,7 @@
-"""The route of replays: bounded input in order of processing time."""
+"""The route of replays: bounded input in order of processing time.
+
+Guarded by tests/sparkops/test_replay.py.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...panes.flow import Combined, Flow
-from ...panes.graph import Feed, Graph, Leaf, Step, graph_of
-from ...panes.shard.final_panes import Final, final_grouping, nothing
-from ...panes.stage import GroupingStage, Stage
+from ...flows.flow import Combined, Flow
+from ...flows.graph import Feed, Graph, Leaf, Step, graph_of
+from ...flows.steps import GroupingStage, Stage
+from ...panes.grouping.final_panes import Final, final_grouping, nothing
 from ..inputs import wire_map
 from ..sql_types import spark_schema
 from ..wire import WIRE_DDL

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...errors import InvalidArgument
-from ...panes.chain import groupings_of, stages_of
-from ...panes.flow import Flow
-from ...panes.left_out import LEFT_OUT
+from ...flows.chain import groupings_of, stages_of
+from ...flows.flow import Flow
+from ...flows.left_out import LEFT_OUT
 from ..inputs import Input
 from .base import Route
 from .final import FinalPanes, NoStages

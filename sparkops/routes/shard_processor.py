@@ -15,20 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import StateMismatch
+from ...flows.fingerprint.changes import differences
+from ...flows.fingerprint.flow import Fingerprint
+from ...flows.left_out import LEFT_OUT, LeftOut
 from ...panes import OperatorState, Watermarks
-from ...panes.chunks.cache import ChunkCache
-from ...panes.chunks.log import load, save
-from ...panes.chunks.manifest import bytes_of, extra_of
-from ...panes.fingerprint.changes import differences
-from ...panes.fingerprint.flow import Fingerprint
-from ...panes.left_out import LEFT_OUT, LeftOut
-from ...panes.operators.grouping.pane_columns import PANE, TIMINGS
-from ...panes.operators.stateful import StatefulOperator
+from ...panes.grouping.pane_columns import PANE, TIMINGS
+from ...panes.parcels import Parcel
 from ...panes.shard.arrivals import arrivals, clock_of
-from ...panes.shard.parcels import Parcel
 from ...panes.shard.shard import Played, Shard
+from ...panes.state.cache import ChunkCache
+from ...panes.state.log import load, save
+from ...panes.state.manifest import bytes_of, extra_of
+from ...panes.state.operator import StatefulOperator
+from ..tuning.worker import ready
 from ..wire import whole
-from ..worker import ready
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
 from .stored_watermarks import read_extra, restored, stored
 from .tasks import LiftLive, Passing, shown

@@ -1,6 +1,6 @@
 """The rows that shards give to Spark: packed parcels or panes as columns, and a row with the counts of each shard.
 
-Guarded by tests/sparkops/test_processor.py and tests/sparkops/test_flat_rows.py.
+Guarded by tests/sparkops/routes/test_processor.py and tests/sparkops/routes/test_flat_rows.py.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
-from ...panes.chunks.store import cuts
-from ...panes.shard.parcels import Parcel
+from ...panes.parcels import Parcel
+from ...panes.state.store import cuts
 from ...panes.transforms import Transform, applied
 from ...windows.times import MAX_TIME
 from ..sql_types import spark_schema

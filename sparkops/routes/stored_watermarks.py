@@ -1,6 +1,6 @@
 """Watermarks of a shard as values for JSON, in which they are stored with its state.
 
-Guarded by tests/sparkops/test_stored_formats.py and tests/sparkops/test_union.py.
+Guarded by tests/sparkops/stored/test_stored_formats.py and tests/sparkops/test_union.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import StateMismatch
-from ...panes.watermarks import InputWatermarks, Watermarks
+from ...panes.watermarks.watermarks import InputWatermarks, Watermarks
 
 
 def read_extra(text: bytes) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...errors import InvalidArgument
-from ...panes.fingerprint.flow import Fingerprint, Fingerprints
-from ...panes.graph import Feed, Step
-from ...panes.left_out import LEFT_OUT, beside
-from ...panes.operators.grouping.lift import needs_rows, where_combined
-from ...panes.operators.grouping.pane_columns import few_values
-from ...panes.shard.parcels import Parcel
-from ...panes.stage import GroupingStage
+from ...flows.fingerprint.flow import Fingerprint, Fingerprints
+from ...flows.graph import Feed, Step
+from ...flows.left_out import LEFT_OUT, beside
+from ...flows.steps import GroupingStage
+from ...panes.grouping.lift import needs_rows, where_combined
+from ...panes.grouping.pane_columns import few_values
+from ...panes.parcels import Parcel
 from ...panes.transforms import Transform, applied
 from ..inputs import wire_map
 from ..late_rows import warn_of_late_rows

@@ -9,19 +9,19 @@ import numpy as np
 import pyarrow as pa
 
 from ...combiners.rows.columns import int64_column
+from ...flows.left_out import LEFT_OUT, LeftOut, beside, with_late_rows
+from ...flows.steps import Lifting, Stage
 from ...panes import Grouping
-from ...panes.intake import Intake, Taken, transformed
-from ...panes.left_out import LEFT_OUT, LeftOut, beside, with_late_rows
-from ...panes.operators.grouping.lift import Lift, keys_alone
-from ...panes.operators.stateful import StatefulOperator
+from ...panes.grouping.final_panes import Final
+from ...panes.grouping.lift import Lift, keys_alone
+from ...panes.parcels import AT, MARKS, Parcel
 from ...panes.shard.arrivals import Arrival, arrivals, clock_of
-from ...panes.shard.final_panes import Final
-from ...panes.shard.parcels import AT, MARKS, Parcel
 from ...panes.shard.shard import END, Played, Shard, by_bundle
-from ...panes.stage import Lifting, Stage
+from ...panes.state.operator import StatefulOperator
 from ...panes.transforms import Transform, applied
-from ...panes.watermark_strategies import Strategy
-from ...panes.watermarks import Watermarks
+from ...panes.watermarks.intake import Intake, Taken, transformed
+from ...panes.watermarks.watermark_strategies import Strategy
+from ...panes.watermarks.watermarks import Watermarks
 from ...windows import Span
 from ...windows.times import MIN_TIME
 from ..pieces import pieces

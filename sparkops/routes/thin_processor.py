@@ -4,7 +4,7 @@ For each step Spark starts a Python process on the driver that asks the processo
 and reading the task takes most of a second of a processor there. So the class of this module travels by value and not
 by name, needs PySpark alone, and has the processor of the library as bytes, which a task reads when rows come.
 
-Guarded by tests/sparkops/test_thin_processor.py.
+Guarded by tests/sparkops/routes/test_thin_processor.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parquet files that Spark itself reads, where nothing but Spark sees their rows.
 
-Guarded by tests/sparkops/test_native_rows.py.
+Guarded by tests/sparkops/routes/test_native_rows.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The names are those of Spark's Catalyst classes, which no other module may know.
 
-Guarded by tests/sparkops/test_scans.py.
+Guarded by tests/sparkops/scans/test_scans.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The faster way of the rows of a DataFrame: its files, if it is nothing but a scan of Parquet files.
 
-Guarded by tests/sparkops/test_scans.py.
+Guarded by tests/sparkops/scans/test_scans.py.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...errors import TypeMismatch
+from ...panes.parcels import AT
 from ...panes.readers.data_paths import data_paths
 from ...panes.readers.file_format import FAULTS, FileFormat
 from ...panes.readers.formats import open_source
@@ -23,7 +24,6 @@ from ...panes.readers.parquet_as_spark import otherwise
 from ...panes.readers.parquet_files import ParquetSource
 from ...panes.readers.paths import locate
 from ...panes.readers.reading import folders_of
-from ...panes.shard.parcels import AT
 from ...windows.times import UTC_MICROS
 from ..files_input import LARGE, FilesInput
 from ..inputs import DataFrameInput, Input, Metric, Task, instants

@@ -2,7 +2,7 @@
 
 Only plans of which every part is known are scans: files, conditions of a column and a value, and names of columns.
 
-Guarded by tests/sparkops/test_scans.py.
+Guarded by tests/sparkops/scans/test_scans.py.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def described(combiner: str, inputs: StructType) -> str:
 
 def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
     """The maker of an accumulator column, from its metadata; `combiner` is for one that metadata cannot give."""
-    from .read_repr import LONGEST, read_combiner
+    from ...combiners.read_repr import LONGEST, read_combiner
 
     made_by = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
     if made_by is None:

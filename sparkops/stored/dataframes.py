@@ -18,7 +18,7 @@ from ...combiners.rows.key_codes import normal_keys
 from ...errors import InvalidArgument, TypeMismatch, require_column
 from ..pieces import pieces
 from ..sql_types import arrow_type, bind, conform
-from ..worker import ready
+from ..tuning.worker import ready
 from .codec import KEY, Maker, maker_of
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The checkpoint of a query, read by Spark, which may be on another machine.
 
-Guarded by tests/sparkops/test_live_table.py.
+Guarded by tests/sparkops/tables/test_live_table.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from ...panes.readers.data_paths import escaped_name
-from ...panes.tables.target import NONE_YET
+from ...tables.target import NONE_YET
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,6 +1,6 @@
 """A streaming query that keeps the current result of a flow in a table.
 
-Guarded by tests/sparkops/test_live_table.py.
+Guarded by tests/sparkops/tables/test_live_table.py.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pyarrow as pa
 
 from ...errors import InvalidArgument, UncombineError
-from ...panes.flow import Flow
-from ...panes.graph import graph_of
+from ...flows.flow import Flow
+from ...flows.graph import graph_of
 from ...panes.readers.data_paths import escaped_name
-from ...panes.tables import Keeper, Layout, Target, Writer, table_flow, target_of
-from ...panes.tables.target import NONE_YET
-from ...panes.tables.watching import watched
+from ...tables import Keeper, Layout, Target, Writer, table_flow, target_of
+from ...tables.target import NONE_YET
+from ...tables.watching import watched
+from ..batches import changes_in, packed_changes
 from ..restarts import checked_route
 from ..source import spark_source
 from ..sql_types import spark_schema
 from ..starting import Noted, started
 from ..time_modes import as_stored, wakes
-from .batches import changes_in, packed_changes
 from .checkpoints import last_commit, last_plan, query_id
 from .ending import end_without_input
 

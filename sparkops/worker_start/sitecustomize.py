@@ -5,7 +5,8 @@ a process compiles each of 110 again, and has used 0.54 s of a processor before 
 machine the process on the driver, which Spark gives 10 s to connect, came too late. Where the archive is a part of an
 installed PySpark, in which the same modules are compiled, the path gets it last.
 
-Python runs a module of this name when it starts, if its path has one. Guarded by tests/sparkops/test_worker_start.py.
+Python runs a module of this name when it starts, if its path has one.
+Guarded by tests/sparkops/worker_start/test_worker_start.py.
 """
 
 from __future__ import annotations

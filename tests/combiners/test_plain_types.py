@@ -14,7 +14,7 @@ from pipelines import Stage, pipeline
 import uncombine as uc
 from uncombine.combiners.rows.plain_types import plain_type
 from uncombine.errors import OutOfRange
-from uncombine.panes.shard.final_panes import Final
+from uncombine.panes.grouping.final_panes import Final
 
 aggregation = sys.modules["uncombine.combiners.aggregate"]
 ROWS = 60

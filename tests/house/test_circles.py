@@ -1,4 +1,4 @@
-"""No module imports itself through others: not at its top, not lazily in a function, not under TYPE_CHECKING.
+"""No module, no folder imports itself through others: not at its top, not in a function, not under TYPE_CHECKING.
 
 An import in a function, or under TYPE_CHECKING, hides a circle from Python but not from a reader, who cannot
 understand either module without the other.
@@ -61,8 +61,30 @@ def room_of(module: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def circle_imports() -> list[tuple[Path, Path]]:
-    return circular(graph_of({module: (ROOT / module).read_text() for module in MODULES}))
+def graph() -> Graph:
+    return graph_of({module: (ROOT / module).read_text() for module in MODULES})
+
+
+@pytest.fixture(scope="module")
+def circle_imports(graph: Graph) -> list[tuple[Path, Path]]:
+    return circular(graph)
+
+
+def floor_of(graph: Graph, room: Path) -> Graph:
+    """The folders in a room, each with all that is in it, and the folders among these that it imports."""
+    floor: Graph = {}
+    for module, targets in graph.items():
+        if (folder := _folder_in(room, module)) is not None:
+            others = {_folder_in(room, target) for target in targets} - {None, folder}
+            floor.setdefault(folder, set()).update(other for other in others if other is not None)
+    return floor
+
+
+def _folder_in(room: Path, module: Path) -> Path | None:
+    """The folder of a room that a module is in, however deep; None if it is in no folder there."""
+    depth = len(room.parts)
+    inside = module.parts[:depth] == room.parts and len(module.parts) > depth + 1
+    return Path(*module.parts[: depth + 1]) if inside else None
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room or "top")
@@ -71,18 +93,36 @@ def test_a_room_has_no_circle(room: str, circle_imports: list[tuple[Path, Path]]
     assert inside == []
 
 
-def test_the_graph_is_that_of_the_package() -> None:
-    graph = graph_of({module: (ROOT / module).read_text() for module in MODULES})
+@pytest.mark.parametrize("room", sorted({folder for module in MODULES for folder in module.parents}), ids=str)
+def test_a_folder_imports_only_folders_below_it(room: Path, graph: Graph) -> None:
+    """The modules on the floor of the room lie between its folders: its face, and the parts that they share."""
+    assert [f"{above} imports {below}" for above, below in circular(floor_of(graph, room))] == []
+
+
+def test_a_circle_of_folders_is_seen_where_no_modules_form_one() -> None:
+    sources = {
+        "panes/join/a.py": "from ..state.b import x",
+        "panes/state/b.py": "",
+        "panes/state/deep/c.py": "from ...join.d import y",
+        "panes/join/d.py": "",
+    }
+    graph = graph_of({Path(name): source for name, source in sources.items()})
+    assert circular(graph) == []
+    assert len(circular(floor_of(graph, Path("panes")))) == 2
+    assert circular(floor_of(graph, Path())) == []
+
+
+def test_the_graph_is_that_of_the_package(graph: Graph) -> None:
     assert Path("errors.py") in graph[Path("windows/times.py")]
     assert Path("windows/__init__.py") in graph[Path("triggers/check.py")]
-    assert Path("combiners/algebra.py") in graph[Path("panes/operators/grouping/windows_in_hand.py")]
+    assert Path("combiners/algebra.py") in graph[Path("panes/grouping/windows_in_hand.py")]
 
 
 def test_a_module_imports_the_face_of_a_folder_that_it_is_not_in() -> None:
     sources = {
-        "panes/plot/a.py": "from ..local.b import x",
-        "panes/local/b.py": "",
-        "panes/local/__init__.py": "from ..plot.a import y",
+        "plot/a.py": "from ..local.b import x",
+        "local/b.py": "",
+        "local/__init__.py": "from ..plot.a import y",
     }
     assert len(circular(graph_of({Path(name): source for name, source in sources.items()}))) == 2
 

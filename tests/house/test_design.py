@@ -86,12 +86,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
-    assert missing_files("see `panes/flow.py`, `panes/none.py`, `docs/design`, `a/b` and `errors.py`") == [
+    assert missing_files("see `flows/flow.py`, `panes/none.py`, `docs/design`, `a/b` and `errors.py`") == [
         "panes/none.py",
         "a/b",
     ]
-    there = "`Flow` in `panes/flow.py`, `Flow.explain` and `Windowed` in `panes/flow.py`"
-    assert missing_names(f"{there}, `Flaw` (`panes/flow.py`)") == ["Flaw in panes/flow.py"]
+    there = "`Flow` in `flows/flow.py`, `Flow.explain` and `Windowed` in `flows/flow.py`"
+    assert missing_names(f"{there}, `Flaw` (`flows/flow.py`)") == ["Flaw in flows/flow.py"]
     assert missing_names("`arrivals` in `panes/shard/shard.py`, `Shard.start` in `panes/shard/shard.py`") == [
         "arrivals in panes/shard/shard.py"  # a variable of its functions
     ]

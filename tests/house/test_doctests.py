@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from library import BELOW
 
 import uncombine as uc
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ["combiners", "windows", "triggers", "panes", "sparkops"]
+ROOMS = list(BELOW)
+INSIDE = {"changelogs", "tables", "cli"}
+"""Rooms of which users know only what other rooms export."""
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 # The package's root is the repo's root, where tests and benchmarks lie too, so the rooms are named.
@@ -37,7 +40,7 @@ def modules() -> Iterator[str]:
 def public() -> Iterator[tuple[str, object]]:
     """The classes and functions that the package and its rooms export."""
     seen = set()
-    for name in ["uncombine", *(f"uncombine.{room}" for room in ROOMS)]:
+    for name in ["uncombine", *(f"uncombine.{room}" for room in ROOMS if room not in INSIDE)]:
         module = importlib.import_module(name)
         for export in getattr(module, "__all__", ()):
             value = getattr(module, export)

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from library import BELOW, MODULES, ROOT
 
-TESTS = sorted(ROOT.glob("tests/*/test_*.py"))
+TESTS = sorted(ROOT.glob("tests/**/test_*.py"))
 PAGE = (ROOT / "docs" / "design" / "tests.md").read_text()
-TEST = re.compile(r"\btests/\w+/test_\w+\.py\b")
+TEST = re.compile(r"\btests/[\w/]+/test_\w+\.py\b")
 
 
 def guards(module: Path, source: str) -> str | None:
     """The rule that finds the tests of a module."""
-    if (ROOT / "tests" / module.parts[0] / f"test_{module.name}").exists():
+    if (ROOT / "tests" / module.parent / f"test_{module.name}").exists():
         return "name"
     named = TEST.findall(ast.get_docstring(ast.parse(source)) or "")
     if named and all((ROOT / test).exists() for test in named):
@@ -64,7 +64,7 @@ def test_the_table_names_modules_and_tests_that_are_there() -> None:
     ("module", "source", "rule"),
     [
         ("combiners/topk.py", "", "name"),
-        ("panes/new.py", '"""News, guarded by tests/panes/test_rules.py."""', "docstring"),
+        ("panes/new.py", '"""News, guarded by tests/panes/grouping/test_rules.py."""', "docstring"),
         ("panes/new.py", '"""News, guarded by tests/panes/test_nothing.py."""', None),
         ("combiners/rows/columns.py", "", "import"),
         ("combiners/laws/checks.py", "", "table"),

@@ -10,21 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from library import BELOW
 
 import uncombine as uc
-from uncombine.panes.chunks import manifest
+from uncombine.panes.state import manifest
 from uncombine.sparkops.stored import codec
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = {"combiners", "windows", "triggers", "panes", "sparkops"}
+ROOMS = set(BELOW)
 
 # A module at the root becomes part of the package by lying there, so each one is named here on purpose.
-ROOT_FILES = {
-    *("__init__.py", "changelog.py", "command_line.py", "errors.py", "demo.py"),
-    *("from_text.py", "module_names.py", "testing.py"),
-}
-ROOT_FILES |= {"progress_bar.py"}
-ROOT_FILES |= {"py.typed"}
+ROOT_FILES = {"__init__.py", "changelog.py", "errors.py", "py.typed"}
 
 USE = """
 import json
@@ -132,7 +128,7 @@ def test_version_is_said_once(wheel: Path) -> None:
 def test_the_wheel_has_a_command_and_words_for_a_registry(wheel: Path) -> None:
     packed = zipfile.ZipFile(wheel)
     texts = {Path(name).name: packed.read(name).decode() for name in packed.namelist() if ".dist-info/" in name}
-    assert "uncombine = uncombine.command_line:main" in texts["entry_points.txt"]
+    assert "uncombine = uncombine.cli.command_line:main" in texts["entry_points.txt"]
     head = texts["METADATA"].partition("\n\n")[0]
     assert "Classifier: Typing :: Typed" in head
     assert "Keywords: " in head

@@ -12,9 +12,9 @@ from combining import drawn_combining
 from finals import COMBINERS, POLICIES, SECOND, WINDOWS, found, oracle, rows
 
 import uncombine as uc
-from uncombine.panes.operators.grouping.lift import Lift
-from uncombine.panes.shard.final_panes import Final, FinalLift
-from uncombine.panes.shard.parcels import Parcel
+from uncombine.panes.grouping.final_panes import Final, FinalLift
+from uncombine.panes.grouping.lift import Lift
+from uncombine.panes.parcels import Parcel
 from uncombine.windows.calendar import UNITS
 from uncombine.windows.times import MAX_TIME
 

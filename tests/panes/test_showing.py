@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.panes.operators.grouping.pane_columns import PANE, WINDOW
+from uncombine.panes.grouping.pane_columns import PANE, WINDOW
 from uncombine.panes.showing import shown_rows
-from uncombine.panes.tables import watching
+from uncombine.tables import watching
 
 HARD = pa.table(
     {

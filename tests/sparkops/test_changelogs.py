@@ -32,8 +32,8 @@ from streams import Rows, panes_by_batch, started, together
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.panes.flow import flow_of
-from uncombine.panes.settings import Settings
+from uncombine.flows.flow import flow_of
+from uncombine.flows.settings import Settings
 from uncombine.sparkops.changelogs import flow_over
 from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.sql_types import spark_schema

@@ -12,11 +12,11 @@ import pytest
 from chaos import Cluster, disturbed, draw_batches, draw_flow
 from engine import Engine, Handle
 
-from uncombine.panes.chunks import cache as chunkcache
-from uncombine.panes.chunks import host_files as filecache
-from uncombine.panes.chunks import log as chunklog
-from uncombine.panes.chunks import store
-from uncombine.panes.operators.grouping import step
+from uncombine.panes.grouping import step
+from uncombine.panes.state import cache as chunkcache
+from uncombine.panes.state import host_files as filecache
+from uncombine.panes.state import log as chunklog
+from uncombine.panes.state import store
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes import shard_rows
 

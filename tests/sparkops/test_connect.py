@@ -21,8 +21,8 @@ from changes import debezium_keyed, history, net, weighted
 from programs import program
 
 import uncombine as uc
-from uncombine.panes.tables import Layout, target_of
 from uncombine.sparkops.tables.live_table import FarBatches
+from uncombine.tables import Layout, target_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSIC = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "sparkContext", "_jc", "rdd"}

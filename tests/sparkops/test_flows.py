@@ -14,7 +14,7 @@ from reference.flows.scanned import SPARK, flows, scanned, written
 from reference.flows.ways import local_flow, locally
 
 import uncombine as uc
-from uncombine.panes.grouping import MODES
+from uncombine.panes.grouping.grouping import MODES
 from uncombine.triggers import walk
 
 

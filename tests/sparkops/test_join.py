@@ -20,7 +20,7 @@ from row_steps import SECOND, START, TIME, draw_rows, script_of
 from streams import read_stream, rows_flow, started, together, written
 
 import uncombine as uc
-from uncombine.panes.fingerprint.changes import differences
+from uncombine.flows.fingerprint.changes import differences
 from uncombine.sparkops.routes.streaming import Streaming
 from uncombine.sparkops.sql_types import spark_schema
 

@@ -78,7 +78,7 @@ def test_a_key_with_nine_rows_in_ten(spark: SparkSession) -> None:
 @pytest.mark.parametrize("near", [False, True], ids=["by key and window", "windows of a text together"])
 def test_merging_gives_away_what_is_complete(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, near: bool) -> None:
     """With limits so small that a task sends many parcels and a merge holds few of them at once."""
-    from uncombine.panes.shard.final_panes import Final
+    from uncombine.panes.grouping.final_panes import Final
     from uncombine.sparkops import pieces
     from uncombine.sparkops.routes import tasks
 

@@ -19,8 +19,8 @@ from row_steps import script_of
 from streams import read_stream, rows_flow, started, written
 
 import uncombine as uc
-from uncombine.panes.graph import graph_of
-from uncombine.panes.left_out import LEFT_OUT
+from uncombine.flows.graph import graph_of
+from uncombine.flows.left_out import LEFT_OUT
 from uncombine.sparkops.routes import route_with_left_out
 from uncombine.sparkops.sql_types import spark_schema
 

@@ -17,7 +17,7 @@ from scripts import apart
 from streams import MARK, NOW, punctuated, timed
 
 import uncombine as uc
-from uncombine.panes.flow import Flow
+from uncombine.flows.flow import Flow
 from uncombine.windows import timestamp
 
 FIRST = timestamp("2016-01-20T12:00:00Z")

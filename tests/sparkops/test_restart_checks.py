@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from streams import START, changed, read_stream, written
 
 import uncombine as uc
-from uncombine.command_line import main
+from uncombine.cli.command_line import main
 from uncombine.errors import InvalidArgument, StateMismatch
 from uncombine.sparkops import restarts
 

@@ -11,7 +11,7 @@ from streams import START, in_order, rows_flow
 
 import uncombine as uc
 from uncombine.errors import StateMismatch
-from uncombine.panes.operators.grouping.lift import Lift
+from uncombine.panes.grouping.lift import Lift
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"k": pa.string(), "j": pa.string(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})

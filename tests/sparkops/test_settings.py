@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from streams import changed, panes_by_batch, read_stream, started, written
 
 import uncombine as uc
-from uncombine.sparkops.checkpoint_files import BY_RENAMES, WAY
 from uncombine.sparkops.session import PROVIDER
+from uncombine.sparkops.tuning.checkpoint_files import BY_RENAMES, WAY
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"

@@ -16,8 +16,8 @@ from streams import changed
 import uncombine as uc
 from uncombine.errors import InvalidArgument
 from uncombine.sparkops import streamed
-from uncombine.sparkops.checkpoint_files import BY_RENAMES, WAY
-from uncombine.sparkops.quiet_start import quiet_start
+from uncombine.sparkops.tuning.checkpoint_files import BY_RENAMES, WAY
+from uncombine.sparkops.tuning.quiet_start import quiet_start
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from streams import START, panes_by_batch, read_stream, rows_flow, started, writ
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.panes.fingerprint.changes import differences
-from uncombine.panes.fingerprint.flow import Fingerprint
+from uncombine.flows.fingerprint.changes import differences
+from uncombine.flows.fingerprint.flow import Fingerprint
 from uncombine.sparkops.routes.streaming import Streaming
 
 SECOND = 1_000_000

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from uncombine.panes.flow import Flow, flow_of
-from uncombine.panes.settings import Settings
-from uncombine.panes.shard.parcels import AT
+from uncombine.flows.flow import Flow, flow_of
+from uncombine.flows.settings import Settings
+from uncombine.panes.parcels import AT
 from uncombine.sparkops.inputs import Input
 from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.spark_private import arrow_of

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import uncombine as uc
-from uncombine.panes.changelogs import Changelog
+from uncombine.changelogs import Changelog
 
 TIME = pa.timestamp("us", "UTC")
 SECOND = 1_000_000

@@ -23,9 +23,9 @@ from streams import MARK, NOW, ORIGIN, START, punctuated_schema, rows_flow
 
 import uncombine as uc
 from uncombine.errors import UncombineError
-from uncombine.panes.chunks.cache import ChunkCache
-from uncombine.panes.flow import Flow
-from uncombine.panes.graph import Step
+from uncombine.flows.flow import Flow
+from uncombine.flows.graph import Step
+from uncombine.panes.state.cache import ChunkCache
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes.shard_processor import ShardProcessor
 from uncombine.sparkops.routes.thin_processor import thin

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from uncombine.combiners.rows import numbering
-from uncombine.panes.operators.grouping import lift
+from uncombine.panes.grouping import lift
 from uncombine.sparkops import wire
 
 

@@ -13,10 +13,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncombine.panes.flow import Flow
-from uncombine.panes.graph import Feed, Leaf, Step
-from uncombine.panes.shard.parcels import AT
-from uncombine.panes.stage import GroupingStage
+from uncombine.flows.flow import Flow
+from uncombine.flows.graph import Feed, Leaf, Step
+from uncombine.flows.steps import GroupingStage
+from uncombine.panes.parcels import AT
 from uncombine.panes.transforms import applied
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes.shard_processor import ShardProcessor

@@ -11,10 +11,10 @@ import pyarrow as pa
 import uncombine as uc
 from uncombine.combiners.rows.columns import Column, flat
 from uncombine.combiners.rows.hashing import hash_rows
-from uncombine.panes.chunks.hashes import lookup
-from uncombine.panes.chunks.store import Store
-from uncombine.panes.operators.state import OperatorState, Stepped
-from uncombine.panes.shard.parcels import Parcel
+from uncombine.panes.parcels import Parcel
+from uncombine.panes.state.hashes import lookup
+from uncombine.panes.state.operator_state import OperatorState, Stepped
+from uncombine.panes.state.store import Store
 
 SCHEMA = pa.schema({"id": pa.string(), "due": pa.int64()})
 

@@ -13,7 +13,14 @@ BELOW = {
     "windows": set[str](),
     "triggers": {"combiners", "windows"},
     "panes": {"combiners", "windows", "triggers"},
-    "sparkops": {"combiners", "windows", "triggers", "panes"},
+    "flows": {"combiners", "windows", "triggers", "panes"},
+    "changelogs": {"combiners", "panes", "flows"},
+    "tables": {"combiners", "panes", "flows"},
+    "local": {"combiners", "windows", "triggers", "panes", "flows", "changelogs", "tables"},
+    "sparkops": {"combiners", "windows", "triggers", "panes", "flows", "changelogs", "tables", "local"},
+    "plot": {"combiners", "windows", "panes", "local"},
+    "testing": {"combiners", "windows", "panes", "flows", "local", "sparkops", "plot"},
+    "cli": {"combiners", "windows", "triggers", "panes", "flows", "local", "sparkops", "plot", "testing"},
 }
 
 MODULES = sorted(

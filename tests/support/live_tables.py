@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from uncombine.errors import TableMismatch
-from uncombine.panes.tables import Changes, Keeper, Layout, Target, changes_of, target_of, write_once
+from uncombine.tables import Changes, Keeper, Layout, Target, changes_of, target_of, write_once
 
 ROWS = pa.schema(
     {

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 import uncombine as uc
 from uncombine.combiners.rows.plain_types import plain_schema
-from uncombine.panes.flow import Flow, flow_of
-from uncombine.panes.local import Result
-from uncombine.panes.local.script_run import LocalRun
-from uncombine.panes.local.sources import LocalSource
-from uncombine.panes.script import check_script, tables_of
-from uncombine.panes.settings import Settings
+from uncombine.flows.flow import Flow, flow_of
+from uncombine.flows.settings import Settings
+from uncombine.local import Result
+from uncombine.local.script import check_script, tables_of
+from uncombine.local.script_run import LocalRun
+from uncombine.local.sources import LocalSource
 
 
 class Stage:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from row_steps import START, TIME, draw_trigger
 
 import uncombine as uc
-from uncombine.panes.operators.upserts.upserts import Upserts
+from uncombine.panes.upserts.upserts import Upserts
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": TIME, "seen": TIME, "k": pa.string(), "x": pa.int64(), "w": pa.int64()})

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from uncombine.panes.chunks.log import Loaded, load, save
-from uncombine.panes.operators.state import Stepped
+from uncombine.panes.state.log import Loaded, load, save
+from uncombine.panes.state.operator_state import Stepped
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 
 Row = tuple[Any, ...]

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import uncombine as uc
-from uncombine.panes.chunks.log import load, save
+from uncombine.panes.state.log import load, save
 
 DEPOSITS = Path(__file__).parents[1] / "data" / "stored" / "deposits_3.zip"
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.string(), "x": pa.int64(), "d": pa.int64()})

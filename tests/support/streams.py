@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 import uncombine as uc
-from uncombine.panes.flow import Flow, flow_of
-from uncombine.panes.script import reports
-from uncombine.panes.settings import Settings
+from uncombine.flows.flow import Flow, flow_of
+from uncombine.flows.settings import Settings
+from uncombine.local.script import reports
 from uncombine.sparkops.changelogs import flow_over
 from uncombine.sparkops.inputs import Input
 from uncombine.sparkops.source import SparkSource

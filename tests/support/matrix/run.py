@@ -30,7 +30,7 @@ LIBRARIES = (
 )
 QUICK = [
     *("tests/combiners", "tests/windows", "tests/triggers", "tests/panes", "tests/sparkops"),
-    *("tests/house/test_doctests.py", "tests/house/test_demo.py"),
+    *("tests/house/test_doctests.py", "tests/cli/test_demo.py"),
 ]
 """Everything that the versions can change; what looks at the source alone is left out."""
 

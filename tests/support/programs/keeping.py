@@ -14,7 +14,7 @@ from time import perf_counter
 
 from live_tables import changes, in_order, random_batches, table_of, writer_of
 
-from uncombine.panes.tables import Keeper
+from uncombine.tables import Keeper
 
 BATCHES, LONGEST = 8, 0.03
 """A part takes so many batches. It ends so many seconds after its start at most, or soon after one of them starts."""

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 import uncombine as uc
 from uncombine.panes import Counts, Grouping, Operator, Stepped, Watermarks
-from uncombine.panes.operators.grouping.lift import Lift
+from uncombine.panes.grouping.lift import Lift
+from uncombine.panes.parcels import MARKS, Parcel
 from uncombine.panes.shard.arrivals import arrivals
-from uncombine.panes.shard.parcels import MARKS, Parcel
 from uncombine.panes.shard.shard import Shard
-from uncombine.panes.watermarks import InputWatermarks
+from uncombine.panes.watermarks.watermarks import InputWatermarks
 from uncombine.windows import span, timestamp
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 

@@ -16,7 +16,7 @@ from reference.byrule.runner import Sources
 from reference.byrule.times import MAX_TIME, MIN_TIME, plus
 from reference.state_model import FIRST_YEAR, LAST_YEAR
 from uncombine.panes import Grouping
-from uncombine.panes.watermark_strategies import Strategy
+from uncombine.panes.watermarks.watermark_strategies import Strategy
 from uncombine.triggers import UserTrigger, walk
 
 from .case import BACK, MARK, NOW, ORIGIN, SECOND, Case, Evens, Row, prepared

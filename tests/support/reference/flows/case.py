@@ -12,8 +12,8 @@ import pyarrow as pa
 import uncombine as uc
 from reference.byrule.transcripts import has_own
 from reference.state_model import FIRST_YEAR, LAST_YEAR
-from uncombine.panes.flow import Flow
-from uncombine.panes.watermark_strategies import Strategy
+from uncombine.flows.flow import Flow
+from uncombine.panes.watermarks.watermark_strategies import Strategy
 
 SECOND = 1_000_000
 FIVE, BACK = 5 * SECOND, 20 * SECOND

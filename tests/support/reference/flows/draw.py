@@ -12,9 +12,9 @@ import pyarrow as pa
 import uncombine as uc
 from reference.byrule.transcripts import draw_trigger, draw_window, has_own, is_merging
 from uncombine.errors import UncombineError
-from uncombine.panes.flow import flow_of
-from uncombine.panes.local.sources import LocalSource
-from uncombine.panes.settings import Settings
+from uncombine.flows.flow import flow_of
+from uncombine.flows.settings import Settings
+from uncombine.local.sources import LocalSource
 from uncombine.windows import Span
 
 from .case import MARK, NOON, NOW, ORIGIN, SCHEMA, SECOND, Bundle, Case, Evens, Row, Stage, grouped

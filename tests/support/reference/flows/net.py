@@ -8,8 +8,8 @@ from typing import Any
 
 from reference.byrule.times import MAX_TIME, MIN_TIME
 from reference.byrule.windows import assign, components, hull, merges
+from uncombine.flows.settle import shows_again
 from uncombine.panes import Grouping
-from uncombine.panes.stages import shows_again
 
 from .by_models import Outcome, data, passed_on
 from .case import SECOND, Case, Row, prepared

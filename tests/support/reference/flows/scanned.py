@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from streams import changed
 
 import uncombine as uc
-from uncombine.panes.flow import Flow
+from uncombine.flows.flow import Flow
 
 from .case import NOW, SCHEMA, Case, grouped
 from .draw import table

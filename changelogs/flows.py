@@ -1,0 +1,85 @@
+"""Flows over the messages of a changelog, and the warning about a column that looks like one.
+
+Guarded by tests/changelogs/test_changelogs_in.py and tests/sparkops/test_changelogs.py.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from ..combiners.hints import DIFF, NAME_WEIGHTS, uncounted
+from ..errors import InvalidArgument
+from ..flows.flow import Flow, Source, flow_of
+from ..flows.reading import Reading
+from ..flows.settings import Settings
+from ..flows.steps import RowStage
+from ..panes.transforms import Select
+from ..panes.upserts.upserts import Upserts
+from ..panes.watermarks.watermark_strategies import IngressTime
+from .base import Changelog
+
+REMEDIES = {
+    DIFF: NAME_WEIGHTS,
+    "_change_type": "changelog=uc.changelog.DeltaFeed()",
+    "row_kind": "changelog=uc.changelog.Flink()",
+    "op": "changelog=uc.changelog.Debezium(), or uc.changelog.Ops('op', ...)",
+    "__op": "changelog=uc.changelog.Debezium(keys=..., flat=True)",
+}
+"""Columns that changelogs have, and the option that reads them as such."""
+
+
+def reading_of(changelog: Any, given: pa.Schema, settings: Settings, strict: bool) -> Reading:
+    """The reading of a source with these columns."""
+    if not isinstance(changelog, Changelog):
+        raise InvalidArgument(
+            f"changelog= takes a format such as uc.changelog.Debezium(), but was given {changelog!r}: name a column of "
+            "weights in diff="
+        )
+    if isinstance(settings.strategy, IngressTime):
+        raise InvalidArgument(
+            "watermark=IngressTime() gives a retraction another event time than its row has: use the time column of "
+            "the rows with changelog="
+        )
+    reading: Reading = changelog.reading(given)
+    reading = reading.weighted("diff" if settings.diff is None else settings.diff, strict)
+    reading = replace(reading, meaning=changelog.meaning)
+    reading(given.empty_table())  # columns of other types raise now, and not at the first row
+    return reading
+
+
+def changed_flow(source: Source, settings: Settings, reading: Reading) -> Flow:
+    """A flow over the rows of a changelog; each has its weight."""
+    keyed, names = reading.upserted, tuple(reading.row.names)
+    settings = replace(settings, changelog=reading.meaning)
+    if keyed is None:
+        flow = flow_of(source, replace(settings, diff=reading.weight))
+        kept = (*names, reading.weight)
+        return flow if list(kept) == flow.schema.names else replace(flow, transforms=(Select(kept),))
+    flow = flow_of(source, replace(settings, diff=None))
+    step = Upserts(
+        by=keyed.keys,
+        row=names,
+        order=keyed.order,
+        keep_deletes=keyed.keep_deletes,
+        time=settings.time,
+        diff=reading.weight,
+    )
+    stage = RowStage((), step)
+    stage.operator(flow.schema)
+    return replace(flow, stages=(stage,))
+
+
+def warn_of_changes(names: list[str], settings: Settings) -> None:
+    """Warn of a column that looks like one of a changelog, where the rows are not read as changes."""
+    used = {settings.diff, settings.time, settings.processing_time}
+    for name, remedy in REMEDIES.items():
+        if name in names and settings.diff is None and name not in used:
+            warnings.warn(uncounted("the source", name, remedy), stacklevel=3)
+            return
+
+
+__all__ = ["changed_flow", "reading_of", "warn_of_changes"]

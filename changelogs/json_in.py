@@ -1,0 +1,189 @@
+"""Columns of JSON texts as columns of known types.
+
+Arrow's reader takes all texts at once. Where it cannot, because a text is no JSON, or values of a field are of several
+kinds, Python reads the texts of that piece one by one.
+
+Guarded by tests/changelogs/test_changelogs_json.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from ..combiners.rows.columns import flat
+from .json_texts import deep, parsed
+from .json_values import UNREADABLE, array_of, storable, value_of
+
+PIECE = 65_536
+"""The number of texts that are read at once, so that one bad text makes few others slow."""
+
+PIECE_BYTES = 64 << 20
+
+SPACE = " \t\n\r"
+"""The space that JSON has around a value. Unicode has more."""
+
+SAMPLE = 64
+"""The number of texts that show how a field has its times: as numbers or as texts."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Reads the JSON objects in a column of texts or bytes.
+
+    >>> import pyarrow as pa
+    >>> texts = Texts("value", pa.schema([("x", pa.int64())]))
+    >>> rows, unread = texts(pa.table({"value": ['{"x": 1}', None, "{"]}))
+    >>> rows["x"].to_pylist(), unread.tolist()
+    ([1, None, None], [False, False, True])
+    """
+
+    column: str
+    schema: pa.Schema
+
+    def __call__(self, messages: pa.Table) -> tuple[pa.Table, np.ndarray]:
+        """The fields of each text, null where it is null, and a mask of the texts that are no such objects."""
+        texts = _as_texts(flat(messages[self.column]))
+        tables, masks = [self.schema.empty_table()], [np.zeros(0, np.bool_)]
+        for piece in _pieces(texts):
+            rows, unread = self._piece(piece)
+            tables.append(rows)
+            masks.append(unread)
+        return pa.concat_tables(tables), np.concatenate(masks)
+
+    def _piece(self, texts: pa.Array) -> tuple[pa.Table, np.ndarray]:
+        nested = deep(texts)
+        if nested.any():
+            read, unread = self._piece(pc.if_else(pa.array(nested), pa.scalar(None, texts.type), texts))
+            return read, unread | nested
+        valid = texts.drop_null() if texts.null_count else texts
+        read = self._at_once(valid)
+        unread = np.zeros(len(valid), np.bool_)
+        if read is None:
+            read, unread = self._one_by_one(valid)
+        if not texts.null_count:
+            return read, unread
+        there = np.asarray(texts.is_valid())
+        place = pa.array(np.cumsum(there) - 1, mask=~there)
+        whole = np.zeros(len(texts), np.bool_)
+        whole[there] = unread
+        return read.take(place), whole
+
+    def _at_once(self, texts: pa.Array) -> pa.Table | None:
+        """The fields of all texts by Arrow's reader; None where it cannot read them."""
+        if len(texts) == 0:
+            return self.schema.empty_table()
+        try:
+            trimmed = pc.utf8_trim(texts.cast(pa.string()), characters=SPACE)  # raises for bytes that are no text
+            whole = pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))
+            if not pc.all(whole).as_py():  # so that as many objects as texts are one object a text
+                return None
+            kinds = self._sampled(trimmed)
+            lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(trimmed)], pa.int32()), trimmed), "\n")
+            data = lines[0].as_buffer()
+            read = pj.read_json(
+                pa.BufferReader(data),
+                read_options=pj.ReadOptions(use_threads=False, block_size=data.size + 16),
+                parse_options=pj.ParseOptions(pa.schema(kinds), True, "ignore"),
+            )
+            if read.num_rows != len(texts):
+                return None
+            columns = [array_of(flat(read[f.name]), f.type) for f in self.schema]
+        except UNREADABLE:
+            return None
+        return pa.table(columns, schema=self.schema)
+
+    def _sampled(self, texts: pa.Array) -> list[pa.Field]:
+        """The fields with types that Arrow's reader knows: times are numbers or texts, as some of the texts show."""
+        places = np.unique(np.linspace(0, len(texts) - 1, SAMPLE).astype(np.int64))
+        sample = [parsed(text) for text in texts.take(pa.array(places)).to_pylist()]
+        known = [_kinds(f.type, [row.get(f.name) for row in sample]) for f in self.schema]
+        as_text = any(kind is str for kinds in known for kind in kinds)  # so a time that no text has is like the others
+        return [_shown(f, [row.get(f.name) for row in sample], as_text) for f in self.schema]
+
+    def _one_by_one(self, texts: pa.Array) -> tuple[pa.Table, np.ndarray]:
+        """The fields of each text, in a loop, because one text must not spoil the others."""
+        rows: list[dict[str, Any] | None] = []
+        kind = pa.struct(list(self.schema))
+        for text in texts:
+            try:
+                found = parsed(text.as_py())
+                rows.append(value_of(found, kind) if isinstance(found, dict) else None)
+            except UNREADABLE:
+                rows.append(None)
+        whole = array_of(_built(rows, storable(kind)), kind)
+        table = pa.table([pc.struct_field(whole, f.name) for f in kind], schema=self.schema)
+        return table, np.array([row is None for row in rows], np.bool_)
+
+
+def _built(rows: list[dict[str, Any] | None], kind: pa.DataType) -> pa.Array:
+    """The rows as an array. A row that Arrow refuses after all is bad, and becomes null in the list too."""
+    try:
+        return pa.array(rows, kind)
+    except UNREADABLE:
+        for i, row in enumerate(rows):
+            try:
+                pa.array([row], kind)
+            except UNREADABLE:
+                rows[i] = None
+        return pa.array(rows, kind)
+
+
+def _as_texts(column: pa.Array) -> pa.Array:
+    """The column as texts or bytes with offsets, which all functions on texts take."""
+    known = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return column if any(is_kind(column.type) for is_kind in known) else column.cast(pa.string())
+
+
+def _pieces(texts: pa.Array) -> Iterator[pa.Array]:
+    """The texts in pieces of a bounded size."""
+    todo = [texts.slice(first, PIECE) for first in range(0, len(texts), PIECE)][::-1]
+    while todo:
+        piece = todo.pop()
+        if piece.nbytes > PIECE_BYTES and len(piece) > 1:
+            half = len(piece) // 2
+            todo += [piece.slice(half), piece.slice(0, half)]
+        else:
+            yield piece
+
+
+def _inside(kind: pa.DataType, values: list[Any]) -> Iterator[tuple[pa.Field, list[Any]]]:
+    """The fields inside a type, each with its values in some values of the type."""
+    if pa.types.is_struct(kind):
+        for f in kind:
+            yield f, [value.get(f.name) for value in values if isinstance(value, dict)]
+    elif pa.types.is_list(kind):
+        yield kind.value_field, [one for value in values if isinstance(value, list) for one in value]
+
+
+def _kinds(kind: pa.DataType, values: list[Any]) -> Iterator[type]:
+    """The types of the values of times in some values."""
+    if pa.types.is_temporal(kind):
+        yield from (type(value) for value in values if value is not None)
+    for f, some in _inside(kind, values):
+        yield from _kinds(f.type, some)
+
+
+def _shown(field: pa.Field, values: list[Any], as_text: bool) -> pa.Field:
+    """The field in a type of Arrow's reader, by some of its values; `as_text` is for times without any."""
+    kind, values = field.type, [value for value in values if value is not None]
+    inner = [_shown(f, some, as_text) for f, some in _inside(kind, values)]
+    if pa.types.is_struct(kind):
+        return pa.field(field.name, pa.struct(inner))
+    if pa.types.is_list(kind):
+        return pa.field(field.name, pa.list_(inner[0]))
+    if pa.types.is_temporal(kind):
+        text = isinstance(values[0], str) if values else as_text
+        return pa.field(field.name, pa.string() if text else pa.int64())
+    if pa.types.is_binary(kind) or pa.types.is_map(kind):
+        raise ValueError(f"Arrow's reader of JSON has no {kind}")
+    return pa.field(field.name, kind)
+
+
+__all__ = ["SPACE", "Texts"]

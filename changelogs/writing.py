@@ -1,0 +1,48 @@
+"""The writing of rows with weights as messages of a changelog.
+
+Guarded by tests/changelogs/test_changelogs_out.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ..combiners.aggregate import weights_of
+from ..combiners.rows.plain_types import plain_table
+from ..errors import require_column
+from ..panes.grouping.pane_columns import PANE
+from .base import Changelog, several
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Writes tables in a format."""
+
+    format: Changelog
+    keys: tuple[str, ...] = ()
+    diff: str = "diff"
+    pane: bool = False
+    """True if the column `pane` is written."""
+
+    @classmethod
+    def of(cls, format: Changelog, keys: str | Sequence[str] | None, diff: str, pane: bool) -> Writing:
+        """The writing with keys as users give them; if they give none, with those of the format."""
+        known = keys if keys is not None else getattr(format, "keys", None)
+        return cls(format, several(known, "keys="), diff, pane)
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """The messages for the rows, in their order."""
+        weights = weights_of(rows, self.diff)
+        hidden = {self.diff} | {f.name for f in rows.schema if f.name == "pane" and f.type == PANE}
+        if self.pane:
+            hidden.discard("pane")
+        rows = plain_table(rows.select([name for name in rows.column_names if name not in hidden]))
+        for name in self.keys:
+            require_column(name, rows.column_names, "keys=")
+        return self.format.written(rows.combine_chunks(), weights, self.keys)
+
+
+__all__ = ["Writing"]

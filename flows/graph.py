@@ -1,0 +1,240 @@
+"""The graph of a flow: which rows feed which step, as a plan that every engine follows.
+
+A flow is a chain of steps over a source. The source may be a union or a join of other flows, so that the chains form a
+tree.
+
+Guarded by tests/flows/test_union.py and tests/panes/join/test_join_flows.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from ..errors import InvalidArgument
+from ..panes.grouping.grouping import MAX_FUTURE
+from ..panes.join.join import SIDES
+from ..panes.state.operator import StatefulOperator
+from ..panes.transforms import Transform, applied
+from ..panes.watermarks.watermark_strategies import IngressTime
+from ..panes.watermarks.watermarks import Watermarks
+from ..windows import Span
+from .flow import Flow, Source
+from .left_out import REASONS, LeftOut, fields_of
+from .settings import Settings
+from .steps import Stage
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A source of rows, and the options with which a flow reads it."""
+
+    source: Source
+    settings: Settings
+    schema: pa.Schema
+
+    @property
+    def idle(self) -> int | None:
+        """The processing time without a report after which a part of the source is idle; None if it never is."""
+        strategy = self.settings.strategy
+        return None if strategy is None or strategy.idle is None else int(strategy.idle)
+
+    def watermarks(self, back: int, idle_after: int | None = None) -> Watermarks:
+        """The watermarks of its sources before any report; `idle_after` takes the place of the strategy's."""
+        strategy, idle = self.settings.strategy, idle_after or self.idle
+        if strategy is None:
+            return Watermarks(idle_after=idle, back=back)
+        lag = None if strategy.clock_lag is None else int(strategy.clock_lag)
+        return Watermarks.declared(strategy.sources or (), idle, back, lag, strategy.for_all)
+
+
+@dataclass(frozen=True, eq=False)
+class Feed:
+    """Rows on their way from a source or a step, through transforms."""
+
+    origin: Leaf | Step
+    transforms: tuple[Transform, ...]
+    schema: pa.Schema
+    """The columns before the transforms."""
+
+    @property
+    def leaf(self) -> Leaf | None:
+        """The source, if the rows come from one."""
+        return self.origin if isinstance(self.origin, Leaf) else None
+
+    @property
+    def back(self) -> int:
+        """The length of time by which the transforms may move event times back, so that the watermark waits for it."""
+        return sum(transform.back for transform in self.transforms)
+
+    @cached_property
+    def output_schema(self) -> pa.Schema:
+        """The columns after the transforms."""
+        return applied(self.transforms, self.schema.empty_table()).schema
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A step that keeps state, and the rows that feed it."""
+
+    stage: Stage
+    feeds: tuple[Feed, ...]
+    number: int
+    """The place of the step in the graph, from 1 on. A step comes after all that feed it."""
+    ports: tuple[int, ...] = ()
+    """For each feed, the port of the operator to which its rows go; all go to one if none is named."""
+
+    @property
+    def firsts(self) -> list[int]:
+        """The places of feeds, one for each port. All feeds of a port have the same columns."""
+        ports = self.ports or (0,)
+        return [ports.index(port) for port in range(max(ports) + 1)]
+
+    @property
+    def schemas(self) -> list[pa.Schema]:
+        """The columns of the rows of each port."""
+        return [self.feeds[place].output_schema for place in self.firsts]
+
+    @property
+    def inputs(self) -> list[str]:
+        """The inputs in their order: the name and the columns of a source, or the number of a stage."""
+        sides = [SIDES[port] + " " for port in self.ports] or [""] * len(self.feeds)
+        return [
+            f"{side}stage {feed.origin.number}"
+            if isinstance(feed.origin, Step)
+            else f"{side}{feed.origin.settings.name or 'source'}({', '.join(feed.origin.schema.names)})"
+            for side, feed in zip(sides, self.feeds, strict=True)
+        ]
+
+    @property
+    def max_future(self) -> Span | None:
+        """The longest time by which a row of a source may be after the processing time; None means no limit."""
+        return MAX_FUTURE if self.guards else self.stage.max_future
+
+    @property
+    def guards(self) -> bool:
+        """True if far rows of sources are bad rows, although the step takes rows of any time from other steps."""
+        any_time = self.stage.max_future is None and any(feed.leaf is None for feed in self.feeds)
+        return any_time or self.stage.always_guards
+
+    @property
+    def timed(self) -> bool:
+        """True if rows of a source have processing times of their own, so that they travel with their keys."""
+        return any(feed.leaf is not None and feed.leaf.settings.processing_time is not None for feed in self.feeds)
+
+    def operator(self) -> StatefulOperator:
+        """The operator of the step."""
+        return self.stage.operator(*self.schemas)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The steps of a flow in their order, and the rows of its result."""
+
+    steps: tuple[Step, ...]
+    ends: tuple[Feed, ...]
+    """The rows of the result. A union without a later grouping has several."""
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The sources, in the order in which the flow names them."""
+        feeds = [feed for step in self.steps for feed in step.feeds]
+        return [feed.origin for feed in (*feeds, *self.ends) if isinstance(feed.origin, Leaf)]
+
+    def leaves_of(self, step: Step) -> set[Leaf]:
+        """The sources whose rows come to a step, through other steps too."""
+        out: set[Leaf] = set()
+        for feed in step.feeds:
+            out |= {feed.origin} if isinstance(feed.origin, Leaf) else self.leaves_of(feed.origin)
+        return out
+
+    @cached_property
+    def left_out(self) -> dict[Step, LeftOut]:
+        """The form in which each step shows the rows that it leaves out."""
+        row, names = fields_of([(step.number, step.schemas) for step in self.steps])
+        return {
+            step: LeftOut(
+                step.number,
+                (None,) if len(own) == 1 else tuple(SIDES),
+                tuple(own),
+                row,
+                tuple(why for why in REASONS if (why, step.stage.late) != ("late", "duplicate")),
+            )
+            for step, own in zip(self.steps, names, strict=True)
+        }
+
+    def reader(self, step: Step) -> tuple[Step, int] | None:
+        """The step that reads the rows of this one, and the place of these rows among its feeds; None at the end."""
+        for reader in self.steps:
+            for place, feed in enumerate(reader.feeds):
+                if feed.origin is step:
+                    return reader, place
+        return None
+
+
+def check_ends(graph: Graph) -> None:
+    """Raise if rows of a result have no event times, because no step has given them their processing times."""
+    for feed in graph.ends:
+        if feed.leaf is not None and isinstance(feed.leaf.settings.strategy, IngressTime):
+            raise InvalidArgument(
+                "watermark=IngressTime() gives rows their event times on the way to a grouping or another step: add "
+                "one, such as window(...).combine(...)"
+            )
+
+
+def graph_of(flow: Flow) -> Graph:
+    """The graph of a flow."""
+    steps: list[Step] = []
+    ends = tuple(_feeds(flow, steps))
+    return Graph(tuple(steps), ends)
+
+
+def _feeds(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
+    """The rows of a flow; its steps are added to `steps`."""
+    feeds = list(_read(flow, steps))
+    for stage in flow.stages:
+        given = tuple(_through(feed, stage.transforms) for feed in feeds)
+        step = Step(stage, given, len(steps) + 1)
+        steps.append(step)
+        feeds = [Feed(step, (), step.operator().output_schema)]
+    for feed in feeds:
+        yield _through(feed, flow.transforms)
+
+
+def _read(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
+    """The rows of the source of a flow."""
+    if not flow.source.inputs:
+        yield Feed(Leaf(flow.source, flow.settings, flow.source_schema), (), flow.source_schema)
+        return
+    given = [list(_feeds(one, steps)) for one in flow.source.inputs]
+    feeds = tuple(feed for some in given for feed in some)
+    if flow.source.stage is None:
+        yield from feeds
+        return
+    ports = tuple(port for port, some in enumerate(given) for _ in some)
+    step = Step(flow.source.stage, feeds, len(steps) + 1, ports)
+    steps.append(step)
+    yield Feed(step, (), step.operator().output_schema)
+
+
+def _through(feed: Feed, transforms: tuple[Transform, ...]) -> Feed:
+    return Feed(feed.origin, (*feed.transforms, *transforms), feed.schema)
+
+
+def leaf_columns(step: Step, feed: Feed, leaf: Leaf) -> frozenset[str]:
+    """The columns of a source that a step needs."""
+    every = frozenset(leaf.schema.names)
+    wanted = step.stage.columns(feed.output_schema)
+    for transform in reversed(feed.transforms):
+        wanted = transform.before(wanted)
+    if wanted is None:
+        return every
+    strategy = leaf.settings.strategy
+    reporting = strategy.columns if strategy is not None else ()
+    return frozenset({*wanted, leaf.settings.time, *reporting}) & every
+
+
+__all__ = ["Feed", "Graph", "Leaf", "Step", "graph_of", "leaf_columns"]

@@ -1,0 +1,193 @@
+"""Rows that the steps of a flow leave out, beside its result: each with its step and the reason.
+
+With `late="emit"` the late rows of the last stage also stand among its panes. Guarded by tests/flows/test_left_out.py,
+tests/sparkops/test_left_out.py and tests/sparkops/test_late_rows.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ..combiners.rows.columns import flat
+from ..panes.grouping.grouping import RESERVED
+from ..panes.join.join import SIDES
+from ..panes.shard.shard import Played
+
+LEFT_OUT = "left_out"
+"""The column of a row that was left out, where such rows stand beside the rows of a result."""
+
+REASONS = ("late", "bad", "unassigned", "finished")
+"""The window of the row, or its time, had expired; its time was null or too far in the future; no window took it; the
+trigger of its window had finished."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The form in which a step shows the rows that it left out. Its columns are the same for all steps of a flow."""
+
+    stage: int
+    """The number of the step."""
+    sides: tuple[str | None, ...]
+    """For each input of the operator, "left" or "right" in a join and None elsewhere."""
+    fields: tuple[Mapping[str, str], ...]
+    """For each input of the operator, the field of `row` for each of its columns."""
+    row: pa.StructType
+    reasons: tuple[str, ...] = REASONS
+    """The reasons to leave a row out. Late rows with a window of their own are not left out."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of rows that were left out."""
+        return left_out_schema(self.row)
+
+    def table(self, played: Iterable[Played]) -> pa.Table:
+        """The rows that some steps left out."""
+        parts = [self.schema.empty_table()]
+        for done in played:
+            for why in self.reasons:
+                for port, rows in enumerate(done.left_out(why)):
+                    if rows.num_rows:
+                        parts.append(self._shown(rows, port, why))
+        return pa.concat_tables(parts)
+
+    def _shown(self, rows: pa.Table, port: int, why: str) -> pa.Table:
+        own = {self.fields[port][name]: flat(rows[name]) for name in rows.column_names}
+        count = rows.num_rows
+        columns = [own[f.name].cast(f.type) if f.name in own else pa.nulls(count, f.type) for f in self.row]
+        given = [self.stage, self.sides[port], why]
+        known = [pa.repeat(pa.scalar(v, f.type), count) for v, f in zip(given, self.schema, strict=False)]
+        whole = pa.StructArray.from_arrays(columns, fields=list(self.row))
+        return pa.Table.from_arrays([*known, whole], schema=self.schema)
+
+
+def left_out_schema(row: pa.StructType) -> pa.Schema:
+    """The columns of rows that were left out, of which `row` has the columns of all inputs of all steps."""
+    return pa.schema([("stage", pa.int32()), ("side", pa.string()), ("why", pa.string()), ("row", row)])
+
+
+def fields_of(inputs: Sequence[tuple[int, Sequence[pa.Schema]]]) -> tuple[pa.StructType, list[list[dict[str, str]]]]:
+    """One struct for the columns of all inputs, and the field in it for each column of each input.
+
+    The inputs are those of steps with their numbers. Columns of the same name and type share a field; if types differ,
+    the field of a later step has its number. Two columns of one input never share a field, and no two fields differ by
+    case alone, which Spark takes for one name.
+
+    >>> import pyarrow as pa
+    >>> numbers, texts = pa.schema({"x": pa.int64()}), pa.schema({"x": pa.string(), "x_1": pa.string()})
+    >>> fields_of([(1, [numbers, texts])])[1]
+    [[{'x': 'x'}, {'x': 'x_1_1', 'x_1': 'x_1'}]]
+    """
+    fields: dict[str, pa.Field] = {}
+    names = [[_named(fields, schema, number) for schema in schemas] for number, schemas in inputs]
+    return pa.struct(list(fields.values())), names
+
+
+def _named(fields: dict[str, pa.Field], schema: pa.Schema, number: int) -> dict[str, str]:
+    """The field for each column of a schema; new ones are added to `fields`, each under its name in lower case."""
+    own: dict[str, str] = {}  # the columns that keep their names, which no other column may take
+    for column in schema:
+        known = fields.get(column.name.casefold(), column)
+        if (known.name, known.type) == (column.name, column.type):
+            own.setdefault(column.name.casefold(), column.name)
+    out: dict[str, str] = {}
+    for column in schema:
+        name = column.name
+        while own.get(name.casefold()) != column.name and not _is_free(fields, own, out, name, column.type):
+            name = f"{name}_{number}"
+        fields.setdefault(name.casefold(), pa.field(name, column.type))
+        out[column.name] = name
+    return out
+
+
+def _is_free(
+    fields: Mapping[str, pa.Field], own: Mapping[str, str], out: Mapping[str, str], name: str, kind: pa.DataType
+) -> bool:
+    """True if a column may have the field of another name: a new one, or one of a step before."""
+    if name.casefold() in own or name in out.values():
+        return False
+    known = fields.get(name.casefold())
+    return known is None or (known.name == name and known.type == kind)
+
+
+def beside(panes: pa.Table, rows: pa.Table) -> pa.Table:
+    """Rows of a result, and after them rows that were left out, in the column `LEFT_OUT`."""
+    kind = pa.struct(list(rows.schema))
+    schema = pa.schema([*(f.with_nullable(True) for f in panes.schema), pa.field(LEFT_OUT, kind)])
+    none = [pa.nulls(rows.num_rows, field.type) for field in panes.schema]
+    whole = pa.StructArray.from_arrays([flat(column) for column in rows.columns], fields=list(kind))
+    return pa.concat_tables(
+        [
+            pa.Table.from_arrays([*panes.columns, pa.nulls(panes.num_rows, kind)], schema=schema),
+            pa.Table.from_arrays([*none, whole], schema=schema),
+        ]
+    )
+
+
+LATE = "late"
+"""The column that holds a late row. Such a row of output has diff 0 and no window."""
+
+
+def late_type(schema: pa.Schema) -> pa.StructType:
+    """The type of the column `LATE` for input rows of this schema."""
+    return pa.struct([f.with_nullable(True) for f in schema])
+
+
+def with_late_rows(panes: pa.Table, late: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """The panes of a step, followed by its late rows, if any; `schema` is that of the late rows."""
+    kind = late_type(schema)
+    out = [panes.append_column(LATE, pa.nulls(panes.num_rows, kind))]
+    for rows in late:
+        if rows.num_rows == 0:
+            continue
+        given = {LATE: struct_of(rows, kind), "diff": pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)}
+        keys = [f.name for f in panes.schema if f.name in rows.column_names and f.name not in RESERVED]
+        given |= {name: flat(rows[name]).cast(panes.schema.field(name).type) for name in keys}
+        columns = [given.get(f.name, pa.nulls(rows.num_rows, f.type)) for f in out[0].schema]
+        out.append(pa.Table.from_arrays(columns, schema=out[0].schema))
+    return pa.concat_tables(out)
+
+
+def struct_of(rows: pa.Table, kind: pa.StructType) -> pa.StructArray:
+    """Rows as one column, in the fields of `kind`."""
+    return pa.StructArray.from_arrays([flat(rows[field.name]) for field in kind], fields=list(kind))
+
+
+def late_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The columns of late rows of inputs with these schemas: those of the one input, or `left` and `right`."""
+    if len(schemas) == 1:
+        return schemas[0]
+    return pa.schema([pa.field(name, late_type(schema)) for name, schema in zip(SIDES, schemas, strict=True)])
+
+
+def late_table(rows: Sequence[pa.Table], schemas: Sequence[pa.Schema]) -> pa.Table:
+    """The late rows of each input in the columns of `late_schema`. In a row of `left` and `right`, one is null."""
+    if len(schemas) == 1:
+        return rows[0] if rows else schemas[0].empty_table()
+    schema = late_schema(schemas)
+    parts = [schema.empty_table()]
+    for field, table in zip(schema, rows, strict=False):
+        columns = [
+            struct_of(table, other.type) if other.name == field.name else pa.nulls(table.num_rows, other.type)
+            for other in schema
+        ]
+        parts.append(pa.Table.from_arrays(columns, schema=schema))
+    return pa.concat_tables(parts)
+
+
+__all__ = [
+    "LATE",
+    "LEFT_OUT",
+    "REASONS",
+    "LeftOut",
+    "beside",
+    "fields_of",
+    "late_schema",
+    "late_table",
+    "late_type",
+    "left_out_schema",
+    "struct_of",
+    "with_late_rows",
+]

@@ -1,0 +1,152 @@
+"""The messages of a changelog, read as rows with weights.
+
+A message says that rows of a table came, changed or left. A format of `uc.changelog` makes a `Reading` for the columns
+of the messages of a source; every engine then runs it over the messages that it has.
+
+Guarded by tests/changelogs/test_changelogs_in.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.rows.columns import flat
+from ..errors import InvalidArgument, require_column
+from ..panes.parcels import AT
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """The changes of some messages: a row each, with its weight and the place of its message."""
+
+    rows: pa.Table
+    weights: np.ndarray
+    """The weights, and 0 for a message that cannot be read: a bad row, whose columns are all null."""
+    places: np.ndarray
+    """The place of the message of each row, in ascending order."""
+    fault: str = ""
+    """The reason why the first bad row is one."""
+
+
+@dataclass(frozen=True)
+class Upserted:
+    """The keys of a changelog without old values, and the columns that tell which of two versions is the later one."""
+
+    keys: tuple[str, ...]
+    order: tuple[str, ...] = ()
+    keep_deletes: str = "1 day"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Reads messages of one schema.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> messages = pa.table({"x": [1, 1], "row_kind": ["+I", "-D"]})
+    >>> uc.changelog.Flink().reading(messages.schema)(messages).to_pydict()
+    {'x': [1, 1], 'diff': [1, -1]}
+    """
+
+    given: pa.Schema
+    """The columns of a message."""
+    row: pa.Schema
+    """The columns of a row."""
+    own: frozenset[str]
+    """The columns of a message that the format reads for every row."""
+    changes: Callable[[pa.Table, Sequence[str]], WeightedRows]
+    """Gives the changes of messages, with these columns of their rows."""
+    words: str
+    """The format, as text."""
+    extra: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    """Columns that the format finds in a message and that are no columns of its row."""
+    upserted: Upserted | None = None
+    strict: bool = False
+    """True if a bad row is an error, because nobody would see the count of them."""
+    weight: str = "diff"
+    """The name of the column of weights."""
+    meaning: str = ""
+    """The format with the options that decide the weights of rows, as text."""
+
+    def __post_init__(self) -> None:
+        if self.upserted is not None:
+            for name in self.upserted.keys:
+                require_column(name, self.row.names, f"keys= of {self.words}")
+            for name in self.upserted.order:
+                require_column(name, [*self.row.names, *self.beside.names], f"order= of {self.words}")
+
+    def weighted(self, name: str, strict: bool) -> Reading:
+        """The reading with this name for the column of weights; raises if the name is taken."""
+        if name in (*self.row.names, *self.beside.names):
+            raise InvalidArgument(
+                f"{self.words} gives the weights of its rows in column {name!r}, and a row has a column of that name: "
+                "name the weights otherwise with diff="
+            )
+        return replace(self, weight=name, strict=strict)
+
+    @property
+    def beside(self) -> pa.Schema:
+        """The columns of a message that are no columns of its row. A row goes on without them."""
+        taken = {*self.own, *self.row.names, *self.extra.names}
+        return pa.schema([*self.extra, *(f for f in self.given if f.name not in taken)])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a row, those beside it, and its weight."""
+        return pa.schema([*self.row, *self.beside, pa.field(self.weight, pa.int64())])
+
+    def needs(self, columns: Sequence[str]) -> list[str]:
+        """The columns of messages from which these columns of rows are made."""
+        wanted = {*columns, *self.own, *(self.upserted.order if self.upserted else ())}
+        return [name for name in self.given.names if name in wanted]
+
+    def __call__(self, messages: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of messages, with these columns; a processing time in column `AT` stays with its rows."""
+        columns = self.schema.names if columns is None else columns
+        changes = self.changes(messages, [name for name in (*self.row.names, *self.extra.names) if name in columns])
+        changes = self._ordered(messages, changes)
+        if self.strict and changes.fault:
+            raise InvalidArgument(changes.fault)
+        out, places = {}, None
+        for name in (*columns, *([AT] if AT in messages.column_names else [])):
+            if name == self.weight:
+                out[name] = pa.array(changes.weights, pa.int64())
+            elif name in changes.rows.column_names:
+                out[name] = changes.rows[name]
+            else:
+                places = pa.array(changes.places) if places is None else places
+                whole = len(changes.places) == messages.num_rows and bool((np.diff(changes.places) == 1).all())
+                out[name] = messages[name] if whole else messages[name].take(places)
+        return pa.table(out)
+
+    def _ordered(self, messages: pa.Table, changes: WeightedRows) -> WeightedRows:
+        """The changes, of which those without a place in the order are bad."""
+        for name in self.upserted.order if self.upserted else ():
+            column = changes.rows[name] if name in changes.rows.column_names else None
+            if column is None and name in messages.column_names:
+                column = messages[name].take(pa.array(changes.places)) if messages[name].null_count else None
+            if column is None or not column.null_count:
+                continue
+            missing = np.asarray(flat(pa.chunked_array([column])).is_null()) & (changes.weights != 0)
+            if missing.any():
+                fault = changes.fault or f"order= of {self.words}: column {name!r} is null in a row"
+                changes = without(changes, missing, fault)
+        return changes
+
+
+def without(changes: WeightedRows, bad: np.ndarray, fault: str) -> WeightedRows:
+    """The changes, of which these are bad rows."""
+    kept = pa.array(np.arange(len(bad)), mask=bad)
+    return replace(changes, rows=changes.rows.take(kept), weights=np.where(bad, 0, changes.weights), fault=fault)
+
+
+def good(rows: pa.Table, weight: str) -> pa.Table:
+    """The rows without the bad ones, for a flow without a step that counts them."""
+    weights = np.asarray(flat(rows[weight]))
+    return rows if weights.all() else rows.filter(pa.array(weights != 0))
+
+
+__all__ = ["Reading", "Upserted", "WeightedRows", "good", "without"]

@@ -1,0 +1,102 @@
+"""The options with which a flow reads its source, checked against the columns of the source.
+
+Guarded by tests/local/test_local_flows.py and tests/sparkops/test_flow.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from ..errors import InvalidArgument, TypeMismatch, require_column
+from ..panes.parcels import AT
+from ..panes.watermarks.watermark_strategies import EachBatch, IngressTime, Strategy, strategy_of
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options with which a flow reads its source."""
+
+    time: str
+    watermark: Strategy | str | None = None
+    diff: str | None = None
+    processing_time: str | None = None
+    replay: bool = False
+    close_at_end: bool = False
+    wake: bool | None = None
+    """False: no batches without data. None: only where a timer can be due. True: wherever `process` is, too."""
+    shards: int | None = None
+    name: str | None = None
+    changelog: str | None = None
+    """The format of the messages that the rows come from, with the options that decide their weights."""
+
+    @cached_property
+    def strategy(self) -> Strategy | None:
+        """The strategy that `watermark` names."""
+        return None if self.watermark is None else strategy_of(self.watermark)
+
+    @property
+    def each_batch(self) -> bool:
+        """True if the watermark runs from the beginning to the end of time in each bundle."""
+        return isinstance(self.strategy, EachBatch)
+
+
+def check_settings(settings: Settings, schema: pa.Schema, streaming: bool) -> None:
+    """Raise unless the options fit the columns of a source, and each other."""
+    strategy, time, replay = settings.strategy, settings.time, settings.replay
+    processing_time, shards = settings.processing_time, settings.shards
+    ingress = isinstance(strategy, IngressTime)
+    check_name(settings.name)
+    if not ingress:
+        require_column(time, schema.names, "time=")
+    for name, what in ((settings.diff, "diff="), (processing_time, "processing_time=")):
+        if name is not None:
+            require_column(name, schema.names, what)
+    if processing_time is not None:
+        _check_processing_time(processing_time, schema)
+    check_free(schema)
+    if strategy is not None:
+        strategy.check(schema)
+    if streaming and strategy is None:
+        raise InvalidArgument("a streaming flow needs watermark=, such as uc.BoundedLag('10 minutes')")
+    if streaming and replay:
+        raise InvalidArgument("replay=True plays a bounded DataFrame, but this source is a stream: leave replay= out")
+    if replay and (strategy is None or processing_time is None):
+        missing = "watermark=" if strategy is None else "processing_time="
+        raise InvalidArgument(f"replay=True needs {missing}, because the panes of a stream depend on it")
+    if ingress and not (streaming or replay):
+        raise InvalidArgument(
+            "watermark=IngressTime() needs a stream or a replay: give replay=True and processing_time=, or use time="
+        )
+    if settings.close_at_end and not replay:
+        raise InvalidArgument(
+            "close_at_end=True needs replay=True: leave it out, because any other bounded flow closes at its end"
+        )
+    if shards is not None and (not isinstance(shards, int) or isinstance(shards, bool) or shards < 1):
+        raise InvalidArgument(f"shards= must be a whole number of at least 1, but is {shards!r}")
+
+
+def check_free(schema: pa.Schema) -> None:
+    """Raise if a column has the name of that which carries processing times."""
+    if AT in schema.names:
+        raise InvalidArgument(f"the library keeps processing times in column {AT!r}: give your column another name")
+
+
+def check_name(name: object) -> None:
+    """Raise unless the value is a valid name of a flow."""
+    if name is None:
+        return
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or "#" in name:
+        raise InvalidArgument(f"name= must be a text without '#' and line breaks, such as 'clicks', but is {name!r}")
+
+
+def _check_processing_time(name: str, schema: pa.Schema) -> None:
+    """Raise unless the column has a type that a processing time can have."""
+    kind = schema.field(name).type
+    if not pa.types.is_timestamp(kind):
+        raise TypeMismatch(f"processing_time= takes a timestamp column, but {name!r} is {kind}: cast it first")
+
+
+__all__ = ["Settings", "check_free", "check_name", "check_settings"]

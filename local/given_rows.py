@@ -1,0 +1,35 @@
+"""The rows that a source of a local run has by itself, for a run without a script.
+
+Guarded by tests/local/test_local_final.py.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+
+class GivenRows(ABC):
+    """The rows of a source: a table, or those of files."""
+
+    @property
+    @abstractmethod
+    def whole(self) -> pa.Table | None:
+        """All rows at once; None for a source that has columns and no rows."""
+
+    @property
+    @abstractmethod
+    def many(self) -> bool:
+        """True if the rows can be more than one thread should combine."""
+
+    @abstractmethod
+    def readers(self, columns: Sequence[str], coded: frozenset[str] = frozenset()) -> Sequence[Iterator[pa.Table]]:
+        """These columns of all rows, in tables, from readers that do not depend on each other.
+
+        The texts of columns in `coded` may stay dictionaries.
+        """
+
+
+__all__ = ["GivenRows"]

@@ -1,0 +1,144 @@
+"""The inputs of a local run: what each source of a flow makes of the entries of a script.
+
+Guarded by tests/local/test_local.py and tests/flows/test_union.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.rows.columns import flat
+from ..errors import InvalidArgument
+from ..flows.graph import Feed, Leaf, Step
+from ..panes.parcels import MARKS, runs
+from ..panes.shard.arrivals import Arrival, reports_by_time
+from ..panes.transforms import Select, WithColumns, applied
+from ..panes.watermarks.intake import Intake, Taken
+from ..panes.watermarks.watermark_strategies import IngressTime, Punctuated
+from ..panes.watermarks.watermarks import Report, Watermarks
+from ..windows import time_column
+from ..windows.times import MAX_TIME, MIN_TIME
+from .script import Elements, Entry, Watermark, instant, reports
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of an entry that arrive at one processing time, and their places among the rows for the step."""
+
+    arrival: Arrival
+    places: np.ndarray
+
+
+@dataclass(frozen=True)
+class LocalInput:
+    """The rows of a source on their way to a step."""
+
+    leaf: Leaf
+    feed: Feed
+    step: Step
+
+    def parts(self, place: int, entry: Entry, rows: pa.Table, now: int, known: Watermarks) -> dict[int, Part]:
+        """The bundles of an entry, by their processing time; `place` is that of the entry in the script."""
+        settings = self.leaf.settings
+        taken = self._taken(place, entry, rows, now)
+        found = reports_by_time(taken.reports)
+        places = dict(_places(taken.at, taken.rows.num_rows))
+        given: list[Report] = [(report.source, instant(report.t, MAX_TIME)) for report in reports(entry)]
+        if settings.strategy is not None and (None, MAX_TIME) in given:  # the end of every source
+            heard = {*known.sources, *(source for some in found.values() for source, _ in some)}
+            given += [(source, MAX_TIME) for source in heard]
+        if given or settings.processing_time is None or not isinstance(entry, Elements):
+            last = max([now, *found, *places])  # the script's reports come after the last of the rows
+            found[last] = [*found.get(last, []), *given]
+        whole = settings.each_batch and isinstance(entry, Elements)
+        out = {}
+        for at in {*found, *places}:
+            here = places.get(at, np.zeros(0, np.int64))
+            out[at] = Part(Arrival([taken.rows.take(pa.array(here))], reports=found.get(at, ()), whole=whole), here)
+        return out
+
+    def _taken(self, place: int, entry: Entry, rows: pa.Table, now: int) -> Taken:
+        settings, transforms = self.leaf.settings, self.feed.transforms
+        if not isinstance(entry, Elements):
+            return Taken(self.feed.output_schema.empty_table(), now, MARKS.empty_table())
+        if settings.strategy is None and settings.processing_time is None and not self.step.guards:
+            return Taken(applied(transforms, rows), now, MARKS.empty_table())
+        times = self._times(rows, now)
+        if isinstance(settings.strategy, IngressTime) and (times == MIN_TIME).any():
+            raise InvalidArgument(
+                f"entry {place} of the script brings rows before the clock has started, and watermark=IngressTime() "
+                "takes their times from it: give at=, or a Clock before them"
+            )
+        return Intake(self.step.max_future, settings.time, settings.strategy, transforms, self.step.guards)(rows, times)
+
+    def _times(self, rows: pa.Table, now: int) -> np.ndarray:
+        """The processing time of each row: from its column, or from its entry if the column is null or not named."""
+        name = self.leaf.settings.processing_time
+        if name is None:
+            return np.full(rows.num_rows, now)
+        times, valid = time_column(flat(rows[name]))
+        return np.where(valid, times, now)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """True if every row of an entry comes to the step."""
+        kept = all(isinstance(transform, Select | WithColumns) for transform in self.feed.transforms)
+        return kept and not isinstance(self.leaf.settings.strategy, Punctuated)
+
+
+class InputNames:
+    """The names of the sources of a flow, by which entries of a script say where they go."""
+
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        self.names = [leaf.settings.name for leaf in leaves]
+        self.sources = [id(leaf.source) for leaf in leaves]
+
+    def goes_to(self, place: int, entry: Entry) -> list[bool]:
+        """For each source, whether the entry goes to it. A flow can read one source in several places."""
+        asked = entry.input if isinstance(entry, Elements | Watermark) else None
+        if asked is None:
+            if isinstance(entry, Elements) and not self._one:
+                raise InvalidArgument(f"entry {place} of the script does not say for which source it is: {self._known}")
+            return [True for _ in self.names]
+        named = {source for name, source in zip(self.names, self.sources, strict=True) if name == asked}
+        if len(named) > 1:
+            raise InvalidArgument(
+                f"entry {place} of the script is for input={asked!r}, and {len(named)} sources have this name: give "
+                "each source its own name="
+            )
+        if not named:
+            raise InvalidArgument(f"entry {place} of the script is for input={asked!r}, and {self._known}")
+        return [source in named for source in self.sources]
+
+    @property
+    def _one(self) -> bool:
+        return len(set(self.sources)) == 1
+
+    @property
+    def _known(self) -> str:
+        if self._one:
+            name = self.names[0]
+            return f"the one source {'has no name' if name is None else f'is {name!r}'}"
+        if None in self.names:
+            return "a source of the flow has no name: give name= to uc.local.source(), or names to uc.union()"
+        names = list(dict.fromkeys(self.names))
+        return f"the sources are {names}: name one of them in input="
+
+
+def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Each processing time, and the places of its rows."""
+    if count == 0:
+        return
+    if isinstance(at, int):
+        yield at, np.arange(count)
+        return
+    order, cuts = runs(at)
+    for time, first, stop in cuts:
+        yield time, order[first:stop]
+
+
+__all__ = ["InputNames", "LocalInput", "Part"]

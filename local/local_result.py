@@ -1,0 +1,335 @@
+"""The result of a local run: an Arrow table of panes, with late rows, counts and output watermarks."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..combiners.aggregate import weights_of
+from ..combiners.rows.group_sums import sum_weights
+from ..combiners.rows.groups import group_rows
+from ..combiners.rows.key_codes import normal_keys
+from ..errors import InvalidArgument, NoSuchStep
+from ..flows.flow import Flow
+from ..flows.settle import shows_again
+from ..flows.steps import GroupingStage
+from ..panes.showing import Shown, shown_rows
+from ..tables import write_result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ADVICE = {
+    **dict.fromkeys(("show", "head", "collect"), "print it, or write result.to_pylist()"),
+    **dict.fromkeys(("df", "toPandas", "to_df"), "write result.to_pandas(flat=True)"),
+    **dict.fromkeys(
+        ("write", "to_csv", "to_parquet"), "write result.to_table('parquet:folder'), or to_pandas(flat=True)"
+    ),
+    "plot": "write uc.plot.panes(result, script)",
+}
+"""Advice for names of DataFrames that an Arrow table does not have."""
+
+_WITH_A_TABLE = ("equals", "join", "join_asof")
+"""The methods of an Arrow table that take another table."""
+
+_OF_A_PANE = ("diff", "pane", "step")
+_WEIGHT = pa.field("diff", pa.int64())
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The watermark of each source at an entry of a script, by the name of the source, in microseconds.
+
+    It is that of the source: `with_time` has not taken its part of it. A source that has not reported is not there.
+    """
+
+    before: Mapping[str | None, int]
+    """The watermarks by which the rows of the entry are late."""
+    after: Mapping[str | None, int]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """The result of a local run. `panes` is an Arrow table, and the result can be used as that table.
+
+    >>> import uncombine as uc
+    >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
+    >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+    >>> result.num_rows, result["total"].to_pylist(), result.counts()["dropped"]
+    (1, [5], 0)
+    """
+
+    panes: pa.Table
+    """The columns of the flow, and `step`: the entry of the script that gave the row."""
+    of_stages: Sequence[Mapping[str, int]] = ()
+    late: Sequence[pa.Table] = ()
+    """The late rows of each stage with `late="emit"`."""
+    dropped_rows: Sequence[tuple[int, int]] = field(default_factory=list)
+    """The rows whose window had expired: the entry of the script, and the place of the row among the rows of that entry
+    at the first grouping."""
+    output_watermarks: Sequence[int] = field(default_factory=list)
+    """The output watermark of the last grouping after each entry of the script, in microseconds."""
+    rows_kept: bool = True
+    """True if all rows of the script came to the first grouping, so that `dropped_rows` has places in the script."""
+    left_out: pa.Table = field(default_factory=lambda: pa.table({}))
+    """The rows that every step left out: `stage`, `side` (of a join), `why` ("late", "bad", "unassigned" or
+    "finished"), `row`, and `step`: the entry of the script."""
+    flow: Flow | None = None
+    """The flow that gave the result."""
+    again: Callable[[Flow], Result] | None = None
+    """Runs the same script through another flow."""
+    watermarks: Sequence[Reached] = field(default_factory=list)
+    """The watermarks of the sources at each entry of the script."""
+
+    def counts(self, stage: int | None = None) -> dict[str, int]:
+        """The number of rows without a result, by the reason, and of windows that are still held at the end.
+
+        The counts are of one grouping (`stage` starts at 1), or of all groupings together.
+
+        >>> import uncombine as uc
+        >>> script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Watermark("1970-01-02")]
+        >>> uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()).counts()
+        {'dropped': 0, 'finished': 0, 'unassigned': 0, 'bad': 0, 'held': 0}
+        """
+        if stage is not None:
+            return dict(self.of_stages[self._place(stage)])
+        names = self.of_stages[0] if self.of_stages else {}
+        return {name: sum(of_stage[name] for of_stage in self.of_stages) for name in names}
+
+    @property
+    def dropped(self) -> int:
+        """The number of rows whose window had expired.
+
+        >>> import uncombine as uc
+        >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
+        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count())
+        >>> result.dropped, result.dropped_rows
+        (1, [(1, 0)])
+        """
+        return self.counts()["dropped"] if self.of_stages else 0
+
+    def late_rows(self, stage: int = 1) -> pa.Table:
+        """The rows of a grouping with `late="emit"` whose window had expired.
+
+        `stage` starts at 1. The rows of a later grouping are panes of the one before it.
+
+        >>> import uncombine as uc
+        >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
+        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), late="emit", n=uc.Count())
+        >>> result.late_rows()["x"].to_pylist()
+        [1]
+        """
+        return self.late[self._place(stage)]
+
+    def to_pandas(self, *, flat: bool = False, **options: Any) -> pd.DataFrame:
+        """The panes as a pandas DataFrame; `options` are those of `pyarrow.Table.to_pandas`.
+
+        With `flat=True` all columns are plain: `window_start` and `window_end` in the place of `window`, and `timing`
+        and `processing_time` in the place of `pane`.
+
+        >>> import uncombine as uc
+        >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
+        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+        >>> list(result.to_pandas(flat=True).columns)
+        ['window_start', 'window_end', 'total', 'event_time', 'diff', 'timing', 'processing_time', 'step']
+        """
+        return (flat_panes(self.panes) if flat else self.panes).to_pandas(**options)
+
+    def table(self, flat: bool = False) -> pa.Table:
+        """The net result of the changelog: each distinct row with the sum of its `diff`, unless that is zero.
+
+        With `flat=True` it has `window_start` and `window_end` in the place of `window`. Only retracting panes say
+        which rows they replace; a warning says so if windows of another mode were shown again.
+
+        >>> import uncombine as uc
+        >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Elements([{"ts": 1, "x": 2}]), uc.Watermark(None)]
+        >>> options = {"window": uc.Fixed("1 minute"), "trigger": uc.Repeatedly(uc.AfterCount(1)), "mode": "retracting"}
+        >>> result = uc.local.run(script, **options, total=uc.Sum("x"))
+        >>> result["total"].to_pylist(), result.table()["total"].to_pylist()
+        ([5, 5, 7], [7])
+        """
+        panes = self.panes
+        self._warn_of_panes_that_stay()
+        left_out = _OF_A_PANE if self.of_stages else ("diff", "step")
+        kept = [name for name in panes.column_names if name not in left_out]
+        if "diff" not in panes.column_names:
+            rows = panes.select(kept)
+            return flat_panes(rows) if flat else rows
+        given = weights_of(panes, "diff")
+        if not kept:
+            return pa.table({"diff": [total for total in [int(given.sum())] if total]}, schema=pa.schema([_WEIGHT]))
+        columns = [normal_keys(_comparable(panes[name])) for name in kept]
+        groups, first = group_rows(columns, panes.num_rows)
+        weights = sum_weights(groups, given)
+        rows = panes.select(kept).take(pa.array(first)).append_column("diff", pa.array(weights))
+        rows = rows.filter(pa.array(weights != 0))
+        return flat_panes(rows) if flat else rows
+
+    def _warn_of_panes_that_stay(self) -> None:
+        if self.flow is None or not self.flow.stages:
+            return
+        last = self.flow.stages[-1]
+        if not isinstance(last, GroupingStage) or not last.grouping.mode.startswith("accumulating"):
+            return
+        if last.grouping.window.merging:  # the first pane of a window that merged others takes the place of theirs
+            again = self.panes.num_rows > 0 and shows_again(last.grouping, self.flow.settings.each_batch)
+        else:
+            known = "pane" in self.panes.column_names
+            again = known and not pc.all(pc.struct_field(self.panes["pane"], "is_first")).as_py()
+        if again:
+            warnings.warn(
+                "windows can be shown again in mode='accumulating', where no pane retracts the one before it, so "
+                "table() has all of them: use mode='retracting'",
+                stacklevel=3,
+            )
+
+    def to_table(self, target: str, keys: str | Sequence[str] | None = None) -> None:
+        """Write the net result into a new table, all of it or nothing, as `flow.to_table` does for a bounded flow.
+
+        `target` and `keys` are those of `uc.live_table`. Where the mode is left open, a grouping that can show a window
+        again retracts its panes; the script then runs again in that mode.
+
+        >>> import tempfile, uncombine as uc
+        >>> script = [uc.Elements([{"ts": 0, "user": "ada", "x": 5}]), uc.Watermark(None)]
+        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), by="user", total=uc.Sum("x"))
+        >>> result.to_table(f"duckdb:///{tempfile.mkdtemp()}/shop.db#totals")
+        """
+        if self.flow is None or self.again is None:
+            raise InvalidArgument("only a result of uc.local.run() can be written into a table")
+        given, again = self.flow, self.again
+        write_result(given, target, keys, lambda flow: self.panes if flow is given else again(flow).panes)
+
+    def _place(self, stage: int) -> int:
+        stages = len(self.of_stages)
+        if isinstance(stage, bool) or not isinstance(stage, int) or not 1 <= stage <= stages:
+            raise InvalidArgument(f"stage= must be a number from 1 to {stages}, but is {stage!r}")
+        return stage - 1
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in _ADVICE and not hasattr(pa.Table, name):
+            raise NoSuchStep(f"the result of a local run has no {name}: {_ADVICE[name]}")
+        value = getattr(self.panes, name)
+        return _of_tables(value) if name in _WITH_A_TABLE else value
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.panes[key]
+
+    def __len__(self) -> int:
+        return int(self.panes.num_rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.panes.to_pylist())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.panes.__arrow_c_stream__(requested_schema)
+
+    def __eq__(self, other: object) -> bool:
+        theirs = other.panes if isinstance(other, Result) else other
+        return isinstance(theirs, pa.Table) and bool(self.panes.equals(theirs))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return self._shown().text()
+
+    def _repr_html_(self) -> str:
+        return self._shown().html()
+
+    def __rich__(self) -> Any:
+        return self._shown().rich()
+
+    def _shown(self) -> Shown:
+        shown = shown_rows(self.panes)
+        return replace(shown, more="; ".join(filter(None, [shown.more, self._words_of_left_out])))
+
+    @property
+    def _words_of_left_out(self) -> str:
+        """The number of rows that were left out, and the reasons; empty if there are none."""
+        count = self.left_out.num_rows
+        if not count:
+            return ""
+        reasons = Counter(self.left_out["why"].to_pylist())
+        why = ", ".join(f"{some:,} {reason}" for reason, some in sorted(reasons.items()))
+        return f"{count:,} row{'s' * (count > 1)} left out ({why}): see left_out"
+
+
+def _of_tables(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of an Arrow table that takes a result where it takes a table."""
+
+    @wraps(method)
+    def called(*arguments: Any, **options: Any) -> Any:
+        tables = [value.panes if isinstance(value, Result) else value for value in arguments]
+        named = {name: value.panes if isinstance(value, Result) else value for name, value in options.items()}
+        return method(*tables, **named)
+
+    return called
+
+
+_PARTS = {"window": {"start": "window_start", "end": "window_end"}}
+_PARTS |= {"pane": {"timing": "timing", "processing_time": "processing_time"}}
+"""The columns that stand for parts of structs in flat panes."""
+
+
+def flat_panes(panes: pa.Table) -> pa.Table:
+    """Panes without structs of their own: with `window_start`, `window_end`, `timing` and `processing_time`.
+
+    >>> import pyarrow as pa
+    >>> flat_panes(pa.table({"window": [{"start": 1, "end": 2}], "n": [3]})).to_pylist()
+    [{'window_start': 1, 'window_end': 2, 'n': 3}]
+    """
+    columns: list[tuple[str, pa.ChunkedArray]] = []
+    for known, column in zip(panes.schema, panes.columns, strict=True):
+        parts = _PARTS.get(known.name) if pa.types.is_struct(known.type) else None
+        if parts is None:
+            columns.append((known.name, column))
+            continue
+        columns += [(name, pc.struct_field(column, part)) for part, name in parts.items()]
+    names = [name for name, _ in columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidArgument(f"flat=True gives a column {name!r}, which the result has already: rename that one")
+    return pa.table([column for _, column in columns], names=names)
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.Array:
+    """The column; its values as text if rows cannot be grouped by its type."""
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
+    if _groupable(whole.type):
+        return whole
+    return pa.array(
+        [None if value is None else repr(_positive_zeros(value)) for value in whole.to_pylist()], pa.string()
+    )
+
+
+def _groupable(kind: pa.DataType) -> bool:
+    """True if rows can be grouped by values of the type."""
+    if pa.types.is_struct(kind):
+        return all(_groupable(child.type) for child in kind)
+    return not pa.types.is_nested(kind) and not pa.types.is_float16(kind)
+
+
+def _positive_zeros(value: Any) -> Any:
+    """The value with 0.0 for each -0.0 in it, as both are one value."""
+    match value:
+        case float():
+            return value + 0.0
+        case dict():
+            return {name: _positive_zeros(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_positive_zeros(part) for part in value]
+        case _:
+            return value
+
+
+__all__ = ["Result", "flat_panes"]

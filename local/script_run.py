@@ -1,0 +1,295 @@
+"""A flow in the middle of a local run: a shard for each of its steps, and the output so far.
+
+Guarded by tests/local/test_local.py and tests/flows/test_union.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from warnings import catch_warnings, simplefilter, warn
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InvalidArgument, UnreadableFile
+from ..flows.flow import Flow
+from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
+from ..flows.join_step import JoinStage
+from ..flows.left_out import late_schema, late_table, with_late_rows
+from ..flows.reading import good
+from ..flows.steps import Stage
+from ..panes.shard.arrivals import Arrival
+from ..panes.shard.shard import END, Played, Shard, by_bundle
+from ..panes.transforms import Transform, applied
+from ..panes.watermarks.late_share import late_words
+from ..panes.watermarks.watermarks import Watermarks
+from ..windows.times import MAX_TIME, MIN_TIME
+from .final_run import FinalStep, in_slices, why_not_final
+from .given_rows import GivenRows
+from .inputs import InputNames, LocalInput, Part
+from .local_result import Reached, Result
+from .script import Clock, Elements, Entry, Watermark, instant, tables_of
+
+_STEP = pa.field("step", pa.int64())
+"""The column with the entry of the script that a row came from."""
+
+
+class LocalRun:
+    """A flow in the middle of a run."""
+
+    def __init__(self, flow: Flow, idle_after: int | None = None) -> None:
+        self.flow, self.idle_after, self.graph = flow, idle_after, graph_of(flow)
+        self.leaves = self.graph.leaves
+        check_ends(self.graph)
+        self.shards = {step: self._start(step, idle_after) for step in self.graph.steps}
+        self.now = MIN_TIME
+        self.out: list[pa.Table] = []
+        self.late: dict[Step, list[pa.Table]] = {step: [] for step in self.graph.steps}
+        self.left_out: list[pa.Table] = []
+        self.dropped: list[tuple[int, int]] = []
+        self.output_watermarks: list[int] = []
+        self.watermarks: list[Reached] = []
+        self.schema = flow.schema
+        if len(self.graph.ends) == 1 and not flow.transforms and isinstance(self.graph.ends[0].origin, Step):
+            self.schema = self.graph.ends[0].schema
+        if "step" in self.schema.names:
+            raise InvalidArgument(
+                "the result of a local run has the entry of the script in 'step', and the flow gives a column of that "
+                "name too: name it otherwise, or leave it out with select()"
+            )
+
+    def _start(self, step: Step, idle_after: int | None) -> Shard:
+        # The only source of what comes from another step is that step, which reports in every step.
+        inputs = (
+            feed.leaf.watermarks(feed.back, idle_after) if feed.leaf else Watermarks(back=feed.back)
+            for feed in step.feeds
+        )
+        return Shard.start(step.operator(), *inputs, ports=step.ports)
+
+    def all(self, entries: Sequence[Entry], done: Callable[[], object] = lambda: None) -> Result:
+        """The result of a whole script; `done` is called after each entry."""
+        names = InputNames(self.leaves)
+        goes = [names.goes_to(place, entry) for place, entry in enumerate(entries)]
+        tables = [_tables(leaf, entries, [to[i] for to in goes]) for i, leaf in enumerate(self.leaves)]
+        for place, entry in enumerate(entries):
+            rows = {leaf: some[place] for leaf, some, to in zip(self.leaves, tables, goes[place], strict=True) if to}
+            self._entry(place, entry, rows)
+            done()
+        return self._result(partial(_again, idle_after=self.idle_after, entries=entries))
+
+    def of_tables(self) -> Result:
+        """The result of the rows of all sources, as one entry, and then the end."""
+        sources = [leaf.source for leaf in self.leaves]
+        given = [source for source in sources if isinstance(source, GivenRows)]
+        if given and given[0].many and why_not_final(self.graph) is None:
+            self._final_panes(given[0])
+            return self._result(_of_tables)
+        tables = [source.whole for source in given]
+        rows = {leaf: table for leaf, table in zip(self.leaves, tables, strict=False) if table is not None}
+        if len(rows) < len(self.leaves):
+            raise InvalidArgument("local.run() needs a script, since a source of the flow has columns and no rows")
+        self._entry(0, Elements(()), rows)
+        self._entry(1, Watermark(None), {leaf: table.slice(0, 0) for leaf, table in rows.items()})
+        self._warn_of_late_rows(rows)
+        return self._result(_of_tables)
+
+    def _warn_of_late_rows(self, rows: Mapping[Leaf, pa.Table]) -> None:
+        """Warn if a step leaves out many rows of its sources, whose order nobody has written, as a script is."""
+        for step in self.graph.steps:
+            leaves = [feed.leaf for feed in step.feeds if feed.leaf is not None]
+            if step.stage.late == "drop" and len(leaves) == len(step.feeds):
+                late, count = self.shards[step].state.counts.dropped, sum(rows[leaf].num_rows for leaf in leaves)
+                if (words := late_words(late, count, step.number)) is not None:
+                    warn(words, stacklevel=4)
+
+    def _final_panes(self, source: GivenRows) -> None:
+        """Take the rows of a source through all groupings, each with final panes."""
+        panes: list[pa.Table] = []
+        for place, one in enumerate(FinalStep.all(self.graph)):
+            before, first = panes, place == 0
+            panes, bad = one.panes(source.readers(one.columns, one.coded) if first else [in_slices(before)])
+            if bad:
+                rows = _bad_rows(source, one, bad) if first else one.bad([in_slices(before)])
+                self.shards[one.step], played = self.shards[one.step].play({self.now: Arrival([rows])})
+                self._leave_out(int(not first), one.step, played)
+        for table in panes:
+            self._show(1, applied(self.graph.ends[0].transforms, table))
+        self.output_watermarks += [MIN_TIME, MAX_TIME]
+
+    def _entry(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> None:
+        """Take one entry through all steps, in their order; `rows` has the rows of each source that it goes to."""
+        self.now = max(self.now, _time_of(entry))
+        parts = self._parts(place, entry, rows)
+        played: dict[Step, list[Played]] = {}
+        for step in self.graph.steps:
+            given = [self._arrivals(feed, parts, played) for feed in step.feeds]
+            shard, played[step] = self.shards[step].play(*given, until=self.now)
+            self.shards[step] = shard
+            self._leave_out(place, step, played[step])
+            self._count_dropped(place, step, given, played[step], parts)
+        self.watermarks.append(self._reached())
+        for feed in self.graph.ends:
+            if isinstance(feed.origin, Step):
+                for done in played[feed.origin]:
+                    self._show(place, self._shown(feed, done))
+            elif feed.origin in rows:
+                reading, here = feed.origin.source.reading, rows[feed.origin]
+                if reading is not None:
+                    here = good(here, reading.weight)
+                self._show(place, applied(feed.transforms, here))
+        ends = [self.shards[feed.origin] for feed in self.graph.ends if isinstance(feed.origin, Step)]
+        if ends:
+            self.output_watermarks.append(min(shard.operator.hold(shard.state) for shard in ends))
+
+    def _reached(self) -> Reached:
+        """The watermarks of the sources before the rows of an entry, and after it."""
+        after, moved_before = dict[str | None, int](), set[str | None]()
+        for step in self.graph.steps:
+            for feed, marks in zip(step.feeds, self.shards[step].watermarks.inputs, strict=True):
+                if feed.leaf is not None and marks.least > MIN_TIME:
+                    after.setdefault(feed.leaf.settings.name, min(marks.least + marks.back, MAX_TIME))
+                    if marks.lag is not None:
+                        moved_before.add(feed.leaf.settings.name)
+        last = self.watermarks[-1].after if self.watermarks else {}
+        return Reached({**last, **{name: after[name] for name in moved_before}}, after)
+
+    def _arrivals(
+        self, feed: Feed, parts: Mapping[Feed, Mapping[int, Part]], played: Mapping[Step, Sequence[Played]]
+    ) -> dict[int, Arrival]:
+        """The rows of a feed as bundles for its step."""
+        if isinstance(feed.origin, Step):
+            return _passed_on(feed.transforms, played[feed.origin], self.flow.settings.each_batch)
+        return {at: part.arrival for at, part in parts.get(feed, {}).items()}
+
+    def _leave_out(self, place: int, step: Step, played: Sequence[Played]) -> None:
+        """Keep the rows that a step left out."""
+        some = [done for done in played if done.rows]
+        if some:
+            rows = self.graph.left_out[step].table(some)
+            self.left_out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
+            self.late[step] += [late_table(done.left_out("late"), step.schemas) for done in some]
+
+    def _parts(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> dict[Feed, dict[int, Part]]:
+        """The bundles of an entry for each feed from a source, by their processing time."""
+        out: dict[Feed, dict[int, Part]] = {}
+        for step in self.graph.steps:
+            for feed, known in zip(step.feeds, self.shards[step].watermarks.inputs, strict=True):
+                if feed.leaf is None or feed.leaf not in rows:
+                    continue
+                if isinstance(entry, Watermark) and entry == Watermark(None):
+                    out[feed] = {END: Part(Arrival(), np.zeros(0, np.int64))}
+                    continue
+                own = LocalInput(feed.leaf, feed, step)
+                out[feed] = own.parts(place, entry, rows[feed.leaf], self.now, known)
+        self.now = max([self.now, *(at for some in out.values() for at in some if at < END)])
+        return out
+
+    def _count_dropped(
+        self,
+        place: int,
+        step: Step,
+        given: Sequence[Mapping[int, Arrival]],
+        played: Sequence[Played],
+        parts: Mapping[Feed, Mapping[int, Part]],
+    ) -> None:
+        """Keep the places of rows whose window had expired, if the rows come from the script."""
+        if any(feed.leaf is None for feed in step.feeds):
+            return
+        for done in played:
+            at = done.arrived
+            if at is not None and len(late := done.stepped.left_out.get("late", ())):
+                here = [parts[feed][at].places for feed in step.feeds if at in parts.get(feed, {})]
+                places = np.concatenate(here)[late]
+                self.dropped += [(place, int(row)) for row in places]
+
+    def _shown(self, feed: Feed, done: Played) -> pa.Table:
+        panes, step = done.panes, feed.origin
+        assert isinstance(step, Step)
+        if not feed.transforms:
+            return panes
+        if self.flow.source.late_column and step.stage.shows_late:
+            panes = with_late_rows(panes, done.left_out("late"), step.schemas[0])
+        return applied(feed.transforms, panes)
+
+    def _show(self, place: int, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self.out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
+
+    def _result(self, again: Callable[[Flow], Result]) -> Result:
+        panes = pa.concat_tables([self.schema.append(_STEP).empty_table(), *self.out])
+        shards = self.shards.values()
+        counts = [{**asdict(s.state.counts), "held": s.operator.held(s.state)} for s in shards]
+        late = [
+            pa.concat_tables([late_schema(step.schemas).empty_table(), *(tables if _tells(step.stage) else ())])
+            for step, tables in self.late.items()
+        ]
+        none = next((form.schema.append(_STEP) for form in self.graph.left_out.values()), pa.schema([_STEP]))
+        left_out = pa.concat_tables([none.empty_table(), *self.left_out])
+        fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
+        kept = all(one.keeps_rows for one in fed)
+        return Result(
+            panes, counts, late, self.dropped, self.output_watermarks, kept, left_out, self.flow, again, self.watermarks
+        )
+
+
+def _bad_rows(source: GivenRows, step: FinalStep, count: int) -> pa.Table:
+    """The rows of a source without a usable time, of which there are so many.
+
+    If a file is damaged in a column that the step does not need, they come without such columns: its good rows came
+    too.
+    """
+    with catch_warnings():
+        simplefilter("ignore")  # the first reading has warned of the same files
+        with suppress(UnreadableFile):
+            whole = step.bad(source.readers(step.step.feeds[0].schema.names))
+            if whole.num_rows == count:
+                return whole
+        return step.bad(source.readers(step.columns))
+
+
+def _again(flow: Flow, idle_after: int | None, entries: Sequence[Entry]) -> Result:
+    return LocalRun(flow, idle_after).all(entries)
+
+
+def _of_tables(flow: Flow) -> Result:
+    return LocalRun(flow).of_tables()
+
+
+def _tells(stage: Stage) -> bool:
+    """True if the late rows of a stage are asked for; those of a join always are."""
+    return stage.late == "emit" or isinstance(stage, JoinStage)
+
+
+def _time_of(entry: Entry) -> int:
+    """The processing time that an entry names, or the beginning of time."""
+    return instant(entry.t if isinstance(entry, Clock) else entry.at, MIN_TIME)
+
+
+def _tables(leaf: Leaf, entries: Sequence[Entry], goes: Sequence[bool]) -> list[pa.Table]:
+    """The rows of the entries for a source, without rows where an entry has none for it."""
+    times = [name for name in (leaf.settings.time, leaf.settings.processing_time) if name is not None]
+    schema = leaf.source.schema
+    own = [entry if here else Clock(0) for entry, here in zip(entries, goes, strict=True)]
+    if (reading := leaf.source.reading) is not None:
+        messages = tables_of(own, times, reading.given)
+        own = [entry if table is None else Elements(reading(table)) for entry, table in zip(own, messages, strict=True)]
+    return [schema.empty_table() if table is None else table for table in tables_of(own, times, schema)]
+
+
+def _passed_on(transforms: Sequence[Transform], played: Sequence[Played], each_batch: bool) -> dict[int, Arrival]:
+    """The panes of a step as bundles for the next one, each with the output watermark after it.
+
+    Also the panes of a timer are a bundle, in which the watermark runs to the end of time with `each_batch`.
+    """
+    out = {}
+    for at, steps in by_bundle(played).items():
+        rows = [applied(transforms, done.panes) for done in steps]
+        whole = each_batch and any(table.num_rows for table in rows)
+        out[at] = Arrival(rows, reports=[(None, done.output_watermark) for done in steps], whole=whole)
+    return out
+
+
+__all__ = ["LocalRun"]

@@ -1,0 +1,59 @@
+"""A bundle as its step uses it: good rows, and the cells that they make.
+
+Guarded by tests/panes/grouping/test_properties.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..state.hashes import key_hashes, lookup
+from ..state.operator_state import OperatorState
+from .cells import Cells
+from .clocks import Clocks
+from .compiled import Compiled
+from .rows import Rows, good_rows, rounds
+from .rows_to_cells import cells_of
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle of rows, or of cells that were made elsewhere."""
+
+    rows: Rows
+    """The good rows; none where the bundle is of cells."""
+    cells: Cells | None
+    """The cells of the whole bundle; None where triggers are asked for each record, so that a round has its own."""
+
+    @classmethod
+    def of(cls, compiled: Compiled, given: pa.Table | Cells, clocks: Clocks) -> Bundle:
+        """The bundle that was given to a step."""
+        if isinstance(given, Cells):
+            counted = given.counted(clocks.output_watermark) if "latest" in compiled.grouping.extents else given
+            return cls(Rows.none(compiled.schema, given.bad), counted)
+        rows = good_rows(compiled.grouping, given, clocks.now)
+        each_record = compiled.grouping.granularity == "record"
+        return cls(rows, None if each_record else cells_of(compiled, rows, clocks.output_watermark))
+
+    def touched(self, compiled: Compiled, state: OperatorState) -> np.ndarray:
+        """The hashes of the windows in the store that the bundle may concern, for `Store.take`."""
+        count = len(self.rows) if self.cells is None else len(self.cells)
+        if count == 0 or not (len(state.windows) or state.atoms):
+            return np.empty(0, np.uint32)
+        if compiled.grouping.window.merging:
+            return lookup(key_hashes(self.rows.keys if self.cells is None else self.cells.keys, count))
+        cells = cells_of(compiled, self.rows, state.output_watermark) if self.cells is None else self.cells
+        return lookup(compiled.hashes(cells.keys, cells.start))
+
+    def rounds(self, compiled: Compiled, clocks: Clocks) -> Iterator[tuple[Rows, Cells]]:
+        """The rounds in which rows are taken in, each with its cells: the whole bundle, or one record of each key."""
+        if self.cells is not None:
+            if len(self.rows) or len(self.cells) or self.cells.unassigned:
+                yield self.rows, self.cells
+        elif len(self.rows):
+            for rows in rounds(self.rows):  # a round may depend on the one before it, so they cannot be done at once
+                yield rows, cells_of(compiled, rows, clocks.output_watermark)

@@ -1,0 +1,63 @@
+"""A grouping compiled on the schema of its input: one value, made once, that every part of a step reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ...combiners import Plan
+from ...triggers import compile_trigger, percentiles
+from ...triggers.program import Fact, Node
+from ...windows.grid import later
+from ..state.hashes import key_hashes
+from .grouping import Grouping
+from .pane_columns import output_schema, record_type
+from .windows_in_hand import BASE, EXTENT, Shape
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A grouping, and everything that follows from it and from the schema of its input."""
+
+    grouping: Grouping
+    schema: pa.Schema
+    """The schema of the input."""
+    plan: Plan
+    """The combiners on that schema."""
+    trigger: Node
+    """The trigger as columns, asked for many windows at once."""
+    percents: tuple[float, ...]
+    """The percentiles of the watermark that the trigger waits for."""
+    facts: tuple[Fact, ...]
+    """The sums over rows that the trigger needs."""
+    record: pa.StructType
+    """The type of an outstanding pane."""
+    shape: Shape
+    """The columns of windows."""
+    output_schema: pa.Schema
+
+    @classmethod
+    def of(cls, grouping: Grouping, schema: pa.Schema) -> Compiled:
+        """Compile a grouping; raises if it does not fit the schema."""
+        plan = grouping.plan(schema)
+        trigger = compile_trigger(grouping.asked)
+        facts = tuple({fact.name: fact for fact in trigger.facts()}.values())
+        output, record = output_schema(grouping.by, plan, schema), record_type(grouping, plan)
+        extents = {name: EXTENT[name] for name in grouping.extents}
+        key_types = [field.type for field in output][: len(grouping.by)]
+        outstanding = record if grouping.keeps_last else None
+        shape = Shape(key_types, {**BASE, **extents}, trigger.columns(), plan.fields, outstanding)
+        percents = percentiles(grouping.asked)
+        return cls(grouping, schema, plan, trigger, percents, facts, record, shape, output)
+
+    def expiry(self, end: np.ndarray) -> np.ndarray:
+        """The expiry of windows that end then: the end and the allowed lateness."""
+        lateness = int(self.grouping.allowed_lateness)
+        return later(end, lateness) if lateness else end
+
+    def hashes(self, keys: Sequence[pa.Array], start: np.ndarray) -> np.ndarray:
+        """The hashes by which windows are found: of the key, and of the start too where windows do not merge."""
+        return key_hashes(keys, len(start), None if self.grouping.window.merging else start)

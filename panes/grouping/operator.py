@@ -1,0 +1,100 @@
+"""The grouping operator: windows, triggers and panes over bundles of rows, without an engine.
+
+A step takes a state, a bundle, the watermark after it and the processing time, and gives panes and a new state. It
+changes none of its arguments. `step.py` has the phases of a step in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ...combiners.rows.columns import flat
+from ...errors import TypeMismatch
+from ...windows.times import MIN_TIME, NEVER
+from ..parcels import Parcel
+from ..state.operator_state import OperatorState, Stepped
+from ..state.store import Store
+from .atoms import atom_schema
+from .bundle import Bundle
+from .cells import Cells
+from .clocks import Clocks
+from .compiled import Compiled
+from .contents import deposit_schema
+from .grouping import Grouping
+from .lift import joined
+from .step import Step
+
+
+class Operator:
+    """A grouping compiled against the schema of its input.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> from uncombine.panes import Grouping, Operator
+    >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
+    >>> op = Operator(Grouping({"n": uc.Sum("x")}, uc.Fixed("1 minute")), schema)
+    >>> bundle = pa.table({"ts": [0, 30_000_000], "x": [1, 2]}).cast(schema)
+    >>> stepped = op.step(op.initial(), bundle, watermark=60_000_000, processing_time=0)
+    >>> stepped.panes.select(["n", "diff"]).to_pylist()
+    [{'n': 3, 'diff': 1}]
+    """
+
+    def __init__(self, grouping: Grouping, schema: pa.Schema) -> None:
+        self.compiled = compiled = Compiled.of(grouping, schema)
+        self.grouping, self.schema, self.output_schema = grouping, schema, compiled.output_schema
+        self.schemas = (schema,)
+        self.plan, self.facts, self.percents = compiled.plan, compiled.facts, compiled.percents
+        self.shape, self.splits = compiled.shape, grouping.splits
+
+    def initial(self) -> OperatorState:
+        """The state before any row."""
+        atoms = None
+        if self.splits:
+            atoms = Store(atom_schema(self.shape))
+        stores = {"windows": Store(self.shape.schema), "atoms": atoms}
+        deposits = deposit_schema(self.compiled)
+        return OperatorState(stores if deposits is None else {**stores, "deposits": Store(deposits)})
+
+    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table | Cells:
+        """The rows, and the cells that other tasks made of rows, that reach a shard at one processing time."""
+        return joined(self.compiled, rows[0], cells, at)
+
+    def step(
+        self,
+        state: OperatorState,
+        bundle: pa.Table | Cells,
+        watermark: int,
+        processing_time: int = MIN_TIME,
+        percentiles: Mapping[float, int] | None = None,
+        each_batch: bool = False,
+    ) -> Stepped:
+        """Take one bundle, of rows or of cells that were made elsewhere, through the operator."""
+        if isinstance(bundle, pa.Table) and bundle.schema.names != self.schema.names:
+            raise TypeMismatch(
+                f"the bundle has columns {bundle.schema.names}, but the operator was built for {self.schema.names}: "
+                "select these, in this order"
+            )
+        if each_batch:
+            self.grouping.check_trigger(each_batch)
+        clocks = Clocks.of(self.compiled, state, watermark, processing_time, percentiles or {}, each_batch)
+        return Step(self.compiled, clocks, Bundle.of(self.compiled, bundle, clocks)).run(state)
+
+    def next_timer(self, state: OperatorState) -> int | None:
+        """The next processing time at which a window has a deadline; None if there is none."""
+        due = state.windows.least("processing")
+        return None if due == NEVER else due
+
+    def hold(self, state: OperatorState) -> int:
+        """The output watermark: no later pane has an earlier time."""
+        return state.output_watermark
+
+    def held(self, state: OperatorState) -> int:
+        """The number of windows in the state."""
+        return len(state.windows)
+
+    def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
+        """The hashes by which the rows of a store are found again."""
+        keys = [flat(rows[f"key.{i}"]) for i in range(len(self.shape.key_types))]
+        return self.compiled.hashes(keys, rows["num.start"].to_numpy())

@@ -1,0 +1,186 @@
+"""The difference that a bundle makes to a join: pairs, and rows whose having a match changes.
+
+The pairs of a changed left row with any right row, and of an unchanged left row with a changed right row, are all
+pairs whose weight changes: by the product of the weights after the bundle less that of the weights before it. Only
+pairs inside the bounds are ever made. The number of matches of a row is a difference of running sums, not of pairs.
+
+Guarded by tests/panes/join/test_join.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ...combiners.rows.groups import group_rows
+from ...errors import OutOfRange
+from .compiled import Compiled, Side
+from .in_hand import InHand
+from .ranges import Layout, Ordered, Ranges
+
+_MOST = 2**62
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of all rows in hand, left before right, with a code for each that equal keys share."""
+
+    columns: list[pa.Array]
+    codes: np.ndarray
+    count: int
+    firsts: np.ndarray
+    """The first row of each code."""
+    known: np.ndarray | None
+    """False where the key has a null; None if no key has."""
+
+    @classmethod
+    def of(cls, left: InHand, right: InHand, windowed: bool) -> Keys:
+        """Number the keys of both sides together; if `windowed`, the last key is a window."""
+        pairs = zip(left.keys, right.keys, strict=True)
+        columns = [pa.concat_arrays([a, b]) for a, b in pairs]
+        parts = _told_apart(columns, windowed)
+        groups, firsts = group_rows(parts, len(left) + len(right))
+        valid = [np.asarray(column.is_valid()) for column in (*columns, *parts) if column.null_count]
+        return cls(columns, groups.codes, groups.count, firsts, np.logical_and.reduce(valid) if valid else None)
+
+
+def _told_apart(columns: list[pa.Array], windowed: bool) -> list[pa.Array]:
+    """Columns that tell keys apart. Windows of one size are told apart by their starts."""
+    if not windowed:
+        return columns
+    *others, windows = columns
+    bounds = dict(zip([field.name for field in windows.type], windows.flatten(), strict=True))
+    start, end = bounds.pop("start"), bounds.pop("end")
+    if bounds or start.null_count or end.null_count or start.type != end.type:
+        return [*others, start, end, *bounds.values()]
+    sizes = np.asarray(end.view(pa.int64())) - np.asarray(start.view(pa.int64()))
+    return [*others, start] if len(sizes) == 0 or bool((sizes == sizes[0]).all()) else [*others, start, end]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Rows of output by the numbers of their rows in hand; -1 where a side is missing."""
+
+    left: np.ndarray
+    right: np.ndarray
+    weights: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @classmethod
+    def none(cls) -> Difference:
+        """No rows."""
+        nothing = np.empty(0, np.int64)
+        return cls(nothing, nothing, nothing)
+
+    @classmethod
+    def of_one(cls, name: str, rows: np.ndarray, weights: np.ndarray) -> Difference:
+        """Rows of one side alone."""
+        missing = np.full(len(rows), -1)
+        return cls(rows, missing, weights) if name == "left" else cls(missing, rows, weights)
+
+    def take(self, places: np.ndarray) -> Difference:
+        """The rows at these places."""
+        return Difference(self.left[places], self.right[places], self.weights[places])
+
+    @classmethod
+    def joined(cls, parts: list[Difference]) -> Difference:
+        """All rows of some differences whose weight is not zero."""
+        kept = [part if part.weights.all() else part.take(np.flatnonzero(part.weights)) for part in parts]
+        kept = [part for part in kept if len(part)] or [cls.none()]
+        if len(kept) == 1:
+            return kept[0]
+        columns = [(part.left, part.right, part.weights) for part in kept]
+        return cls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+
+@dataclass(frozen=True)
+class _Party:
+    """One side with its rows in order."""
+
+    side: Side
+    hand: InHand
+    codes: np.ndarray
+    known: np.ndarray | None
+    layout: Layout
+    ordered: Ordered
+
+    def asks(self, other: Ordered, chosen: np.ndarray) -> tuple[np.ndarray, Ranges]:
+        """The rows where the mask is true, in order, and the matches of each."""
+        rows = self.ordered.order
+        if not chosen.all():
+            rows = rows[chosen.take(rows, mode="clip")]
+        codes, times = (values.take(rows, mode="clip") for values in (self.codes, self.hand.times))
+        able = None if self.known is None else self.known[rows]
+        return rows, other.matches(self.layout, codes, times, self.side.low, self.side.high, able)
+
+
+def difference(compiled: Compiled, left: InHand, right: InHand, keys: Keys) -> Difference:
+    """The rows that the step adds to the output of the join, and those that it retracts."""
+    join, cut = compiled.join, len(left)
+    layout = Layout(keys.count) if join.within is None else Layout.of(keys.count, (left.times, right.times))
+    parties = []
+    for side, hand, rows in ((compiled.left, left, slice(None, cut)), (compiled.right, right, slice(cut, None))):
+        codes = keys.codes[rows]
+        known = None if keys.known is None else keys.known[rows]
+        parties.append(_Party(side, hand, codes, known, layout, Ordered.of(layout, codes, hand.times)))
+    parts = _pairs(*parties) if join.pairs else []
+    for one, other in (parties, parties[::-1]):
+        if one.side.alone and join.final:
+            parts.append(_final(one, other))
+        elif one.side.counted:
+            parts.append(_counted(one, other, matched=join.how == "semi"))
+    return Difference.joined(parts)
+
+
+def _pairs(left: _Party, right: _Party) -> list[Difference]:
+    """The pairs whose weight changes."""
+    _require_products(left.hand, right.hand)
+    changed = left.hand.is_changed
+    parts = []
+    for chosen, others in ((changed, right.ordered), (~changed, right.ordered.where(right.hand.is_changed))):
+        if not chosen.any() or not len(others.order):
+            continue
+        rows, ranges = left.asks(others, chosen)
+        asking, asked = ranges.pairs(rows, others.order)
+        weights = left.hand.after.take(asking, mode="clip") * right.hand.after.take(asked, mode="clip")
+        if left.hand.before.any() and right.hand.before.any():
+            weights -= left.hand.before[asking] * right.hand.before[asked]
+        parts.append(Difference(asking, asked, weights))
+    return parts
+
+
+def _counted(one: _Party, other: _Party, matched: bool) -> Difference:
+    """Rows of one side that come to have a match, or have none any longer, or change themselves."""
+    hand, others = one.hand, other.hand
+    chosen = hand.is_changed.copy()
+    if others.is_changed.any():
+        rows, ranges = one.asks(other.ordered.where(others.is_changed), ~chosen)
+        chosen[rows[ranges.sizes > 0]] = True
+    rows, ranges = one.asks(other.ordered, chosen)
+    shown = []
+    for weights, counted in ((hand.before, others.before), (hand.after, others.after)):
+        has = ranges.any(counted[other.ordered.order] > 0)
+        shown.append(np.where(has == matched, weights[rows], 0))
+    return Difference.of_one(one.side.name, rows, shown[1] - shown[0])
+
+
+def _final(one: _Party, other: _Party) -> Difference:
+    """Rows of one side that leave without a match."""
+    rows, ranges = one.asks(other.ordered, one.hand.leaves)
+    alone = ~ranges.any(other.hand.after[other.ordered.order] > 0)
+    return Difference.of_one(one.side.name, rows, np.where(alone, one.hand.after[rows], 0))
+
+
+def _require_products(left: InHand, right: InHand) -> None:
+    most = 1.0
+    for hand in (left, right):
+        most *= max((float(weights.max()) for weights in (hand.before, hand.after) if len(weights)), default=0.0)
+    if most >= _MOST:
+        raise OutOfRange(
+            "the weights of a left and a right row multiply to 2**62 or more, but weights must be below that: use "
+            "smaller weights"
+        )

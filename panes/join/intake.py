@@ -1,0 +1,90 @@
+"""The rows of a bundle for one side of a join: those in time, in the columns of the state, and the others counted.
+
+Guarded by tests/panes/join/test_join_cases.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ...combiners.aggregate import weights_of
+from ...combiners.rows.columns import flat, int64_column
+from ...combiners.rows.key_codes import normal_keys
+from ...windows import time_column
+from ...windows.times import MIN_TIME
+from ..state.hashes import key_hashes
+from .compiled import Side, kept_type
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a bundle that one side takes, in the columns of its state, with their hashes and expiries."""
+
+    table: pa.Table
+    hashes: np.ndarray
+    expiry: np.ndarray
+    bad: np.ndarray
+    """The places in the bundle of rows without a usable time."""
+    late: np.ndarray
+    """The places in the bundle of rows that came too late."""
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    @property
+    def times(self) -> np.ndarray:
+        return int64_column(self.table["time"])
+
+    @property
+    def weights(self) -> np.ndarray:
+        return int64_column(self.table["weight"])
+
+
+def take_in(side: Side, given: pa.Table, before: int) -> Rows:
+    """Sort out the rows of a bundle against the watermark `before` it.
+
+    A row with a null in its key matches nothing. It is taken only if rows without a match are emitted.
+    """
+    times, usable = time_column(flat(given[side.time]))
+    ends = _ends(given, times) if side.windowed else None
+    last = times if ends is None else np.minimum(times, ends - 1)
+    late = usable & (last < max(before - side.lateness, MIN_TIME))
+    taken = usable & ~late
+    weights = np.ones(len(times), np.int64)
+    if side.diff is not None:
+        weights = weights_of(given, side.diff)
+        taken &= weights != 0
+    if not side.alone:
+        for name in side.keys:
+            if given[name].null_count:
+                taken &= np.asarray(flat(given[name]).is_valid())
+    if not taken.all():
+        given, times, weights = given.filter(pa.array(taken)), times[taken], weights[taken]
+        ends = None if ends is None else ends[taken]
+    keys = [normal_keys(flat(given[name])) for name in side.keys]
+    values = [_kept(flat(given[name])) for name in side.values]
+    columns = [pa.array(times), pa.array(weights), *keys, *values]
+    return Rows(
+        pa.Table.from_arrays(columns, schema=side.stored),
+        key_hashes(keys, len(times)),
+        side.expiry(times, ends),
+        np.flatnonzero(~usable),
+        np.flatnonzero(late),
+    )
+
+
+def _kept(column: pa.Array) -> pa.Array:
+    kind = kept_type(column.type)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column if column.type == kind else column.cast(kind)
+
+
+def _ends(given: pa.Table, times: np.ndarray) -> np.ndarray:
+    """The end of each row's window; the instant after the row itself where it has none."""
+    windows = flat(given["window"])
+    ends, valid = time_column(windows.flatten()[windows.type.get_field_index("end")])
+    return np.where(valid, ends, times + 1)

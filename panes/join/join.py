@@ -1,0 +1,163 @@
+"""The options of a join of two inputs, checked when they are built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import InvalidArgument, nearest
+from ...windows import Span, span
+from ...windows.spans import ZERO, Length
+
+HOWS = ("inner", "left", "right", "full", "semi", "anti")
+"""The kinds of join. "semi" and "anti" give rows of the left input only."""
+
+SIDES = ("left", "right")
+
+UNMATCHED = ("at_once", "final")
+
+
+@dataclass(frozen=True)
+class Join:
+    """The options of a join of a left and a right input, as a value.
+
+    Parameters
+    ----------
+    on
+        The key: a column of both inputs, several, or pairs of names as a dict or a list where the names differ
+        (`{"left": "right"}`). The output has each key column once, under its left name.
+    how
+        "inner", "left", "right", "full", "semi" (left rows with a match) or "anti" (left rows without one).
+    within
+        The least and the greatest right time minus left time of a match; both are included. Without it both inputs
+        must have a column `window`, and rows of one window match.
+    unmatched
+        When a row without a match is emitted, for `how` other than "inner" and "semi". "at_once": when it comes; it is
+        retracted when a match comes, and emitted again when its last match is retracted. "final": when the watermark
+        says that no match can come.
+    suffixes
+        What is added to the names of left and right columns that the output would have twice.
+    allowed_lateness
+        The time by which a row may be before the watermark and is still taken.
+    left_time, right_time
+        The event time column of each input.
+    left_diff, right_diff
+        The weight column of each input, or None.
+
+    Examples
+    --------
+    >>> from uncombine.panes.join.join import Join
+    >>> Join("ad", within=("-5 minutes", "10 minutes")).within
+    ('-5 minutes', '10 minutes')
+    >>> Join({"user": "id"}, how="left").on
+    (('user', 'id'),)
+    """
+
+    on: Any
+    how: str = "inner"
+    within: tuple[Length, Length] | Any = None
+    unmatched: str = "at_once"
+    suffixes: tuple[str, str] | Any = ("_left", "_right")
+    allowed_lateness: Span | Any = field(default_factory=lambda: ZERO)
+    left_time: str = "ts"
+    right_time: str = "ts"
+    left_diff: str | None = None
+    right_diff: str | None = None
+
+    def __post_init__(self) -> None:
+        changes = {
+            "on": _pairs(self.on),
+            "within": None if self.within is None else _bounds(self.within),
+            "suffixes": _suffixes(self.suffixes),
+            "allowed_lateness": span(self.allowed_lateness),
+        }
+        for name, value in changes.items():
+            object.__setattr__(self, name, value)
+        for name, given, allowed in (("how", self.how, HOWS), ("unmatched", self.unmatched, UNMATCHED)):
+            if given not in allowed:
+                raise InvalidArgument(f"{name}= is {given!r}: {nearest(str(given), allowed)}")
+        if self.allowed_lateness < 0:
+            raise InvalidArgument(f"allowed_lateness= is {self.allowed_lateness!r}, and it cannot be negative")
+        if self.final and self.how in ("inner", "semi"):
+            raise InvalidArgument(
+                f"unmatched='final' is for rows without a match, and how={self.how!r} emits none: leave unmatched= out"
+            )
+
+    @property
+    def words(self) -> str:
+        """The join in words.
+
+        >>> Join({"user": "id"}, "left", ("0 s", "1 hour")).words
+        "left join on user = id within ('0 seconds', '1 hour')"
+        """
+        on = ", ".join(left if left == right else f"{left} = {right}" for left, right in self.on)
+        bounds = "in the same window" if self.within is None else f"within {self.within!r}"
+        alone = f", rows without a match {self.unmatched}" if self.final else ""
+        return f"{self.how} join on {on} {bounds}{alone}"
+
+    @property
+    def final(self) -> bool:
+        """True if rows without a match wait for the watermark."""
+        return self.unmatched == "final"
+
+    @property
+    def pairs(self) -> bool:
+        """True if the output has columns of both inputs."""
+        return self.how not in ("semi", "anti")
+
+    def alone(self, side: str) -> bool:
+        """True if rows of this side that have no match are emitted."""
+        return self.how in {"left": ("left", "full", "anti"), "right": ("right", "full")}[side]
+
+    def counted(self, side: str) -> bool:
+        """True if the output depends on the number of matches that a row of this side has."""
+        return self.alone(side) or (self.how == "semi" and side == "left")
+
+
+def _pairs(on: object) -> tuple[tuple[str, str], ...]:
+    if isinstance(on, str):
+        found: list[object] = [on]
+    elif isinstance(on, Mapping):
+        found = list(on.items())
+    elif isinstance(on, Iterable):
+        found = list(on)
+    else:
+        raise InvalidArgument(f"on= takes the name of a column, several, or pairs of names, not {on!r}")
+    pairs = []
+    for one in found:
+        pair = (one, one) if isinstance(one, str) else tuple(one) if isinstance(one, Sequence) else ()
+        if len(pair) != 2 or not all(isinstance(name, str) for name in pair):
+            raise InvalidArgument(f"on= takes names of columns or pairs (left name, right name), not {one!r}")
+        pairs.append((str(pair[0]), str(pair[1])))
+    if not pairs:
+        raise InvalidArgument("on= names no column: name at least one that both inputs have")
+    for side, names in zip(SIDES, zip(*pairs, strict=True), strict=True):
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidArgument(f"on= names the {side} column {name!r} twice: name it once")
+    return tuple(pairs)
+
+
+def _bounds(within: object) -> tuple[Span, Span]:
+    if isinstance(within, str) or not isinstance(within, Sequence) or len(within) != 2:
+        raise InvalidArgument(
+            "within= takes the least and the greatest right time minus left time, such as "
+            f"('-5 minutes', '10 minutes'), not {within!r}"
+        )
+    low, high = span(within[0]), span(within[1])
+    if low > high:
+        raise InvalidArgument(
+            f"within= goes from {low!r} to {high!r}, so that no row can match: give the lesser bound first"
+        )
+    return low, high
+
+
+def _suffixes(given: object) -> tuple[str, str]:
+    pair = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
+    if len(pair) != 2 or not all(isinstance(name, str) for name in pair) or pair[0] == pair[1]:
+        raise InvalidArgument(f"suffixes= takes two different texts such as ('_left', '_right'), not {given!r}")
+    return str(pair[0]), str(pair[1])
+
+
+__all__ = ["HOWS", "SIDES", "Join"]

@@ -1,0 +1,92 @@
+"""Retractions meet the rows that they retract, before the join: what a side shows of each row, before and after.
+
+A row is identified by all its columns but its weight (and `pane`, which the state does not have). A side shows a row
+as often as its weights sum to, and not at all if the sum is negative: such a row came after its retraction, or will.
+
+Guarded by tests/panes/join/test_join.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ...combiners.rows.columns import Column, flat, int64_column
+from ...combiners.rows.group_sums import sum_counts
+from ...combiners.rows.groups import group_rows
+from ...combiners.rows.hashing import hash_rows_128
+from ..state.found import Found
+from .intake import Rows
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Rows of a side that a bundle changes, with the weights that are shown before and after."""
+
+    table: pa.Table
+    """In its column `weight`, the sums that the state keeps."""
+    hashes: np.ndarray
+    expiry: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.after)
+
+    @property
+    def sums(self) -> np.ndarray:
+        return int64_column(self.table["weight"])
+
+
+def all_new(rows: Rows) -> Changed:
+    """The rows of a bundle without retractions."""
+    weights = rows.weights
+    return Changed(rows.table, rows.hashes, rows.expiry, np.zeros(len(rows), np.int64), weights)
+
+
+def netted(rows: Rows, held: Found, early: Found) -> tuple[Changed, np.ndarray, np.ndarray]:
+    """The rows of a bundle netted with those held; and masks of the held and the early rows that they replace."""
+    near = np.flatnonzero(np.isin(int64_column(held.read(["time"])["time"]), rows.times))
+    chosen = np.zeros(len(held), np.bool_)
+    chosen[near] = True
+    every = pa.concat_tables([rows.table, held.where(chosen).read(), early.read()]).combine_chunks()
+    columns = [column for name in every.column_names if name != "weight" for column in identity(flat(every[name]))]
+    groups, first = group_rows(columns, every.num_rows)
+    new, weights = np.arange(every.num_rows) < len(rows), int64_column(every["weight"])
+    # Groups are numbered by their first rows, and those of the bundle come first.
+    count = int(np.count_nonzero(first < len(rows)))
+    first = first[:count]
+    sums = sum_counts(groups, weights)[:count]
+    old = sum_counts(groups, np.where(new, 0, weights))[:count]
+    met = groups.codes[len(rows) :] < count
+    replaced = np.zeros(len(held), np.bool_)
+    replaced[near] = met[: len(near)]
+    kept = (sums != 0) | (old != 0)
+    first, sums, old = first[kept], sums[kept], old[kept]
+    table = rows.table.take(pa.array(first))
+    table = table.set_column(table.column_names.index("weight"), table.schema.field("weight"), pa.array(sums))
+    changed = Changed(table, rows.hashes[first], rows.expiry[first], np.maximum(old, 0), np.maximum(sums, 0))
+    return changed, replaced, met[len(near) :]
+
+
+def identity(column: pa.Array) -> Sequence[pa.Array]:
+    """Columns by which rows are grouped that are equal in this column: itself, or hashes of 128 bits of nested values.
+
+    >>> import pyarrow as pa
+    >>> len(identity(pa.array([[1], [2]]))), len(identity(pa.array(["a"])))
+    (2, 1)
+    """
+    if not pa.types.is_nested(column.type):
+        return [column]
+    return [pa.array(half) for half in hash_rows_128([hashable(column)])]
+
+
+def hashable(column: pa.Array) -> Column:
+    """The column as one that can be hashed: a map as the list of its pairs."""
+    if pa.types.is_map(column.type):
+        pairs = pa.StructArray.from_arrays([column.keys, column.items], names=["key", "value"])
+        column = pa.ListArray.from_arrays(column.offsets, pairs, mask=pa.array(np.asarray(column.is_null())))
+    return Column(column)

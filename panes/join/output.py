@@ -1,0 +1,154 @@
+"""The output of a step: rows consolidated, in order, and with their columns.
+
+Guarded by tests/panes/join/test_join_cases.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...combiners.rows.columns import Column, flat
+from ...combiners.rows.group_sums import sum_counts
+from ...combiners.rows.groups import group_rows, stable_order
+from ...combiners.rows.hashing import hash_rows
+from ...combiners.rows.ordering import order_keys, packed_keys
+from ...windows import timestamps
+from .compiled import Compiled
+from .difference import Difference, Keys
+from .in_hand import InHand
+from .netting import hashable, identity
+
+_FACTORS = tuple(
+    np.uint64(factor)
+    for factor in (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0xBF58476D1CE4E5B9)
+)  # fmt: skip
+"""Odd numbers that spread what they are multiplied with over 64 bits."""
+
+PIECE = 1 << 22
+"""The number of rows of output whose columns are put together at once; fewer if a text may be long."""
+
+_TEXT = 1 << 30
+"""The most bytes of text in a piece, of the 2 GiB to which the offsets of an array go."""
+
+
+def output(compiled: Compiled, left: InHand, right: InHand, keys: Keys, found: Difference) -> pa.Table:
+    """The table of the rows found: retractions first, then by time, then by key."""
+    if len(found) == 0:
+        return compiled.output_schema.empty_table()
+    values, parts = [], []
+    for side, hand, rows in ((compiled.left, left, found.left), (compiled.right, right, found.right)):
+        names = [f"value.{i}" for i in range(len(side.values))] if side.name == "left" or compiled.join.pairs else []
+        table, places = _values(hand, rows, names)
+        values.append(table)
+        parts.append(places)
+    of_key = found.left
+    if int(of_key.min()) < 0:
+        of_key = np.where(of_key < 0, found.right + len(left), of_key)
+    times = np.maximum(_times(left, found.left), _times(right, found.right))
+    weights = found.weights
+    if weights.min() < 0 < weights.max():
+        kept, weights = _consolidated(keys.codes[of_key], times, parts, values, weights)
+        parts, of_key, times = [places[kept] for places in parts], of_key[kept], times[kept]
+    order = _order(compiled, keys, of_key, times, weights)
+    of_key, times, weights, *parts = (part.take(order, mode="clip") for part in (of_key, times, weights, *parts))
+    pieces = [compiled.output_schema.empty_table()] if len(order) == 0 else []
+    size = _piece([*keys.columns, *(flat(column) for table in values for column in table.columns)])
+    for first in range(0, len(order), size):
+        piece = slice(first, first + size)
+        at = pa.array(of_key[piece])
+        columns = [column.take(at) for column in keys.columns]
+        for table, places in zip(values, parts, strict=True):
+            if table.num_columns:
+                some = pa.array(places[piece])
+                columns += [flat(table.column(i)).take(some) for i in range(table.num_columns)]
+        columns += [timestamps(times[piece]), pa.array(weights[piece])]
+        pieces.append(pa.Table.from_arrays(columns, schema=compiled.output_schema))
+    return pa.concat_tables(pieces)
+
+
+def _piece(columns: list[pa.Array]) -> int:
+    """The number of rows whose texts fit into one array, whatever row repeats."""
+    texts = [column for column in columns if pa.types.is_string(column.type) or pa.types.is_binary(column.type)]
+    longest = max((pc.max(pc.binary_length(column)).as_py() or 0 for column in texts), default=0)
+    return max(min(PIECE, _TEXT // max(longest, 1)), 1)
+
+
+def _values(hand: InHand, rows: np.ndarray, names: list[str]) -> tuple[pa.Table, np.ndarray]:
+    """Columns of the rows that occur, and last a row of nulls; and the place in them of each row of output."""
+    occurs = np.zeros(len(hand) + 1, np.bool_)
+    occurs[rows] = True
+    missing, occurs[-1] = bool(occurs[-1]), False
+    chosen = np.flatnonzero(occurs)
+    if not names:
+        return pa.table({}), np.zeros(len(rows), np.int64)
+    table = hand.values(chosen, names)
+    if missing:
+        nulls = [pa.nulls(1, kind) for kind in table.schema.types]
+        table = pa.concat_tables([table, pa.Table.from_arrays(nulls, schema=table.schema)])
+    table = table.combine_chunks()
+    if len(chosen) == len(hand):
+        return table, np.where(rows < 0, len(chosen), rows) if missing else rows
+    places = np.cumsum(occurs) - 1
+    places[-1] = len(chosen)
+    return table, places[rows]
+
+
+def _times(hand: InHand, rows: np.ndarray) -> np.ndarray:
+    if len(hand) == 0:
+        return np.full(len(rows), np.iinfo(np.int64).min)
+    times = hand.times.take(rows, mode="wrap")
+    return np.where(rows < 0, np.iinfo(np.int64).min, times) if rows.min() < 0 else times
+
+
+def _consolidated(
+    codes: np.ndarray, times: np.ndarray, parts: list[np.ndarray], values: list[pa.Table], weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows none of which has the opposite sign of an equal row, with their weights."""
+    doubtful = _doubtful(codes, times, parts, values, weights)
+    if not doubtful.any():
+        return np.arange(len(weights)), weights
+    sure, rest = np.flatnonzero(~doubtful), np.flatnonzero(doubtful)
+    columns = [pa.array(codes[rest]), pa.array(times[rest])]
+    for table, places in zip(values, parts, strict=True):
+        some = pa.array(places[rest])
+        columns += [part for column in table.columns for part in identity(flat(column).take(some))]
+    groups, first = group_rows(columns, len(rest))
+    sums = sum_counts(groups, weights[rest])
+    kept = np.flatnonzero(sums)
+    return np.concatenate([sure, rest[first[kept]]]), np.concatenate([weights[sure], sums[kept]])
+
+
+def _doubtful(
+    codes: np.ndarray, times: np.ndarray, parts: list[np.ndarray], values: list[pa.Table], weights: np.ndarray
+) -> np.ndarray:
+    """True where an equal row may have the opposite sign: where some row of that sign has a hash in the same slot."""
+    hashes = codes.view(np.uint64) * _FACTORS[0]
+    hashes += times.view(np.uint64) * _FACTORS[1]
+    for table, places, factor in zip(values, parts, _FACTORS[2:], strict=True):
+        if table.num_columns:
+            of_values = hash_rows([hashable(flat(column)) for column in table.columns]) * factor
+            hashes += of_values.take(places, mode="clip")
+    hashes *= _FACTORS[0]
+    bits = max((8 * len(weights)).bit_length(), 10)
+    slots = (hashes >> np.uint64(64 - bits)).view(np.int64)
+    negative = weights < 0
+    retracted, added = np.zeros((2, 1 << bits), np.bool_)
+    retracted[slots[negative]] = True
+    added[slots[~negative]] = True
+    retracted &= added
+    return retracted.take(slots, mode="clip")
+
+
+def _order(compiled: Compiled, keys: Keys, of_key: np.ndarray, times: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Retractions first, then by time, then by key."""
+    count = len(compiled.join.on)
+    some = pa.array(keys.firsts)
+    ranks = order_keys([Column(column.take(some)) for column in keys.columns[:count]]).keys
+    packed = packed_keys(
+        [Column(pa.array(one)) for one in (weights > 0, times, ranks.take(keys.codes.take(of_key, mode="clip")))]
+    )
+    if len(packed) == 1:
+        return stable_order(packed[0].keys - packed[0].low, packed[0].span)
+    return np.lexsort([part.keys for part in reversed(packed)])

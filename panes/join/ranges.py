@@ -1,0 +1,115 @@
+"""Rows in the order of key and time, and the ranges of this order that match rows of the other side.
+
+Guarded by tests/panes/join/test_join_ranges.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...combiners.rows.groups import stable_order
+
+_ROOM = 2**62
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """For each asking row the range of matches in an order of the other side's rows."""
+
+    first: np.ndarray
+    stop: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The number of matches of each asking row."""
+        return self.stop - self.first
+
+    def pairs(self, asking: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All pairs of an asking row and a match; `asking` has the numbers of the asking rows."""
+        sizes = self.sizes
+        ends = np.cumsum(sizes)
+        total = int(ends[-1]) if len(ends) else 0
+        places = np.arange(total)
+        places += np.repeat(self.first - (ends - sizes), sizes)
+        return np.repeat(asking, sizes), order.take(places, mode="clip")
+
+    def any(self, chosen: np.ndarray) -> np.ndarray:
+        """True where one of the matches is chosen; `chosen` is in the order of the other side."""
+        running = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(chosen, out=running[1:])
+        return running[self.stop] > running[self.first]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The layout of one number that sorts by a key's code and a time; without times, by the code alone."""
+
+    codes: int
+    """The number of codes."""
+    span: int = 0
+    """The number of different times, with one more at each end; 0 without times."""
+    least: int = 0
+    """One less than the least time."""
+    instants: np.ndarray | None = None
+    """All times, sorted, where their span is too wide for numbers of 64 bits."""
+
+    @classmethod
+    def of(cls, codes: int, times: tuple[np.ndarray, np.ndarray]) -> Layout:
+        """The layout for codes below a number and the times of both sides."""
+        filled = [side for side in times if len(side)]
+        least = min((int(side.min()) for side in filled), default=0) - 1
+        span = max((int(side.max()) for side in filled), default=0) - least + 2
+        if codes * span < _ROOM:
+            return cls(codes, span, least)
+        instants = np.unique(np.concatenate(times))
+        return cls(codes, len(instants) + 2, -1, instants)
+
+    def numbers(self, codes: np.ndarray, times: np.ndarray, by: int = 0, upper: bool = False) -> np.ndarray:
+        """The number of each row at its time plus a length; `upper` for the end of a range that is included."""
+        if not self.span:
+            return codes
+        out = times + by
+        if self.instants is not None:
+            out = np.searchsorted(self.instants, out, side="right" if upper else "left")
+            out -= upper
+        out -= self.least
+        np.clip(out, 0, self.span - 1, out=out)
+        out += codes * self.span
+        return out
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The rows of a side in the order of their numbers."""
+
+    order: np.ndarray
+    numbers: np.ndarray
+
+    @classmethod
+    def of(cls, layout: Layout, codes: np.ndarray, times: np.ndarray) -> Ordered:
+        """The order of rows with these codes and times."""
+        numbers = layout.numbers(codes, times)
+        order = stable_order(numbers, layout.codes * max(layout.span, 1))
+        return cls(order, numbers.take(order, mode="clip"))
+
+    def where(self, chosen: np.ndarray) -> Ordered:
+        """The rows where a mask, by number of the row, is true."""
+        kept = chosen[self.order]
+        return Ordered(self.order[kept], self.numbers[kept])
+
+    def matches(
+        self, layout: Layout, codes: np.ndarray, times: np.ndarray, low: int, high: int, able: np.ndarray | None
+    ) -> Ranges:
+        """The matches of rows of the other side, whose order should be near this one; none where not `able`."""
+        if not layout.span:
+            bounds = np.zeros(layout.codes + 1, np.int64)
+            np.cumsum(np.bincount(self.numbers, minlength=layout.codes), out=bounds[1:])
+            first, stop = bounds[codes], bounds[codes + 1]
+            return Ranges(first, stop if able is None else np.where(able, stop, first))
+        first = np.searchsorted(self.numbers, layout.numbers(codes, times, low), side="left")
+        stop = np.searchsorted(self.numbers, layout.numbers(codes, times, high, upper=True), side="right")
+        if able is not None:
+            stop = np.where(able, stop, first)
+        return Ranges(first, stop)

@@ -1,1 +1,0 @@
-"""Operators that keep state between bundles, without an engine."""

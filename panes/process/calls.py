@@ -1,0 +1,124 @@
+"""The calls of a user's function in one step: for timers of processing time, for rows, and for timers of event time.
+
+The loops are in Python because the function sees one row or timer at a time.
+
+Guarded by tests/panes/process/test_process.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...combiners.rows.columns import Column, flat
+from ...combiners.rows.hashing import hash_rows, hash_rows_128
+from ...errors import InvalidArgument, TypeMismatch
+from ...windows import time_column, timestamps
+from ...windows.times import LAST, UTC_MICROS
+from ..rows.equal_rows import netted
+from ..rows.options import Taken, output
+from .context import Emitted, KeyContext, Scene
+from .process import Process
+
+MOST_AT_THE_END = 100_000
+"""Timers of one key that may fire as the watermark goes to the end of time; more are taken for an endless chain."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The calls for the keys of a step."""
+
+    process: Process
+    scene: Scene
+    contexts: Sequence[KeyContext]
+
+    def processing_timers(self, now: int) -> None:
+        """Timers of processing time that are due, each at its own time."""
+        for ctx in self.contexts:
+            for tag, timer in ctx.advance("processing", now):
+                self.scene.processing_time = timer.time
+                self._timer(ctx, tag)
+        self.scene.processing_time = now
+
+    def rows(self, codes: np.ndarray, taken: Taken) -> None:
+        """The rows in their order."""
+        user = taken.rows.column_names[:-1]
+        columns = [python_values(flat(taken.rows[name])) for name in user]
+        weights = [1] * len(taken) if taken.weights is None else taken.weights.tolist()
+        on_row, contexts = self.process.function.on_row, self.contexts
+        rows = zip(*columns, strict=True) if columns else ((),) * len(taken)
+        for code, values, time, diff in zip(codes.tolist(), rows, taken.times.tolist(), weights, strict=True):
+            ctx = contexts[code]
+            ctx.time, ctx.diff = time, diff
+            try:
+                on_row(dict(zip(user, values, strict=True)), ctx.state, ctx)
+            except Exception as error:
+                error.add_note(f"in {self.process.name}.on_row() for the key {ctx.key!r}")
+                raise
+
+    def event_timers(self, watermark: int) -> None:
+        """The watermark advances, and timers of event time that it passes fire."""
+        self.scene.watermark = watermark
+        for ctx in self.contexts:
+            for fired, (tag, _) in enumerate(ctx.advance("event", watermark)):
+                self._timer(ctx, tag)
+                if watermark > LAST and fired > MOST_AT_THE_END:
+                    raise InvalidArgument(
+                        f"the timer {tag!r} of {self.process.name} is set again and again as the input ends: set "
+                        "it only where ctx.ended is false"
+                    )
+
+    def _timer(self, ctx: KeyContext, tag: str) -> None:
+        self.process.check_timers()
+        try:
+            self.process.function.on_timer(tag, ctx)
+        except Exception as error:
+            error.add_note(f"in {self.process.name}.on_timer({tag!r}) for the key {ctx.key!r}")
+            raise
+
+
+def python_values(column: pa.Array) -> list[Any]:
+    """The values of a column as Python objects; those of timestamps many times faster than by Arrow.
+
+    >>> python_values(pa.array([0, None], pa.timestamp("us", "UTC")))
+    [datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc), None]
+    """
+    kind = column.type
+    if kind not in (pa.timestamp("us"), UTC_MICROS) or not time_column(column)[1][np.asarray(column.is_valid())].all():
+        return column.to_pylist()
+    values = column.to_numpy(zero_copy_only=False).tolist()
+    if kind.tz is None:
+        return values
+    return [None if value is None else value.replace(tzinfo=UTC) for value in values]
+
+
+def emitted_table(
+    emitted: Sequence[Emitted], process: Process, keys: Sequence[pa.Array], schema: pa.Schema
+) -> pa.Table:
+    """The rows of output: retractions first, then by time, by key and in the order in which they were emitted."""
+    if not emitted:
+        return schema.empty_table()
+    number = np.array([row.key for row in emitted], np.int64)
+    times = np.array([row.time for row in emitted], np.int64)
+    weights = np.array([row.diff for row in emitted], np.int64)
+    try:
+        given = pa.Table.from_pylist([row.values for row in emitted], process.output)
+    except (pa.ArrowException, OverflowError) as error:
+        raise TypeMismatch(f"a row that {process.name} emits does not fit {process.name}.output: {error}") from None
+    of_key = [key.take(pa.array(number)) for key in keys]
+    rows = pa.Table.from_arrays([*of_key, *given.columns, timestamps(times)], schema=schema.remove(len(schema) - 1))
+    places = np.arange(len(emitted))
+    if int(weights.min()) < 0:
+        _, first, sums = netted(*hash_rows_128([Column(column) for column in rows.columns]), weights)
+        places, weights = first[sums != 0], sums[sums != 0]
+    hashes = hash_rows([Column(key) for key in of_key])[places] if of_key else np.zeros(len(places), np.uint64)
+    order = np.lexsort((places, hashes, times[places], weights > 0))
+    return output(rows.take(pa.array(places[order])), weights[order], schema)
+
+
+__all__ = ["Calls", "emitted_table"]

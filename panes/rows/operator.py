@@ -1,0 +1,90 @@
+"""The parts of the protocol of operators that are the same for all operators over single rows.
+
+Guarded by tests/panes/distinct/test_distinct.py, tests/panes/in_order/test_in_order.py and
+tests/panes/remember/test_remember.py.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ...windows.times import MIN_TIME
+from ..parcels import Parcel
+from ..state.operator_state import Counts, OperatorState, Stepped
+from ..state.store import Store
+from .clocks import Clocks
+from .options import Columns, Taken
+
+Stores: TypeAlias = dict[str, Store | None]
+
+
+class RowOperator(ABC):
+    """An operator with one input of rows. A subclass has `initial`, `take_in` and `hashes`.
+
+    A row of output is at most `output_lateness` before the output watermark; a stage after it allows as much lateness.
+    """
+
+    percents: Sequence[float] = ()
+
+    def __init__(self, columns: Columns, output_schema: pa.Schema, output_lateness: int) -> None:
+        self.columns, self.schema, self.schemas = columns, columns.schema, (columns.schema,)
+        self.output_schema, self.output_lateness = output_schema, output_lateness
+
+    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table:
+        """The rows of one processing time."""
+        return rows[0]
+
+    @abstractmethod
+    def initial(self) -> OperatorState:
+        """The state before any row."""
+
+    @abstractmethod
+    def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
+        """The hashes by which rows of a store of the state are looked up."""
+
+    @abstractmethod
+    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+        """The rows of output, the stores after the bundle, and the output watermark that they allow."""
+
+    def step(
+        self,
+        state: OperatorState,
+        bundle: pa.Table,
+        watermark: int,
+        processing_time: int = MIN_TIME,
+        percentiles: Mapping[float, int] | None = None,
+        each_batch: bool = False,
+    ) -> Stepped:
+        """Take one bundle."""
+        clocks = Clocks.of(state, watermark, processing_time, each_batch)
+        taken = self.columns.take(bundle, clocks)
+        panes, stores, hold = self.take_in(state, taken, clocks)
+        counts = Counts(dropped=len(taken.late), bad=len(taken.bad))
+        return Stepped(panes, clocks.state(state, stores, counts, hold), {"late": taken.late, "bad": taken.bad})
+
+    def next_timer(self, state: OperatorState) -> int | None:
+        """The next processing time at which a timer is due; None where nothing waits for processing time."""
+        return None
+
+    def hold(self, state: OperatorState) -> int:
+        """The output watermark."""
+        return state.output_watermark
+
+    def held(self, state: OperatorState) -> int:
+        """The number of entries in the state."""
+        return sum(len(store) for store in state.stores.values() if store is not None)
+
+
+def store_of(state: OperatorState, name: str) -> Store:
+    """A store that the operator has for certain."""
+    store = state.stores[name]
+    assert store is not None
+    return store
+
+
+__all__ = ["RowOperator", "Stores", "store_of"]

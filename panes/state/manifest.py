@@ -1,0 +1,172 @@
+"""The manifest: the small part of a stored state that each save writes again, with a list of all other parts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ...errors import StateMismatch
+from .manifest_checks import check_head, check_store, head_of
+from .operator_state import Counts, OperatorState
+
+VERSION = 3
+"""The format of everything that is stored for a shard: the manifest, its chunks and deaths, and its extra. A change to
+any of them increases the number, except new keys in the JSON of the extra, which a state without them does not need."""
+
+WITHOUT_DEPOSITS = 2
+"""The format of a state that has no deposits: the same without their store. It is read, and written where it does."""
+
+_ADDED = "deposits"
+"""The store that format 2 does not have, and that a grouping without divisible contents does not have either."""
+
+_BEGINNING = re.compile(rb'\{"version": ?(\d{1,9})[,}]')
+"""The beginning of a manifest of any format."""
+
+_NUMBERS = ("watermark", "output_watermark", "processing_time")
+_HEAD = frozenset({"version", "token", "next", "percentiles", "counts", *_NUMBERS})
+"""All keys of a manifest except those of its stores."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A value in the log: its number, its unguessable name for caches, and its count and size, which are checked."""
+
+    id: int
+    name: str
+    """32 hexadecimal digits, since it also names a file of the host."""
+    size: int
+    check: int
+    count: int
+    """The number of rows of the chunk, dead or alive, or of places of rows that died."""
+
+    @property
+    def key(self) -> str:
+        """The name of the value in caches, so that other bytes under the same name are another value there."""
+        return f"{self.name}{self.check:08x}"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A chunk in the log."""
+
+    rows: Entry
+    deaths: tuple[Entry, ...]
+    stamp: str
+    """An unguessable name for the set of living rows."""
+    alive: int
+    least: Mapping[str, int]
+    exact: bool
+    clocked: bool
+    """True if rows that a clock has passed are dead, although the deaths do not list them."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All values of the chunk in the log."""
+        return (self.rows, *self.deaths)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The chunks of a state, and everything of the state that is not in chunks."""
+
+    state: OperatorState
+    """The state without the rows of its stores."""
+    token: str
+    """New with each save."""
+    next_id: int
+    stored: Mapping[str, Sequence[Stored] | None]
+    """The chunks of each store, by its name."""
+    extra: bytes
+
+    def written(self) -> bytes:
+        """The manifest as a line of JSON, followed by `extra`."""
+        state = self.state
+        stored = {name: parts for name, parts in self.stored.items() if name != _ADDED or parts}
+        head = {
+            "version": VERSION if _ADDED in stored else WITHOUT_DEPOSITS,
+            "token": self.token,
+            "next": self.next_id,
+            **{name: getattr(state, name) for name in _NUMBERS},
+            "percentiles": sorted(state.percentiles.items()),
+            "counts": asdict(state.counts),
+            **{name: None if parts is None else [asdict(part) for part in parts] for name, parts in stored.items()},
+        }
+        return json.dumps(head, separators=(",", ":")).encode() + b"\n" + self.extra
+
+    @classmethod
+    def read(cls, written: bytes, empty: OperatorState) -> Manifest:
+        """The manifest that `written` wrote, all of it checked; `empty` is the operator's state before any row."""
+        head = checked_head(written)
+        head.setdefault(_ADDED, [] if _ADDED in empty.stores else None)
+        stores = {name: head.get(name) is not None for name in {**head, **empty.stores} if name not in _HEAD}
+        if stores != {name: empty.stores.get(name) is not None for name in stores}:
+            raise StateMismatch(
+                "the stored state is of a pipeline with another kind of window or input: start from a new checkpoint"
+            )
+        numbers: dict[str, Any] = {name: head[name] for name in _NUMBERS}
+        state = replace(empty, percentiles=dict(head["percentiles"]), counts=Counts(**head["counts"]), **numbers)
+        stored = {
+            name: None if store is None else [_stored(part) for part in head[name]]
+            for name, store in empty.stores.items()
+        }
+        return cls(state, head["token"], head["next"], stored, written.partition(b"\n")[2])
+
+
+def checked_head(written: bytes) -> dict[str, Any]:
+    """The JSON of a manifest; raises `StateMismatch` unless every value in it can be one of a state."""
+    require_version(written)
+    head, ids = head_of(written), set[int]()
+    check_head(head, _NUMBERS)
+    for name, parts in head.items():
+        if name not in _HEAD and parts is not None:
+            check_store(parts, head["next"], ids)
+    return head
+
+
+def require_version(written: bytes) -> None:
+    r"""Raise `StateMismatch` unless a manifest has the format that this library reads; only its beginning is read.
+
+    >>> from uncombine.panes.state.manifest import require_version
+    >>> require_version(b'{"version":2,"token":"any"}\n')
+    >>> require_version(b'{"version":7,"token":"any"}\n')  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    uncombine.errors.StateMismatch: the stored state has format 7, but this version of uncombine reads ...
+    """
+    found = _BEGINNING.match(written)
+    if found is not None and int(found[1]) in (WITHOUT_DEPOSITS, VERSION):
+        return
+    named = "a format without a number" if found is None else f"format {int(found[1])}"
+    raise StateMismatch(
+        f"the stored state has {named}, but this version of uncombine reads formats {WITHOUT_DEPOSITS} and {VERSION}: "
+        "use the version of uncombine that wrote it, or start from a new checkpoint"
+    )
+
+
+def extra_of(written: bytes) -> bytes:
+    r"""The `extra` that the caller gave to `save`; a manifest of another format is refused.
+
+    >>> from uncombine.panes.state.manifest import extra_of
+    >>> extra_of(b'{"version":2,"token":"any"}\nany bytes')
+    b'any bytes'
+    """
+    require_version(written)
+    return written.partition(b"\n")[2]
+
+
+def bytes_of(written: bytes) -> int:
+    r"""The number of bytes that the log holds for a state.
+
+    >>> bytes_of(b'{"windows":[{"rows":{"size":7},"deaths":[{"size":2}]}],"atoms":null}\n')
+    9
+    """
+    head = json.loads(written.partition(b"\n")[0])
+    parts = [part for name, parts in head.items() if name not in _HEAD for part in parts or []]
+    return sum(entry["size"] for part in parts for entry in (part["rows"], *part["deaths"]))
+
+
+def _stored(found: dict[str, Any]) -> Stored:
+    deaths = tuple(Entry(**entry) for entry in found["deaths"])
+    return Stored(**{**found, "rows": Entry(**found["rows"]), "deaths": deaths})

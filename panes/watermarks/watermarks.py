@@ -1,0 +1,209 @@
+"""The watermark of several sources: the least time of those that are not idle, and percentiles of these times.
+
+A shard has one or several inputs, and each input has its sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from ...windows.times import MAX_TIME, MIN_TIME
+
+Report: TypeAlias = tuple[str | None, int | None]
+"""A watermark report: the source and its event time; the time is None if the source only shows that it is active."""
+
+
+@dataclass(frozen=True)
+class Watermarks:
+    """The event time that each source has reached, and the processing time of its last report; a value.
+
+    A source that reports nothing for `idle_after` of processing time is idle. It counts again from its next report on.
+    When all sources are idle the watermark stays. It never goes back.
+
+    >>> w = Watermarks().advanced("a", 10, now=0).advanced("b", 30, now=0)
+    >>> w.least, w.percentile(50), w.percentile(100)
+    (10, 30, 10)
+    """
+
+    sources: Mapping[str | None, tuple[int, int]] = field(default_factory=dict)
+    idle_after: int | None = None
+    least: int = MIN_TIME
+    now: int = MIN_TIME
+    shards: bool = False
+    """True if the sources are the shards of one step, which is one source, however many shards it has."""
+    back: int = 0
+    """The length of time by which rows go back on their way here, so that every report counts for less."""
+    lag: int | None = None
+    """The length of time by which the watermark follows processing time; None if only reports move it."""
+    for_all: str | None = None
+    """The name under which reports count for all sources, also for those still to come."""
+
+    @classmethod
+    def of_step(cls, shards: Iterable[str], back: int = 0) -> Watermarks:
+        """The watermarks of a step, of which all shards must report before the watermark moves."""
+        return cls(dict.fromkeys(shards, (MIN_TIME, MIN_TIME)), shards=True, back=back)
+
+    @classmethod
+    def declared(
+        cls,
+        sources: Iterable[str],
+        idle_after: int | None = None,
+        back: int = 0,
+        lag: int | None = None,
+        for_all: str | None = None,
+    ) -> Watermarks:
+        """The watermarks of sources that hold the watermark before they report.
+
+        >>> w = Watermarks.declared(["a", "b"], for_all="*").advanced("a", 10, now=0)
+        >>> w.least == MIN_TIME, w.advanced("b", 30, now=1).least, w.advanced("*", 20, now=1).least
+        (True, 10, 20)
+        """
+        known: dict[str | None, tuple[int, int]] = dict.fromkeys(sources, (MIN_TIME, MIN_TIME))
+        return cls(known, idle_after, back=back, lag=lag, for_all=for_all)
+
+    def advanced(self, source: str | None, time: int, now: int) -> Watermarks:
+        """A source reports `time`; a lower time than before is ignored."""
+        return self.told([(source, time)], now)
+
+    def told(self, reports: Iterable[Report], now: int) -> Watermarks:
+        """Take all watermark reports of one processing time at once: (source, time), or (source, None) for no time."""
+        marks = self._at(now)
+        sources, now = dict(marks.sources), marks.now
+        for source, time in reports:
+            if source is not None and source == self.for_all and time is not None:
+                reached = self._less_back(time)
+                known_now = {source: (reached, now), **sources}
+                sources = {name: (max(known, reached), now) for name, (known, _) in known_now.items()}
+                continue
+            first = sources.get(self.for_all, (MIN_TIME, now))[0] if self.for_all is not None else MIN_TIME
+            known = sources.get(source, (first, now))[0]
+            sources[source] = (known if time is None else max(known, self._less_back(time)), now)
+        return replace(marks, sources=sources)._settled()
+
+    def at(self, now: int) -> Watermarks:
+        """Processing time advances to `now`, by which sources can become idle."""
+        return self._at(now)._settled()
+
+    def _at(self, now: int) -> Watermarks:
+        now, sources = max(now, self.now), self.sources
+        if self.idle_after is not None and now > MIN_TIME and (MIN_TIME, MIN_TIME) in sources.values():
+            # A declared source waits for its first report from the first processing time on.
+            sources = {
+                name: (t, now if (t, last) == (MIN_TIME, MIN_TIME) else last) for name, (t, last) in sources.items()
+            }
+        return replace(self, sources=sources, now=now)
+
+    @property
+    def counted(self) -> list[tuple[int, int]]:
+        """The time and the last report of each source; those of all sources together count if no other is known."""
+        if self.for_all is not None and len(self.sources) > 1:
+            return [given for name, given in self.sources.items() if name != self.for_all]
+        return list(self.sources.values())
+
+    @property
+    def idle(self) -> bool:
+        """True if there are sources, and all are idle."""
+        return bool(self.sources) and not self.active
+
+    @property
+    def next_idle(self) -> int:
+        """The next processing time at which a source becomes idle; the end of time if none does."""
+        if self.idle_after is None:
+            return MAX_TIME
+        idle = (last + self.idle_after for time, last in self.counted if (time, last) != (MIN_TIME, MIN_TIME))
+        return min((t for t in idle if t > self.now), default=MAX_TIME)
+
+    def percentile(self, percent: float) -> int:
+        """The greatest T that at least `percent` of the sources that are not idle have reached."""
+        return percentile(self.active, percent, self.least)
+
+    @property
+    def reached(self) -> list[int]:
+        """The times that count for percentiles: of all sources that are not idle, or of the one step."""
+        return self.active if self.sources and not self.shards else [self.least]
+
+    @property
+    def active(self) -> list[int]:
+        """The times of the sources that are not idle."""
+        if self.idle_after is None:
+            return [time for time, _ in self.counted]
+        return [time for time, last in self.counted if self.now - last < self.idle_after]
+
+    def _less_back(self, time: int) -> int:
+        return time if time == MAX_TIME else max(time - self.back, MIN_TIME)
+
+    def reaches(self, time: int) -> int:
+        """The processing time at which the watermark reaches a time without reports; the end of time if it does not."""
+        if self.least >= time:
+            return self.now
+        return MAX_TIME if self.lag is None else min(time + self.lag + self.back, MAX_TIME)
+
+    def _settled(self) -> Watermarks:
+        active, least = self.active, self.least
+        if self.lag is not None and self.now > MIN_TIME:
+            least = max(least, self.now - self.lag - self.back)
+        return replace(self, least=max(least, min(active))) if active else replace(self, least=least)
+
+
+@dataclass(frozen=True)
+class InputWatermarks:
+    """The watermark of a shard: the least of its inputs that are not idle.
+
+    An input that has never reported holds the watermark. When all inputs are idle the watermark stays. It never goes
+    back.
+
+    >>> w = InputWatermarks((Watermarks(), Watermarks())).told([[(None, 10)], []], now=0)
+    >>> w.least == MIN_TIME, w.told([[], [(None, 30)]], now=1).least
+    (True, 10)
+    """
+
+    inputs: tuple[Watermarks, ...] = (Watermarks(),)
+    least: int = MIN_TIME
+    now: int = MIN_TIME
+
+    def told(self, reports: Sequence[Iterable[Report]], now: int) -> InputWatermarks:
+        """Take all watermark reports of one processing time at once, those of each input in their place."""
+        now = max(now, self.now)
+        told = (marks.told(given, now) for marks, given in zip(self.inputs, reports, strict=True))
+        return self._settled(tuple(told), now)
+
+    def at(self, now: int) -> InputWatermarks:
+        """Processing time advances to `now`, by which sources can become idle."""
+        now = max(now, self.now)
+        return self._settled(tuple(marks.at(now) for marks in self.inputs), now)
+
+    @property
+    def next_idle(self) -> int:
+        """The next processing time at which one of several sources becomes idle; the end of time if none does."""
+        if sum(max(len(marks.counted), 1) for marks in self.inputs) < 2:
+            return MAX_TIME
+        return min(marks.next_idle for marks in self.inputs)
+
+    @property
+    def follows_clock(self) -> bool:
+        """True if processing time alone can move the watermark."""
+        return any(marks.lag is not None for marks in self.inputs)
+
+    def reaches(self, time: int) -> int:
+        """The processing time at which the watermark reaches a time without reports; the end of time if it does not."""
+        return max((marks.reaches(time) for marks in self.inputs if not marks.idle), default=MAX_TIME)
+
+    def percentiles(self, percents: Iterable[float]) -> dict[float, int]:
+        """Several percentiles of the times of all sources at once. An input that has never reported is a source."""
+        every = [time for marks in self.inputs for time in marks.reached]
+        return {percent: percentile(every, percent, self.least) for percent in percents}
+
+    def _settled(self, inputs: tuple[Watermarks, ...], now: int) -> InputWatermarks:
+        least = max(self.least, min((marks.least for marks in inputs if not marks.idle), default=MIN_TIME))
+        return InputWatermarks(inputs, least, now)
+
+
+def percentile(times: Sequence[int], percent: float, least: int) -> int:
+    """The greatest time that at least `percent` of the times have reached; at least `least`."""
+    if not times:
+        return least
+    ordered = sorted(times, reverse=True)
+    needed = -(-percent * len(ordered) // 100)
+    return max(ordered[max(int(needed), 1) - 1], least)

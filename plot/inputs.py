@@ -1,0 +1,291 @@
+"""Panes and scripts as pictures need them: rows of any kind as dicts, and times as datetimes.
+
+Guarded by tests/plot/test_plot.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from ..combiners.aggregate import as_table
+from ..errors import InvalidArgument, TypeMismatch, require_column
+from ..local.local_result import Reached, Result
+from ..local.script import Clock, Elements, Entry, Watermark, reports, tables_of
+from ..panes.grouping.grouping import RESERVED
+from ..windows import timestamp
+from .style import aware, from_micros
+
+_LAST = 253_402_300_799_000_000
+_END = from_micros(_LAST)
+"""The time at which watermarks at the end of time are drawn."""
+
+LAST_YEAR = 9000
+"""A window that ends later has no end."""
+
+Bounds = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True)
+class Pane:
+    """A row of output: a pane, or the retraction of one."""
+
+    key: tuple[Any, ...]
+    bounds: Bounds | None
+    """Start and end of the window; None if it is all of time."""
+    value: Any
+    diff: int
+    timing: str
+    at: datetime
+    step: int
+
+
+@dataclass(frozen=True)
+class Point:
+    """A row of the script."""
+
+    event: datetime
+    processing: datetime
+    label: str
+    late: bool
+    dropped: bool
+    step: int
+    row: Mapping[str, Any]
+
+
+def table_of(result: Any) -> pa.Table:
+    """The rows of a result as a table: Arrow, a local result, pandas, Polars, or a bounded DataFrame of Spark."""
+    if isinstance(result, Result):
+        return result.panes
+    if hasattr(result, "sparkSession"):
+        if result.isStreaming:
+            raise InvalidArgument(
+                "a picture needs rows, and the result is a stream: draw a bounded flow, or the table that the stream "
+                "writes"
+            )
+        return result.toArrow()
+    if type(result).__module__.partition(".")[0] == "pandas" and hasattr(result, "columns"):
+        rows = [name for name in result.columns if any(hasattr(value, "asDict") for value in result[name].head(1))]
+        result = result.assign(**{n: [None if v is None else v.asDict() for v in result[n]] for n in rows})
+    try:
+        return as_table(result)
+    except TypeMismatch:
+        raise TypeMismatch(
+            "a picture shows panes as an Arrow table, a local result, or a DataFrame of pandas or Spark, but was given "
+            f"a {type(result).__name__}"
+        ) from None
+
+
+def check_panes(table: pa.Table) -> None:
+    """Raise unless the rows are those of a grouping."""
+    for name in ("window", "diff", "pane"):
+        if name not in table.column_names:
+            raise InvalidArgument(
+                f"a picture shows panes, but the result has no column {name!r}: draw the result of a grouping"
+            )
+
+
+def keys_of(table: pa.Table) -> list[str]:
+    """The key columns of panes: those before the window."""
+    names = table.column_names
+    return names[: names.index("window")] if "window" in names else []
+
+
+def shown_value(table: pa.Table, value: str | None, entries: Sequence[Entry]) -> str:
+    """The result that is written into panes: the one asked for, or the first that is no column of the script."""
+    names = [name for name in table.column_names if name not in RESERVED]
+    given = columns_of(entries)
+    results = [name for name in names if name not in keys_of(table)]
+    shown = value or next((n for n in results if n not in given), next(iter([*results[-1:], *names[-1:]]), None))
+    if shown is None or shown not in table.column_names:
+        raise InvalidArgument(f"value= must be one of {names}, but is {value!r}")
+    return shown
+
+
+def columns_of(entries: Sequence[Entry]) -> set[str]:
+    """The columns that rows of a script have."""
+    columns: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, Elements):
+            rows: Any = entry.rows
+            columns |= set(rows.column_names) if isinstance(rows, pa.Table) else {name for row in rows for name in row}
+    return columns
+
+
+def panes_of(table: pa.Table, value: str, where: Mapping[str, Any], clock: Sequence[datetime]) -> list[Pane]:
+    """The panes of some keys, with the processing times at which they were emitted."""
+    keys, rows = keys_of(table), table.to_pylist()
+    for name, wanted in where.items():
+        require_column(name, table.column_names, "where=")
+        rows = [row for row in rows if row[name] == wanted]
+    moments = _moments(rows, clock)
+    return [
+        Pane(
+            tuple(_plain(row[name]) for name in keys),
+            _bounds(row["window"]),
+            row[value],
+            row["diff"],
+            row["pane"]["timing"],
+            at,
+            row.get("step", 0),
+        )
+        for row, at in zip(rows, moments, strict=True)
+        if row["window"] is not None or row["pane"] is not None
+    ]
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, dict | list) else value
+
+
+def _bounds(window: Mapping[str, datetime] | None) -> Bounds | None:
+    if window is None or window["end"].year > LAST_YEAR:
+        return None
+    return aware(window["start"]), aware(window["end"])
+
+
+def _moments(rows: Sequence[Mapping[str, Any]], clock: Sequence[datetime]) -> list[datetime]:
+    """The processing time of each row. A retraction has the info of the retracted pane; the next row gives its time."""
+    out: list[datetime] = []
+    following: tuple[Any, datetime] | None = None
+    for place, row in reversed(list(enumerate(rows))):
+        step = row.get("step", len(clock) - 1)
+        at = row["pane"]["processing_time"] if row["pane"] else None
+        moment = clock[step] if clock else from_micros(0) + timedelta(minutes=place) if at is None else aware(at)
+        if row["diff"] > 0:
+            moment = moment if at is None else aware(at)
+            following = (row.get("step"), moment)
+        elif following is not None and following[0] == row.get("step"):
+            moment = following[1]
+        out.append(moment)
+    return out[::-1]
+
+
+def clock_of(entries: Sequence[Entry]) -> list[datetime]:
+    """The processing time after each entry. Entries before the first with a time have that time."""
+    known: list[int | None] = []
+    now: int | None = None
+    for entry in entries:
+        given = entry.t if isinstance(entry, Clock) else entry.at
+        now = max(timestamp(given), now or timestamp(given)) if given is not None else now
+        known.append(now)
+    start = next((t for t in known if t is not None), None)
+    if start is None:  # no processing time at all: draw the entries a minute apart
+        return [from_micros(60_000_000 * i) for i in range(len(entries))]
+    return [from_micros(start if t is None else t) for t in known]
+
+
+def points_of(
+    entries: Sequence[Entry],
+    result: Any,
+    time: str | Mapping[str, str],
+    datum: str | None,
+    where: Mapping[str, Any],
+    clock: Sequence[datetime],
+) -> list[Point]:
+    """The rows of a script for some keys, each with its label, and whether it was late or dropped."""
+    gone = set(result.dropped_rows) if isinstance(result, Result) and result.rows_kept else set()
+    points: list[Point] = []
+    times = [time] if isinstance(time, str) else list(dict.fromkeys(time.values()))
+    passed = _passed(entries, result)
+    for step, (entry, table) in enumerate(zip(entries, tables_of(entries, times), strict=True)):
+        before = passed[step]
+        if table is None:
+            continue
+        column = time if isinstance(time, str) else time.get(_input(entry) or "", times[0])
+        asked = {name: wanted for name, wanted in where.items() if name in table.column_names}
+        label = datum or _number(table, where)
+        for place, row in enumerate(table.to_pylist()):
+            if any(row[name] != wanted for name, wanted in asked.items()) or row.get(column) is None:
+                continue
+            event = aware(row[column])
+            text = "" if label is None or row[label] is None else str(row[label])
+            late = before is not None and event < before
+            points.append(Point(event, clock[step], text, late, (step, place) in gone, step, row))
+    return points
+
+
+def _number(table: pa.Table, where: Mapping[str, Any]) -> str | None:
+    """The first column of numbers."""
+    kinds = {field.name: field.type for field in table.schema if field.name not in where}
+    return next((n for n, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)), None)
+
+
+def _input(entry: Entry) -> str | None:
+    return None if isinstance(entry, Clock) else entry.input
+
+
+def inputs_of(entries: Sequence[Entry]) -> list[str | None]:
+    """The inputs that the script names; None if it names none."""
+    return list(dict.fromkeys(_input(entry) for entry in entries if _input(entry) is not None)) or [None]
+
+
+def moved_by(entry: Entry, inputs: list[str | None]) -> list[str | None]:
+    """The inputs whose watermark an entry moves."""
+    return inputs if _input(entry) is None else [_input(entry)]
+
+
+def _reported(entry: Watermark) -> datetime:
+    return _END if entry.t is None else from_micros(timestamp(entry.t))
+
+
+def _shown(watermark: int) -> datetime:
+    """A watermark of a run as a time that can be drawn."""
+    return _END if watermark > _LAST else from_micros(max(watermark, -_LAST // 5))
+
+
+def _of_run(entries: Sequence[Entry], result: Any) -> Sequence[Reached]:
+    """The watermarks that the run of a script had; nothing if they are not known."""
+    found = result.watermarks if isinstance(result, Result) else []
+    return found if len(found) == len(entries) else []
+
+
+def _passed(entries: Sequence[Entry], result: Any) -> list[datetime | None]:
+    """The watermark of all inputs by which the rows of each entry are late; None where some have not reported."""
+    of_run = _of_run(entries, result)
+    if of_run:
+        sources = {name for one in of_run for name in one.after}
+        return [_shown(min(one.before.values())) if len(one.before) == len(sources) > 0 else None for one in of_run]
+    inputs, reached = inputs_of(entries), dict[str | None, datetime]()
+    out: list[datetime | None] = []
+    for entry in entries:
+        out.append(min(reached.values()) if len(reached) == len(inputs) else None)
+        for report in reports(entry):
+            reached |= {
+                name: max(_reported(report), reached.get(name, _reported(report))) for name in moved_by(entry, inputs)
+            }
+    return out
+
+
+def marks_of(
+    entries: Sequence[Entry], clock: Sequence[datetime], result: Any = None
+) -> dict[str | None, list[tuple[datetime, datetime, int]]]:
+    """For each input its watermarks: the processing time, the watermark, and the place in the script.
+
+    They are those of the run; without one, the reports of the script.
+    """
+    inputs, of_run = inputs_of(entries), _of_run(entries, result)
+    out: dict[str | None, list[tuple[datetime, datetime, int]]] = {}
+    known: dict[str | None, int] = {}
+    for step, (one, at) in enumerate(zip(of_run, clock, strict=False)):
+        for name, watermark in one.after.items():
+            if known.get(name) != watermark:
+                known[name] = watermark
+                out.setdefault(name if len(inputs) > 1 else inputs[0], []).append((at, _shown(watermark), step))
+    if of_run:
+        return out
+    for step, (entry, at) in enumerate(zip(entries, clock, strict=True)):
+        for report in reports(entry):
+            for name in moved_by(entry, inputs):
+                out.setdefault(name, []).append((at, _reported(report), step))
+    return out
+
+
+__all__ = [
+    *("Bounds", "Pane", "Point", "check_panes", "clock_of", "columns_of", "inputs_of", "keys_of", "marks_of"),
+    *("moved_by", "panes_of", "points_of", "shown_value", "table_of"),
+]

@@ -1,0 +1,124 @@
+"""A picture of a watermark: event time against processing time, its lag, and late rows.
+
+Guarded by tests/plot/test_plot.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidArgument
+from ..local.script import Entry, check_script
+from .inputs import clock_of, marks_of, points_of
+from .style import GREEN, GREY, INK, RED, figure_of, finish, margins, size_of_points, slanted, text_of, time_axis
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def watermark(
+    script: Sequence[Entry],
+    result: Any = None,
+    *,
+    time: str | Mapping[str, str] = "ts",
+    title: str | None = None,
+    figsize: tuple[float, float] = (9.0, 6.5),
+) -> Figure:
+    """Draw the watermark of a script: the event times of rows and the watermark over processing time, and its lag.
+
+    A row below the line of the watermark is late. The grey line is a row that arrives at once; the lag is the height
+    from the watermark to it.
+
+    Parameters
+    ----------
+    script
+        Rows, and watermark reports, with their processing times (`at=`).
+    result
+        The result of `uc.local.run` for the script: its watermarks are drawn, also those of sources with `watermark=`.
+        Without it, those that the script reports.
+    time
+        The event time column of the rows, or a dict of them by input.
+    title, figsize
+        The title, and the size in inches.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> import uncombine as uc
+    >>> script = [uc.Elements([{"ts": 0}], at=60_000_000), uc.Watermark(30_000_000, at=90_000_000)]
+    >>> [axes.get_ylabel() for axes in uc.plot.watermark(script).axes]
+    ['event time (1970-01-01)', 'lag (seconds)']
+    """
+    entries = check_script(script)
+    clock = clock_of(entries)
+    points, marks = points_of(entries, result, time, None, {}, clock), marks_of(entries, clock, result)
+    if not points and not marks:
+        raise InvalidArgument("the script has no rows and no watermark reports, so there is nothing to draw")
+    if not any(marks.values()):
+        raise InvalidArgument(
+            "the script reports no watermark, so there is none to draw: give the result of the run too, as in "
+            "uc.plot.watermark(script, result), if its flow has watermark="
+        )
+    figure, [[upper], [lower]] = figure_of(figsize, 2)
+    at = [p.processing for p in points] + [at for some in marks.values() for at, _, _ in some]
+    across = margins(min(at), max(at))
+    known = [p.event for p in points] + [m for some in marks.values() for _, m, _ in some if m.year < 9000]
+    upwards = margins(min([*known, *at]), max([*known, *at]))
+    time_axis(upper.yaxis, *upwards, "event time")
+    time_axis(upper.xaxis, *across, "")
+    time_axis(lower.xaxis, *across, "processing time")
+    upper.set_xlabel("")
+    upper.tick_params(labelbottom=False)
+    upper.plot(across, across, color=GREY, linewidth=1, label="row without delay")
+    size = size_of_points(len(points)) / 2
+    for late, label in ((False, "row"), (True, f"late row ({sum(p.late for p in points)})")):
+        some = [p for p in points if p.late is late]
+        if some:
+            style: dict[str, Any] = {"facecolor": "white", "edgecolor": RED} if late else {"color": INK}
+            upper.scatter([p.processing for p in some], [p.event for p in some], s=size, label=label, zorder=4, **style)
+    lines = {name: _steps([(a, m) for a, m, _ in some if m.year < 9000], across[1]) for name, some in marks.items()}
+    lags = [(x - y).total_seconds() for line in lines.values() for x, y in zip(*line, strict=True)]
+    unit, seconds = _unit(lags or [0.0])
+    for number, (name, (xs, ys)) in enumerate(lines.items()):
+        line: dict[str, Any] = {"color": GREEN, "linestyle": (0, (4 + 3 * number, 2)) if len(marks) > 1 else "-"}
+        label = "watermark" if name is None else f"watermark of {text_of(name)}"
+        upper.plot(xs, ys, label=label, zorder=3, **line)
+        lower.plot(xs, [(x - y).total_seconds() / seconds for x, y in zip(xs, ys, strict=True)], **line)
+    lower.set_ylabel(f"lag ({unit})")
+    finish(upper, title)
+    finish(lower)
+    slanted(lower)
+    upper.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9, frameon=False)
+    return figure
+
+
+def _steps(marks: Sequence[tuple[datetime, datetime]], end: datetime) -> tuple[list[datetime], list[datetime]]:
+    """The corners of a line that stays as it is until the next report."""
+    xs: list[datetime] = []
+    ys: list[datetime] = []
+    highest: datetime | None = None
+    for at, mark in marks:
+        if highest is not None:
+            xs.append(at)
+            ys.append(highest)
+        highest = mark if highest is None else max(highest, mark)
+        xs.append(at)
+        ys.append(highest)
+    if highest is not None:
+        xs.append(end)
+        ys.append(highest)
+    return xs, ys
+
+
+def _unit(lengths: Sequence[float]) -> tuple[str, float]:
+    """The unit in which lengths of time are read best, and its seconds."""
+    most = max(map(abs, lengths))
+    for unit, seconds in (("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
+        if most >= 2 * seconds:
+            return unit, seconds
+    return "seconds", 1.0
+
+
+__all__ = ["watermark"]

@@ -1,0 +1,1 @@
+"""The machine that Spark runs on: memory, sockets, kernels, checkpoint files, the start of processes."""

@@ -1,0 +1,125 @@
+"""Keeps a table up to date with the batches of a flow, and waits for a database that is away.
+
+Guarded by tests/tables/test_tables.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from threading import Event, Lock
+from typing import TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+
+from ..errors import TableUnreachable
+from ..flows.flow import Flow
+from .changes import Changes
+from .layout import table_flow
+from .netting import changes_of
+from .target import Target, Writer
+from .targets import target_of
+
+T = TypeVar("T")
+
+PATIENCE = 60.0
+"""The seconds for which a batch waits for a database that is away."""
+
+LONGEST_WAIT = 2.0
+
+
+class Keeper:
+    """Applies batches to a table, each of them once.
+
+    >>> import tempfile, pyarrow as pa
+    >>> from uncombine.tables.layout import Layout
+    >>> from uncombine.tables.netting import changes_of
+    >>> from uncombine.tables.targets import target_of
+    >>> layout = Layout(pa.schema([("k", pa.int64()), ("n", pa.int64()), ("diff", pa.int64())]), ("k",), "diff")
+    >>> keeper = Keeper(target_of(f"duckdb:///{tempfile.mkdtemp()}/shop.db#totals").writer(layout, "me"))
+    >>> keeper.start()
+    -1
+    >>> rows = pa.table({"k": [1, 2], "n": [7, 8], "diff": [1, 1]})
+    >>> [keeper.take(0, Changes.of(layout, [changes_of(rows, layout)])) for _ in range(2)]
+    [True, False]
+    >>> keeper.writer.read().to_pydict()
+    {'k': [1, 2], 'n': [7, 8]}
+    """
+
+    def __init__(
+        self, writer: Writer, patience: float = PATIENCE, wait: Callable[[float], object] | None = None
+    ) -> None:
+        self.writer, self.patience = writer, patience
+        self._stopped, self._busy = Event(), Lock()
+        self._wait = self._stopped.wait if wait is None else wait
+
+    def start(self, patient: bool = False) -> int:
+        """Make or check the table; the number of its last batch. A patient start waits for a database that is away."""
+        if patient:
+            return self._patiently(self.writer.start)
+        with self._busy:
+            return self.writer.attempt(self.writer.start)
+
+    def take(self, batch: int, changes: Changes) -> bool:
+        """Apply a batch; False if the table has it already."""
+        return self._patiently(lambda: self.writer.apply(batch, changes))
+
+    def read(self, limit: int | None = None) -> pa.Table:
+        """The rows of the table, which another process writes; it is closed then."""
+
+        def work() -> pa.Table:
+            try:
+                return self.writer.read(limit)
+            finally:
+                self.writer.close()
+
+        return self._patiently(work)
+
+    def hurry(self) -> None:
+        """Make a batch that waits for a database give up."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Close the table when no batch is being applied."""
+        self.hurry()
+        with self._busy:
+            self.writer.close()
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Do the work; again while the database is away, which changes nothing if the batch was applied before."""
+        until, pause = time.monotonic() + self.patience, 0.05
+        while True:
+            with self._busy:
+                try:
+                    return self.writer.attempt(work)
+                except TableUnreachable:
+                    self.writer.close()
+                    if self._stopped.is_set() or time.monotonic() >= until:
+                        raise
+            self._wait(pause)
+            pause = min(2 * pause, LONGEST_WAIT)
+
+
+def write_result(flow: Flow, target: str, keys: str | Sequence[str] | None, run: Callable[[Flow], pa.Table]) -> None:
+    """Write the rows of a bounded flow into a new table; `run` gives the rows of the flow in the mode of a table."""
+    place = target_of(target)
+    settled, layout = table_flow(flow, keys)
+    place.check(layout)
+    rows = run(settled).select(layout.rows.names)
+    write_once(place, Changes.of(layout, [changes_of(rows, layout)]))
+
+
+def write_once(target: Target, changes: Changes) -> None:
+    """Make a table of the changes of a bounded flow, all of it or nothing."""
+    target.check(changes.layout)
+    writer = target.writer(changes.layout, uuid4().hex)
+    if (new := changes.new) != changes.rows:
+        raise writer.unfit(new, changes)
+    try:
+        writer.attempt(lambda: writer.once(changes))
+    finally:
+        writer.close()
+
+
+__all__ = ["PATIENCE", "Keeper", "write_once", "write_result"]

@@ -1,0 +1,169 @@
+"""A live table in a folder with one Parquet file, which each batch writes again and puts in the place of the last one.
+
+Guarded by tests/tables/test_tables_parquet.py.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .changes import Changes
+from .copying import ChangedKeys, new_rows
+from .kinds import nested, require_types, timed_type
+from .layout import Layout
+from .target import NONE_YET, Kept, Target, Writer
+
+FILE = "table.parquet"
+ROWS = 1 << 16
+"""The rows of the last file that are read at a time."""
+
+_OWNER, _BATCH, _LAYOUT = b"uncombine.owner", b"uncombine.batch", b"uncombine.layout"
+
+
+@dataclass(frozen=True, repr=False)
+class ParquetFolder(Target):
+    """A folder with one Parquet file, on a file system that renames a file in one step."""
+
+    path: str
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"the Parquet folder {self.path}"
+
+    def check(self, layout: Layout) -> None:
+        require_types(layout.schema, nested(timed_type), "a Parquet table")
+
+    def writer(self, layout: Layout, owner: str) -> ParquetWriter:
+        return ParquetWriter(self, layout, owner)
+
+
+class ParquetWriter(Writer):
+    """Writes a Parquet file. The number of the batch is in the file, so that both change by one rename."""
+
+    def __init__(self, target: ParquetFolder, layout: Layout, owner: str) -> None:
+        super().__init__(target.name, layout, owner)
+        self.folder = Path(target.path)
+        self.file = self.folder / FILE
+
+    def start(self) -> int:
+        with _locked(self.folder):
+            return self._started()
+
+    def _started(self) -> int:
+        for left in self.folder.glob(f".{self.owner}-*"):  # of a process that was killed
+            left.unlink()
+        kept = self._kept()
+        if kept is None:
+            if any(self.folder.glob("*.parquet")):
+                raise self.taken()
+            self._write(NONE_YET, [])
+            kept = self._kept()
+            assert kept is not None
+        return kept.batch
+
+    def apply(self, batch: int, changes: Changes) -> bool:
+        with _locked(self.folder):
+            if self.is_done(self._kept(), batch):
+                return False
+            self._write(batch, self._changed(changes))
+        return True
+
+    def once(self, changes: Changes) -> None:
+        with _locked(self.folder):
+            if any(self.folder.glob("*.parquet")):
+                raise self.taken()
+            self._write(0, new_rows(changes))
+
+    def read(self, limit: int | None = None) -> pa.Table:
+        with self._file() as file:
+            table = file.read(columns=self.layout.schema.names).cast(self.layout.schema)
+        if limit is None:
+            return table
+        return table.sort_by([(name, "ascending") for name in self.layout.keys]).slice(0, limit)
+
+    def files(self) -> list[str] | None:
+        with self._file():
+            return [str(self.file)]
+
+    def _file(self) -> pq.ParquetFile:
+        try:
+            file = pq.ParquetFile(self.file)
+        except FileNotFoundError:
+            raise self.gone() from None
+        self.require_columns(file.schema_arrow.names)
+        return file
+
+    def _kept(self) -> Kept | None:
+        try:
+            schema = pq.read_schema(self.file)
+        except FileNotFoundError:
+            return None
+        about = schema.metadata or {}
+        if _OWNER not in about:
+            raise self.taken()
+        kept = Kept(about[_OWNER].decode(), int(about[_BATCH]), about[_LAYOUT].decode())
+        self.check(kept)  # a table of other rows has other columns
+        self.require_columns(schema.names)
+        return kept
+
+    def _write(self, batch: int, rows: Iterable[pa.RecordBatch]) -> None:
+        """Write a file beside the last one, and put it in its place."""
+        about = {_OWNER: self.owner.encode(), _BATCH: str(batch).encode(), _LAYOUT: self.layout.text().encode()}
+        schema = self.layout.schema.with_metadata(about)
+        beside = self.folder / f".{self.owner}-{uuid4().hex}"
+        try:
+            with open(beside, "wb") as file:
+                with pq.ParquetWriter(file, schema) as writer:
+                    for part in rows:
+                        writer.write_batch(part.replace_schema_metadata(about))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, self.file)
+            _synced(self.folder)
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def _changed(self, changes: Changes) -> Iterator[pa.RecordBatch]:
+        """The rows after the changes, of which only the hashes of the keys are held."""
+        found = ChangedKeys(changes)
+        for part in pq.ParquetFile(self.file).iter_batches(ROWS, columns=self.layout.schema.names):
+            kept = found.left(part) if found.meets(part) else part
+            if kept.num_rows:
+                yield kept.cast(self.layout.schema)
+        applied = found.fitting
+        if applied != changes.rows:
+            raise self.unfit(applied, changes)
+        yield from new_rows(changes)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other writers away from a folder, which is made if it is not there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _synced(folder: Path) -> None:
+    """Make the names in a folder last, also if the machine stops."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+__all__ = ["FILE", "ParquetFolder", "ParquetWriter"]

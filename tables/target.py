@@ -1,0 +1,168 @@
+"""A target: the place of a live table, which takes the changes of a batch together with the number of the batch.
+
+Guarded by tests/tables/test_tables.py.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from ..errors import LibraryMissing, TableMismatch
+from .changes import Changes
+from .failures import attempt, is_network
+from .layout import Layout
+
+T = TypeVar("T")
+
+BATCHES = "_uncombine_batches"
+"""The table in a database that has the last batch of each live table."""
+
+NONE_YET = -1
+"""The number of the last batch of a table that has taken none."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The facts that a target keeps with a table: who writes it, its last batch, and its layout."""
+
+    owner: str
+    batch: int
+    layout: str
+
+
+class Target(ABC):
+    """The place of a table, which needs the library of its kind only when it is used."""
+
+    name: str
+    """The words for the table in messages, without credentials."""
+
+    @abstractmethod
+    def check(self, layout: Layout) -> None:
+        """Raise if the library is not installed, or if the target cannot have such a table."""
+
+    @abstractmethod
+    def writer(self, layout: Layout, owner: str) -> Writer:
+        """A writer of the table; nothing is opened yet."""
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Writer(ABC):
+    """Writes one table. `owner` is the id of the checkpoint, or of the call, that the table belongs to."""
+
+    def __init__(self, name: str, layout: Layout, owner: str) -> None:
+        self.name, self.layout, self.owner = name, layout, owner
+
+    @abstractmethod
+    def start(self) -> int:
+        """Make the table, or check that it is the one of this writer; the number of its last batch."""
+
+    @abstractmethod
+    def apply(self, batch: int, changes: Changes) -> bool:
+        """Apply a batch, all of it or nothing; False if the table has the batch already."""
+
+    @abstractmethod
+    def once(self, changes: Changes) -> None:
+        """Make the table of these changes, all of it or nothing."""
+
+    @abstractmethod
+    def read(self, limit: int | None = None) -> pa.Table:
+        """The rows of the table, in the order of the keys if only the first ones are wanted."""
+
+    def files(self) -> list[str] | None:
+        """The Parquet files that have the rows of the table now, if the target has such files."""
+        return None
+
+    def close(self) -> None:  # noqa: B027
+        """Give back what is open; the writer can go on."""
+
+    def attempt(self, work: Callable[[], T]) -> T:
+        """Do work with this writer; an error of its library that shows a secret, or a server that is away, is ours."""
+        return attempt(work, self.name, self.secrets, self.is_away)
+
+    def secrets(self) -> Sequence[str]:
+        """The texts that no message may show."""
+        return ()
+
+    def is_away(self, error: BaseException) -> bool:
+        """True for an error after which another attempt may succeed."""
+        return is_network(error)
+
+    def check(self, kept: Kept) -> None:
+        """Raise unless a table with these facts is the one of this writer."""
+        if kept.owner != self.owner:
+            raise TableMismatch(
+                f"{self.name} is written with another checkpoint: go on with that one, or choose another table"
+            )
+        if changed := self.layout.differences(kept.layout):
+            raise TableMismatch(
+                f"{self.name} was made for other rows ({changed}): start with another table and another checkpoint"
+            )
+
+    def require_columns(self, names: Collection[str]) -> None:
+        """Raise unless the table has all columns of the flow."""
+        for name in self.layout.schema.names:
+            if name not in names:
+                raise TableMismatch(
+                    f"{self.name} has no column {name!r}, which the flow has: something else has dropped it; add it "
+                    "again, or start with another table and another checkpoint"
+                )
+
+    def is_done(self, kept: Kept | None, batch: int) -> bool:
+        """True if the table has the batch; raises unless it has it or the one before."""
+        if kept is None:
+            raise self.gone()
+        self.check(kept)
+        if kept.batch < batch - 1:
+            raise self.lacks(kept.batch, batch)
+        return kept.batch >= batch
+
+    def lacks(self, last: int, batch: int) -> TableMismatch:
+        """The error for a table whose last batch is not the one before this batch."""
+        return TableMismatch(
+            f"{self.name} has the batches up to {last}, but the checkpoint goes on with batch {batch}: start with "
+            "another table and another checkpoint"
+        )
+
+    def taken(self) -> TableMismatch:
+        """The error for a table that is there although no live table has made it."""
+        return TableMismatch(
+            f"{self.name} has rows that were not written here: choose another table, or delete this one"
+        )
+
+    def gone(self) -> TableMismatch:
+        """The error for a table that was there, and is there no more."""
+        return TableMismatch(f"{self.name} is gone: start with a new checkpoint to make it again")
+
+    def unfit(self, applied: int, changes: Changes) -> TableMismatch:
+        """The error for changes that do not fit the rows of the table."""
+        if applied > changes.rows:
+            return TableMismatch(
+                f"{self.name} has several rows of one key: something else has added some; delete those that the flow "
+                "did not write, or start with another table and another checkpoint"
+            )
+        return TableMismatch(
+            f"{changes.rows - applied} of {changes.rows} changes do not fit the rows of {self.name}: something else "
+            "has written it, the input retracts rows that it never added, or two rows have one key: name more columns "
+            "in keys="
+        )
+
+
+def library(name: str, extra: str) -> Any:
+    """A module that an extra of the package installs; raises with the command if it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise LibraryMissing(
+            f"a table of {extra} needs a library that is not installed: pip install 'uncombine[{extra}]'"
+        ) from None
+
+
+__all__ = ["BATCHES", "NONE_YET", "Kept", "Target", "Writer", "library"]

@@ -1,0 +1,113 @@
+"""Targets by URL.
+
+Guarded by tests/tables/test_tables.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from urllib.parse import unquote
+
+from ..errors import InvalidArgument
+from .delta import Delta
+from .duckdb import DuckDB
+from .iceberg import Iceberg
+from .parquet import ParquetFolder
+from .postgresql import PostgreSQL
+from .sql import STAGED
+from .target import BATCHES, Target
+from .urls import has_password
+
+FORMS = (
+    "duckdb:///path.db#table",
+    "postgresql://host/database#table",
+    "delta:path",
+    "parquet:path",
+    "iceberg:catalog#namespace.table",
+)
+"""The forms of URLs, as messages show them."""
+
+
+def target_of(url: object) -> Target:
+    """The target of a URL. A message never has the URL, because it may have a password.
+
+    >>> target_of("duckdb:////data/shop.db#main.totals")
+    table 'main.totals' of /data/shop.db
+    """
+    if isinstance(url, str):
+        kind, found, rest = url.partition(":")
+        if found and kind in _KINDS:
+            return _KINDS[kind](rest)
+    given = f"{url.partition(':')[0]!r}: ..." if isinstance(url, str) and ":" in url else "none of them"
+    raise InvalidArgument(f"a target is one of {', '.join(FORMS)}, but is {given}")
+
+
+def _duckdb(rest: str) -> Target:
+    place, table, schema = _place_and_table(rest, "duckdb:///path.db#table")
+    path = place.removeprefix("///")
+    if path == place or not path or path == ":memory:":
+        raise InvalidArgument(
+            "a target of DuckDB is 'duckdb:///' and the path of a file, such as duckdb:////data/shop.db#totals"
+        )
+    return DuckDB(unquote(path), table, schema)
+
+
+def _postgresql(rest: str) -> Target:
+    place, table, schema = _place_and_table(rest, "postgresql://host/database#table")
+    if not place.startswith("//"):
+        raise InvalidArgument("a target of PostgreSQL is a URL such as postgresql://host/database#table")
+    return PostgreSQL(f"postgresql:{place}", table, schema)
+
+
+def _delta(rest: str) -> Target:
+    if not rest:
+        raise InvalidArgument("a target of Delta is 'delta:' and the path of a folder, such as delta:/data/totals")
+    if "://" in rest and has_password(rest):
+        raise InvalidArgument("a URL of Delta has no password in it: give the credentials in the environment")
+    return Delta(rest)
+
+
+def _parquet(rest: str) -> Target:
+    if not rest or "://" in rest:
+        raise InvalidArgument(
+            "a target of Parquet is 'parquet:' and the path of a folder, such as parquet:/data/totals"
+        )
+    return ParquetFolder(rest)
+
+
+def _iceberg(rest: str) -> Target:
+    place, _, named = rest.rpartition("#")
+    identifier = tuple(map(unquote, named.split(".")))
+    if not place or len(identifier) < 2 or not all(identifier):
+        raise InvalidArgument(
+            "a target of Iceberg is 'iceberg:', a catalog and a table, such as "
+            "iceberg:sqlite:////data/catalog.db?warehouse=/data/warehouse#shop.totals"
+        )
+    uri, _, query = place.partition("?")
+    parameters = [part for part in query.split("&") if part]
+    found = [part.partition("=")[2] for part in parameters if part.startswith("warehouse=")]
+    others = [part for part in parameters if not part.startswith("warehouse=")]
+    return Iceberg("?".join(filter(None, (uri, "&".join(others)))), unquote(found[0]) if found else None, identifier)
+
+
+def _place_and_table(rest: str, form: str) -> tuple[str, str, str | None]:
+    """The text before #, the table, and its schema; % and two digits stand for a character that is none of # . %."""
+    place, _, named = rest.rpartition("#")
+    schema, _, table = named.rpartition(".")
+    if not place or not table or "." in schema:
+        raise InvalidArgument(f"the target names no table: write it as {form}, or with #schema.table")
+    if unquote(table).lower() in (BATCHES, STAGED):
+        raise InvalidArgument(f"a table {unquote(table)!r} is one of the library's own: choose another name")
+    return place, unquote(table), unquote(schema) or None
+
+
+_KINDS: Mapping[str, Callable[[str], Target]] = {
+    "duckdb": _duckdb,
+    "postgresql": _postgresql,
+    "postgres": _postgresql,
+    "delta": _delta,
+    "parquet": _parquet,
+    "iceberg": _iceberg,
+}
+
+__all__ = ["target_of"]

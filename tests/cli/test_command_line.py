@@ -1,0 +1,362 @@
+"""The command `uncombine`: what it prints, its exit codes, and one line for each wrong use."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import stored
+
+import uncombine as uc
+from uncombine.cli.command_line import main, parser_of
+from uncombine.cli.words import combiner_of, trigger_of, window_of
+from uncombine.sparkops import checkpoints
+
+EVENTS = pa.table(
+    {
+        "ts": ["2024-05-01T12:00:10", "2024-05-01T12:03:00", "2024-05-01T12:00:40", "2024-05-01T12:05:00"],
+        "seen": ["2024-05-01T12:00:11", "2024-05-01T12:03:01", "2024-05-01T12:04:00", "2024-05-01T12:05:01"],
+        "user": ["ada", "ada", "ada", "ada"],
+        "score": [3, 4, 5, 1],
+    }
+)
+
+REPLAY = ["--by", "user", "--window", "fixed 1 minute", "--combine", "total=sum:score", "--lateness", "1 hour"]
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> str:
+    pq.write_table(EVENTS, tmp_path / "events.parquet")
+    return str(tmp_path / "events.parquet")
+
+
+def test_a_replay_shows_panes_and_retractions(events: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", events, *REPLAY, "--processing-time", "seen", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    shown = [(row["window_start"][11:16], row["total"], row["diff"], row["timing"]) for row in rows]
+    first = [("12:00", 3, 1, "ON_TIME"), ("12:00", 3, -1, "ON_TIME"), ("12:00", 8, 1, "LATE")]
+    assert shown == [*first, ("12:03", 4, 1, "ON_TIME"), ("12:05", 1, 1, "ON_TIME")]
+
+
+def test_a_replay_of_csv_shows_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pyarrow.csv.write_csv(EVENTS, tmp_path / "events.csv")
+    assert main(["replay", str(tmp_path / "events.csv"), *REPLAY, "--table", "--limit", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["user", "window_start", "window_end", "total", "event_time"]
+    assert "ada   2024-05-01 12:00:00  2024-05-01 12:01:00  8" in "\n".join(lines)
+    assert lines[-1] == "... and 1 more rows (--limit)"
+
+
+@pytest.mark.parametrize("ending", ["html", "png"])
+def test_a_replay_draws(events: str, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / f"panes.{ending}"
+    assert main(["replay", events, *REPLAY, "--plot", str(out)]) == 0
+    assert out.stat().st_size > 5_000
+    assert capsys.readouterr().err == f"wrote {out}\n"
+
+
+def test_a_window_of_all_time_is_shown_at_the_end_of_a_file(events: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", events, "--window", "global", "--combine", "n=count:*", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 4
+
+
+def test_a_replay_of_some_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    users = pa.table(
+        {"ts": ["2024-05-01T12:00:10Z"] * 3, "user": ["ada", "bob", None], "cents": [1234567.89, 1.5, 0.25]}
+    )
+    pq.write_table(users, tmp_path / "users.parquet")
+    options = ["--window", "fixed 1 minute", "--combine", "total=sum:cents", "--by", "user", "--table"]
+    for chosen, last in (("user=ada", "1234567.89"), ("user=", "0.25"), ("cents=1.5", "1.5")):
+        assert main(["replay", str(tmp_path / "users.parquet"), *options, "--where", chosen]) == 0
+        [_, _, row] = capsys.readouterr().out.splitlines()
+        assert f"  {last}" in row
+
+
+def test_panes_are_shown_also_if_they_are_too_many_to_draw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    users = pa.table({"ts": ["2024-05-01T12:00:10Z"] * 13, "user": [f"user {i}" for i in range(13)]})
+    pq.write_table(users, tmp_path / "users.parquet")
+    options = ["--window", "fixed 1 minute", "--combine", "n=count", "--by", "user", "--plot", str(tmp_path / "p.html")]
+    assert main(["replay", str(tmp_path / "users.parquet"), *options]) == 2
+    shown = capsys.readouterr()
+    assert "user 12" in shown.out
+    assert "draw some keys with where=" in shown.err
+    assert main(["replay", str(tmp_path / "users.parquet"), *options, "--where", "user=user 3"]) == 0
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(events: str) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from uncombine.cli.command_line import main; sys.exit(main(sys.argv[1:]))",
+    ]
+    run = subprocess.Popen(
+        [*command, "replay", events, *REPLAY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert run.stdout
+    assert run.stderr
+    run.stdout.close()
+    assert run.stderr.read() == ""
+    run.stderr.close()
+    assert run.wait() == 0
+
+
+class Terminal(io.StringIO):
+    """A text that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_is_shown_on_a_terminal_only(events: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    assert main(["replay", events, *REPLAY, "--json"]) == 0
+    plain = capsys.readouterr()
+    assert plain.err == ""
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert main(["replay", events, *REPLAY, "--json"]) == 0
+    assert capsys.readouterr().out == plain.out
+    # The four rows and the end of the input.
+    assert re.search(r"replaying .*100%", sys.stderr.getvalue())
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert main(["replay", events, *REPLAY, "--json"]) == 0
+    assert sys.stderr.getvalue() == ""
+
+
+MINE = """
+import numpy as np
+import pyarrow as pa
+import uncombine as uc
+
+good = uc.CountIf("x")
+
+class CountFn(uc.CombineFn):
+    capability = uc.Capability.GROUP
+    fields = (pa.field("n", pa.int64()),)
+
+    def add(self, groups, *columns, weights=None):
+        return self.merge(groups, (pa.array(np.ones(len(columns[0].array), int) if weights is None else weights),))
+
+    def merge(self, groups, accumulators):
+        out = np.zeros(groups.count, np.int64)
+        np.add.at(out, groups.codes, np.asarray(accumulators[0]))
+        return (pa.array(out),)
+
+    def uncombine(self, accumulators, others):
+        return (pa.array(np.asarray(accumulators[0]) - np.asarray(others[0])),)
+
+    def extract(self, accumulators):
+        return accumulators[0]
+
+columns = uc.from_columns("Columns", CountFn(), output=pa.int64())
+
+def needs(x):
+    return uc.Sum(x)
+
+def made():
+    return uc.BoolAnd("x")
+
+bad = uc.from_scalar(
+    "Bad", create=lambda: 0, add=lambda s, x: s + 1, merge=lambda a, b: a, extract=lambda s: s,
+    accumulator=pa.int64(), output=pa.int64(),
+)
+number = 5
+"""
+
+
+def test_laws_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine_for_laws.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["laws", "mine_for_laws:good", "--examples", "20"]) == 0
+    assert capsys.readouterr().out == "mine_for_laws:good keeps the laws of GROUP\n"
+    assert main(["laws", "mine_for_laws:made", "--examples", "20", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"combiner": "mine_for_laws:made", "passed": True}
+    assert main(["laws", "mine_for_laws:columns", "--examples", "20"]) == 0
+    assert capsys.readouterr().out == "mine_for_laws:columns keeps the laws of GROUP\n"
+    assert main(["laws", "mine_for_laws:needs"]) == 2
+    assert "needs() missing 1 required" in capsys.readouterr().err
+    assert main(["laws", "mine_for_laws:bad", "--examples", "20"]) == 1
+    assert "law" in capsys.readouterr().err
+    for name, says in (("number", "is a int, and laws are those of combiners"), ("none", "has no 'none'")):
+        assert main(["laws", f"mine_for_laws:{name}"]) == 2
+        assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["replay", "no.parquet", *REPLAY], "there is no file 'no.parquet'"),
+        (["replay", "{}", *REPLAY, "--time", "at"], "--time needs column 'at', which the input does not have"),
+        (["replay", "{}", *REPLAY, "--window", "tumbling 1 minute"], "'tumbling 1 minute' is not a window such as"),
+        (["replay", "{}", *REPLAY, "--trigger", "AfterCont(3)"], "there is no AfterCont: did you mean 'AfterCount'?"),
+        (["replay", "{}", *REPLAY, "--combine", "n=cuont"], "there is no 'cuont', did you mean 'count'?"),
+        (["replay", "{}", *REPLAY, "--combine", "sum:score"], "--combine takes name=function:column"),
+        (["replay", "{}", *REPLAY, "--lateness", "soon"], "'soon' is not a length of time"),
+        (["replay", "{}", *REPLAY, "--combine", "n=p95:score"], "known are 'approxcountdistinct'"),
+        (["replay", "{}", *REPLAY, "--time", "user"], "column 'user' has no times: 'ada' is not an ISO time"),
+        (["replay", "{}", *REPLAY, "--where", "user"], "--where takes COLUMN=VALUE such as user=ada"),
+        (["replay", "{}", *REPLAY, "--where", "user=eve"], "--where 'user=eve' leaves no row of 4"),
+        (["laws", "mine.py:Spread"], "laws takes a module and not a file: write mine:Spread in its folder"),
+        (["laws", "nowhere"], "laws takes MODULE:NAME"),
+        (["laws", "no_such_module:x"], "No module named 'no_such_module'"),
+        (["checkpoint", "nowhere"], "there is no folder 'nowhere'"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    arguments: list[str], says: str, events: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([part.format(events) for part in arguments]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("uncombine: ")
+    assert says in line
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        (window_of, "sliding 1 hour every 5 minutes", uc.Sliding("1 hour", "5 minutes")),
+        (window_of, "calendar month", uc.Calendar("month")),
+        (window_of, "Sessions('1 minute')", uc.Sessions("1 minute")),
+        (trigger_of, "at the end", uc.AfterWatermark(late=uc.AfterCount(1))),
+        (trigger_of, "every 10 rows", uc.Repeatedly(uc.AfterCount(10))),
+        (trigger_of, "each row", uc.Always()),
+        (combiner_of, "top=TopK('x', 3)", ("top", uc.TopK("x", 3))),
+        (combiner_of, "best=arg_max:user:score", ("best", uc.ArgMax("user", "score"))),
+        (combiner_of, "m=avg:x", ("m", uc.Mean("x"))),
+    ],
+)
+def test_texts_are_values(read: Any, text: str, value: object) -> None:
+    assert read(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["__import__('os').getcwd()", "Fixed(open('x'))", "Fixed(1 + 1)", "5", "Fixed(", "Fixed()"]
+)
+def test_texts_are_not_run(text: str) -> None:
+    with pytest.raises(uc.UncombineError):
+        window_of(text)
+
+
+def test_completion_knows_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        text = capsys.readouterr().out
+        assert all(name in text for name in ("replay", "laws", "checkpoint", "completion", "lateness"))
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out + '\nCOMP_WORDS=(uncombine re) COMP_CWORD=1; _uncombine; echo "${COMPREPLY[@]}"'
+    assert subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout == "replay\n"
+
+
+def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "replay" in capsys.readouterr().out
+    assert parser_of().prog == "uncombine"
+
+
+@pytest.mark.spark
+def test_a_checkpoint_shows_its_stages(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = stored.unpacked(stored.CHECKPOINT, tmp_path) / "checkpoint"
+    stored.at_home(checkpoint, tmp_path / "rows")
+    assert main(["checkpoint", str(checkpoint)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{checkpoint}: last batch {stored.BEFORE - 1}"
+    heads = [line for line in lines if line.startswith("stage ")]
+    assert heads
+    for head in heads:
+        assert re.fullmatch(r"stage \d of \d: 2 shards, [\d,]+ bytes, watermark 2016-01-20T12:0\d:.*Z", head)
+    assert {line.split("  ")[0] for line in lines} >= {"rows in windows", "combiners", "watermark strategy"}
+
+
+def test_a_checkpoint_can_be_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = checkpoints.StoredStage("1 of 1", {"stage": "1 of 1"}, ["Monotonic()"], 2, {"windows": 3}, 99, 0)
+    monkeypatch.setattr(checkpoints, "read_checkpoint", lambda path: checkpoints.StoredFlow(path, 4, [stage]))
+    assert main(["checkpoint", "c", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["last_batch"], found["stages"][0]["watermark"]) == (4, "1970-01-01T00:00:00Z")
+    assert found["stages"][0]["held"] == {"windows": 3}
+
+
+COSTLY = [
+    "Sum('x' * 1500000000)",
+    "-" * 1500 + "x",
+    "-" * 1500 + "1",
+    "(" * 900 + "1" + ")" * 900,
+    "'%1400000000d' % 1",
+]
+COSTLY += [
+    "Sum(" * 400 + "'x'" + ")" * 400,
+    "9" * 6000,
+    "[" * 1900,
+    "Sum('x')" + ".where(1)" * 200,
+    "-" * 5000 + "x",
+    "\0",
+]
+COSTLY += [
+    "Fixed(" + "9" * 1900 + ")",
+    "TopK('x', 1e400)",
+    "Sum(-'x')",
+    "quantile:x:" + "(" * 1900,
+]
+COSTLY += [
+    "every " + "9" * 1900 + " rows",
+    "sessions " + "9" * 1900 + " seconds",
+    "2**10**9",
+    "",
+    "Fixed(1, 2, 3, 4, 5)",
+]
+
+
+@pytest.mark.parametrize("text", COSTLY, ids=lambda text: text[:20])
+def test_texts_that_cost_too_much_are_refused_in_a_sentence(text: str) -> None:
+    for read in (window_of, trigger_of, lambda text: combiner_of(f"a={text}")):
+        with pytest.raises(uc.UncombineError) as refused:
+            read(text)
+        assert len(str(refused.value)) < 6000
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.soak) for i in range(1, 40))])
+def test_texts_with_damage_are_read_or_refused(seed: int) -> None:
+    r = random.Random(seed)
+    good = ["TopK('x', 3)", "sliding 1 hour every 5 minutes", "AfterWatermark(early=AfterCount(2))", "p=quantile:x:0.9"]
+    good += ["a=Sum('x')", "early every 10 rows", "Sessions('1 minute')", "calendar month Europe/Berlin", "a=avg:x"]
+    pieces = [
+        "'",
+        "(",
+        ")",
+        "*",
+        "%",
+        "-",
+        "=",
+        ":",
+        ",",
+        "10**9",
+        "1e999",
+        "[",
+        "\\",
+        "é",
+        "\0",
+        "every",
+        "-" * 300,
+        "9" * 400,
+    ]
+    for _ in range(250):
+        text = r.choice(good)
+        for _ in range(r.randrange(1, 4)):
+            at = r.randrange(len(text) + 1)
+            text = text[:at] + r.choice(pieces) + text[at + r.choice([0, 0, 1, 5]) :]
+        for read in (window_of, trigger_of, combiner_of):
+            with contextlib.suppress(uc.UncombineError):
+                read(text)

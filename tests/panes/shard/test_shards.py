@@ -1,0 +1,91 @@
+"""A shard as it runs in a worker: parcels in, a bundle for each instant of processing time, panes out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import uncombine as uc
+from uncombine.panes import Grouping, Operator
+from uncombine.panes.grouping.lift import Lift
+from uncombine.panes.parcels import Parcel
+from uncombine.panes.shard.arrivals import arrivals
+from uncombine.panes.shard.shard import Shard
+from uncombine.panes.watermarks.watermark_strategies import BoundedLag
+from uncombine.windows import time_column
+
+SECOND = 1_000_000
+START = 1_714_564_800_000_000
+GAP = 120 * SECOND
+BIDS = pa.schema({"bid": pa.int64(), "bidder": pa.int64(), "ts": pa.timestamp("us", "UTC"), "diff": pa.int64()})
+
+
+def bids(seed: int, count: int) -> pd.DataFrame:
+    """Rows of few busy and many quiet bidders, some late, some replaced by themselves, some retracted for good."""
+    r = np.random.default_rng(seed)
+
+    def seconds(values: np.ndarray) -> np.ndarray:
+        return (values * SECOND).astype(np.int64)
+
+    rows = pd.DataFrame({"bid": np.arange(count), "bidder": (r.zipf(1.4, count) - 1) % 80})
+    rows["ts"] = START + seconds(np.sort(r.uniform(0, 1.2 * count, count)))
+    delay = r.exponential(15, count)
+    late = r.random(count) < 0.01
+    delay[late] += r.uniform(300, 1800, late.sum())
+    rows["seen"], rows["diff"] = rows["ts"] + seconds(delay), 1
+    places = r.permutation(count)
+    changed, gone = rows.iloc[places[: count // 20]], rows.iloc[places[count // 20 : count // 14]]
+    again = changed.assign(seen=changed["seen"] + seconds(r.uniform(5, 900, len(changed))))
+    back = gone.assign(seen=gone["seen"] + seconds(r.uniform(5, 900, len(gone))))
+    whole = pd.concat([rows, again, again.assign(diff=-1), back.assign(diff=-1)])
+    return whole.sort_values("seen", kind="stable").reset_index(drop=True)
+
+
+def sessions(rows: pd.DataFrame) -> Counter[Any]:
+    """The sessions of the rows that are left: bidder, start, end, bids."""
+    left = rows.groupby(["bidder", "bid", "ts"], as_index=False)["diff"].sum()
+    left = left[left["diff"] > 0].sort_values(["bidder", "ts"])
+    new = (left.groupby("bidder")["ts"].diff().fillna(2**62) >= GAP).cumsum()
+    found = left.groupby(new).agg(
+        bidder=("bidder", "first"), start=("ts", "min"), last=("ts", "max"), n=("bid", "size")
+    )
+    return Counter((s.bidder, s.start, s.last + GAP, s.n) for s in found.itertuples())
+
+
+@pytest.mark.parametrize(("count", "each", "batches"), [(250, 0, 1), (1_500, 30, 1), (1_500, 30, 40)])
+def test_sessions_over_a_changelog_are_shown_once(count: int, each: int, batches: int) -> None:
+    """A history of bids, a bundle for each row or each so many seconds: a bundle brings rows of some bidders and moves
+    clocks past sessions of others."""
+    frame = bids(7, count)
+    if each:
+        frame["seen"] = -(-frame["seen"] // (each * SECOND)) * each * SECOND
+    rows, seen = pa.Table.from_pandas(frame, preserve_index=False).select(BIDS.names), frame["seen"].to_numpy()
+    rows = pa.table([rows[f.name].cast(f.type) for f in BIDS], schema=BIDS)
+    trigger = uc.AfterWatermark(early=uc.AfterDelay("30 seconds"), late=uc.AfterCount(1))
+    options: dict[str, Any] = {"mode": "retracting", "allowed_lateness": "2 hours", "by": "bidder", "diff": "diff"}
+    operator = Operator(Grouping({"n": uc.CountDistinct("bid")}, uc.Sessions("2 minutes"), trigger, **options), BIDS)
+    lift, lag = Lift(operator.compiled, 1, timed=True), BoundedLag("2 minutes")
+    running, panes = Shard.start(operator), []
+    for a, b in pairwise(np.linspace(0, len(frame), batches + 1).astype(int)):
+        at = seen[a:b]
+        part = rows.slice(a, b - a)
+        marks = lag.marks(part, time_column(part["ts"].combine_chunks())[0], at)
+        parcels = [Parcel("marks", marks), *(parcel for _, parcel in lift(part, at))]
+        running, played = running.play(*arrivals(parcels), until=int(at[-1]))
+        panes += [instant.panes for instant in played]
+    running, played = running.close()
+    panes += [instant.panes for instant in played]
+    assert running.state.counts.dropped == 0
+    assert (len(running.state.windows), len(running.state.atoms or ())) == (0, 0)
+    net: Counter[Any] = Counter()
+    for row in pa.concat_tables(panes).to_pylist():
+        window = (uc.timestamp(row["window"][name]) for name in ("start", "end"))
+        net[(row["bidder"], *window, row["n"])] += row["diff"]
+    assert set(net.values()) <= {0, 1}
+    assert +net == sessions(frame)
