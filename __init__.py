@@ -6,11 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from . import combiners, flows, panes, triggers, windows
+from .advice import no_such_name
 from .combiners import *
 from .errors import UncombineError
 from .flows import *
 from .panes import *
-from .panes.other_names import no_such_name
 from .triggers import *
 from .windows import *
 

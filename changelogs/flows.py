@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..combiners.hints import DIFF, NAME_WEIGHTS, uncounted
+from ..advice import DIFF, NAME_WEIGHTS, uncounted
 from ..errors import InvalidArgument
 from ..flows.flow import Flow, Source, flow_of
 from ..flows.reading import Reading

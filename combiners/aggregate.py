@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..advice import DIFF, NAME_WEIGHTS, uncounted
 from ..errors import InvalidArgument, OutOfRange, TypeMismatch, require_column
 from .algebra import Accumulators, Weights
 from .column_names import check_named, key_names
 from .combiner import Combiner
-from .hints import DIFF, NAME_WEIGHTS, uncounted
 from .plan import Plan
 from .rows.columns import flat
 from .rows.decoded_sizes import cut, varies

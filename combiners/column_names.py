@@ -1,6 +1,6 @@
 """Names of columns as users give them: texts, and bare columns of `uc.col` or of Spark.
 
-Guarded by tests/local/test_local_flows.py and tests/flows/test_hints.py.
+Guarded by tests/local/test_local_flows.py and tests/test_advice.py.
 """
 
 from __future__ import annotations

@@ -11,16 +11,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from ..advice import OF_COMBINERS, Advised, no_such_method
 from ..errors import InvalidArgument, NamedOptions, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights, weakest
 from .compiled import CompiledCombiner, CompiledPlan
 from .expressions.expr import Expr, col
-from .hints import OF_COMBINERS, no_such_method
 from .inputs import Input, input_type
 from .rows.columns import Column
 from .rows.groups import Groups
@@ -31,7 +31,7 @@ Tolerance: TypeAlias = Callable[[Sequence[float], int], float]
 """The greatest error of a result, given the magnitudes of the inputs and their count."""
 
 
-class Combiner(NamedOptions, ABC):
+class Combiner(Advised, NamedOptions, ABC):
     """An aggregation as a value: immutable, comparable, with a repr that evaluates back.
 
     Subclasses are frozen dataclasses whose first field is the input column (or columns); they define `compile`
@@ -42,13 +42,8 @@ class Combiner(NamedOptions, ABC):
     (Sum('price') / Count()).where(col('price') > 0)
     """
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if hasattr(type(self), name):
-                # A property that raises an AttributeError leads here. Read again, it shows its own error.
-                return object.__getattribute__(self, name)
-            raise no_such_method("a combiner", self, name, OF_COMBINERS)
+    def _no_such(self, name: str) -> AttributeError:
+        return no_such_method("a combiner", self, name, OF_COMBINERS)
 
     @property
     @abstractmethod

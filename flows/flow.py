@@ -13,12 +13,12 @@ from typing import Any, Never
 
 import pyarrow as pa
 
+from ..advice import Advised, no_such_step, no_such_step_before_combine
 from ..combiners import Combiner
 from ..combiners.column_names import check_named, column_names
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, require_options
 from ..panes.grouping.grouping import Grouping
-from ..panes.hints import no_such_step, no_such_step_before_combine
 from ..panes.join.join import SIDES
 from ..panes.rows.options import RowOptions
 from ..panes.transforms import Select, Transform, Where, applied
@@ -31,10 +31,9 @@ from .left_out import LATE, late_type
 from .outputs import Outputs
 from .reading import Reading
 from .row_steps import RowSteps
-from .settings import Settings, check_free, check_name, check_settings
+from .settings import Settings, check_free, check_kept, check_name, check_settings, check_sources
 from .settle import DIFF, Asked, Before, check_followed, check_lateness, followed, settled
 from .steps import GroupingStage, RowStage, Stage
-from .together import check_kept, check_sources
 
 JOIN_OPTIONS = ("on", "how", "within", "unmatched", "suffixes", "allowed_lateness")
 OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
@@ -141,7 +140,7 @@ def flow_of(source: Source, settings: Settings) -> Flow:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Flow(RowSteps, Outputs):
+class Flow(RowSteps, Outputs, Advised):
     """The steps that rows go through, as a value: every method returns a new flow and leaves this one as it is.
 
     Between two groupings, and before the first, rows are Arrow tables. `map` takes a function of a table, and
@@ -297,11 +296,8 @@ class Flow(RowSteps, Outputs):
     def __repr__(self) -> str:
         return self.explain()
 
-    def __getattr__(self, name: str) -> Any:
-        if hasattr(Flow, name):
-            # A property that raises an AttributeError leads here. Read again, it shows its own error.
-            return object.__getattribute__(self, name)
-        raise no_such_step(name)
+    def _no_such(self, name: str) -> AttributeError:
+        return no_such_step(name)
 
 
 def with_name(flow: Flow, name: str | None) -> Flow:
@@ -353,7 +349,7 @@ def _followed(flow: Flow) -> Flow:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Windowed:
+class Windowed(Advised):
     """Rows in windows, which `combine` turns into panes.
 
     >>> import pyarrow as pa, uncombine as uc
@@ -367,8 +363,8 @@ class Windowed:
     _window: Window
     _options: Mapping[str, Any] = field(default_factory=dict)
 
-    def __getattr__(self, name: str) -> Any:
-        raise no_such_step_before_combine(name)
+    def _no_such(self, name: str) -> AttributeError:
+        return no_such_step_before_combine(name)
 
     def __repr__(self) -> str:
         return f"rows in windows of {self._window!r}, which .combine(...) turns into panes"

@@ -17,10 +17,9 @@ from ..panes.join.join import SIDES, Join
 from ..panes.join.operator import JoinOperator
 from ..panes.row_lift import RowLift
 from ..windows import Global, Inherit, Window, span
-from .settings import Settings, check_free
+from .settings import Settings, check_free, check_kept, shared
 from .settle import DIFF, EVENT_TIME, Before, check_lateness, shows_again
 from .steps import Stage
-from .together import check_kept, shared
 
 
 @dataclass(frozen=True)

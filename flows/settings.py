@@ -1,18 +1,21 @@
-"""The options with which a flow reads its source, checked against the columns of the source.
+"""The options with which a flow reads its source, checked against its columns, and those that several flows share.
 
-Guarded by tests/local/test_local_flows.py and tests/sparkops/test_flow.py.
+Guarded by tests/local/test_local_flows.py, tests/sparkops/test_flow.py and tests/flows/test_union.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..panes.parcels import AT
 from ..panes.watermarks.watermark_strategies import EachBatch, IngressTime, Strategy, strategy_of
+from .settle import Before
 
 
 @dataclass(frozen=True)
@@ -99,4 +102,60 @@ def _check_processing_time(name: str, schema: pa.Schema) -> None:
         raise TypeMismatch(f"processing_time= takes a timestamp column, but {name!r} is {kind}: cast it first")
 
 
-__all__ = ["Settings", "check_free", "check_name", "check_settings"]
+def check_sources(leaves: Sequence[tuple[Any, Settings]], who: str) -> None:
+    """Raise unless flows over these sources can run as one; `leaves` has each source and how it is read."""
+    kinds = {type(source) for source, _ in leaves}
+    if len(kinds) > 1:
+        raise InvalidArgument(f"{who} takes flows of one engine, and these are local and on Spark: build all on one")
+    if leaves[0][0].late_column and len({source.streaming for source, _ in leaves}) > 1:
+        raise InvalidArgument(
+            f"{who} takes only streams or only bounded flows: read both with readStream, or both whole"
+        )
+    strategies: dict[int, Any] = {}
+    for source, settings in leaves:
+        if strategies.setdefault(id(source), settings.strategy) != settings.strategy:
+            raise InvalidArgument(
+                f"{who} takes a source with one watermark, and here it has {strategies[id(source)]!r} and "
+                f"{settings.strategy!r}: give both flows the same"
+            )
+
+
+def check_kept(before: Before, schema: pa.Schema, flow: str) -> None:
+    """Raise if the flow has left out a column that the step after it reads."""
+    for column, what in ((before.time, "event time"), (before.diff, "weight")):
+        if column is not None and column not in schema.names:
+            raise InvalidArgument(f"the {what} column {column!r} of {flow} was left out: keep it in select()")
+
+
+def shared(settings: Sequence[Settings], before: Before, what: str) -> Settings:
+    """The options of flows that run as one, which all of them must say alike; `what` is the union or the join."""
+    one = settings[0]
+    for name in ("replay", "close_at_end"):
+        if len({getattr(given, name) for given in settings}) > 1:
+            raise InvalidArgument(f"{name}= differs between the flows of {what}: give it to all of them, or to none")
+    if len({given.each_batch for given in settings}) > 1:
+        raise InvalidArgument(
+            f"watermark='each_batch' is given in one flow of {what} and not in another: give it to all of them, or to "
+            "none"
+        )
+    times = [given.processing_time for given in settings]
+    if any(times) and not all(times):
+        raise InvalidArgument(
+            f"processing_time= is given in one flow of {what} and not in another: give it to all of them, or to none"
+        )
+    shards = {given.shards for given in settings} - {None}
+    if len(shards) > 1:
+        raise InvalidArgument(f"shards= is {sorted(filter(None, shards))} in the flows of {what}: give one number")
+    return Settings(
+        before.time,
+        EachBatch() if one.each_batch else None,
+        before.diff,
+        processing_time=one.processing_time,
+        replay=one.replay,
+        close_at_end=one.close_at_end,
+        wake=next((wake for wake in (False, True) if any(given.wake is wake for given in settings)), None),
+        shards=max(filter(None, shards), default=None),
+    )
+
+
+__all__ = ["Settings", "check_free", "check_kept", "check_name", "check_settings", "check_sources", "shared"]

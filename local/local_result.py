@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..advice import OF_RESULTS
 from ..combiners.aggregate import weights_of
 from ..combiners.rows.group_sums import sum_weights
 from ..combiners.rows.groups import group_rows
@@ -25,16 +26,6 @@ from ..tables import write_result
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_ADVICE = {
-    **dict.fromkeys(("show", "head", "collect"), "print it, or write result.to_pylist()"),
-    **dict.fromkeys(("df", "toPandas", "to_df"), "write result.to_pandas(flat=True)"),
-    **dict.fromkeys(
-        ("write", "to_csv", "to_parquet"), "write result.to_table('parquet:folder'), or to_pandas(flat=True)"
-    ),
-    "plot": "write uc.plot.panes(result, script)",
-}
-"""Advice for names of DataFrames that an Arrow table does not have."""
 
 _WITH_A_TABLE = ("equals", "join", "join_asof")
 """The methods of an Arrow table that take another table."""
@@ -215,8 +206,8 @@ class Result:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in _ADVICE and not hasattr(pa.Table, name):
-            raise NoSuchStep(f"the result of a local run has no {name}: {_ADVICE[name]}")
+        if name in OF_RESULTS and not hasattr(pa.Table, name):
+            raise NoSuchStep(f"the result of a local run has no {name}: {OF_RESULTS[name]}")
         value = getattr(self.panes, name)
         return _of_tables(value) if name in _WITH_A_TABLE else value
 

@@ -1,12 +1,15 @@
-"""The source of a flow that Spark runs."""
+"""The source of a flow that Spark runs.
+
+Guarded by tests/sparkops/test_flow.py, tests/sparkops/test_left_out.py and tests/sparkops/test_testing.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -19,6 +22,7 @@ from ..flows.left_out import LEFT_OUT
 from ..flows.reading import Reading
 from ..flows.settle import EVENT_TIME
 from ..flows.steps import GroupingStage
+from ..local.script import Elements, Entry, tables_of
 from ..panes.grouping.pane_columns import PANE
 from .batches import write_table
 from .files_input import FilesInput
@@ -32,14 +36,33 @@ from .routes.native_rows import native_rows, rows_by_spark
 from .routes.replay import AtOnce
 from .scans.by_spark import by_spark
 from .scans.faster import faster
-from .split import EachBatch, Split
-from .sql_types import arrow_type, spark_type
+from .sql_types import arrow_type, spark_schema, spark_type
 from .streamed import checked_writer, streamed
 from .time_modes import as_stored, choice_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter
+
+
+EachBatch: TypeAlias = "Callable[[DataFrame, DataFrame, int], None]"
+"""A function of the panes of a micro-batch, of the rows that were left out, and of the number of the batch."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Calls a function with both parts of a micro-batch, which is computed once."""
+
+    function: EachBatch
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        batch = batch.persist()
+        try:
+            left_out = column(LEFT_OUT)
+            panes = batch.where(left_out.isNull()).drop(LEFT_OUT)
+            self.function(panes, batch.where(left_out.isNotNull()).select(f"{LEFT_OUT}.*"), number)
+        finally:
+            batch.unpersist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,3 +250,23 @@ def _rows(flow: Flow) -> DataFrame:
     panes = replace(flow, transforms=()).df
     source = SparkSource(DataFrameInput(panes.where(column(EVENT_TIME).isNotNull())))
     return Flow(source, replace(flow.settings, time=EVENT_TIME), source.schema, (), flow.transforms).df
+
+
+def replayed(spark: SparkSession, flow: Flow, script: Sequence[Entry]) -> pa.Table:
+    """The rows that a replay on Spark gives for the rows of a script; the input ends after the last of them."""
+    return _on_spark(spark, flow, script, {}).df.toArrow()
+
+
+def _on_spark(spark: SparkSession, flow: Flow, script: Sequence[Entry], known: dict[int, SparkSource]) -> Flow:
+    """The flow with the rows of the script as its sources."""
+    settings = replace(flow.settings, replay=True, close_at_end=True)
+    if flow.source.inputs:
+        inputs = tuple(_on_spark(spark, given, script, known) for given in flow.source.inputs)
+        return replace(flow, source=replace(flow.source, inputs=inputs), settings=settings)  # type: ignore[type-var]
+    if id(flow.source) not in known:
+        schema, name = flow.source.schema, flow.settings.name
+        own = [entry for entry in script if isinstance(entry, Elements) and entry.input in (None, name)]
+        tables = [table for table in tables_of(own, [flow.settings.time], schema) if table is not None]
+        rows = pa.concat_tables([schema.empty_table(), *tables])
+        known[id(flow.source)] = SparkSource(DataFrameInput(spark.createDataFrame(rows, spark_schema(schema))))
+    return replace(flow, source=known[id(flow.source)], settings=settings)

@@ -137,7 +137,7 @@ def _replay(spark: Any | None) -> Replay | None:
 
 
 def _replayed(spark: Any, flow: Flow, script: Sequence[Entry]) -> pa.Table:
-    from ..sparkops.replayed import replayed
+    from ..sparkops.source import replayed
 
     return replayed(spark, flow, script)
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ...advice import OF_EXPRESSIONS, Advised, no_such_method
 from ...errors import InvalidArgument, OutOfRange, TypeMismatch, UnknownColumn, nearest, require_column
-from ..hints import OF_EXPRESSIONS, no_such_method
 from .kernels import ARROW_FAULTS, misfits, run, scalar_of
 from .text import literal_text, text_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expr:
+class Expr(Advised):
     """A column expression; build one with `col`.
 
     `==` builds an expression too. Python asks for the truth of an `==` in `in` and in dict lookups: it is true if both
@@ -51,13 +51,8 @@ class Expr:
             return (self.op, self.args[0]._key, *((type(v).__name__, literal_text(v)) for v in self.args[1]))
         return (self.op, *(a._key if isinstance(a, Expr) else a for a in self.args))
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if hasattr(Expr, name):
-                # A property that raises an AttributeError leads here. Read again, it shows its own error.
-                return object.__getattribute__(self, name)
-            raise no_such_method("an expression", self, name, OF_EXPRESSIONS)
+    def _no_such(self, name: str) -> AttributeError:
+        return no_such_method("an expression", self, name, OF_EXPRESSIONS)
 
     def __hash__(self) -> int:
         return hash(self._key)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.combiners.hints import OF_COMBINERS, OF_EXPRESSIONS
+from uncombine.advice import OF_COMBINERS, OF_EXPRESSIONS
 from uncombine.errors import InvalidArgument, NoSuchStep, TypeMismatch
 
 X, TOTAL = uc.col("x"), uc.Sum("x")

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from library import BELOW, MODULES, ROOT, imported
 
-SHARED = {"errors"}
+SHARED = {"advice", "errors"}
 
 FACE = "uncombine"
 

@@ -9,7 +9,7 @@ from library import MODULES
 
 MOST = 24
 
-MORE = {"combiners": 33, "panes/grouping": 29, "sparkops": 25}
+MORE = {"combiners": 32, "panes/grouping": 29}
 """Folders whose parts are alike, so that a reader looks for one of them by its name."""
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
+from uncombine import advice
 from uncombine.errors import NoSuchStep, UnknownName
-from uncombine.panes import other_names
 
 ROWS = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()}))
 
@@ -213,8 +213,8 @@ def test_a_name_of_nothing_is_an_attribute_error() -> None:
 
 
 def test_every_name_that_a_hint_gives_is_there() -> None:
-    assert [ours for ours in other_names._OURS if not hasattr(uc, ours)] == []
-    known = [other for others in other_names._OURS.values() for other in others.split()]
+    assert [ours for ours in advice._OURS if not hasattr(uc, ours)] == []
+    known = [other for others in advice._OURS.values() for other in others.split()]
     assert sorted(known) == sorted(set(known))
     assert [other for other in known if hasattr(uc, other)] == []
 

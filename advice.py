@@ -1,0 +1,339 @@
+"""Advice: our name for what other libraries have under theirs, and what to write instead of a method that is not here.
+
+Guarded by tests/test_advice.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .errors import NoSuchStep, UnknownName
+
+_FUNCTION = "write a function of an Arrow table, such as lambda rows: pc.utf8_lower(rows['x'])"
+
+
+def _each(names: str, advice: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), advice)
+
+
+OF_EXPRESSIONS: Mapping[str, str] = {
+    **_each("isnull isNull isna is_na", "write x.is_null()"),
+    **_each("notnull notna isNotNull is_not_null is_valid", "write ~x.is_null()"),
+    **_each("isnan isNaN", "write x.is_nan()"),
+    **_each("fillna nvl ifnull coalesce", "write x.fill_null(0), or uc.coalesce(x, y)"),
+    **_each("astype try_cast", "write x.cast('int64')"),
+    **_each("is_in isIn", "write x.isin([...])"),
+    **_each("getField get_field getItem get", "write x.field('name')"),
+    **_each("otherwise when", "write uc.when(condition, then, otherwise)"),
+    **_each("alias name rename label", "write the name before it, as in with_columns(name=...)"),
+    "between": "write (x >= low) & (x <= high)",
+    "eqNullSafe": "write (x == y) | (x.is_null() & y.is_null())",
+    **_each("str dt lower upper strip trim replace split substr slice concat length", _FUNCTION),
+    **_each("contains startswith startsWith endswith endsWith like ilike rlike match", _FUNCTION),
+    **_each("round floor ceil sqrt log exp clip map apply hour minute day month year date truncate", _FUNCTION),
+}
+
+OF_COMBINERS: Mapping[str, str] = {
+    **_each("filter filter_ when", "write .where(uc.col('x') > 0)"),
+    **_each("alias name as_ label rename", "write the name before it, as in total=uc.Sum('x')"),
+    **_each("over partitionBy partition_by", "write the keys as by=, and the time as flow.window(...)"),
+    **_each("distinct unique", "write uc.CountDistinct('x') or uc.CollectSet('x')"),
+    **_each("round cast fillna coalesce apply", "write .map(function), which gets the results as an Arrow array"),
+}
+
+OF_RESULTS: Mapping[str, str] = {
+    **dict.fromkeys(("show", "head", "collect"), "print it, or write result.to_pylist()"),
+    **dict.fromkeys(("df", "toPandas", "to_df"), "write result.to_pandas(flat=True)"),
+    **dict.fromkeys(
+        ("write", "to_csv", "to_parquet"), "write result.to_table('parquet:folder'), or to_pandas(flat=True)"
+    ),
+    "plot": "write uc.plot.panes(result, script)",
+}
+"""Advice for names of DataFrames that an Arrow table does not have."""
+
+_STEPS = {
+    "combine": "write flow.window(uc.Global()).combine(...) to combine all rows, or another window",
+    "agg": "write flow.window(...).combine(...)",
+    "groupBy": "write flow.window(...).combine(by=...)",
+    "groupby": "write flow.window(...).combine(by=...)",
+    "group_by": "write flow.window(...).combine(by=...)",
+    **dict.fromkeys(
+        ("aggregate", "reduce", "sum", "mean", "avg", "min", "max", "reduceByKey", "combine_per_key"),
+        "write flow.window(...).combine(total=uc.Sum('x'))",
+    ),
+    **dict.fromkeys(("key_by", "keyBy"), "give by= to flow.window(...).combine(by=..., ...)"),
+    **dict.fromkeys(("resample", "tumble"), "write flow.window(uc.Fixed('1 minute')).combine(...)"),
+    **dict.fromkeys(("rolling", "hop"), "write flow.window(uc.Sliding('10 minutes', '1 minute')).combine(...)"),
+    **dict.fromkeys(
+        ("assign_timestamps_and_watermarks", "assignTimestampsAndWatermarks"),
+        "give time= and watermark= to uc.flow() or uc.files()",
+    ),
+    "withWatermark": "give watermark= to uc.flow() or uc.files()",
+    "trigger": "give trigger= to flow.window(...)",
+}
+
+_RESULTS = {
+    "filter": "write flow.where(uc.col('x') > 0)",
+    "withColumn": "write flow.with_columns(name=...)",
+    "show": "write flow.df.show()",
+    "collect": "write flow.df.collect()",
+    "count": "write flow.df.count(), or combine(n=uc.Count())",
+    "first": "write flow.df.first()",
+    "head": "write flow.df.head()",
+    "toPandas": "write flow.df.toPandas()",
+    "to_pandas": "write flow.df.toPandas()",
+    "toArrow": "write flow.df.toArrow()",
+    "write": "write flow.df.write",
+    "writeStream": "write flow.df.writeStream",
+    "printSchema": "print flow.schema",
+    "columns": "write flow.schema.names",
+    "dtypes": "write flow.schema",
+    "union": "write uc.union(flow, other)",
+    "unionByName": "write uc.union(flow, other)",
+    "merge": "write flow.join(other, on=..., within=...)",
+    "drop": "write flow.select(...) with the columns that stay",
+    "assign": "write flow.with_columns(name=...)",
+    "mapInArrow": "write flow.map(function)",
+    "mapInPandas": "write flow.map(function)",
+    "flatMap": "write flow.flat_map(function)",
+    "transformWithState": "write flow.process(by=..., function=...)",
+    "transformWithStateInPandas": "write flow.process(by=..., function=...)",
+    **dict.fromkeys(
+        ("drop_duplicates", "dropDuplicates", "dropDuplicatesWithinWatermark", "deduplicate"),
+        "write flow.distinct('id', within='1 hour')",
+    ),
+    **dict.fromkeys(("dropna", "isna", "isnull"), "write flow.where(~uc.col('x').is_null())"),
+    **dict.fromkeys(("fillna", "na"), "write flow.with_columns(x=uc.col('x').fill_null(0))"),
+    **dict.fromkeys(
+        ("rename", "withColumnRenamed", "withColumnsRenamed", "alias"),
+        "write flow.with_columns(new=uc.col('old')), and flow.select(...) with the columns that stay",
+    ),
+    **dict.fromkeys(("apply", "pipe", "map_partitions", "map_batches"), "write flow.map(function)"),
+    "explode": "write flow.flat_map(function)",
+    "limit": "write flow.df.limit(...)",
+    **dict.fromkeys(("cache", "persist"), "write flow.df.cache()"),
+    **dict.fromkeys(
+        ("start", "run", "execute", "awaitTermination"),
+        "write uc.live_table(flow, target, checkpoint=...) or flow.df.writeStream for a stream, flow.df for a bounded "
+        "flow, uc.local.run(script, flow) for a test",
+    ),
+    **dict.fromkeys(
+        ("sink", "sink_to", "add_sink", "execute_insert", "toTable", "to_sql"),
+        "write uc.live_table(flow, target, checkpoint=...), or flow.df.writeStream for a sink of Spark",
+    ),
+    **dict.fromkeys(("sort", "orderBy", "sort_values"), "write flow.in_order(by=...)"),
+}
+"""Advice about rows and panes, which a flow has and `flow.window(...)` does not have before `combine`."""
+
+_OF_A_FLOW = (
+    *("df", "distinct", "explain", "flat_map", "foreach_batch", "in_order", "join", "left_out", "map", "process"),
+    *("schema", "select", "to_table", "where", "window", "with_columns", "with_time", "write_stream"),
+)
+
+_OURS = {
+    # windows
+    "Fixed": "FixedWindows FixedWindow Tumbling TumblingWindow TumblingWindows TumblingEventTimeWindows Tumble",
+    "Sliding": "SlidingWindows SlidingWindow Hopping HoppingWindow HoppingWindows Hop SlidingEventTimeWindows Slide",
+    "Sessions": "Session SessionWindow SessionWindows EventTimeSessionWindows",
+    "Global": "GlobalWindow GlobalWindows",
+    "Calendar": "CalendarWindow CalendarWindows Monthly Daily Weekly Days Months Years",
+    "Custom": "CustomWindow WindowFn NonMergingWindowFn WindowAssigner",
+    # triggers
+    "AfterWatermark": "AfterEndOfWindow AfterPastEndOfWindow EventTimeTrigger OnWatermark",
+    "AfterDelay": "AfterProcessingTime ProcessingTimeTrigger AfterSynchronizedProcessingTime",
+    "AtPeriod": "ContinuousProcessingTimeTrigger ContinuousEventTimeTrigger Periodically AfterPeriod",
+    "FirstOf": "AfterAny AfterFirst AnyOf Or",
+    "AllOf": "AfterAll And",
+    "SequenceOf": "AfterEach InOrder",
+    "Repeatedly": "Forever RepeatForever Repeat DefaultTrigger",
+    "AfterCount": "CountTrigger AfterPane AfterElements ElementCount",
+    "Always": "EachElement AfterEveryElement Continuous",
+    # strategies and scripts
+    "BoundedLag": "BoundedOutOfOrderness WatermarkStrategy WithWatermark forBoundedOutOfOrderness",
+    "Monotonic": "AscendingTimestamps MonotonousTimestamps forMonotonousTimestamps",
+    "Elements": "TestStream AddElements Rows",
+    "Watermark": "AdvanceWatermarkTo AdvanceWatermark",
+    "Clock": "AdvanceProcessingTime",
+    "KeyFunction": "ProcessFunction KeyedProcessFunction StatefulProcessor DoFn StatefulDoFn",
+    # combiners
+    "Mean": "Avg Average MeanCombineFn",
+    "StdDev": "Stddev StdDevSamp StdDevPop Std Stdev stddev_samp",
+    "Variance": "Var VarSamp VarPop var_samp",
+    "Count": "Size Len CountStar Counter",
+    "CountIf": "CountWhere",
+    "CountDistinct": "NUnique Distinct CountUnique DistinctCount",
+    "ApproxCountDistinct": "HyperLogLog HLL ApproxDistinct ApproximateUnique approx_count_distinct",
+    "ApproxQuantiles": "TDigest KLL ApproxPercentile ApproximateQuantiles percentile_approx",
+    "HeavyHitters": "ApproxTopK TopKFrequent SpaceSaving CountMinSketch",
+    "Quantile": "Percentile",
+    "Correlation": "Corr",
+    "Covariance": "Cov Covar CovarSamp CovarPop",
+    "LinearRegression": "RegrSlope LinReg",
+    "Skewness": "Skew",
+    "Kurtosis": "Kurt",
+    "ArgMax": "MaxBy",
+    "ArgMin": "MinBy",
+    "BoolAnd": "Every All",
+    "BoolOr": "Some Any AnyValue",
+    "BitXor": "Xor",
+    "CollectList": "ArrayAgg List ToList ListAgg",
+    "CollectSet": "Set ToSet",
+    "TopK": "Largest NLargest Top",
+    "BottomK": "Smallest NSmallest Bottom",
+    "Product": "Prod Multiply",
+    "Struct": "Tuple TupleCombineFn StructAgg",
+    "from_scalar": "udaf aggregator from_combine_fn",
+    "CombineFn": "AggregateFunction Aggregator",
+    # functions
+    "flow": "from_dataframe read from_df stream pipeline",
+    "files": "read_parquet read_csv read_json read_files",
+    "col": "column Col",
+    "when": "case case_when If",
+    "session": "spark SparkSession",
+    "span": "timedelta interval duration",
+}
+
+_OTHER = {
+    "lit": "write the value itself, as in uc.col('x') > 3, or uc.coalesce(3) for a column of it",
+    "expr": "write an expression of uc.col, such as uc.col('x') + 1",
+    "F": "write uc.col for columns, and uc.Sum and others for aggregates",
+    "accumulating": "give mode='accumulating' to flow.window(...)",
+    "discarding": "give mode='discarding' to flow.window(...)",
+    "AccumulationMode": "give mode='accumulating', 'discarding' or 'retracting' to flow.window(...)",
+    "concat": "write uc.union(a, b)",
+    "WindowInto": "write flow.window(uc.Fixed('1 minute'))",
+    "run": "write uc.local.run(script, flow) without Spark, flow.df or uc.live_table(flow, target, ...) on Spark",
+    "replay": "write uc.flow(df, replay=True, ...), or uc.local.run(script, flow) without Spark",
+    "sink": "write uc.live_table(flow, target, checkpoint=...), or flow.df.writeStream",
+    "to_table": "write flow.to_table(target), or uc.live_table(flow, target, checkpoint=...) for a stream",
+    "OrFinally": "write trigger.or_finally(...)",
+}
+
+_KNOWN = {other: ours for ours, others in _OURS.items() for other in others.split()}
+
+
+class Advised:
+    """A value that says what to write instead of a name of another library.
+
+    >>> class Counter(Advised):
+    ...     def _no_such(self, name):
+    ...         return no_such_method("a counter", self, name, {"size": "write len(counter)"})
+    >>> Counter().size
+    Traceback (most recent call last):
+    ...
+    uncombine.errors.NoSuchStep: a counter has no size: write len(counter)
+    """
+
+    def _no_such(self, name: str) -> AttributeError:
+        """The error for an attribute that the value does not have."""
+        return AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):
+                # A property that raises an AttributeError leads here. Read again, it shows its own error.
+                return object.__getattribute__(self, name)
+            raise self._no_such(name)
+
+
+def no_such_method(owner: str, value: object, name: str, advice: Mapping[str, str]) -> AttributeError:
+    """The error for an attribute that an expression or a combiner does not have.
+
+    >>> no_such_method("an expression", 5, "isnull", OF_EXPRESSIONS)
+    NoSuchStep('an expression has no isnull: write x.is_null()')
+    """
+    if name in advice:
+        return NoSuchStep(f"{owner} has no {name}: {advice[name]}")
+    return AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")
+
+
+def no_such_step(name: str) -> AttributeError:
+    """The error for an attribute that a flow does not have.
+
+    >>> no_such_step("show")
+    NoSuchStep('a flow has no show: write flow.df.show()')
+    """
+    advice = _STEPS.get(name) or _RESULTS.get(name)
+    return NoSuchStep(f"a flow has no {name}: {advice}") if advice else _unknown("Flow", name)
+
+
+def no_such_step_before_combine(name: str) -> AttributeError:
+    """The error for an attribute that `flow.window(...)` does not have.
+
+    >>> no_such_step_before_combine("df")
+    NoSuchStep('flow.window(...) has no df before its rows are combined: write flow.window(...).combine(...) first')
+    """
+    if name in _STEPS:
+        return NoSuchStep(f"flow.window(...) has no {name}: {_STEPS[name]}")
+    if name not in _RESULTS and name not in _OF_A_FLOW:
+        return _unknown("Windowed", name)
+    then = f", then {_RESULTS[name]}" if name in _RESULTS else ""
+    return NoSuchStep(
+        f"flow.window(...) has no {name} before its rows are combined: write flow.window(...).combine(...) first{then}"
+    )
+
+
+def _unknown(owner: str, name: str) -> AttributeError:
+    return AttributeError(f"{owner!r} object has no attribute {name!r}")
+
+
+def no_such_name(name: str, known: Iterable[str]) -> UnknownName:
+    """The error for a name that the package does not have, with the name to write if one is near.
+
+    >>> no_such_name("Avg", ["Mean"])
+    UnknownName("uncombine has no name 'Avg': did you mean uc.Mean?")
+    """
+    said = f"uncombine has no name {name!r}"
+    if name in _OTHER:
+        return UnknownName(f"{said}: {_OTHER[name]}")
+    ours = _KNOWN.get(name) or _near(name, known)
+    return UnknownName(f"{said}: did you mean uc.{ours}?" if ours else said)
+
+
+def _near(name: str, known: Iterable[str]) -> str | None:
+    """Our name, or a name of others, that is written nearly so, in any case of letters."""
+    ours = {one.casefold(): one for one in known}
+    others = {other.casefold(): one for other, one in _KNOWN.items()}
+    plain = name.casefold().replace("_", "")
+    if plain in ours:
+        return ours[plain]
+    if plain in others:
+        return others[plain]
+    close = difflib.get_close_matches(plain, ours, n=1, cutoff=0.75)
+    return ours[close[0]] if close else None
+
+
+DIFF = "diff"
+"""The name that the library gives to columns of weights."""
+
+NAME_WEIGHTS = f"diff='{DIFF}' if it has the weights of the rows"
+
+
+def uncounted(what: str, column: str, remedy: str) -> str:
+    """The warning about a column that looks like one of changes, where the rows are not read as changes.
+
+    >>> uncounted("the table", "diff", NAME_WEIGHTS)[:66]
+    "the table has a column 'diff', and every row counts as an addition"
+    """
+    return (
+        f"{what} has a column {column!r}, and every row counts as an addition: give {remedy}, or rename the column if "
+        "it says nothing of changes"
+    )
+
+
+__all__ = [
+    "DIFF",
+    "NAME_WEIGHTS",
+    "OF_COMBINERS",
+    "OF_EXPRESSIONS",
+    "OF_RESULTS",
+    "Advised",
+    "no_such_method",
+    "no_such_name",
+    "no_such_step",
+    "no_such_step_before_combine",
+    "uncounted",
+]
