@@ -1,4 +1,4 @@
-"""Columnar combiners with retraction, and the windows, triggers and panes that use them."""
+"""Aggregations that a later row can correct: columnar combiners with retraction, by window, trigger, pane."""
 
 from __future__ import annotations
 

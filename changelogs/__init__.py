@@ -1,4 +1,4 @@
-"""Changelogs of other systems, read as rows with weights and written from them."""
+"""Changelogs of other systems, read as rows with weights or written from them."""
 
 from __future__ import annotations
 

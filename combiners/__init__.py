@@ -1,4 +1,4 @@
-"""Combiners: the aggregations, the algebra that they keep, and the law kit that checks it."""
+"""Combiners: aggregations that keep an algebra, which the law kit checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flows: steps over rows and the questions that one may ask of them, without an engine."""
+"""Flows: the steps that a user writes over rows, as values that no engine has run yet."""
 
 from .flow import Flow
 from .union import union

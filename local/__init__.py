@@ -1,4 +1,4 @@
-"""Local runs: scripts, tables and files through any flow, without Spark."""
+"""Flows in this process: over a script, tables or files, without Spark."""
 
 from .data_files import files
 from .local_result import Result

@@ -1,7 +1,4 @@
-"""Panes: the operators of steps, the watermarks that they follow, their state, the shards that drive them.
-
-No engine is needed here.
-"""
+"""Panes: the operators of steps, the watermarks that they follow, their state, the shards that drive them."""
 
 from .grouping.grouping import Grouping
 from .grouping.operator import Operator

@@ -1,4 +1,4 @@
-"""Pictures of flows: panes, watermarks, windows, the costs of triggers, the life of a table, and an animation."""
+"""Pictures of flows: panes, watermarks, windows, the costs of triggers, the life of a table."""
 
 from .animated import animation
 from .changelog_picture import changelog

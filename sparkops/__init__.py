@@ -1,4 +1,4 @@
-"""The same aggregations, windows, triggers and panes on Spark."""
+"""Flows on Spark, in batch as in streams; accumulators as its columns."""
 
 from __future__ import annotations
 

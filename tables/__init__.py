@@ -1,4 +1,4 @@
-"""Live tables: the current result of a changelog in a database or in files, right after every batch, without an engine.
+"""Live tables: the current result of a changelog in a database or in files, right after every batch.
 
 A batch is netted to one change for each key (`netting.py`). A target takes the changes and the number of the batch in
 one transaction, so that a repeated batch changes nothing and a reader never sees half a batch.

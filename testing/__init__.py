@@ -1,4 +1,4 @@
-"""The law kit of flows: random scripts, and a check that a flow leaves the rows that a function of pandas gives.
+"""The law kit of flows: random scripts that check the rows a flow leaves against a function of pandas.
 
 It needs the extra `testing`. `docs/how-to/test_a_pipeline.md` teaches it.
 """

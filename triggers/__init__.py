@@ -1,4 +1,4 @@
-"""Triggers: the rules for when panes are emitted, and their columnar evaluation."""
+"""Triggers: the rules for when panes are emitted, evaluated by column."""
 
 from .check import can_fire_on_global as can_fire_on_global
 from .check import check_children as check_children

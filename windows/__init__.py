@@ -1,4 +1,4 @@
-"""Windows: the intervals of event time in which rows are grouped, and how they merge."""
+"""Windows: the intervals of event time in which rows are grouped, apart or merged."""
 
 from .calendar import Calendar
 from .custom import Custom

@@ -1,4 +1,4 @@
-"""Expressions of columns: values that print as they are written, and run on Arrow tables."""
+"""Expressions of columns: values that print as they are written, which run on Arrow tables."""
 
 from .expr import Expr, col
 

@@ -1,1 +1,1 @@
-"""Columns of rows and the arrays computed from them: groups, key codes, sums by group, sorting, hashing."""
+"""Arrays computed from columns of rows: groups, key codes, sums by group, sorting, hashing."""

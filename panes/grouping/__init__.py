@@ -1,1 +1,1 @@
-"""The grouping operator: windows, triggers and panes over bundles of rows."""
+"""The grouping step: rows by key in windows, whose panes a trigger shows."""

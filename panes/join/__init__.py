@@ -1,1 +1,1 @@
-"""The join operator: two changelogs by key and time."""
+"""The join step: two changelogs matched by key within a time."""

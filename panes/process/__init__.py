@@ -1,1 +1,1 @@
-"""Computations of the user with state and timers for each key."""
+"""Computations of the user for each key, with state that they keep, with timers that call them."""

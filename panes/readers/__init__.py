@@ -1,1 +1,1 @@
-"""Files as Arrow tables. This room knows neither Spark nor panes."""
+"""Files as Arrow tables, without Spark."""

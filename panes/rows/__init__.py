@@ -1,1 +1,1 @@
-"""Parts that the operators over single rows share: their options, the rows they take and give, sets of equal rows."""
+"""Parts that the steps over single rows share: their options, their clocks, sets of equal rows."""

@@ -1,1 +1,1 @@
-"""A shard of a grouping: the loop of processing time, the parcels that it receives, and final panes."""
+"""A shard: the loop that plays the bundles of its keys through an operator, in processing time."""

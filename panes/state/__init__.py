@@ -1,1 +1,1 @@
-"""State as a log of chunks: the index, the log, the caches and the manifest."""
+"""The state of operators as a log of chunks that a manifest names."""

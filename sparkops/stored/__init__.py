@@ -1,1 +1,1 @@
-"""Accumulators as columns of DataFrames and files: their layout, their makers, and functions over them."""
+"""Accumulators as columns of DataFrames or files: their layout, their makers, functions over them."""

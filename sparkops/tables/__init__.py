@@ -1,1 +1,1 @@
-"""Live tables of streaming queries, and tables of bounded flows."""
+"""Live tables of streaming queries, tables of bounded flows."""

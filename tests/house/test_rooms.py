@@ -1,11 +1,13 @@
-"""A folder has few enough modules on its floor for a reader to take in at a glance."""
+"""A folder has one idea, which its docstring says, and few enough modules to take in at a glance."""
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from pathlib import Path
 
-from library import MODULES
+import pytest
+from library import MODULES, ROOT
 
 MOST = 24
 
@@ -22,3 +24,21 @@ def test_no_folder_has_too_many_modules() -> None:
 def test_a_folder_may_have_more_only_as_long_as_it_needs_to() -> None:
     folders: Counter[str] = Counter(module.parent.as_posix() for module in MODULES)
     assert [folder for folder in MORE if folders[folder] <= MOST] == []
+
+
+@pytest.mark.parametrize("face", [module for module in MODULES if module.stem == "__init__"], ids=str)
+def test_a_folder_says_its_one_idea_in_one_sentence(face: Path) -> None:
+    said, *_ = (ast.get_docstring(ast.parse((ROOT / face).read_text())) or "").split("\n\n")
+    assert faults(said) == []
+
+
+def faults(said: str) -> list[str]:
+    """The faults of the first paragraph of a folder's docstring."""
+    words = said.split()
+    none, two = not words, said.rstrip(".").count(". ") > 0 or not said.endswith(".")
+    return ["says nothing"] * none + ["is not one sentence"] * two + ["has two ideas"] * ("and" in words)
+
+
+@pytest.mark.parametrize("said", ["", "Rows and keys.", "Rows. Keys.", "Rows"])
+def test_a_folder_of_two_ideas_is_seen(said: str) -> None:
+    assert faults(said) != []
