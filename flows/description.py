@@ -10,9 +10,8 @@ from typing import Any
 
 from ..combiners.expressions.expr import Expr
 from ..panes.transforms import Transform
-from .chain import stages_of, transform_names
 from .fingerprint.flow import not_compared
-from .flow import Flow
+from .flow import Flow, stages_of, transform_names
 
 
 def description(flow: Flow) -> list[str]:

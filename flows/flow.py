@@ -1,39 +1,51 @@
 """A flow: the steps that the rows of a source go through, as a value that knows no engine.
 
-A source knows how to run a flow. `uc.local.run` runs any flow without Spark.
+Each method adds a step and gives a new flow; no row is read before the flow is run. A step over single rows needs no
+state (`where`, `select`, `with_columns`, `with_time`, `map`) or keeps some (`distinct`, `in_order`, `process`). A
+grouping is two calls, `window` and `combine`, and its panes are rows again, which a later pane can correct: so a step
+after it gets retractions, and passes them on. A source knows how to run a flow (`Source`); the ways out ask it.
+
+Not promised: that two flows are equal if they are built alike, or that a function is called once for a row.
+
+Guarded by tests/local/test_local_flows.py, tests/sparkops/test_flow.py and tests/sparkops/test_steps.py.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Never
+from functools import cached_property, partial
+from typing import Any, Literal, Never, TypeAlias, Unpack
 
 import pyarrow as pa
 
 from ..advice import Advised, no_such_step, no_such_step_before_combine
 from ..combiners import Combiner
-from ..combiners.column_names import check_named, column_names
+from ..combiners.column_names import check_named, column_name, column_names
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, require_options
-from ..panes.grouping.grouping import Grouping
+from ..panes.distinct.distinct import Distinct
+from ..panes.grouping.grouping import Grouping, GroupingOptions, Mode
+from ..panes.in_order.in_order import InOrder
 from ..panes.join.join import SIDES
-from ..panes.rows.options import RowOptions
-from ..panes.transforms import Select, Transform, Where, applied
+from ..panes.process.process import Process
+from ..panes.remember.remember import Remember
+from ..panes.rows.options import RowOptions, StepOptions
+from ..panes.transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
 from ..panes.watermarks.watermark_strategies import IngressTime
+from ..panes.with_time import with_time
 from ..triggers import Trigger
 from ..windows import Span, Window, span
-from .chain import before, last_groupings, leaves_of, stages_of, windows_of
 from .join_step import Joined, join_stage
 from .left_out import LATE, late_type
-from .outputs import Outputs
 from .reading import Reading
-from .row_steps import RowSteps
 from .settings import Settings, check_free, check_kept, check_name, check_settings, check_sources
 from .settle import DIFF, Asked, Before, check_followed, check_lateness, followed, settled
 from .steps import GroupingStage, RowStage, Stage
+
+How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
+"""The rows that a join gives."""
 
 JOIN_OPTIONS = ("on", "how", "within", "unmatched", "suffixes", "allowed_lateness")
 OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
@@ -130,17 +142,8 @@ class Combined(Source):
         self.inputs[0].source.to_table(flow, target, keys)
 
 
-def flow_of(source: Source, settings: Settings) -> Flow:
-    """Build a flow over any source and check its settings against the schema."""
-    schema = source.schema
-    check_settings(settings, schema, source.streaming)
-    if isinstance(settings.strategy, IngressTime) and settings.time not in schema.names:
-        schema = schema.append(pa.field(settings.time, pa.timestamp("us", "UTC")))
-    return Flow(source, settings, schema)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Flow(RowSteps, Outputs, Advised):
+class Flow(Advised):
     """The steps that rows go through, as a value: every method returns a new flow and leaves this one as it is.
 
     Between two groupings, and before the first, rows are Arrow tables. `map` takes a function of a table, and
@@ -171,50 +174,124 @@ class Flow(RowSteps, Outputs, Advised):
                 schema = schema.append(pa.field(LATE, late_type(before)))
         return self._after(self.transforms, schema)
 
-    def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
-        return applied(transforms, schema.empty_table()).schema
+    def where(self, predicate: Expr | Callable[[pa.Table], Any]) -> Flow:
+        """Keep the rows for which an expression, or a function of an Arrow table, is true."""
+        return self._then(Where(predicate_of(predicate)))
 
-    def _stepped(self, make: Callable[..., RowOptions], given: Mapping[str, Any] | None = None, who: str = "") -> Flow:
-        """The flow with a step over single rows after it."""
-        require_options(given or {}, ("allowed_lateness", "late"), who)
-        flow = without_counts(followed_flow(self))
-        known = before(flow)
-        check_kept(known, flow.schema, f"the flow before stage {stages_of(flow) + 1}")
-        options: dict[str, Any] = {"time": known.time, "diff": known.diff}
-        if known.panes:
-            options["max_future"] = None
-        if known.allowed_lateness is not None:
-            options["allowed_lateness"] = known.allowed_lateness
-        step = make(**{**options, **(given or {})})
-        if known.allowed_lateness is not None and known.diff is not None:
-            check_lateness(span(step.allowed_lateness), known.allowed_lateness, f"stage {stages_of(flow) + 1}")
-        stage = RowStage(flow.transforms, step)
-        changed = replace(flow, stages=(*flow.stages, stage), transforms=())
-        check_free(changed.schema)
-        return changed
+    def select(self, *names: str) -> Flow:
+        """Keep these columns, in this order."""
+        return self._then(Select(tuple(column_name(name, "select()") for name in names)))
 
-    @property
-    def _is_bounded(self) -> bool:
-        """True if the input of the flow ends."""
-        return not self.source.streaming and not (self.settings.replay and not self.settings.close_at_end)
+    def with_columns(self, *unnamed: Never, **columns: Expr | Callable[[pa.Table], Any]) -> Flow:
+        """Add or replace columns; the value of each is an expression or a function of an Arrow table.
 
-    @property
-    def _changes(self) -> bool:
-        return before(followed_flow(self)).diff is not None
+        All are computed from the columns before the step, so one cannot use the new values of another.
+        """
+        if unnamed:
+            raise InvalidArgument(f"with_columns() takes columns by name, but was given {unnamed[0]!r}: write name=...")
+        return self._then(WithColumns({n: function_of(value, f"with_columns({n}=)") for n, value in columns.items()}))
 
-    @property
-    def _time(self) -> str:
-        return before(self).time
+    def with_time(self, value: Expr | Callable[[pa.Table], Any], at_most_back: Span | str = "0 seconds") -> Flow:
+        """Give each row another event time: a timestamp or date from an expression or a function of an Arrow table.
 
-    def _then(self, transform: Transform) -> Flow:
-        changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema, self.source.held)))
-        check_free(changed.schema)
-        if not changed.schema.names:
-            raise InvalidArgument(f"{transform!r} leaves no column: keep at least one")
-        return changed
+        The new time replaces the old one in the column of the event time, which is `event_time` after a grouping. It
+        may lie up to `at_most_back` before the old one, and the watermark is held back by as much. A row that goes
+        further back, or whose new time is null, has no event time and is counted as bad by the next step.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> day = pa.array([1_453_248_000, 1_453_334_400], pa.timestamp("s", "UTC"))
+        >>> sent = uc.local.source(pa.table({"ts": day, "begun": day.slice(1).take(pa.array([0, 0]))}))
+        >>> later = sent.with_time(uc.col("begun")).window(uc.Fixed("1 day")).combine(n=uc.Count())
+        >>> uc.local.run(flow=later)["n"].to_pylist()
+        [2]
+        """
+        return self._then(with_time(self._time, value, at_most_back))
+
+    def map(self, function: Callable[[pa.Table], Any], *, remember: bool = False, deterministic: bool = True) -> Flow:
+        """Apply a function of an Arrow table that returns an Arrow table or a pandas DataFrame.
+
+        The function is called with tables of any size, and once without rows to learn the columns of its result.
+
+        With `remember=True` the result of each row is kept as long as the row can be retracted, so that a retraction
+        retracts exactly what was given before: for models, lookups, clocks and random numbers. The function then gives
+        one row for each row, and the result has its columns, `event_time` and `diff`. Without `remember`, a retraction
+        is computed by the function again. Say `deterministic=False` of a function that may then give another result:
+        over a changelog it is refused without `remember`.
+        """
+        if not callable(function):
+            raise InvalidArgument(f"map() takes a function of an Arrow table, but was given {function!r}")
+        if remember:
+            return self._stepped(partial(Remember, function))
+        self._check_deterministic("map", deterministic)
+        return self._then(Map(function))
+
+    def flat_map(
+        self, function: Callable[[pa.Table], Any], *, remember: bool = False, deterministic: bool = True
+    ) -> Flow:
+        """Apply a function of an Arrow table that gives any number of rows for each row.
+
+        With `remember=True`, as for `map`, the result of the function has a column `row` beside its own: the place of
+        the row that each of its rows is made from.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> words = uc.local.source(pa.table({"ts": [0, 1], "text": ["a b", "c"]}))
+        >>> def split(table):
+        ...     pairs = [(i, word) for i, text in enumerate(table["text"].to_pylist()) for word in text.split()]
+        ...     places, found = zip(*pairs) if pairs else ((), ())
+        ...     return pa.table({"row": pa.array(places, pa.int64()), "word": pa.array(found, pa.string())})
+        >>> uc.local.run(flow=words.flat_map(split, remember=True))["word"].to_pylist()
+        ['a', 'b', 'c']
+        """
+        if not callable(function):
+            raise InvalidArgument(f"flat_map() takes a function of an Arrow table, but was given {function!r}")
+        if remember:
+            return self._stepped(partial(Remember, function, flat=True))
+        self._check_deterministic("flat_map", deterministic)
+        return self._then(Map(function, step="flat_map()"))
+
+    def distinct(self, *by: str, within: Span | str | None = None, **options: Unpack[StepOptions]) -> Flow:
+        """Keep the first row of each id: of the rows that are less than `within` apart, one.
+
+        Over a changelog the first row is that with the earliest event time. When it is retracted, the next one takes
+        its place. Without weights the first row that arrives is shown at once and never corrected. Options are
+        allowed_lateness= and late=, as for `window`. The result has `event_time` and `diff`.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> orders = uc.local.source(pa.table({"ts": [0, 1, 2], "id": ["a", "b", "a"]}))
+        >>> uc.local.run(flow=orders.distinct("id", within="1 hour"))["id"].to_pylist()
+        ['a', 'b']
+        """
+        names = column_names(by[0] if len(by) == 1 else by, "distinct()")
+        return self._stepped(partial(Distinct, names, within=within, bounded=self._is_bounded), options, "distinct()")
+
+    def in_order(self, by: str | Sequence[str] = (), **options: Unpack[StepOptions]) -> Flow:
+        """Hold rows until the watermark passes them, and give them in order of event time for each key.
+
+        Options are allowed_lateness= and late=, as for `window`. The result has `event_time` and `diff`, and no
+        retractions: a row that is retracted while it waits is not given.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> log = uc.local.source(pa.table({"ts": [3, 1, 2], "user": ["a", "a", "a"]}))
+        >>> [row.microsecond for row in uc.local.run(flow=log.in_order(by="user"))["ts"].to_pylist()]
+        [1, 2, 3]
+        """
+        return self._stepped(partial(InOrder, column_names(by, "by=")), options, "in_order()")
+
+    def process(self, by: str | Sequence[str] = (), *, function: Any, **options: Unpack[StepOptions]) -> Flow:
+        """Run a computation with state and timers for each key, which emits rows.
+
+        `function` is an object, or a class of objects, as `KeyFunction` describes it. One Python call is made for each
+        row. Options are allowed_lateness= and late=, as for `window`. The result has the key, the columns that the
+        function names, `event_time` and `diff`.
+        """
+        return self._stepped(partial(Process, function, column_names(by, "by=")), options, "process()")
 
     def window(
-        self, window: Window, trigger: Trigger | None = None, mode: str | None = None, **options: Any
+        self,
+        window: Window,
+        trigger: Trigger | None = None,
+        mode: Mode | None = None,
+        **options: Unpack[GroupingOptions],
     ) -> Windowed:
         """Put the rows in windows; say when panes are emitted (`trigger`) and how they relate (`mode`).
 
@@ -234,9 +311,9 @@ class Flow(RowSteps, Outputs, Advised):
         self,
         other: Flow,
         on: Any,
-        how: str = "inner",
+        how: How = "inner",
         within: tuple[Span | str, Span | str] | None = None,
-        unmatched: str = "at_once",
+        unmatched: Literal["at_once", "final"] = "at_once",
         suffixes: tuple[str, str] = ("_left", "_right"),
         allowed_lateness: Span | str | None = None,
         **others: Never,
@@ -293,11 +370,179 @@ class Flow(RowSteps, Outputs, Advised):
         stage, schema, settings = join_stage(sides, {**options, "allowed_lateness": allowed_lateness})
         return Flow(Combined(schema, inputs, stage.before(), stage), settings, schema)
 
+    @property
+    def df(self) -> Any:
+        """The panes, as a DataFrame of the source's engine. It is streaming if the source is."""
+        return self.source.df(self)
+
+    def to_table(self, target: str, keys: str | Sequence[str] | None = None) -> None:
+        """Write the result of a bounded flow into a new table, all of it or nothing.
+
+        `target` and `keys` are those of `uc.live_table`, which keeps the result of a stream.
+
+        >>> import tempfile, pyarrow as pa, uncombine as uc
+        >>> scores = uc.local.source(pa.table({"ts": [0, 1, 2], "user": ["ada", "bob", "ada"], "score": [3, 5, 4]}))
+        >>> totals = scores.window(uc.Global()).combine(by="user", total=uc.Sum("score"))
+        >>> totals.to_table(f"duckdb:///{tempfile.mkdtemp()}/scores.db#totals")
+        """
+        self.source.to_table(self, target, keys)
+
+    @property
+    def left_out(self) -> Any:
+        """The rows that the steps leave out, as a second DataFrame of the source's engine.
+
+        Its columns are `stage` (from 1 on, through all flows of a union or a join), `side` ("left" or "right" in a
+        join), `why` ("late", "bad", "unassigned" or "finished") and `row`, which has the columns of the step's input. A
+        DataFrame of its own runs the flow a second time; `foreach_batch` writes both from one query.
+        """
+        return self.source.left_out(self)
+
+    def foreach_batch(self, function: Callable[[Any, Any, int], None]) -> Any:
+        """Write the panes of a stream and the rows that its steps leave out with one query.
+
+        `function(panes, left_out, number)` gets both DataFrames of each micro-batch, and its number. The result is a
+        writer of Spark's, as that of `flow.df.writeStream.foreachBatch(...)`: give it the checkpoint, and start it.
+        """
+        return self.source.foreach_batch(self, function)
+
+    def write_stream(self, *, checkpoint: str, same: Sequence[str] = ()) -> Any:
+        """A writer of the stream of panes that goes on from a checkpoint only where that is right.
+
+        It is Spark's own writer with the location of the checkpoint: choose a format or `foreachBatch`, and start it.
+        If the folder has a checkpoint, its steps are compared with those of the flow now, before anything starts.
+
+        Parameters
+        ----------
+        checkpoint
+            The folder of the checkpoint. It belongs to the flow.
+        same
+            The names of steps, as `explain()` prints them, that are written otherwise than when the checkpoint was
+            written and compute the same: `same=("map 2",)`.
+
+        >>> import tempfile, uncombine as uc
+        >>> spark = uc.session()
+        >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+        >>> flow = uc.flow(rates, "timestamp", "1 minute").window(uc.Fixed("1 hour")).combine(n=uc.Count())
+        >>> query = flow.write_stream(checkpoint=tempfile.mkdtemp()).format("noop").trigger(once=True).start()
+        >>> query.awaitTermination()
+        """
+        return self.source.write_stream(self, str(checkpoint), same)
+
+    def explain(self) -> str:
+        """A text that says how the flow runs, and why."""
+        return self.source.explain(self)
+
     def __repr__(self) -> str:
         return self.explain()
 
     def _no_such(self, name: str) -> AttributeError:
         return no_such_step(name)
+
+    def __dir__(self) -> list[str]:
+        """The names for users; the fields, of which engines build a query, are left out."""
+        fields = getattr(type(self), "__dataclass_fields__", ())
+        return sorted({name for name in dir(type(self)) if not name.startswith("_")} - set(fields))
+
+    def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
+        return applied(transforms, schema.empty_table()).schema
+
+    def _stepped(self, make: Callable[..., RowOptions], given: Mapping[str, Any] | None = None, who: str = "") -> Flow:
+        """The flow with a step over single rows after it."""
+        require_options(given or {}, ("allowed_lateness", "late"), who)
+        flow = without_counts(followed_flow(self))
+        known = before(flow)
+        check_kept(known, flow.schema, f"the flow before stage {stages_of(flow) + 1}")
+        options: dict[str, Any] = {"time": known.time, "diff": known.diff}
+        if known.panes:
+            options["max_future"] = None
+        if known.allowed_lateness is not None:
+            options["allowed_lateness"] = known.allowed_lateness
+        step = make(**{**options, **(given or {})})
+        if known.allowed_lateness is not None and known.diff is not None:
+            check_lateness(span(step.allowed_lateness), known.allowed_lateness, f"stage {stages_of(flow) + 1}")
+        stage = RowStage(flow.transforms, step)
+        changed = replace(flow, stages=(*flow.stages, stage), transforms=())
+        check_free(changed.schema)
+        return changed
+
+    @property
+    def _is_bounded(self) -> bool:
+        """True if the input of the flow ends."""
+        return not self.source.streaming and not (self.settings.replay and not self.settings.close_at_end)
+
+    @property
+    def _changes(self) -> bool:
+        return before(followed_flow(self)).diff is not None
+
+    @property
+    def _time(self) -> str:
+        return before(self).time
+
+    def _then(self, transform: Transform) -> Flow:
+        changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema, self.source.held)))
+        check_free(changed.schema)
+        if not changed.schema.names:
+            raise InvalidArgument(f"{transform!r} leaves no column: keep at least one")
+        return changed
+
+    def _check_deterministic(self, step: str, deterministic: bool) -> None:
+        if not deterministic and self._changes:
+            raise InvalidArgument(
+                f"{step}(deterministic=False) over rows that can be retracted would not retract what it gave before: "
+                "give remember=True"
+            )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Windowed(Advised):
+    """Rows in windows, which `combine` turns into panes.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "score": pa.int64()}))
+    >>> rows.window(uc.Global()).combine(best=uc.Max("score")).schema.names
+    ['window', 'best', 'event_time', 'diff', 'pane']
+    """
+
+    # No name without an underscore but `combine`: a step that comes too early must find the hint.
+    _flow: Flow
+    _window: Window
+    _options: Mapping[str, Any] = field(default_factory=dict)
+
+    def _no_such(self, name: str) -> AttributeError:
+        return no_such_step_before_combine(name)
+
+    def __repr__(self) -> str:
+        return f"rows in windows of {self._window!r}, which .combine(...) turns into panes"
+
+    def combine(self, by: str | Sequence[str] = (), *unnamed: Never, **combiners: Combiner) -> Flow:
+        """Combine the rows of each key and window; the result is a flow of panes.
+
+        `by` names the key columns. Each combiner comes after the name of its result: `n=uc.Count()`.
+        """
+        check_named("combine()", unnamed)
+        flow, settings = followed_flow(self._flow), self._flow.settings
+        asked = Asked(combiners, self._window, {"by": column_names(by, "by="), **self._options})
+        number = stages_of(flow) + 1
+        [grouping] = settled([asked], before(flow), flow._is_bounded, settings.each_batch, number)
+        if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
+            raise InvalidArgument(
+                f"late='emit' gives late rows in column {LATE!r}: give the key or result of that name another one"
+            )
+        grouping.check_trigger(settings.each_batch)
+        stage = GroupingStage(flow.transforms, grouping, asked)
+        stage.operator(flow.schema)
+        if stage.wakes and settings.replay and settings.processing_time is None:
+            raise InvalidArgument("a replay with a trigger of processing time needs processing_time=: name the column")
+        return replace(flow, stages=(*flow.stages, stage), transforms=())
+
+
+def flow_of(source: Source, settings: Settings) -> Flow:
+    """Build a flow over any source and check its settings against the schema."""
+    schema = source.schema
+    check_settings(settings, schema, source.streaming)
+    if isinstance(settings.strategy, IngressTime) and settings.time not in schema.names:
+        schema = schema.append(pa.field(settings.time, pa.timestamp("us", "UTC")))
+    return Flow(source, settings, schema)
 
 
 def with_name(flow: Flow, name: str | None) -> Flow:
@@ -348,47 +593,84 @@ def _followed(flow: Flow) -> Flow:
     return replace(flow, stages=(*first, replace(last, grouping=grouping)))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Windowed(Advised):
-    """Rows in windows, which `combine` turns into panes.
-
-    >>> import pyarrow as pa, uncombine as uc
-    >>> rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "score": pa.int64()}))
-    >>> rows.window(uc.Global()).combine(best=uc.Max("score")).schema.names
-    ['window', 'best', 'event_time', 'diff', 'pane']
-    """
-
-    # No name without an underscore but `combine`: a step that comes too early must find the hint.
-    _flow: Flow
-    _window: Window
-    _options: Mapping[str, Any] = field(default_factory=dict)
-
-    def _no_such(self, name: str) -> AttributeError:
-        return no_such_step_before_combine(name)
-
-    def __repr__(self) -> str:
-        return f"rows in windows of {self._window!r}, which .combine(...) turns into panes"
-
-    def combine(self, by: str | Sequence[str] = (), *unnamed: Never, **combiners: Combiner) -> Flow:
-        """Combine the rows of each key and window; the result is a flow of panes.
-
-        `by` names the key columns. Each combiner comes after the name of its result: `n=uc.Count()`.
-        """
-        check_named("combine()", unnamed)
-        flow, settings = followed_flow(self._flow), self._flow.settings
-        asked = Asked(combiners, self._window, {"by": column_names(by, "by="), **self._options})
-        number = stages_of(flow) + 1
-        [grouping] = settled([asked], before(flow), flow._is_bounded, settings.each_batch, number)
-        if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
-            raise InvalidArgument(
-                f"late='emit' gives late rows in column {LATE!r}: give the key or result of that name another one"
-            )
-        grouping.check_trigger(settings.each_batch)
-        stage = GroupingStage(flow.transforms, grouping, asked)
-        stage.operator(flow.schema)
-        if stage.wakes and settings.replay and settings.processing_time is None:
-            raise InvalidArgument("a replay with a trigger of processing time needs processing_time=: name the column")
-        return replace(flow, stages=(*flow.stages, stage), transforms=())
+def groupings_of(flow: Flow) -> list[Grouping]:
+    """The groupings of a flow, without its other stages."""
+    return [stage.grouping for stage in flow.stages if isinstance(stage, GroupingStage)]
 
 
-__all__ = ["LATE", "OPTIONS", "Combined", "Flow", "Source", "Windowed", "check_filters", "flow_of", "followed_flow"]
+def last_groupings(flow: Flow) -> list[Grouping]:
+    """The groupings whose panes are the rows of a flow."""
+    if not flow.stages:
+        return [grouping for one in flow.source.inputs for grouping in last_groupings(one)]
+    return [stage.grouping for stage in flow.stages[-1:] if isinstance(stage, GroupingStage)]
+
+
+def stages_of(flow: Flow) -> int:
+    """The number of stages of a flow, with those of the flows that its source is made of."""
+    own = len(flow.stages) + (flow.source.stage is not None)
+    return own + sum(map(stages_of, flow.source.inputs))
+
+
+def transform_names(flow: Flow) -> dict[int, str]:
+    """The name of each transform of a flow, by its identity: its method, and its place among those of this method."""
+    counts: dict[str, int] = {}
+    names: dict[int, str] = {}
+    for transform in _transforms_of(flow):
+        if transform.word is not None and id(transform) not in names:
+            counts[transform.word] = counts.get(transform.word, 0) + 1
+            names[id(transform)] = f"{transform.word} {counts[transform.word]}"
+    return names
+
+
+def _transforms_of(flow: Flow) -> Iterator[Transform]:
+    """All transforms of a flow, in the order in which its rows meet them."""
+    for one in flow.source.inputs:
+        yield from _transforms_of(one)
+    for stage in flow.stages:
+        yield from stage.transforms
+    yield from flow.transforms
+
+
+def before(flow: Flow) -> Before:
+    """The input that a flow is for its next stage."""
+    if flow.stages:
+        return flow.stages[-1].before()
+    return flow.source.before or Before(flow.settings.time, flow.settings.diff)
+
+
+def leaves_of(flow: Flow) -> Iterator[tuple[Source, Settings]]:
+    """The sources of a flow that are not made of flows, each with the options with which it is read."""
+    if not flow.source.inputs:
+        yield flow.source, flow.settings
+    for one in flow.source.inputs:
+        yield from leaves_of(one)
+
+
+def windows_of(flow: Flow) -> list[Window]:
+    """The windows of the rows of a flow; none if they are not known."""
+    for step in flow.transforms:
+        if isinstance(step, Map) or (isinstance(step, WithColumns) and "window" in step.columns):
+            return []
+    if not flow.stages:
+        return [window for one in flow.source.inputs for window in windows_of(one)]
+    return [grouping.window for grouping in last_groupings(flow)]
+
+
+__all__ = [
+    "LATE",
+    "OPTIONS",
+    "Combined",
+    "Flow",
+    "Source",
+    "Windowed",
+    "before",
+    "check_filters",
+    "flow_of",
+    "followed_flow",
+    "groupings_of",
+    "last_groupings",
+    "leaves_of",
+    "stages_of",
+    "transform_names",
+    "windows_of",
+]

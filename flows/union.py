@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..panes.transforms import Transform
-from .chain import before as before_of
-from .chain import leaves_of
-from .flow import Combined, Flow, Windowed, followed_flow, with_name
+from .flow import Combined, Flow, Windowed, followed_flow, leaves_of, with_name
+from .flow import before as before_of
 from .settings import check_kept, check_sources, shared
 from .settle import DIFF, EVENT_TIME, Before
 

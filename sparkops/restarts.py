@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import StateMismatch
-from ..flows.chain import stages_of, transform_names
 from ..flows.fingerprint.changes import (
     Change,
     check_same,
@@ -26,7 +25,7 @@ from ..flows.fingerprint.changes import (
     words_of,
 )
 from ..flows.fingerprint.flow import Fingerprint
-from ..flows.flow import Flow
+from ..flows.flow import Flow, stages_of, transform_names
 from ..panes.state.manifest import extra_of
 from .routes.base import Route
 from .routes.stored_watermarks import read_extra

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
-from ..flows.chain import before, groupings_of
 from ..flows.description import description
-from ..flows.flow import Combined, Flow, Source
+from ..flows.flow import Combined, Flow, Source, before, groupings_of
 from ..flows.join_step import JoinStage
 from ..flows.left_out import LEFT_OUT
 from ..flows.reading import Reading

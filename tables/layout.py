@@ -15,8 +15,7 @@ import pyarrow as pa
 from ..combiners.column_names import column_names
 from ..combiners.rows.hashing import require_hash
 from ..errors import InvalidArgument, TypeMismatch, UnknownColumn, require_column
-from ..flows.chain import before
-from ..flows.flow import Flow, check_filters
+from ..flows.flow import Flow, before, check_filters
 from ..flows.settle import DIFF, shows_again
 from ..flows.steps import GroupingStage
 from ..panes.grouping.pane_columns import PANE, WINDOW

@@ -13,8 +13,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from ..errors import FlowViolation, InvalidArgument
-from ..flows.chain import before
-from ..flows.flow import Flow
+from ..flows.flow import Flow, before
 from ..flows.graph import Step, graph_of
 from ..flows.settle import DIFF, shows_again
 from ..flows.steps import GroupingStage

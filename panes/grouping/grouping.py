@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 import pyarrow as pa
 
@@ -23,7 +23,12 @@ from ...triggers import (
 )
 from ...windows import Global, Span, Window, policy, span
 
-MODES = ("discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting")
+Mode: TypeAlias = Literal[
+    "discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting"
+]
+"""The relation of a pane to those before it."""
+
+MODES: tuple[str, ...] = get_args(Mode)
 """The accumulation modes, from "always clear" to "always accumulate", and then with retractions."""
 
 RESERVED = ("window", "event_time", "diff", "pane", "step")
@@ -45,6 +50,23 @@ def check_time_and_weights(schema: pa.Schema, time: str, diff: str | None) -> No
     kind = schema.field(time).type
     if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
         raise TypeMismatch(f"time= takes a timestamp column, but {time!r} is {kind}: cast it to timestamp first")
+
+
+class GroupingOptions(TypedDict, total=False):
+    """The options of a grouping that `flow.window` takes by name; `Grouping` says what each is."""
+
+    time: str
+    diff: str | None
+    allowed_lateness: Span | str
+    on_time: Literal["always", "non_empty"]
+    closing: Literal["non_empty", "always", "never"]
+    only_updated: bool
+    eager_retractions: bool
+    late: Literal["drop", "emit", "duplicate"]
+    granularity: Literal["bundle", "record"]
+    timestamp: Literal["end_of_window", "start_of_window", "earliest", "latest", "watermark"] | None
+    allow_finish: bool
+    max_future: Span | str | None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,13 @@ from .clocks import Clocks
 
 LONGEST = LAST - FIRST + 1
 """Two rows are never further apart."""
+
+
+class StepOptions(TypedDict, total=False):
+    """The options that all steps over single rows take by name; `RowOptions` says what each is."""
+
+    allowed_lateness: Span | str
+    late: Literal["drop", "emit"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...flows.chain import groupings_of
+from ...flows.flow import groupings_of
 from ...flows.left_out import LATE
 from ...panes.grouping.final_panes import nothing, over_final_panes
 from ...panes.grouping.lift import where_combined

@@ -17,8 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ...combiners import BoolAnd, BoolOr, Combiner, Count, Max, Mean, Min, Sum
 from ...combiners.expressions.expr import Expr
-from ...flows.chain import groupings_of
-from ...flows.flow import Flow
+from ...flows.flow import Flow, groupings_of
 from ...panes.grouping.pane_columns import WINDOW
 from ...windows import Fixed, Global, Sliding
 from ...windows.times import FIRST, LAST

@@ -13,8 +13,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...combiners.rows.key_codes import has_floats
-from ...flows.chain import before
-from ...flows.flow import Flow
+from ...flows.flow import Flow, before
 from ...flows.join_step import JoinStage
 from ...flows.steps import GroupingStage
 from ...panes.join.compiled import Compiled, Side, kept_type

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ...errors import InvalidArgument
-from ...flows.chain import groupings_of, stages_of
-from ...flows.flow import Flow
+from ...flows.flow import Flow, groupings_of, stages_of
 from ...flows.left_out import LEFT_OUT
 from ..inputs import Input
 from .base import Route
