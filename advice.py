@@ -151,11 +151,12 @@ _OURS = {
     "AfterCount": "CountTrigger AfterPane AfterElements ElementCount",
     "Always": "EachElement AfterEveryElement Continuous",
     # strategies and scripts
-    "BoundedLag": "BoundedOutOfOrderness WatermarkStrategy WithWatermark forBoundedOutOfOrderness",
+    "BoundedLag": "BoundedOutOfOrderness WithWatermark forBoundedOutOfOrderness",
     "Monotonic": "AscendingTimestamps MonotonousTimestamps forMonotonousTimestamps",
     "Elements": "TestStream AddElements Rows",
     "Watermark": "AdvanceWatermarkTo AdvanceWatermark",
     "Clock": "AdvanceProcessingTime",
+    "WatermarkStrategy": "Strategy TimestampAssigner WatermarkGenerator",
     "KeyFunction": "ProcessFunction KeyedProcessFunction StatefulProcessor DoFn StatefulDoFn",
     # combiners
     "Mean": "Avg Average MeanCombineFn",

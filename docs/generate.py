@@ -188,7 +188,7 @@ NAMES: dict[str, list[str]] = {
         "IngressTime",
         "ProcessingTime",
         "EachBatch",
-        "Strategy",
+        "WatermarkStrategy",
     ],
     "local": [
         "local.run",

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..panes.parcels import AT
-from ..panes.watermarks.watermark_strategies import EachBatch, IngressTime, Strategy, strategy_of
+from ..panes.watermarks.watermark_strategies import EachBatch, IngressTime, WatermarkStrategy, strategy_of
 from .settle import Before
 
 
@@ -23,7 +23,7 @@ class Settings:
     """The options with which a flow reads its source."""
 
     time: str
-    watermark: Strategy | str | None = None
+    watermark: WatermarkStrategy | str | None = None
     diff: str | None = None
     processing_time: str | None = None
     replay: bool = False
@@ -36,7 +36,7 @@ class Settings:
     """The format of the messages that the rows come from, with the options that decide their weights."""
 
     @cached_property
-    def strategy(self) -> Strategy | None:
+    def strategy(self) -> WatermarkStrategy | None:
         """The strategy that `watermark` names."""
         return None if self.watermark is None else strategy_of(self.watermark)
 

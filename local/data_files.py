@@ -26,7 +26,7 @@ from ..panes.readers.formats import check_arguments
 from ..panes.readers.listing import list_files
 from ..panes.readers.paths import locate
 from ..panes.readers.reading import FileFormat, Split, describe, read, splits
-from ..panes.watermarks.watermark_strategies import Strategy
+from ..panes.watermarks.watermark_strategies import WatermarkStrategy
 from .sources import WithoutSpark
 from .threads import in_threads
 
@@ -99,7 +99,7 @@ def files(
     format: str | None = None,
     *,
     time: str = "ts",
-    watermark: Strategy | str | None = None,
+    watermark: WatermarkStrategy | str | None = None,
     schema: pa.Schema | None = None,
     diff: str | None = None,
     changelog: Changelog | None = None,

@@ -19,7 +19,7 @@ from ..flows.flow import Flow, Source, flow_of
 from ..flows.graph import graph_of
 from ..flows.reading import Reading
 from ..flows.settings import Settings
-from ..panes.watermarks.watermark_strategies import Strategy
+from ..panes.watermarks.watermark_strategies import WatermarkStrategy
 from ..tables import write_result
 from .final_run import are_many, in_slices, why_not_final
 from .given_rows import GivenRows
@@ -116,7 +116,7 @@ class LocalSource(WithoutSpark):
 def source(
     schema_or_table: Any,
     time: str = "ts",
-    watermark: Strategy | str | None = None,
+    watermark: WatermarkStrategy | str | None = None,
     *,
     diff: str | None = None,
     changelog: Changelog | None = None,

@@ -5,7 +5,7 @@ from .grouping.operator import Operator
 from .process.context import KeyContext
 from .process.process import KeyFunction
 from .state.operator_state import Counts, OperatorState, Stepped
-from .watermarks.strategy import Strategy
+from .watermarks.strategy import WatermarkStrategy
 from .watermarks.watermark_strategies import (
     BoundedLag,
     EachBatch,
@@ -32,7 +32,7 @@ __all__ = [
     "ProcessingTime",
     "Punctuated",
     "Stepped",
-    "Strategy",
+    "WatermarkStrategy",
     "Watermarks",
 ]
 

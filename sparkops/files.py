@@ -17,7 +17,7 @@ from ..flows.settings import Settings
 from ..panes.readers.data_paths import data_paths
 from ..panes.readers.formats import check_arguments
 from ..panes.readers.reading import describe
-from ..panes.watermarks.watermark_strategies import Strategy
+from ..panes.watermarks.watermark_strategies import WatermarkStrategy
 from .changelogs import flow_over
 from .files_input import FilesInput
 from .source import SparkSource
@@ -32,7 +32,7 @@ def files(
     format: str | None = None,
     *,
     time: str = "ts",
-    watermark: Strategy | str | None = None,
+    watermark: WatermarkStrategy | str | None = None,
     schema: pa.Schema | None = None,
     diff: str | None = None,
     changelog: Changelog | None = None,

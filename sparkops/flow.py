@@ -9,7 +9,7 @@ from ..changelogs.flows import warn_of_changes
 from ..errors import TypeMismatch
 from ..flows.flow import Flow, flow_of
 from ..flows.settings import Settings
-from ..panes.watermarks.watermark_strategies import Strategy
+from ..panes.watermarks.watermark_strategies import WatermarkStrategy
 from .changelogs import flow_over
 from .inputs import DataFrameInput, auto
 from .source import SparkSource
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def flow(
     df: DataFrame,
     time: str = "ts",
-    watermark: Strategy | str | None = None,
+    watermark: WatermarkStrategy | str | None = None,
     *,
     diff: str | None = None,
     changelog: Changelog | None = None,
@@ -44,7 +44,7 @@ def flow(
         The event time column.
     watermark
         The strategy that makes watermark reports from rows: `BoundedLag`, `PerSource`, `Punctuated`, `Monotonic`,
-        `IngressTime`, `ProcessingTime`, `EachBatch`, your own `Strategy`, or a length of time, which means
+        `IngressTime`, `ProcessingTime`, `EachBatch`, your own `WatermarkStrategy`, or a length of time, which means
         `BoundedLag`. A bounded flow without replay needs none.
     diff
         The weight column of a changelog, or None. With `changelog`: the name of the weight column that it makes.

@@ -16,7 +16,7 @@ from ..flows.flow import Flow
 from ..flows.graph import Graph, graph_of
 from ..flows.join_step import JoinStage
 from ..flows.steps import GroupingStage, RowStage
-from ..panes.watermarks.watermark_strategies import IngressTime, ProcessingTime, Strategy
+from ..panes.watermarks.watermark_strategies import IngressTime, ProcessingTime, WatermarkStrategy
 from ..windows import span, time_text
 from ..windows.spans import UNITS
 from .edges import Edges, edges_of, spans_of
@@ -38,7 +38,7 @@ class Input:
     time: str
     diff: str | None = None
     processing_time: str | None = None
-    strategy: Strategy | None = None
+    strategy: WatermarkStrategy | None = None
 
     @property
     def timed(self) -> bool:

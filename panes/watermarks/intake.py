@@ -14,7 +14,7 @@ from ...windows import Span, time_column, timestamps
 from ...windows.times import MAX_TIME, MIN_TIME
 from ..parcels import AT, MARKS
 from ..transforms import Transform, applied
-from .watermark_strategies import IngressTime, Punctuated, Strategy
+from .watermark_strategies import IngressTime, Punctuated, WatermarkStrategy
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Intake:
     """The longest time by which a row that reports may be after the processing time; None means no limit."""
     time: str
     """The event time column of the source, from which `strategy` makes watermark reports."""
-    strategy: Strategy | None
+    strategy: WatermarkStrategy | None
     transforms: Sequence[Transform]
     guards: bool = False
     """True if a row beyond `max_future` loses its time, so that the step counts it as a bad row."""

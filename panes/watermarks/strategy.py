@@ -20,7 +20,7 @@ from ...windows.times import MIN_TIME
 from ..parcels import MARKS
 
 
-class Strategy(NamedOptions, ABC):
+class WatermarkStrategy(NamedOptions, ABC):
     """Makes watermark reports from rows: the base of the library's strategies, and of your own.
 
     A subclass is best a frozen dataclass. It defines `reports`, and `columns` if that reads other columns than the
@@ -31,7 +31,7 @@ class Strategy(NamedOptions, ABC):
     >>> from dataclasses import dataclass
     >>> import numpy as np, pyarrow as pa, uncombine as uc
     >>> @dataclass(frozen=True)
-    ... class Heartbeats(uc.Strategy):
+    ... class Heartbeats(uc.WatermarkStrategy):
     ...     '''A row of this kind reports that no row before it follows.'''
     ...     kind: str
     ...     @property
@@ -129,7 +129,7 @@ class Strategy(NamedOptions, ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
-def checked(strategy: Strategy, given: Any, count: int) -> tuple[pa.Array | None, np.ndarray]:
+def checked(strategy: WatermarkStrategy, given: Any, count: int) -> tuple[pa.Array | None, np.ndarray]:
     """The sources and reports that a strategy gave for a number of rows; raise if they cannot be that."""
     what = f"{strategy!r}.reports()"
     if not isinstance(given, tuple) or len(given) != 2:
@@ -173,4 +173,4 @@ def _running_max(codes: np.ndarray, values: np.ndarray) -> np.ndarray:
     return out
 
 
-__all__ = ["Strategy", "checked"]
+__all__ = ["WatermarkStrategy", "checked"]

@@ -16,11 +16,11 @@ from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument, TypeMismatch
 from ...windows import Span, span, time_column
 from ...windows.times import MIN_TIME
-from .strategy import Strategy
+from .strategy import WatermarkStrategy
 
 
 @dataclass(frozen=True, repr=False)
-class BoundedLag(Strategy):
+class BoundedLag(WatermarkStrategy):
     """The watermark is the latest event time seen, less `lag`.
 
     >>> import uncombine as uc
@@ -38,7 +38,7 @@ class BoundedLag(Strategy):
 
 
 @dataclass(frozen=True, repr=False)
-class Monotonic(Strategy):
+class Monotonic(WatermarkStrategy):
     """Rows come in the order of their event times, so the watermark is the latest of them.
 
     >>> import uncombine as uc
@@ -51,7 +51,7 @@ class Monotonic(Strategy):
 
 
 @dataclass(frozen=True, repr=False)
-class PerSource(Strategy):
+class PerSource(WatermarkStrategy):
     """Each source, named by a column, has its own watermark: its latest event time, less `lag`. The least counts.
 
     A source without rows for `idle_after` of processing time is idle and no longer holds the watermark back.
@@ -88,7 +88,7 @@ class PerSource(Strategy):
 
 
 @dataclass(frozen=True, repr=False)
-class Punctuated(Strategy):
+class Punctuated(WatermarkStrategy):
     """A row with a time in `column` reports that no row before that time follows (of its source, if one is named).
 
     A row that only carries such a report has no event time, and does not count as a bad row.
@@ -139,7 +139,7 @@ class Punctuated(Strategy):
 
 
 @dataclass(frozen=True, repr=False)
-class IngressTime(Strategy):
+class IngressTime(WatermarkStrategy):
     """The event time of a row is the processing time at which it arrives, and so is the watermark.
 
     >>> import uncombine as uc
@@ -152,7 +152,7 @@ class IngressTime(Strategy):
 
 
 @dataclass(frozen=True, repr=False)
-class ProcessingTime(Strategy):
+class ProcessingTime(WatermarkStrategy):
     """The watermark is the processing time, less `lag`, whether rows come or not.
 
     >>> import uncombine as uc
@@ -174,7 +174,7 @@ class ProcessingTime(Strategy):
 
 
 @dataclass(frozen=True, repr=False)
-class EachBatch(Strategy):
+class EachBatch(WatermarkStrategy):
     """In each bundle the watermark runs from the beginning to the end of time: what its rows say is shown at once.
 
     No row is late and no window expires. `watermark="each_batch"` says the same.
@@ -188,14 +188,14 @@ class EachBatch(Strategy):
         return None, np.full(len(times), MIN_TIME)
 
 
-def strategy_of(value: object) -> Strategy:
+def strategy_of(value: object) -> WatermarkStrategy:
     """The strategy for a value of `watermark=`.
 
     >>> from uncombine.panes.watermarks.watermark_strategies import strategy_of
     >>> strategy_of("10 minutes")
     BoundedLag(lag='10 minutes')
     """
-    if isinstance(value, Strategy):
+    if isinstance(value, WatermarkStrategy):
         if re.search(r" at 0x[0-9a-f]+", repr(value)):
             raise InvalidArgument(
                 f"checkpoints name a strategy by its repr, and that of {value!r} differs from run to run: give "
@@ -237,6 +237,6 @@ __all__ = [
     "PerSource",
     "ProcessingTime",
     "Punctuated",
-    "Strategy",
+    "WatermarkStrategy",
     "strategy_of",
 ]

@@ -20,7 +20,7 @@ from ...panes.shard.shard import END, Played, Shard, by_bundle
 from ...panes.state.operator import StatefulOperator
 from ...panes.transforms import Transform, applied
 from ...panes.watermarks.intake import Intake, Taken, transformed
-from ...panes.watermarks.watermark_strategies import Strategy
+from ...panes.watermarks.watermark_strategies import WatermarkStrategy
 from ...panes.watermarks.watermarks import Watermarks
 from ...windows import Span
 from ...windows.times import MIN_TIME
@@ -147,7 +147,7 @@ class LiftLive:
     transforms: Sequence[Transform]
     ids: tuple[int, ...]
     time: str = ""
-    strategy: Strategy | None = None
+    strategy: WatermarkStrategy | None = None
     """The watermark strategy, over the time column of the source; None after another stage."""
     timed: bool = False
     """True if each row has its own processing time."""

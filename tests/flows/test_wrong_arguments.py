@@ -101,7 +101,7 @@ def use(value: Any) -> None:
         windows["window"] = value
     elif isinstance(value, uc.Trigger):
         windows["trigger"] = value
-    elif isinstance(value, uc.Strategy):
+    elif isinstance(value, uc.WatermarkStrategy):
         flow = uc.local.source(SCHEMA, watermark=value)
     repr(value)
     script = [value] if isinstance(value, uc.Clock | uc.Elements | uc.Watermark) else []

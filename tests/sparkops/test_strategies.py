@@ -66,7 +66,7 @@ def test_with_a_watermark_of_each_batch_every_micro_batch_shows_its_windows() ->
 
 def test_sources_of_a_users_strategy_are_in_the_checkpoint_under_its_name() -> None:
     @dataclass(frozen=True)
-    class OfKeys(uc.Strategy):
+    class OfKeys(uc.WatermarkStrategy):
         """A source for each key, which reports the times of rows whose v is not less than a bound."""
 
         least: int
@@ -92,7 +92,7 @@ def test_sources_of_a_users_strategy_are_in_the_checkpoint_under_its_name() -> N
 def test_a_query_with_strategies_of_the_clock_and_of_a_user(spark: SparkSession, tmp_path: Path) -> None:
     """The rows come once. A second later their window is passed by time alone, in a batch without rows."""
 
-    class Second(uc.Strategy):
+    class Second(uc.WatermarkStrategy):
         """Reports the times of rows of one key."""
 
         columns = ("k",)

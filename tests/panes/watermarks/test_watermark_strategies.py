@@ -148,7 +148,7 @@ def test_rule_10_a_report_for_all_counts_for_the_percentiles_of_sources_still_to
 
 
 @dataclass(frozen=True, repr=False)
-class Own(uc.Strategy):
+class Own(uc.WatermarkStrategy):
     """Gives what it is told to give."""
 
     given: Any
@@ -171,7 +171,7 @@ class Named(Own):
 
 
 @dataclass(frozen=True)
-class PerShop(uc.Strategy):
+class PerShop(uc.WatermarkStrategy):
     """A user's own: a source for each number of a column, with reports as Arrow timestamps."""
 
     def reports(self, rows: pa.Table, times: np.ndarray) -> tuple[Any, Any]:
@@ -225,7 +225,7 @@ def test_checkpoints_name_strategies_as_they_always_have() -> None:
         "IngressTime()",
     ]
 
-    class Bare(uc.Strategy):
+    class Bare(uc.WatermarkStrategy):
         def __init__(self, n: int) -> None:
             self.n = n
 

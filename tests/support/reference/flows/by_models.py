@@ -16,7 +16,7 @@ from reference.byrule.runner import Sources
 from reference.byrule.times import MAX_TIME, MIN_TIME, plus
 from reference.state_model import FIRST_YEAR, LAST_YEAR
 from uncombine.panes import Grouping
-from uncombine.panes.watermarks.watermark_strategies import Strategy
+from uncombine.panes.watermarks.watermark_strategies import WatermarkStrategy
 from uncombine.triggers import UserTrigger, walk
 
 from .case import BACK, MARK, NOW, ORIGIN, SECOND, Case, Evens, Row, prepared
@@ -258,7 +258,7 @@ def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any
     return out
 
 
-def sources_of(strategy: Strategy, back: int) -> Sources:
+def sources_of(strategy: WatermarkStrategy, back: int) -> Sources:
     """The sources of a strategy before any report."""
     declared = getattr(strategy, "sources", None) or ()
     for_all = strategy.for_all if isinstance(strategy, uc.Punctuated) else None

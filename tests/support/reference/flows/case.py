@@ -13,7 +13,7 @@ import uncombine as uc
 from reference.byrule.transcripts import has_own
 from reference.state_model import FIRST_YEAR, LAST_YEAR
 from uncombine.flows.flow import Flow
-from uncombine.panes.watermarks.watermark_strategies import Strategy
+from uncombine.panes.watermarks.watermark_strategies import WatermarkStrategy
 
 SECOND = 1_000_000
 FIVE, BACK = 5 * SECOND, 20 * SECOND
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Evens(uc.Strategy):
+class Evens(uc.WatermarkStrategy):
     """A user's own: rows of even and of odd x are two sources, and a row reports its time if its j is 0."""
 
     idle_after: str | None = None
@@ -82,7 +82,7 @@ class Case:
 
     seed: int
     stages: tuple[Stage, ...]
-    strategy: Strategy
+    strategy: WatermarkStrategy
     changelog: bool
     ends: bool
     """True if a local run and a replay end the input after the last bundle, as a stream never does."""
