@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import combiners, triggers, windows
 from ..combiners import Combiner
+from ..combiners.read_repr import Unreadable, read_value
 from ..errors import InvalidArgument, UncombineError, nearest
 from ..triggers import AfterCount, AfterWatermark, Always, AtPeriod, Repeatedly, Trigger
 from ..windows import Calendar, Fixed, Global, Sessions, Sliding, Window
@@ -133,7 +134,9 @@ def _plain(text: str, first: bool) -> Any:
 
 def _value(text: str, known: Mapping[str, Any], kind: type, what: str) -> Any:
     try:
-        made = _made(ast.parse(text.strip(), mode="eval").body, known)
+        made = read_value(text, known)
+    except Unreadable as unreadable:
+        raise InvalidArgument(_refusal(unreadable.part, known)) from None
     except SyntaxError:
         raise InvalidArgument(f"{_shown(text)} is not {what}") from None
     except (RecursionError, MemoryError):  # Python's parser has its own word for too many levels
@@ -147,6 +150,13 @@ def _value(text: str, known: Mapping[str, Any], kind: type, what: str) -> Any:
     return made
 
 
+def _refusal(part: ast.AST, known: Mapping[str, Any]) -> str:
+    """The sentence about a part of an expression that is not read."""
+    if isinstance(part, ast.Name):
+        return f"there is no {part.id}: {nearest(part.id, known)}"
+    return f"{_shown(ast.unparse(part))} is neither a call of a public name nor a plain value"
+
+
 def _require_short(text: str) -> None:
     if len(text) > LONGEST:
         raise InvalidArgument(
@@ -158,22 +168,6 @@ def _require_short(text: str) -> None:
 def _shown(text: str) -> str:
     """The text for a message, shortened."""
     return repr(text) if len(text) <= 200 else f"{text[:200]!r}..."
-
-
-def _made(node: ast.expr, known: Mapping[str, Any]) -> Any:
-    match node:
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=options):
-            if name not in known:
-                raise InvalidArgument(f"there is no {name}: {nearest(name, known)}")
-            named = {option.arg: _made(option.value, known) for option in options if option.arg is not None}
-            return known[name](*(_made(one, known) for one in arguments), **named)
-        case ast.List(elts=parts) | ast.Tuple(elts=parts):
-            return [_made(part, known) for part in parts]
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
-            return -number
-        case ast.Constant(value=value):
-            return value
-    raise InvalidArgument(f"{_shown(ast.unparse(node))} is neither a call of a public name nor a plain value")
 
 
 __all__ = ["TRIGGER_WORDS", "WINDOW_WORDS", "combiner_of", "trigger_of", "window_of"]

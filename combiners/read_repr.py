@@ -1,11 +1,15 @@
-"""Reads a combiner from its repr, without running code; stored accumulators name their maker by its repr."""
+"""Reads values from their repr, without running code: an expression may call only the names that it is given.
+
+Stored accumulators name their combiner by its repr, and the command line takes windows, triggers and combiners so.
+Guarded by tests/sparkops/stored/test_accumulators.py and tests/cli/test_command_line.py.
+"""
 
 from __future__ import annotations
 
 import ast
 import datetime
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -53,8 +57,23 @@ LONGEST = 100_000
 """The characters of a text that is read. The text of a combiner has some hundred."""
 
 
-class _Unreadable(Exception):
-    """The text has a part that is no combiner, expression or constant."""
+class Unreadable(Exception):
+    """A part of a text is none that may be read; `part` is it."""
+
+    def __init__(self, part: ast.AST) -> None:
+        super().__init__(ast.unparse(part))
+        self.part = part
+
+
+def read_value(text: str, names: Mapping[str, Any]) -> Any:
+    """The value of an expression of these names and of constants; raises `Unreadable` for anything else in it.
+
+    What the names raise passes through, and so do the errors of Python's parser.
+
+    >>> read_value("['a', spread(-1)]", {"spread": abs})
+    ['a', 1]
+    """
+    return _value(ast.parse(text.strip(), mode="eval").body, names)
 
 
 def read_combiner(text: str) -> Combiner | None:
@@ -69,59 +88,59 @@ def read_combiner(text: str) -> Combiner | None:
     if not isinstance(text, str) or len(text) > LONGEST:
         return None
     try:
-        value = _value(ast.parse(text, mode="eval").body)
+        value = read_value(text, _NAMES)
         return value if isinstance(value, Combiner) and repr(value) == text else None
-    except (_Unreadable, SyntaxError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
+    except (Unreadable, SyntaxError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
         return None
     except (RecursionError, MemoryError):  # Python's parser has its own word for too many levels
         return None
 
 
-def _value(node: ast.expr) -> Any:
+def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
     match node:
         case ast.Constant(value=value):
             return value
-        case ast.Name(id=name) if name in _NAMES:
-            return _NAMES[name]
+        case ast.Name(id=name) if name in names:
+            return names[name]
         case ast.Attribute() if (dotted := ast.unparse(node)) in _TIMES:
             return _TIMES[dotted]
         case ast.List(elts=items):
-            return [_value(item) for item in items]
+            return [_value(item, names) for item in items]
         case ast.Tuple(elts=items):
-            return tuple(_value(item) for item in items)
+            return tuple(_value(item, names) for item in items)
         case ast.Set(elts=items):
-            return {_value(item) for item in items}
+            return {_value(item, names) for item in items}
         case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
-            return _operated(op, _value(operand))
+            return _operated(node, op, _value(operand, names))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _operated(op, _value(left), _value(right))
+            return _operated(node, op, _value(left, names), _value(right, names))
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
-            return _operated(op, _value(left), _value(right))
+            return _operated(node, op, _value(left, names), _value(right, names))
         case ast.Call(func=function, args=args, keywords=named) if all(k.arg is not None for k in named):
-            given = [_value(arg) for arg in args]
-            return _callable(function)(*given, **{str(k.arg): _value(k.value) for k in named})
-    raise _Unreadable
+            given = [_value(arg, names) for arg in args]
+            return _callable(function, names)(*given, **{str(k.arg): _value(k.value, names) for k in named})
+    raise Unreadable(node)
 
 
-def _operated(op: ast.AST, *operands: Any) -> Any:
+def _operated(node: ast.expr, op: ast.AST, *operands: Any) -> Any:
     """The result of an operator on combiners and expressions, or the negative of a number.
 
     No combiner prints other operations on plain values, and `'x' * 10**9` is a text of a gigabyte.
     """
     made = any(isinstance(one, Expr | Combiner) for one in operands)
     if not made and (len(operands) > 1 or not isinstance(operands[0], int | float | Decimal)):
-        raise _Unreadable
+        raise Unreadable(node)
     return _OPERATORS[type(op)](*operands)
 
 
-def _callable(node: ast.expr) -> Any:
+def _callable(node: ast.expr, names: Mapping[str, Any]) -> Any:
     """A class of combiners, a function that makes expressions, or a method of a combiner or an expression."""
     if isinstance(node, ast.Attribute) and ast.unparse(node) not in _TIMES:
-        owner = _value(node.value)
+        owner = _value(node.value, names)
         if not isinstance(owner, Combiner | Expr) or node.attr.startswith("_"):
-            raise _Unreadable
+            raise Unreadable(node)
         return getattr(owner, node.attr)
-    found = _value(node)
-    if not callable(found):
-        raise _Unreadable
-    return found
+    called = _value(node, names)
+    if not callable(called):
+        raise Unreadable(node)
+    return called

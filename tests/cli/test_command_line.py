@@ -360,3 +360,8 @@ def test_texts_with_damage_are_read_or_refused(seed: int) -> None:
         for read in (window_of, trigger_of, combiner_of):
             with contextlib.suppress(uc.UncombineError):
                 read(text)
+
+
+@pytest.mark.parametrize("made", ["Sum('x').where(col('y') > 2)", "(Sum('x') / Count())", "Quantile('x', 0.5)"])
+def test_a_combiner_is_written_on_the_command_line_as_it_prints_itself(made: str) -> None:
+    assert repr(combiner_of(f"total={made}")) == f"('total', {made})"
