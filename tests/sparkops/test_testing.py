@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import uncombine as uc
 from uncombine.errors import FlowViolation
-from uncombine.sparkops import replayed
+from uncombine.sparkops import source as sources_on_spark
 from uncombine.testing import check_flow, check_script
 
 TIME = pa.timestamp("us", "UTC")
@@ -45,7 +45,7 @@ def test_other_rows_on_spark_are_a_violation(spark: SparkSession, monkeypatch: p
         assert session is spark
         return uc.local.run([*script, uc.Watermark(None)], flow).panes.slice(1).drop_columns(["step"])
 
-    monkeypatch.setattr(replayed, "replayed", lossy)
+    monkeypatch.setattr(sources_on_spark, "replayed", lossy)
     with pytest.raises(FlowViolation, match="a replay on Spark gives other rows than a local run") as found:
         check_flow(sums(source()), minutes, spark=spark, examples=20)
     assert sum(len(entry.rows) for entry in found.value.script if isinstance(entry, uc.Elements)) <= 2
