@@ -16,16 +16,18 @@ from .windows import *
 
 __version__ = "0.1.0"
 
-ON_SPARK = ("files", "flow", "live_table", "progress", "session", "watch")
+ON_SPARK = ("progress", "session", "watch")
 """The public names that need pyspark; `from uncombine import *` leaves them out."""
 
 __all__ = [
     "Clock",
     "Elements",
+    "Files",
+    "Tuning",
     "UncombineError",
     "Watermark",
     "changelog",
-    "local",
+    "flow",
     "plot",
     "trigger_costs",
     *combiners.__all__,
@@ -36,7 +38,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from . import changelog, local, plot, sparkops, testing
+    from . import changelog, plot, sparkops, testing
+    from .doors import flow
+    from .files.files import Files
+    from .flows.tuning import Tuning
     from .local.script import Clock, Elements, Watermark
     from .plot.costs import trigger_costs
     from .sparkops import *
@@ -44,7 +49,6 @@ else:
     # Loaded at first use, so that `import uncombine` stays light and needs no Spark.
     _LAZY = {
         "changelog": ".changelog",
-        "local": ".local",
         "plot": ".plot",
         "sparkops": ".sparkops",
         "testing": ".testing",
@@ -52,7 +56,10 @@ else:
     _HOMES = {
         "Clock": ".local.script",
         "Elements": ".local.script",
+        "Files": ".files.files",
+        "Tuning": ".flows.tuning",
         "Watermark": ".local.script",
+        "flow": ".doors",
         "trigger_costs": ".plot.costs",
     }
     _ROOMS = ("combiners", "errors", "flows", "panes", "triggers", "windows")

@@ -15,7 +15,7 @@ from .changelogs.base import several
 from .changelogs.writing import Writing
 from .combiners.aggregate import as_table
 from .errors import InvalidArgument, nearest
-from .local.local_result import Result
+from .flows.result import Result
 
 NAMES: Mapping[str, Callable[[tuple[str, ...]], Changelog]] = {
     "debezium": lambda keys: Debezium(),

@@ -1,4 +1,4 @@
-"""Flows over the messages of a changelog, and the warning about a column that looks like one.
+"""Flows over rows, or over the messages of a changelog, and the warning about a column that looks like one.
 
 Guarded by tests/changelogs/test_changelogs_in.py and tests/sparkops/test_changelogs.py.
 """
@@ -6,7 +6,8 @@ Guarded by tests/changelogs/test_changelogs_in.py and tests/sparkops/test_change
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,27 @@ REMEDIES = {
     "__op": "changelog=uc.changelog.Debezium(keys=..., flat=True)",
 }
 """Columns that changelogs have, and the option that reads them as such."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A source that is about to be read."""
+
+    schema: pa.Schema
+    """The columns of its rows, or of its messages."""
+    source: Callable[[Reading | None], Source]
+    """Makes the source for a reading of its messages; None for plain rows."""
+    strict: bool
+    """True if a message that cannot be read raises; otherwise it is a bad row."""
+
+
+def flow_over(opening: Opening, settings: Settings, changelog: Changelog | None) -> Flow:
+    """A flow over the rows, or over the messages, of a source."""
+    if changelog is None:
+        warn_of_changes(opening.schema.names, settings)
+        return flow_of(opening.source(None), settings)
+    reading = reading_of(changelog, opening.schema, settings, opening.strict)
+    return changed_flow(opening.source(reading), settings, reading)
 
 
 def reading_of(changelog: Any, given: pa.Schema, settings: Settings, strict: bool) -> Reading:
@@ -67,6 +89,7 @@ def changed_flow(source: Source, settings: Settings, reading: Reading) -> Flow:
         keep_deletes=keyed.keep_deletes,
         time=settings.time,
         diff=reading.weight,
+        max_future=settings.max_future,
     )
     stage = RowStage((), step)
     stage.operator(flow.schema)
@@ -78,8 +101,8 @@ def warn_of_changes(names: list[str], settings: Settings) -> None:
     used = {settings.diff, settings.time, settings.processing_time}
     for name, remedy in REMEDIES.items():
         if name in names and settings.diff is None and name not in used:
-            warnings.warn(uncounted("the source", name, remedy), stacklevel=3)
+            warnings.warn(uncounted("the source", name, remedy), stacklevel=4)
             return
 
 
-__all__ = ["changed_flow", "reading_of", "warn_of_changes"]
+__all__ = ["Opening", "changed_flow", "flow_over", "reading_of", "warn_of_changes"]

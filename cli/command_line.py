@@ -18,16 +18,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import Elements, UncombineError, Watermark, __version__, local, plot
+from .. import Elements, UncombineError, Watermark, __version__, plot
+from ..doors import flow
 from ..errors import InvalidArgument, LawViolation, require_column
+from ..files.data_paths import data_paths, missing
+from ..files.formats import format_of
+from ..files.listing import list_files
+from ..files.reading import describe
 from ..local.data_files import LocalFiles
 from ..local.script import with_times
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
-from ..panes.readers.data_paths import data_paths, missing
-from ..panes.readers.formats import format_of
-from ..panes.readers.listing import list_files
-from ..panes.readers.reading import describe
 from .module_names import object_at
 from .progress_bar import progress_bar
 from .words import TRIGGER_WORDS, WINDOW_WORDS, combiner_of, trigger_of, window_of
@@ -161,15 +162,15 @@ def _replay(asked: argparse.Namespace) -> int:
     results = dict(map(combiner_of, asked.combine))
     with progress_bar(f"reading {asked.file}"):
         rows = _rows(asked)
-    stream = local.source(rows.schema, time=asked.time, watermark=asked.lag, diff=asked.diff)
+    stream = flow(rows.schema, time=asked.time, watermark=asked.lag, diff=asked.diff)
     assert isinstance(stream.source, LocalSource)
     # A file has an end, where a window of all time is shown.
     source = replace(stream, source=replace(stream.source, streaming=False))
     options = {"mode": asked.mode, "allowed_lateness": asked.lateness}
-    flow = source.window(window, trigger, **options).combine(by=asked.by, **results)
+    panes = source.window(window, trigger, **options).combine(by=asked.by, **results)
     script = _script(rows, asked.processing_time)
     with progress_bar("replaying", len(script)) as done:
-        result = LocalRun(flow).all(script, done)
+        result = LocalRun(panes).all(script, done)
     shown = result.table(flat=True).drop_columns(["diff"]) if asked.table else _flat(result)
     _show(shown, asked)
     counts = {name: count for name, count in result.counts().items() if count}

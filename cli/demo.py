@@ -26,6 +26,7 @@ from .. import (
     UncombineError,
     Watermark,
     col,
+    flow,
     plot,
 )
 from .. import aggregate as grouped
@@ -123,8 +124,6 @@ def on_spark(spark: Any) -> Any:
 
 def batch(scores: Any) -> None:
     """Show the sessions of all the data."""
-    from .. import flow
-
     _say("Ten scores in sessions of one minute, computed in batch when all of them are there:")
     totals = flow(scores).window(Sessions("1 minute")).combine(total=Sum("score"))
     _show(totals.df.toArrow().sort_by("event_time"))
@@ -132,20 +131,22 @@ def batch(scores: Any) -> None:
 
 def replay(scores: Any) -> None:
     """Show the sessions as a stream saw them: early and late panes with retractions, and a second stage."""
-    from .. import flow
-
     _say(
         "The same scores in the order in which a stream saw them. A session is shown each minute (early), when the\n"
         "watermark passes its end (on time), and for each late score. Each new pane retracts the pane before it:"
     )
-    history = flow(scores, watermark=Punctuated("complete_until"), processing_time="seen", replay=True)
-    sessions = history.window(
-        Sessions("1 minute"),
-        trigger=AfterWatermark(early=AtPeriod("1 minute"), late=AfterCount(1)),
-        mode="retracting",
-        on_time="non_empty",
-        allowed_lateness="1 day",
-    ).combine(total=Sum("score"))
+    history = flow(scores, watermark=Punctuated("complete_until"), processing_time="seen")
+    sessions = (
+        history.replay()
+        .window(
+            Sessions("1 minute"),
+            trigger=AfterWatermark(early=AtPeriod("1 minute"), late=AfterCount(1)),
+            mode="retracting",
+            on_time="non_empty",
+            allowed_lateness="1 day",
+        )
+        .combine(total=Sum("score"))
+    )
     panes = sessions.df.toArrow()
     _show(panes)
     _say("A second stage that reads these panes is corrected too. Here it finds the best session so far:")

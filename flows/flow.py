@@ -3,7 +3,8 @@
 Each method adds a step and gives a new flow; no row is read before the flow is run. A step over single rows needs no
 state (`where`, `select`, `with_columns`, `with_time`, `map`) or keeps some (`distinct`, `in_order`, `process`). A
 grouping is two calls, `window` and `combine`, and its panes are rows again, which a later pane can correct: so a step
-after it gets retractions, and passes them on. A source knows how to run a flow (`Source`); the ways out ask it.
+after it gets retractions, and passes them on. A source names the engine that runs a flow over it, and the
+ways out ask it.
 
 Not promised: that two flows are equal if they are built alike, or that a function is called once for a row.
 
@@ -16,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from os import PathLike, fspath
 from typing import Any, Literal, Never, TypeAlias, Unpack
 
 import pyarrow as pa
@@ -40,7 +42,17 @@ from ..windows import Span, Window, span
 from .join_step import Joined, join_stage
 from .left_out import LATE, late_type
 from .reading import Reading
-from .settings import Settings, check_free, check_kept, check_name, check_settings, check_sources
+from .result import Result
+from .settings import (
+    Settings,
+    check_free,
+    check_ingress,
+    check_kept,
+    check_name,
+    check_replay,
+    check_settings,
+    check_sources,
+)
 from .settle import DIFF, Asked, Before, check_followed, check_lateness, followed, settled
 from .steps import GroupingStage, RowStage, Stage
 
@@ -48,11 +60,12 @@ How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 """The rows that a join gives."""
 
 JOIN_OPTIONS = ("on", "how", "within", "unmatched", "suffixes", "allowed_lateness")
-OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in ("combiners", "window", "by", "bounded"))
+_NOT_OF_WINDOW = ("combiners", "window", "by", "bounded", "max_future")
+OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in _NOT_OF_WINDOW)
 
 
 class Source(ABC):
-    """Rows of a known schema, and how to run a flow over them."""
+    """Rows of a known schema."""
 
     schema: pa.Schema
     streaming: bool
@@ -64,8 +77,11 @@ class Source(ABC):
     """The demands of the steps of these flows on the first grouping after them."""
     reading: Reading | None = None
     """The way in which messages of a changelog become these rows, if the engine reads messages."""
-    late_column = True
-    """True if late rows stand among the panes of the last grouping, in the column `late`."""
+
+    @property
+    @abstractmethod
+    def engine(self) -> Engine:
+        """The engine that runs a flow over these rows."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -75,13 +91,30 @@ class Source(ABC):
     def held(self, field: pa.Field) -> pa.Field:
         """The column in the type in which the engine of this source returns it."""
 
+    def replayed(self) -> Source:
+        """The source for a replay, which plays its rows in order; raises if they have no end."""
+        raise InvalidArgument(f"replay() plays bounded rows, and {self.describe()} has no end: leave replay() out")
+
+
+class Engine(ABC):
+    """Runs a flow in one of the ways out of it. An engine has no way that a method here refuses."""
+
+    late_column = True
+    """True if late rows stand among the panes of the last grouping, in the column `late`."""
+    has_streams = True
+    """True if it can run a flow whose rows never end."""
+
+    @abstractmethod
+    def run(self, flow: Flow, script: Sequence[Any] | None) -> Result:
+        """The result of a flow in this process, over the rows of a script if one is given."""
+
     @abstractmethod
     def df(self, flow: Flow) -> Any:
-        """The panes of a flow over this source, as a DataFrame of the engine."""
+        """The panes of a flow, as a DataFrame of Spark."""
 
     @abstractmethod
     def left_out(self, flow: Flow) -> Any:
-        """The rows that the steps of a flow leave out, as a DataFrame of the engine."""
+        """The rows that the steps of a flow leave out, as a DataFrame of Spark."""
 
     @abstractmethod
     def foreach_batch(self, flow: Flow, function: Any) -> Any:
@@ -92,12 +125,21 @@ class Source(ABC):
         """A writer of the stream of panes, whose checkpoint is that of this flow."""
 
     @abstractmethod
-    def explain(self, flow: Flow) -> str:
-        """A text that says how the engine runs a flow over this source, and why."""
+    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:
+        """Write the result of a bounded flow into a table, or start the `query` that keeps that of a stream in it."""
 
     @abstractmethod
-    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None) -> None:
-        """Write the result of a bounded flow over this source into a table."""
+    def explain(self, flow: Flow) -> str:
+        """A text that says how the engine runs a flow, and why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveQuery:
+    """The options of the query that keeps a table up to date."""
+
+    checkpoint: str
+    trigger: Mapping[str, Any] | None
+    same: Sequence[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +156,8 @@ class Combined(Source):
         return any(given.source.streaming for given in self.inputs)
 
     @property
-    def late_column(self) -> bool:  # type: ignore[override]
-        return self.inputs[0].source.late_column
+    def engine(self) -> Engine:
+        return self.inputs[0].source.engine
 
     def describe(self) -> str:
         return f"a union of {len(self.inputs)} flows" if self.stage is None else self.stage.describe()[0]
@@ -123,23 +165,8 @@ class Combined(Source):
     def held(self, field: pa.Field) -> pa.Field:
         return self.inputs[0].source.held(field)
 
-    def df(self, flow: Flow) -> Any:
-        return self.inputs[0].source.df(flow)
-
-    def left_out(self, flow: Flow) -> Any:
-        return self.inputs[0].source.left_out(flow)
-
-    def foreach_batch(self, flow: Flow, function: Any) -> Any:
-        return self.inputs[0].source.foreach_batch(flow, function)
-
-    def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> Any:
-        return self.inputs[0].source.write_stream(flow, checkpoint, same)
-
-    def explain(self, flow: Flow) -> str:
-        return self.inputs[0].source.explain(flow)
-
-    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None) -> None:
-        self.inputs[0].source.to_table(flow, target, keys)
+    def replayed(self) -> Source:
+        raise InvalidArgument(f"replay() comes before {self.describe()}: write it after each uc.flow(...)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,7 +197,7 @@ class Flow(Advised):
         for stage in self.stages:
             schema = self._after(stage.transforms, schema)
             before, schema = schema, stage.operator(schema).output_schema
-            if stage.shows_late and self.source.late_column:
+            if stage.shows_late and self.source.engine.late_column:
                 schema = schema.append(pa.field(LATE, late_type(before)))
         return self._after(self.transforms, schema)
 
@@ -296,8 +323,8 @@ class Flow(Advised):
         """Put the rows in windows; say when panes are emitted (`trigger`) and how they relate (`mode`).
 
         Options are those of `Grouping`: allowed_lateness=, on_time=, closing=, only_updated=, eager_retractions=,
-        late=, granularity=, timestamp=, allow_finish=, max_future=. In a later stage the event time is `event_time`,
-        and a retraction of the stage before is a retraction there too, unless time= and diff= name other columns. Its
+        late=, granularity=, timestamp=, allow_finish=. In a later stage the event time is `event_time`, and a
+        retraction of the stage before is a retraction there too, unless time= and diff= name other columns. Its
         allowed_lateness is that of the stage before if not given. A mode that is not given is "retracting" if rows can
         be retracted, or if another grouping follows and a window can be shown more than once. Otherwise the mode is
         "accumulating".
@@ -370,32 +397,150 @@ class Flow(Advised):
         stage, schema, settings = join_stage(sides, {**options, "allowed_lateness": allowed_lateness})
         return Flow(Combined(schema, inputs, stage.before(), stage), settings, schema)
 
+    def replay(self, *, close_at_end: bool = False) -> Flow:
+        """Play bounded rows in order of their processing time, with all panes that a stream gives for them.
+
+        It comes before the steps that keep state. The source needs `watermark=` and `processing_time=`. Without
+        `replay` a bounded flow has the final pane of each window alone. With `close_at_end=True` the watermark moves to
+        the end of time after the last row, as if the input had ended; otherwise windows stay open, as in a stream.
+
+        >>> import uncombine as uc
+        >>> rows = [{"ts": 0, "seen": 5, "x": 1}, {"ts": 1, "seen": 9, "x": 2}]
+        >>> scores = uc.flow(rows, watermark="1 minute", processing_time="seen").replay(close_at_end=True)
+        >>> sums = scores.window(uc.Fixed("1 minute"), uc.Repeatedly(uc.AfterCount(1))).combine(total=uc.Sum("x"))
+        >>> sums.run()["total"].to_pylist()
+        [1, 3, 3]
+        """
+        source, settings = self.source.replayed(), replace(self.settings, replay=True, close_at_end=close_at_end)
+        if any(not stage.of_source for stage in self.stages):
+            raise InvalidArgument("replay() comes before steps that keep state: write it after uc.flow(...)")
+        check_replay(settings)
+        return replace(self, source=source, settings=settings)
+
+    def run(self, script: Sequence[Any] | None = None) -> Result:
+        """Run the flow in this process, and return its panes in their order.
+
+        Parameters
+        ----------
+        script
+            A list of `Elements`, `Watermark` and `Clock`, whose rows take the place of those of the source. With a
+            script any flow runs here, also one over Spark, so that what is deployed is tested: its watermark strategy
+            and its changelog apply to these rows, and the script may report more watermarks. Before an entry moves
+            processing time on, every timer that is due by then fires at its own time. A row arrives at the time in the
+            flow's `processing_time` column; if it has none there, at the time of its entry. Without a script the rows
+            of the source come as one bundle, and then the input ends.
+
+        Returns
+        -------
+        Result
+            An Arrow table of the keys, `window`, the results, `event_time`, `diff`, `pane` and `step` (the entry that
+            the row came from), with `.table()`, `.counts()`, `.left_out`, `.dropped_rows` and `.output_watermarks`.
+
+        Examples
+        --------
+        >>> import uncombine as uc
+        >>> rows = [{"ts": "2016-01-20T12:00:26Z", "score": 5}]
+        >>> totals = uc.flow(rows).window(uc.Fixed("2 minutes")).combine(total=uc.Sum("score"))
+        >>> totals.run()["total"].to_pylist()
+        [5]
+        >>> script = [uc.Elements(rows), uc.Elements(rows), uc.Watermark("2016-01-20T12:02:00Z")]
+        >>> totals.run(script).select(["total", "diff", "step"]).to_pylist()
+        [{'total': 10, 'diff': 1, 'step': 2}]
+        """
+        return self.source.engine.run(self, script)
+
     @property
     def df(self) -> Any:
-        """The panes, as a DataFrame of the source's engine. It is streaming if the source is."""
-        return self.source.df(self)
+        """The panes of a flow over Spark, as a DataFrame of Spark. It is streaming if the source is.
 
-    def to_table(self, target: str, keys: str | Sequence[str] | None = None) -> None:
-        """Write the result of a bounded flow into a new table, all of it or nothing.
-
-        `target` and `keys` are those of `uc.live_table`, which keeps the result of a stream.
-
-        >>> import tempfile, pyarrow as pa, uncombine as uc
-        >>> scores = uc.local.source(pa.table({"ts": [0, 1, 2], "user": ["ada", "bob", "ada"], "score": [3, 5, 4]}))
-        >>> totals = scores.window(uc.Global()).combine(by="user", total=uc.Sum("score"))
-        >>> totals.to_table(f"duckdb:///{tempfile.mkdtemp()}/scores.db#totals")
+        A query of it is Spark's own. `write_stream` also looks at the checkpoint before it starts one.
         """
-        self.source.to_table(self, target, keys)
+        check_ingress(self.settings, self.source.streaming)
+        return self.source.engine.df(self)
+
+    def to_table(
+        self,
+        target: str,
+        keys: str | Sequence[str] | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        same: Sequence[str] = (),
+    ) -> Any:
+        """Write the result into a table: once for a bounded flow, or again after each batch of a stream.
+
+        A bounded flow writes a new table, all of it or nothing, and returns None. A stream starts a query that keeps
+        the current result in the table, and returns it as a live table. Each batch is netted to one change for each
+        key. The table takes the changes and the number of the batch in one transaction: a repeated batch changes
+        nothing, and a reader never sees half a batch. The table is made when the query first starts. Its columns are
+        those of the flow without `diff` and `pane`, and `window_start` and `window_end` in the place of `window`. Rows
+        of a grouping that can be shown again are retracted, as before another grouping.
+
+        Parameters
+        ----------
+        target
+            The table, as a URL: "duckdb:///path.db#table".
+        keys
+            The columns that no two rows share; those of the last grouping, and its window, if not given.
+        checkpoint
+            For a stream: the folder of the query's checkpoint. It belongs to the table: neither goes on without the
+            other.
+        trigger
+            The trigger of the query, as `writeStream.trigger` takes it: {"availableNow": True}, or
+            {"processingTime": "10 seconds"}. Without it a batch follows the other. With availableNow the query ends
+            when all rows are in the table; a timer of processing time that is due later fires in a later run.
+        same
+            The names of steps, as `explain()` prints them, that are written otherwise than when the checkpoint was
+            written and compute the same: `same=("map 2",)`. Any other change that its state does not survive is refused
+            before the query starts.
+
+        Returns
+        -------
+        LiveTable or None
+            For a stream the query, with `.arrow()`, `.df(spark)` and `.watch()`, which read the table.
+
+        Examples
+        --------
+        >>> import tempfile, uncombine as uc
+        >>> folder = tempfile.mkdtemp()
+        >>> rows = [{"ts": 0, "user": "ada", "score": 3}, {"ts": 1, "user": "ada", "score": 4}]
+        >>> totals = uc.flow(rows).window(uc.Global()).combine(by="user", total=uc.Sum("score"))
+        >>> totals.to_table(f"duckdb:///{folder}/scores.db#totals")
+
+        >>> spark = uc.session()
+        >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+        >>> counted = uc.flow(rates, time="timestamp", watermark="1 minute").window(uc.Global(), uc.Always())
+        >>> counts = counted.combine(n=uc.Count())
+        >>> live = counts.to_table(f"duckdb:///{folder}/a.db#n", checkpoint=f"{folder}/c", trigger={"once": True})
+        >>> live.awaitTermination()
+        >>> live.arrow()["n"].to_pylist()
+        [10]
+        """
+        if trigger is not None and not isinstance(trigger, Mapping):
+            raise InvalidArgument(
+                'trigger= must be a mapping such as {"processingTime": "10 seconds"} or {"availableNow": True}, but '
+                f"is {trigger!r}"
+            )
+        query = None
+        if checkpoint is not None:
+            query = LiveQuery(checkpoint=fspath(checkpoint), trigger=trigger, same=same)
+        if self.source.streaming and query is None and self.source.engine.has_streams:
+            raise InvalidArgument(
+                "to_table() of a stream needs checkpoint=, the folder in which the query keeps its progress"
+            )
+        if query is None and (trigger is not None or same):
+            raise InvalidArgument("to_table() of a bounded flow writes once: leave trigger= and same= out")
+        return self.source.engine.to_table(self, target, keys, query)
 
     @property
     def left_out(self) -> Any:
-        """The rows that the steps leave out, as a second DataFrame of the source's engine.
+        """The rows that the steps of a flow over Spark leave out, as a second DataFrame.
 
         Its columns are `stage` (from 1 on, through all flows of a union or a join), `side` ("left" or "right" in a
         join), `why` ("late", "bad", "unassigned" or "finished") and `row`, which has the columns of the step's input. A
         DataFrame of its own runs the flow a second time; `foreach_batch` writes both from one query.
         """
-        return self.source.left_out(self)
+        return self.source.engine.left_out(self)
 
     def foreach_batch(self, function: Callable[[Any, Any, int], None]) -> Any:
         """Write the panes of a stream and the rows that its steps leave out with one query.
@@ -403,9 +548,9 @@ class Flow(Advised):
         `function(panes, left_out, number)` gets both DataFrames of each micro-batch, and its number. The result is a
         writer of Spark's, as that of `flow.df.writeStream.foreachBatch(...)`: give it the checkpoint, and start it.
         """
-        return self.source.foreach_batch(self, function)
+        return self.source.engine.foreach_batch(self, function)
 
-    def write_stream(self, *, checkpoint: str, same: Sequence[str] = ()) -> Any:
+    def write_stream(self, *, checkpoint: str | PathLike[str], same: Sequence[str] = ()) -> Any:
         """A writer of the stream of panes that goes on from a checkpoint only where that is right.
 
         It is Spark's own writer with the location of the checkpoint: choose a format or `foreachBatch`, and start it.
@@ -422,15 +567,16 @@ class Flow(Advised):
         >>> import tempfile, uncombine as uc
         >>> spark = uc.session()
         >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-        >>> flow = uc.flow(rates, "timestamp", "1 minute").window(uc.Fixed("1 hour")).combine(n=uc.Count())
-        >>> query = flow.write_stream(checkpoint=tempfile.mkdtemp()).format("noop").trigger(once=True).start()
+        >>> hours = uc.flow(rates, time="timestamp", watermark="1 minute").window(uc.Fixed("1 hour"))
+        >>> stream = hours.combine(n=uc.Count()).write_stream(checkpoint=tempfile.mkdtemp())
+        >>> query = stream.format("noop").trigger(once=True).start()
         >>> query.awaitTermination()
         """
-        return self.source.write_stream(self, str(checkpoint), same)
+        return self.source.engine.write_stream(self, fspath(checkpoint), same)
 
     def explain(self) -> str:
         """A text that says how the flow runs, and why."""
-        return self.source.explain(self)
+        return self.source.engine.explain(self)
 
     def __repr__(self) -> str:
         return self.explain()
@@ -452,9 +598,7 @@ class Flow(Advised):
         flow = without_counts(followed_flow(self))
         known = before(flow)
         check_kept(known, flow.schema, f"the flow before stage {stages_of(flow) + 1}")
-        options: dict[str, Any] = {"time": known.time, "diff": known.diff}
-        if known.panes:
-            options["max_future"] = None
+        options: dict[str, Any] = {"time": known.time, "diff": known.diff, "max_future": known.max_future}
         if known.allowed_lateness is not None:
             options["allowed_lateness"] = known.allowed_lateness
         step = make(**{**options, **(given or {})})
@@ -531,8 +675,6 @@ class Windowed(Advised):
         grouping.check_trigger(settings.each_batch)
         stage = GroupingStage(flow.transforms, grouping, asked)
         stage.operator(flow.schema)
-        if stage.wakes and settings.replay and settings.processing_time is None:
-            raise InvalidArgument("a replay with a trigger of processing time needs processing_time=: name the column")
         return replace(flow, stages=(*flow.stages, stage), transforms=())
 
 
@@ -564,6 +706,7 @@ def without_counts(flow: Flow) -> Flow:
 
 def followed_flow(flow: Flow) -> Flow:
     """The flow with its last stage settled for another one after it; raises if none can follow."""
+    check_ingress(flow.settings, flow.source.streaming)
     flow = _followed(flow)
     check_filters(flow)
     return flow
@@ -635,7 +778,7 @@ def before(flow: Flow) -> Before:
     """The input that a flow is for its next stage."""
     if flow.stages:
         return flow.stages[-1].before()
-    return flow.source.before or Before(flow.settings.time, flow.settings.diff)
+    return flow.source.before or Before(flow.settings.time, flow.settings.diff, max_future=flow.settings.max_future)
 
 
 def leaves_of(flow: Flow) -> Iterator[tuple[Source, Settings]]:
@@ -660,7 +803,9 @@ __all__ = [
     "LATE",
     "OPTIONS",
     "Combined",
+    "Engine",
     "Flow",
+    "LiveQuery",
     "Source",
     "Windowed",
     "before",

@@ -15,13 +15,11 @@ from functools import cached_property
 import pyarrow as pa
 
 from ..errors import InvalidArgument
-from ..panes.grouping.grouping import MAX_FUTURE
 from ..panes.join.join import SIDES
 from ..panes.state.operator import StatefulOperator
 from ..panes.transforms import Transform, applied
 from ..panes.watermarks.watermark_strategies import IngressTime
 from ..panes.watermarks.watermarks import Watermarks
-from ..windows import Span
 from .flow import Flow, Source
 from .left_out import REASONS, LeftOut, fields_of
 from .settings import Settings
@@ -110,15 +108,10 @@ class Step:
         ]
 
     @property
-    def max_future(self) -> Span | None:
-        """The longest time by which a row of a source may be after the processing time; None means no limit."""
-        return MAX_FUTURE if self.guards else self.stage.max_future
-
-    @property
     def guards(self) -> bool:
-        """True if far rows of sources are bad rows, although the step takes rows of any time from other steps."""
-        any_time = self.stage.max_future is None and any(feed.leaf is None for feed in self.feeds)
-        return any_time or self.stage.always_guards
+        """True if far rows of a source are bad rows, although the step takes rows as far from other feeds."""
+        own = self.stage.max_future
+        return any(feed.leaf is not None and feed.leaf.settings.max_future != own for feed in self.feeds)
 
     @property
     def timed(self) -> bool:

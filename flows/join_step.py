@@ -28,8 +28,6 @@ class JoinStage(Stage):
 
     join: Join
 
-    always_guards = True
-
     def operator(self, *schemas: pa.Schema) -> JoinOperator:
         left, right = schemas
         return JoinOperator(self.join, left, right)
@@ -42,7 +40,7 @@ class JoinStage(Stage):
         weighted = join.left_diff is not None or join.right_diff is not None
         changes = weighted or (not join.final and (join.alone("left") or join.alone("right")))
         # The output watermark is held by the lateness of the join, so that a later stage needs none.
-        return Before(EVENT_TIME, DIFF if changes else None, True, changes, span("0 seconds"))
+        return Before(EVENT_TIME, DIFF if changes else None, True, changes, span("0 seconds"), None)
 
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
         return None

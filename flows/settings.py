@@ -6,16 +6,18 @@ Guarded by tests/local/test_local_flows.py, tests/sparkops/test_flow.py and test
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch, require_column
+from ..panes.grouping.grouping import MAX_FUTURE
 from ..panes.parcels import AT
 from ..panes.watermarks.watermark_strategies import EachBatch, IngressTime, WatermarkStrategy, strategy_of
-from .settle import Before
+from ..windows import Span, span
+from .settle import Before, farthest
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Settings:
     """The options with which a flow reads its source."""
 
     time: str
-    watermark: WatermarkStrategy | str | None = None
+    watermark: WatermarkStrategy | Span | str | None = None
     diff: str | None = None
     processing_time: str | None = None
     replay: bool = False
@@ -34,6 +36,11 @@ class Settings:
     name: str | None = None
     changelog: str | None = None
     """The format of the messages that the rows come from, with the options that decide their weights."""
+    max_future: Span | Any | None = field(default=MAX_FUTURE, kw_only=True)
+    """The longest time by which a row may be after the processing time; None means no limit."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_future", None if self.max_future is None else span(self.max_future))
 
     @cached_property
     def strategy(self) -> WatermarkStrategy | None:
@@ -48,8 +55,7 @@ class Settings:
 
 def check_settings(settings: Settings, schema: pa.Schema, streaming: bool) -> None:
     """Raise unless the options fit the columns of a source, and each other."""
-    strategy, time, replay = settings.strategy, settings.time, settings.replay
-    processing_time, shards = settings.processing_time, settings.shards
+    strategy, time, processing_time = settings.strategy, settings.time, settings.processing_time
     ingress = isinstance(strategy, IngressTime)
     check_name(settings.name)
     if not ingress:
@@ -64,21 +70,24 @@ def check_settings(settings: Settings, schema: pa.Schema, streaming: bool) -> No
         strategy.check(schema)
     if streaming and strategy is None:
         raise InvalidArgument("a streaming flow needs watermark=, such as uc.BoundedLag('10 minutes')")
-    if streaming and replay:
-        raise InvalidArgument("replay=True plays a bounded DataFrame, but this source is a stream: leave replay= out")
-    if replay and (strategy is None or processing_time is None):
-        missing = "watermark=" if strategy is None else "processing_time="
-        raise InvalidArgument(f"replay=True needs {missing}, because the panes of a stream depend on it")
-    if ingress and not (streaming or replay):
+
+
+def check_replay(settings: Settings) -> None:
+    """Raise unless the options say in what order a replay plays the rows, and by which watermark."""
+    if settings.strategy is None or settings.processing_time is None:
+        missing = "watermark=" if settings.strategy is None else "processing_time="
         raise InvalidArgument(
-            "watermark=IngressTime() needs a stream or a replay: give replay=True and processing_time=, or use time="
+            f"replay() needs {missing}, because the panes of a stream depend on it: give it where the flow starts"
         )
-    if settings.close_at_end and not replay:
+
+
+def check_ingress(settings: Settings, streaming: bool) -> None:
+    """Raise if rows get their event times as they arrive, and do not arrive at any time."""
+    if isinstance(settings.strategy, IngressTime) and not (streaming or settings.replay):
         raise InvalidArgument(
-            "close_at_end=True needs replay=True: leave it out, because any other bounded flow closes at its end"
+            "watermark=IngressTime() needs a stream or a replay: give processing_time= and write .replay() after "
+            "uc.flow(...), or use time="
         )
-    if shards is not None and (not isinstance(shards, int) or isinstance(shards, bool) or shards < 1):
-        raise InvalidArgument(f"shards= must be a whole number of at least 1, but is {shards!r}")
 
 
 def check_free(schema: pa.Schema) -> None:
@@ -130,9 +139,8 @@ def check_kept(before: Before, schema: pa.Schema, flow: str) -> None:
 def shared(settings: Sequence[Settings], before: Before, what: str) -> Settings:
     """The options of flows that run as one, which all of them must say alike; `what` is the union or the join."""
     one = settings[0]
-    for name in ("replay", "close_at_end"):
-        if len({getattr(given, name) for given in settings}) > 1:
-            raise InvalidArgument(f"{name}= differs between the flows of {what}: give it to all of them, or to none")
+    if len({(given.replay, given.close_at_end) for given in settings}) > 1:
+        raise InvalidArgument(f"replay() differs between the flows of {what}: write it after all of them, or none")
     if len({given.each_batch for given in settings}) > 1:
         raise InvalidArgument(
             f"watermark='each_batch' is given in one flow of {what} and not in another: give it to all of them, or to "
@@ -145,7 +153,9 @@ def shared(settings: Sequence[Settings], before: Before, what: str) -> Settings:
         )
     shards = {given.shards for given in settings} - {None}
     if len(shards) > 1:
-        raise InvalidArgument(f"shards= is {sorted(filter(None, shards))} in the flows of {what}: give one number")
+        raise InvalidArgument(
+            f"shards= of uc.Tuning is {sorted(filter(None, shards))} in the flows of {what}: give one number"
+        )
     return Settings(
         before.time,
         EachBatch() if one.each_batch else None,
@@ -155,7 +165,18 @@ def shared(settings: Sequence[Settings], before: Before, what: str) -> Settings:
         close_at_end=one.close_at_end,
         wake=next((wake for wake in (False, True) if any(given.wake is wake for given in settings)), None),
         shards=max(filter(None, shards), default=None),
+        max_future=farthest([given.max_future for given in settings]),
     )
 
 
-__all__ = ["Settings", "check_free", "check_kept", "check_name", "check_settings", "check_sources", "shared"]
+__all__ = [
+    "Settings",
+    "check_free",
+    "check_ingress",
+    "check_kept",
+    "check_name",
+    "check_replay",
+    "check_settings",
+    "check_sources",
+    "shared",
+]

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..combiners import Combiner
 from ..errors import InvalidArgument
-from ..panes.grouping.grouping import DIFF, EVENT_TIME, Grouping
+from ..panes.grouping.grouping import DIFF, EVENT_TIME, MAX_FUTURE, Grouping
 from ..triggers import UserTrigger, fires_ever, fires_once, fires_only_at_the_end, walk
 from ..windows import Global, Span, Window, span
 
@@ -53,12 +53,20 @@ class Before:
     """True if a grouping before it retracts panes."""
     allowed_lateness: Span | None = None
     """The allowed lateness of the groupings before it, and None if there are none."""
+    max_future: Span | Any | None = MAX_FUTURE
+    """The longest time by which a row of the source may be after the processing time; None means no limit."""
 
     @classmethod
     def of(cls, grouping: Grouping) -> Before:
         """The input that a grouping is for the one after it."""
         diff = DIFF if carries_retractions(grouping) else None
-        return cls(EVENT_TIME, diff, True, grouping.retracting, span(grouping.allowed_lateness))
+        return cls(EVENT_TIME, diff, True, grouping.retracting, span(grouping.allowed_lateness), None)
+
+
+def farthest(limits: Sequence[Span | Any | None]) -> Span | Any | None:
+    """The largest of some values of `max_future`, of which None is no limit."""
+    known = [limit for limit in limits if limit is not None]
+    return max(known, key=int) if len(known) == len(limits) else None
 
 
 def settled(
@@ -124,13 +132,7 @@ def _alone(options: Mapping[str, Any]) -> str:
 def _after(before: Before, options: dict[str, Any], number: int) -> None:
     """Settle the options of a grouping by what comes before it."""
     options.setdefault("time", before.time)
-    if before.panes:
-        if options.get("max_future") is not None:
-            raise InvalidArgument(
-                f"max_future= of stage {number} has no effect, because its rows are panes, which may lie in the "
-                "future: give it to the first grouping"
-            )
-        options["max_future"] = None
+    options["max_future"] = before.max_future
     if before.diff is not None or not before.panes:
         options.setdefault("diff", before.diff)
     if options.get("diff") is None and before.retracts:
@@ -196,6 +198,7 @@ __all__ = [
     "carries_retractions",
     "check_followed",
     "check_lateness",
+    "farthest",
     "followed",
     "settled",
     "shows_again",

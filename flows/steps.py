@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -62,9 +62,6 @@ class Stage(ABC):
     followed: bool = field(default=False, kw_only=True)
     """True if another step follows, so that no late rows stand among the panes."""
 
-    always_guards: ClassVar[bool] = False
-    """True if the operator takes rows of any time, so that far rows of sources are found before it."""
-
     @abstractmethod
     def operator(self, *schemas: pa.Schema) -> StatefulOperator:
         """The operator over rows of these schemas, one for each port; raises if it does not fit."""
@@ -96,6 +93,11 @@ class Stage(ABC):
     @property
     def filters_may_change(self) -> bool:
         """True if rows that a filter let through before, and others now, are both right in its state."""
+        return False
+
+    @property
+    def of_source(self) -> bool:
+        """True for the step with which a source makes rows of messages."""
         return False
 
     @abstractmethod
@@ -228,11 +230,11 @@ class RowStage(Stage):
     def before(self) -> Before:
         options = self.options
         if isinstance(options, Upserts):  # its rows are those of a source with weights
-            return Before(options.time, options.diff)
+            return Before(options.time, options.diff, max_future=options.max_future)
         weighted = isinstance(options, Process) or options.diff is not None
         ordered = isinstance(options, InOrder)
         lateness = span("0 seconds") if ordered else span(options.allowed_lateness)
-        return Before(EVENT_TIME, DIFF if weighted else None, True, weighted and not ordered, lateness)
+        return Before(EVENT_TIME, DIFF if weighted else None, True, weighted and not ordered, lateness, None)
 
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
         options = self.options
@@ -248,6 +250,10 @@ class RowStage(Stage):
         by = [[name, str(schema.field(name).type)] for name in getattr(self.options, "by", ())]
         columns = [[f.name, str(f.type)] for f in schema]
         return {"step": type(self.options).__name__, "by": by, **options, "columns": columns}
+
+    @property
+    def of_source(self) -> bool:
+        return isinstance(self.options, Upserts)
 
     @property
     def code(self) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from ..panes.transforms import Transform
 from .flow import Combined, Flow, Windowed, followed_flow, leaves_of, with_name
 from .flow import before as before_of
 from .settings import check_kept, check_sources, shared
-from .settle import DIFF, EVENT_TIME, Before
+from .settle import DIFF, EVENT_TIME, Before, farthest
 
 
 def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
@@ -109,6 +109,7 @@ def _of_all(befores: Sequence[Before], names: Sequence[str], flows: Sequence[Flo
         any(before.panes for before in befores),
         any(before.retracts for before in befores),
         max(lateness, default=None),
+        farthest([before.max_future for before in befores]),
     )
 
 

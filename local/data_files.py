@@ -9,24 +9,17 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from os import PathLike
-from typing import Any
 
 import pyarrow as pa
 
-from ..changelogs.base import Changelog
-from ..changelogs.flows import changed_flow, reading_of, warn_of_changes
-from ..combiners.expressions.expr import Expr
-from ..errors import TypeMismatch
-from ..flows.flow import Flow, flow_of
+from ..changelogs.flows import Opening
+from ..files.data_paths import DataPath
+from ..files.files import Files
+from ..files.listing import list_files
+from ..files.paths import locate
+from ..files.reading import FileFormat, Split, read, splits
 from ..flows.reading import Reading
 from ..flows.settings import Settings
-from ..panes.readers.data_paths import DataPath, data_paths
-from ..panes.readers.formats import check_arguments
-from ..panes.readers.listing import list_files
-from ..panes.readers.paths import locate
-from ..panes.readers.reading import FileFormat, Split, describe, read, splits
-from ..panes.watermarks.watermark_strategies import WatermarkStrategy
 from .sources import WithoutSpark
 from .threads import in_threads
 
@@ -47,7 +40,6 @@ class LocalFiles(WithoutSpark):
     reading: Reading | None = None
     told: set[str] = field(default_factory=set)
     """The columns of which a warning has said that folders and files differ."""
-    made_by = "uc.local.files()"
     has_rows = many = True
 
     def describe(self) -> str:
@@ -94,81 +86,18 @@ def _skipped(path: str, reason: str) -> None:
     warnings.warn(f"skipped: {reason}", stacklevel=2)
 
 
-def files(
-    path: str | PathLike[str] | Sequence[str | PathLike[str]],
-    format: str | None = None,
-    *,
-    time: str = "ts",
-    watermark: WatermarkStrategy | str | None = None,
-    schema: pa.Schema | None = None,
-    diff: str | None = None,
-    changelog: Changelog | None = None,
-    processing_time: str | None = None,
-    name: str | None = None,
-    filter: Expr | None = None,
-    on_bad_file: str = "error",
-    on_missing_column: str = "error",
-    **options: Any,
-) -> Flow:
-    """Start a flow over files that this process reads, for `uc.local.run(flow=...)` without Spark.
-
-    A flow whose windows each have one pane, when they expire, reads and combines its rows in threads, as many as
-    `pyarrow.cpu_count()`, and holds what they add up to. Any other flow holds all rows. `explain()` says which.
-
-    Parameters
-    ----------
-    path
-        A folder, a file, a pattern, or several of them. A path that exists is itself, and no pattern. Folders named
-        `key=value` below it are columns. A link below it that leads out of it is not followed.
-    format
-        "parquet", "arrow" (also Feather), "csv" or "json" (a row a line). If not given, the names
-        of the files decide.
-    schema
-        The columns and their types; if not given, those of one of the files.
-    filter
-        A condition for rows. Parts of files that cannot have such rows are not read.
-    on_bad_file
-        The treatment of a file that cannot be read: "error", or "skip", which leaves out the part of it that one
-        thread reads, with a warning. Only the columns that a flow needs are read where threads combine.
-    on_missing_column
-        The treatment of a file without one of the columns: "error", or "null" for a column of nulls.
-    time, watermark, diff, changelog, processing_time, name
-        As for `uc.local.source`.
-    **options
-        Options of the format: for csv delimiter=, quote_char=, header=, null_values=.
-
-    Examples
-    --------
-    >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, uncombine as uc
-    >>> folder = tempfile.mkdtemp()
-    >>> rows = pa.table({"ts": pa.array([0, 61_000_000], pa.timestamp("us", "UTC")), "score": [3, 4]})
-    >>> pq.write_table(rows, f"{folder}/scores.parquet")
-    >>> totals = uc.local.files(folder).window(uc.Fixed("1 minute")).combine(total=uc.Sum("score"))
-    >>> sorted(uc.local.run(flow=totals)["total"].to_pylist())
-    [3, 4]
-    """
-    if not isinstance(path, str | PathLike | Sequence):
-        raise TypeMismatch(f"local.files() takes a path or several, but was given a {type(path).__name__} as path=")
-    check_arguments(options, files, "uc.local.files()")
-    paths = data_paths(path)
+def files_opened(files: Files, settings: Settings) -> Opening:
+    """The files, listed and described."""
+    files.check_bounded()
+    paths = files.paths
     listed = tuple(list_files(paths))
-    described = describe(
-        paths,
-        format,
-        schema,
-        filter=filter,
-        on_bad_file=on_bad_file,
-        on_missing_column=on_missing_column,
-        options=options,
-        files=listed,
-    )
-    settings = Settings(time, watermark, diff, processing_time, name=name)
-    source = LocalFiles(paths, listed, described, described.schema, settings.strategy is not None)
-    if changelog is None:
-        warn_of_changes(source.schema.names, settings)
-        return flow_of(source, settings)
-    reading = reading_of(changelog, described.schema, settings, strict=True)
-    return changed_flow(replace(source, schema=reading.schema, reading=reading), settings, reading)
+    described = files.described(paths, listed)
+
+    def source(reading: Reading | None) -> LocalFiles:
+        schema = described.schema if reading is None else reading.schema
+        return LocalFiles(paths, listed, described, schema, settings.strategy is not None, reading)
+
+    return Opening(described.schema, source, strict=True)
 
 
-__all__ = ["LocalFiles", "files"]
+__all__ = ["LocalFiles", "files_opened"]

@@ -129,7 +129,10 @@ def tables_of(script: Sequence[Entry], times: Sequence[str], schema: pa.Schema |
     """
     if schema is not None:
         times = [*times, *(field.name for field in schema if pa.types.is_timestamp(field.type))]
-    given = (_table(entry.rows, times, i) if isinstance(entry, Elements) else None for i, entry in enumerate(script))
+    given = (
+        rows_table(entry.rows, times, _of_entry(i)) if isinstance(entry, Elements) else None
+        for i, entry in enumerate(script)
+    )
     tables = [None if table is None else plain_table(table) for table in given]
     schemas = [table.schema for table in tables if table is not None and table.num_columns]
     if not schemas:
@@ -142,13 +145,16 @@ def tables_of(script: Sequence[Entry], times: Sequence[str], schema: pa.Schema |
     return [None if table is None else _fit(table, schema, i) for i, table in enumerate(tables)]
 
 
-def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, times: Sequence[str], entry: int) -> pa.Table:
+def _of_entry(place: int) -> str:
+    return f"entry {place} of the script"
+
+
+def rows_table(rows: Sequence[Mapping[str, Any]] | pa.Table, times: Sequence[str], where: str) -> pa.Table:
+    """Rows as a table, whose columns `times` are timestamps; errors say `where` the rows are."""
     if isinstance(rows, pa.Table):
         return with_times(rows, times)
     if isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows):
-        raise InvalidArgument(
-            f"the rows of entry {entry} of the script must be a list of dicts, an Arrow table or a DataFrame"
-        )
+        raise InvalidArgument(f"the rows of {where} must be a list of dicts, an Arrow table or a DataFrame")
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns: dict[str, pa.Array] = {}
     for name in names:
@@ -156,11 +162,9 @@ def _table(rows: Sequence[Mapping[str, Any]] | pa.Table, times: Sequence[str], e
         try:
             columns[name] = times_of(values) if name in times else pa.array(values)
         except UncombineError as error:
-            raise type(error)(f"column {name!r} of entry {entry} of the script: {error}") from None
+            raise type(error)(f"column {name!r} of {where}: {error}") from None
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise TypeMismatch(
-                f"column {name!r} of entry {entry} of the script has values of different types: {error}"
-            ) from None
+            raise TypeMismatch(f"column {name!r} of {where} has values of different types: {error}") from None
     return pa.table(columns)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from warnings import catch_warnings, simplefilter, warn
 
@@ -20,17 +20,18 @@ from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
 from ..flows.join_step import JoinStage
 from ..flows.left_out import late_schema, late_table, with_late_rows
 from ..flows.reading import good
-from ..flows.steps import Stage
+from ..flows.result import Reached, Result
+from ..flows.steps import GroupingStage, Stage
 from ..panes.shard.arrivals import Arrival
 from ..panes.shard.shard import END, Played, Shard, by_bundle
 from ..panes.transforms import Transform, applied
 from ..panes.watermarks.late_share import late_words
 from ..panes.watermarks.watermarks import Watermarks
+from ..tables import write_result
 from ..windows.times import MAX_TIME, MIN_TIME
 from .final_run import FinalStep, in_slices, why_not_final
 from .given_rows import GivenRows
 from .inputs import InputNames, LocalInput, Part
-from .local_result import Reached, Result
 from .script import Clock, Elements, Entry, Watermark, instant, tables_of
 
 _STEP = pa.field("step", pa.int64())
@@ -90,9 +91,12 @@ class LocalRun:
         tables = [source.whole for source in given]
         rows = {leaf: table for leaf, table in zip(self.leaves, tables, strict=False) if table is not None}
         if len(rows) < len(self.leaves):
-            raise InvalidArgument("local.run() needs a script, since a source of the flow has columns and no rows")
+            raise InvalidArgument(
+                "run() needs a script, since a source of the flow has columns and no rows: write flow.run(script)"
+            )
         self._entry(0, Elements(()), rows)
-        self._entry(1, Watermark(None), {leaf: table.slice(0, 0) for leaf, table in rows.items()})
+        if not self.flow.settings.replay or self.flow.settings.close_at_end:
+            self._entry(1, Watermark(None), {leaf: table.slice(0, 0) for leaf, table in rows.items()})
         self._warn_of_late_rows(rows)
         return self._result(_of_tables)
 
@@ -103,7 +107,7 @@ class LocalRun:
             if step.stage.late == "drop" and len(leaves) == len(step.feeds):
                 late, count = self.shards[step].state.counts.dropped, sum(rows[leaf].num_rows for leaf in leaves)
                 if (words := late_words(late, count, step.number)) is not None:
-                    warn(words, stacklevel=4)
+                    warn(words, stacklevel=6)
 
     def _final_panes(self, source: GivenRows) -> None:
         """Take the rows of a source through all groupings, each with final panes."""
@@ -210,7 +214,7 @@ class LocalRun:
         assert isinstance(step, Step)
         if not feed.transforms:
             return panes
-        if self.flow.source.late_column and step.stage.shows_late:
+        if self.flow.source.engine.late_column and step.stage.shows_late:
             panes = with_late_rows(panes, done.left_out("late"), step.schemas[0])
         return applied(feed.transforms, panes)
 
@@ -230,9 +234,35 @@ class LocalRun:
         left_out = pa.concat_tables([none.empty_table(), *self.left_out])
         fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
         kept = all(one.keeps_rows for one in fed)
+        last = self.flow.stages[-1] if self.flow.stages else None
         return Result(
-            panes, counts, late, self.dropped, self.output_watermarks, kept, left_out, self.flow, again, self.watermarks
+            panes,
+            of_stages=counts,
+            late=late,
+            dropped_rows=self.dropped,
+            output_watermarks=self.output_watermarks,
+            rows_kept=kept,
+            left_out=left_out,
+            last=last.grouping if isinstance(last, GroupingStage) else None,
+            each_batch=self.flow.settings.each_batch,
+            write=Written(self.flow, panes, again),
+            watermarks=self.watermarks,
         )
+
+
+@dataclass(frozen=True)
+class Written:
+    """Writes the panes of a flow into a table; in another mode the rows go through the flow again."""
+
+    flow: Flow
+    panes: pa.Table
+    again: Callable[[Flow], Result]
+
+    def __call__(self, target: str, keys: str | Sequence[str] | None) -> None:
+        write_result(self.flow, target, keys, self._panes)
+
+    def _panes(self, flow: Flow) -> pa.Table:
+        return self.panes if flow is self.flow else self.again(flow).panes
 
 
 def _bad_rows(source: GivenRows, step: FinalStep, count: int) -> pa.Table:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..combiners.aggregate import as_table
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..local.local_result import Reached, Result
+from ..flows.result import Reached, Result
 from ..local.script import Clock, Elements, Entry, Watermark, reports, tables_of
 from ..panes.grouping.grouping import RESERVED
 from ..windows import timestamp

@@ -10,13 +10,10 @@ if find_spec("pyspark") is None:
     raise SparkUnavailable("this part of uncombine needs pyspark: install it with pip install 'uncombine[spark]'")
 
 from .combine_per_key import combine_per_key
-from .files import files
-from .flow import flow
 from .progress import Progress, StageProgress, progress, watch
 from .session import session
 from .stored.columns import add_udf, extract_udf, merge_udf, uncombine_udf
 from .stored.dataframes import accumulate, extract_accumulated, merge_accumulated, uncombine_accumulated
-from .tables.live_table import live_table
 from .udfs import as_arrow_udf, as_pandas_udf, register
 
 __all__ = [
@@ -29,9 +26,6 @@ __all__ = [
     "combine_per_key",
     "extract_accumulated",
     "extract_udf",
-    "files",
-    "flow",
-    "live_table",
     "merge_accumulated",
     "merge_udf",
     "progress",

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..changelogs.base import Changelog
-from ..changelogs.flows import changed_flow, reading_of
+from ..changelogs.flows import Opening
 from ..combiners.rows.columns import flat, int64_column
 from ..errors import InvalidArgument, TypeMismatch
-from ..flows.flow import Flow
 from ..flows.reading import Reading, good
 from ..flows.settings import Settings
 from ..panes.parcels import AT
@@ -32,16 +30,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def flow_over(given: Input, settings: Settings, changelog: Changelog) -> Flow:
-    """A flow over the messages of an input."""
-    strict = not (given.streaming or settings.replay)
-    reading = reading_of(changelog, given.schema, settings, strict)
-    if reading.upserted is not None and not reading.upserted.order:
-        raise InvalidArgument(
-            f"{reading.words} with keys= needs order= on Spark, whose tasks give rows in no fixed order: name the "
-            "column by which one version of a row is later than another, such as an offset"
-        )
-    return changed_flow(SparkSource(ChangelogInput(given, reading)), settings, reading)
+def opened_over(given: Input, settings: Settings) -> Opening:
+    """An input, ready to be read as rows or as messages."""
+
+    def source(reading: Reading | None) -> SparkSource:
+        if reading is None:
+            return SparkSource(given)
+        if reading.upserted is not None and not reading.upserted.order:
+            raise InvalidArgument(
+                f"{reading.words} with keys= needs order= on Spark, whose tasks give rows in no fixed order: name the "
+                "column by which one version of a row is later than another, such as an offset"
+            )
+        return SparkSource(ChangelogInput(given, reading))
+
+    return Opening(given.schema, source, strict=not (given.streaming or settings.replay))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,9 @@ class ChangelogInput(Input):
 
     def over(self, change: Callable[[Input], Input]) -> Input:
         return replace(self, given=change(self.given))
+
+    def replayed(self) -> Input:
+        return replace(self, reading=replace(self.reading, strict=False))
 
     def slowed(self) -> tuple[str, ...]:
         return self.given.slowed()
@@ -129,4 +134,4 @@ def written(df: DataFrame, write: Callable[[pa.Table], pa.Table]) -> DataFrame:
     return DataFrameInput(df).mapped(task, schema.names, None, spark_schema(kinds), str)
 
 
-__all__ = ["ChangelogInput", "flow_over", "written"]
+__all__ = ["ChangelogInput", "opened_over", "written"]

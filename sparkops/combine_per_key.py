@@ -13,7 +13,7 @@ from ..errors import InvalidArgument
 from ..flows.flow import Flow, flow_of
 from ..flows.settings import Settings
 from ..windows import Global
-from .inputs import DataFrameInput, auto, column
+from .inputs import DataFrameInput, column
 from .source import SparkSource
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def combine_per_key(
     [('a', 3.5, 2), ('b', 5.0, 1)]
     """
     keys = key_names(by)
-    flow = per_key(df, keys, diff, shards, combiners, auto("native=", native), auto("files=", files))
+    flow = per_key(df, keys, diff, shards, combiners, native == "auto", files == "auto")
     return flow.df.select(*map(column, [*keys, *combiners]))
 
 

@@ -17,14 +17,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, UnreadableFile
+from ..files.data_paths import DataPath
+from ..files.file_format import SKIP
+from ..files.folder_columns import warn_of_differences
+from ..files.links import require_inside
+from ..files.listing import list_files, lost_links
+from ..files.paths import parts_of
+from ..files.reading import FileFormat, Split, read, splits
 from ..panes.parcels import AT
-from ..panes.readers.data_paths import DataPath
-from ..panes.readers.file_format import SKIP
-from ..panes.readers.folder_columns import warn_of_differences
-from ..panes.readers.links import require_inside
-from ..panes.readers.listing import list_files, lost_links
-from ..panes.readers.paths import parts_of
-from ..panes.readers.reading import FileFormat, Split, read, splits
 from ..windows import time_column
 from ..windows.times import UTC_MICROS
 from .inputs import Input, Metric, Task, processing_time

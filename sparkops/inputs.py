@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ..errors import InvalidArgument, TypeMismatch
+from ..errors import TypeMismatch
 from ..flows.reading import Reading
 from ..panes.parcels import AT
 from .session import BATCH_BYTES, NO_LIMIT
@@ -57,6 +57,10 @@ class Input(ABC):
 
     def over(self, change: Callable[[Input], Input]) -> Input:
         """This input over others than those that it takes its rows from."""
+        return self
+
+    def replayed(self) -> Input:
+        """This input for a replay, in which messages that cannot be read are bad rows, as in a stream."""
         return self
 
     def slowed(self) -> tuple[str, ...]:
@@ -123,6 +127,10 @@ class DataFrameInput(Input):
 
         return self.df.select(*chosen).mapInArrow(lift, schema)
 
+    def replayed(self) -> Input:
+        """This input for a replay, in which messages that cannot be read are bad rows, as in a stream."""
+        return self
+
     def slowed(self) -> tuple[str, ...]:
         if self.spark.conf.get(BATCH_BYTES) == NO_LIMIT:
             return ()
@@ -130,13 +138,6 @@ class DataFrameInput(Input):
 
     def describe(self) -> str:
         return self.text
-
-
-def auto(option: str, value: object) -> bool:
-    """True for "auto", False for "never"; raise for another value of an option."""
-    if value not in ("auto", "never"):
-        raise InvalidArgument(f"{option} must be 'auto' or 'never', but is {value!r}")
-    return value == "auto"
 
 
 def instants(count: int, kind: pa.DataType) -> pa.Array:

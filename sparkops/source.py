@@ -9,18 +9,20 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.description import description
-from ..flows.flow import Combined, Flow, Source, before, groupings_of
+from ..flows.flow import Combined, Engine, Flow, LiveQuery, Source, before, groupings_of
 from ..flows.join_step import JoinStage
 from ..flows.left_out import LEFT_OUT
 from ..flows.reading import Reading
+from ..flows.result import Result
 from ..flows.settle import EVENT_TIME
 from ..flows.steps import GroupingStage
+from ..local.running import run
 from ..local.script import Elements, Entry, tables_of
 from ..panes.grouping.pane_columns import PANE
 from .batches import write_table
@@ -36,7 +38,8 @@ from .routes.replay import AtOnce
 from .scans.by_spark import by_spark
 from .scans.faster import faster
 from .sql_types import arrow_type, spark_schema, spark_type
-from .streamed import checked_writer, streamed
+from .stream_writer import checked_writer
+from .tables.live_table import live_table
 from .time_modes import as_stored, choice_of
 
 if TYPE_CHECKING:
@@ -65,8 +68,8 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
-class SparkSource(Source):
-    """The rows of an input on Spark: a DataFrame, or files."""
+class SparkSource(Source, Engine):
+    """The rows of an input on Spark: a DataFrame, or files. Spark runs flows over them."""
 
     input: Input
 
@@ -95,14 +98,28 @@ class SparkSource(Source):
             return field.with_type(arrow_type(spark_type(field.type, field.name), field.name))
         return field
 
+    @property
+    def engine(self) -> Engine:
+        return self
+
+    def replayed(self) -> Source:
+        return super().replayed() if self.streaming else replace(self, input=self.input.replayed())
+
+    def run(self, flow: Flow, script: Sequence[Any] | None) -> Result:
+        if script is None:
+            raise InvalidArgument(
+                "run() of a flow over Spark takes a script, whose rows stand for those of Spark: write "
+                "flow.run(script), or flow.df for the rows of Spark"
+            )
+        return run(flow, script)
+
     def df(self, flow: Flow) -> DataFrame:
         flow = in_spark(whole(flow))
         given = flow.source.input if isinstance(flow.source, SparkSource) else self.input
         plain = not (flow.stages or flow.transforms or isinstance(flow.source, Combined))
         if plain and isinstance(given, DataFrameInput) and given.schema == flow.source_schema:
             return given.df.select(*map(column, given.schema.names))
-        df = route(flow, self._input(flow)).df()
-        return streamed(df, choice_of(flow)) if flow.source.streaming else df
+        return route(flow, self._input(flow)).df()
 
     def left_out(self, flow: Flow) -> DataFrame:
         both = route_with_left_out(flow, self._input(flow)).df()
@@ -129,10 +146,14 @@ class SparkSource(Source):
     def explain(self, flow: Flow) -> str:
         return self.route(flow).explain()
 
-    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None) -> None:
+    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:
         if flow.source.streaming:
-            raise InvalidArgument("to_table() takes a bounded flow: write uc.live_table(flow, target) for a stream")
+            assert query is not None
+            return live_table(flow, self.input.spark, self.route, target, keys, query)
+        if query is not None:
+            raise InvalidArgument("to_table() of a bounded flow writes once: leave checkpoint= out")
         write_table(flow, target, keys, self.route)
+        return None
 
     def route(self, flow: Flow) -> Route:
         """The route on which Spark runs a flow over this source."""

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 
 from ..errors import StateMismatch
+from ..files.data_paths import escaped_name
 from ..flows.flow import Flow
 from ..flows.graph import Graph, graph_of
 from ..flows.settings import Settings
-from ..panes.readers.data_paths import escaped_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def check_choice(wakes: bool, spark: SparkSession, checkpoint: str) -> None:
     if stored is not None and stored != wakes:
         raise StateMismatch(
             f"the checkpoint {checkpoint!r} was written {'with' if stored else 'without'} batches without data, and "
-            f"Spark keeps this choice: give the flow wake={stored} to go on from it"
+            f"Spark keeps this choice: give uc.flow() tuning=uc.Tuning(wake={stored}) to go on from it"
         )
 
 
@@ -79,7 +79,8 @@ def as_stored(flow: Flow, spark: SparkSession, checkpoint: str) -> Flow:
     if choice and not stored:
         warnings.warn(
             f"the checkpoint {checkpoint!r} was written without batches without data, so timers of processing time "
-            "fire with the next data: start from a new checkpoint to have such batches, or give wake=False",
+            "fire with the next data: start from a new checkpoint to have such batches, or give uc.flow() "
+            "tuning=uc.Tuning(wake=False)",
             stacklevel=3,
         )
     return replace(flow, settings=replace(flow.settings, wake=stored))

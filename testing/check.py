@@ -15,10 +15,10 @@ import pyarrow as pa
 from ..errors import FlowViolation, InvalidArgument
 from ..flows.flow import Flow, before
 from ..flows.graph import Step, graph_of
+from ..flows.result import Result
 from ..flows.settle import DIFF, shows_again
 from ..flows.steps import GroupingStage
-from ..local import run
-from ..local.local_result import Result
+from ..local.running import run
 from ..local.script import Elements, Entry, Watermark, check_script
 from ..local.script_run import LocalRun
 from .inputs import inputs_of
@@ -123,7 +123,7 @@ class Check:
         rows = [entry for entry in script if isinstance(entry, Elements) and len(entry.rows)]
         if not rows:
             return None
-        here = run([*rows, Watermark(None)], self.flow).panes.drop_columns(["step"])
+        here = run(self.flow, [*rows, Watermark(None)]).panes.drop_columns(["step"])
         there = self.replay(self.flow, rows)
         one, other = (Counter(map(repr, table.select(here.column_names).to_pylist())) for table in (here, there))
         if one == other:

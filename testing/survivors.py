@@ -19,9 +19,9 @@ from ..combiners.rows.columns import flat
 from ..flows.flow import Flow
 from ..flows.graph import Feed, Leaf, Step, graph_of
 from ..flows.left_out import REASONS
+from ..flows.result import Result
 from ..flows.steps import GroupingStage, Stage
 from ..local.inputs import Part
-from ..local.local_result import Result
 from ..local.script import Clock, Elements, Entry, instant
 from ..local.script_run import LocalRun
 from ..panes.shard.arrivals import Arrival

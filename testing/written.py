@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..errors import UncombineError
 from ..flows.flow import Flow
 from ..flows.graph import graph_of
-from ..local import run
+from ..local.running import run
 from ..local.script import Clock, Elements, Entry, Watermark
 from ..plot import save
 from .check import Check, Problem
@@ -62,7 +62,7 @@ def source_of(check: Check, script: Sequence[Entry], problem: Problem, name: str
     elif problem.kind == "expected":
         lines += [f"    uc.testing.check_script(script, {name}, expected{allowed})"]
     else:
-        lines += [f"    result = uc.local.run(script, {name})"]
+        lines += [f"    result = {name}.run(script)"]
     if problem.kind in ("rows", "negative") and not problem.rows:
         lines += [f"    uc.testing.assert_rows(result, []{weight})"]
     elif problem.kind in ("rows", "negative"):
@@ -82,7 +82,7 @@ def draw(flow: Flow, script: Sequence[Entry], path: str | PathLike[str]) -> bool
     panes = replace(flow, transforms=())
     times = {one.name: one.time for one in inputs_of(graph_of(flow))}
     try:
-        result = run(list(script), panes)
+        result = run(panes, list(script))
         save(path, result, [_with_event_time(entry, times) for entry in script], time="event_time")
     except (ModuleNotFoundError, UncombineError):
         return False

@@ -66,7 +66,6 @@ class GroupingOptions(TypedDict, total=False):
     granularity: Literal["bundle", "record"]
     timestamp: Literal["end_of_window", "start_of_window", "earliest", "latest", "watermark"] | None
     allow_finish: bool
-    max_future: Span | str | None
 
 
 @dataclass(frozen=True)

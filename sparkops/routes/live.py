@@ -84,7 +84,7 @@ class Live(Route):
         wanted = frozenset(feed.schema.names) if self.beside else leaf_columns(step, feed, leaf)
         schema = pa.schema([field for field in feed.schema if field.name in wanted])
         time, strategy = leaf.settings.time, leaf.settings.strategy
-        future, guards = step.max_future, step.guards
+        future, guards = leaf.settings.max_future, step.guards
         return LiftLive(
             stage,
             schema,

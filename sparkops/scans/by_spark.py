@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ...panes.readers.file_format import FAULTS
-from ...panes.readers.links import require_inside
-from ...panes.readers.listing import lost_links
+from ...files.file_format import FAULTS
+from ...files.links import require_inside
+from ...files.listing import lost_links
 from ..files_input import FilesInput
 from ..inputs import DataFrameInput
 from ..sql_types import spark_schema

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from pyspark.sql.types import StructType
 
 from ...combiners.expressions.expr import Expr, col
-from ...panes.readers.paths import hidden
+from ...files.paths import hidden
 from .scan import COMPARISONS, FLIPPED, STREAM_OPTIONS, NoScan, Scan, all_of, condition
 
 _PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ...combiners.expressions.expr import Expr, col
-from ...panes.readers.paths import hidden
+from ...files.paths import hidden
 from ..spark_private import messages
 from .scan import COMPARISONS, FLIPPED, STREAM_OPTIONS, NoScan, Scan, all_of, condition
 

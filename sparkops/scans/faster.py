@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...errors import TypeMismatch
+from ...files.data_paths import data_paths
+from ...files.file_format import FAULTS, FileFormat
+from ...files.formats import open_source
+from ...files.listing import list_files
+from ...files.parquet_as_spark import otherwise
+from ...files.parquet_files import ParquetSource
+from ...files.paths import locate
+from ...files.reading import folders_of
 from ...panes.parcels import AT
-from ...panes.readers.data_paths import data_paths
-from ...panes.readers.file_format import FAULTS, FileFormat
-from ...panes.readers.formats import open_source
-from ...panes.readers.listing import list_files
-from ...panes.readers.parquet_as_spark import otherwise
-from ...panes.readers.parquet_files import ParquetSource
-from ...panes.readers.paths import locate
-from ...panes.readers.reading import folders_of
 from ...windows.times import UTC_MICROS
 from ..files_input import LARGE, FilesInput
 from ..inputs import DataFrameInput, Input, Metric, Task, instants

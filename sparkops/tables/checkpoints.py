@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
-from ...panes.readers.data_paths import escaped_name
+from ...files.data_paths import escaped_name
 from ...tables.target import NONE_YET
 
 if TYPE_CHECKING:

@@ -6,23 +6,23 @@ Guarded by tests/sparkops/tables/test_live_table.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
-from ...errors import InvalidArgument, UncombineError
-from ...flows.flow import Flow
+from ...errors import UncombineError
+from ...files.data_paths import escaped_name
+from ...flows.flow import Flow, LiveQuery
 from ...flows.graph import graph_of
-from ...panes.readers.data_paths import escaped_name
 from ...tables import Keeper, Layout, Target, Writer, table_flow, target_of
 from ...tables.target import NONE_YET
 from ...tables.watching import watched
 from ..batches import changes_in, packed_changes
 from ..restarts import checked_route
-from ..source import spark_source
+from ..routes.base import Route
 from ..sql_types import spark_schema
 from ..starting import Noted, started
 from ..time_modes import as_stored, wakes
@@ -51,7 +51,7 @@ def _own_error_last() -> Iterator[None]:
 class LiveTable:
     """A streaming query and the table that it keeps up to date; it has the methods of the query too.
 
-    `live_table` makes it. A reader of the table sees the result of all batches so far, and never half a batch.
+    `flow.to_table` makes it. A reader of the table sees the result of all batches so far, and never half a batch.
     """
 
     def __init__(self, query: StreamingQuery, keeper: Keeper, far: bool = False) -> None:
@@ -122,83 +122,28 @@ class LiveTable:
 
 def live_table(
     flow: Flow,
+    spark: SparkSession,
+    route_of: Callable[[Flow], Route],
     target: str,
-    keys: str | Sequence[str] | None = None,
-    *,
-    checkpoint: str,
-    trigger: Mapping[str, Any] | None = None,
-    same: Sequence[str] = (),
+    keys: str | Sequence[str] | None,
+    options: LiveQuery,
 ) -> LiveTable:
-    """Start a streaming query that keeps the current result of a flow in a table.
-
-    Each batch is netted to one change for each key. The table takes the changes and the number of the batch in one
-    transaction: a repeated batch changes nothing, and a reader never sees half a batch. The table is made when the
-    query first starts. Its columns are those of the flow without `diff` and `pane`, and `window_start` and `window_end`
-    in the place of `window`.
-
-    Parameters
-    ----------
-    flow
-        A flow over a stream. Rows of a grouping that can be shown again are retracted, as before another grouping.
-    target
-        The table, as a URL: "duckdb:///path.db#table".
-    keys
-        The columns that no two rows share; those of the last grouping, and its window, if not given.
-    checkpoint
-        The folder of the query's checkpoint. It belongs to the table: neither goes on without the other.
-    trigger
-        The trigger of the query, as `writeStream.trigger` takes it: {"availableNow": True}, or
-        {"processingTime": "10 seconds"}. Without it a batch follows the other. With availableNow the query ends when
-        all rows are in the table; a timer of processing time that is due later fires in a later run.
-    same
-        The names of steps, as `explain()` prints them, that are written otherwise than when the checkpoint was written
-        and compute the same: `same=("map 2",)`. Any other change that its state does not survive is refused before the
-        query starts.
-
-    Returns
-    -------
-    LiveTable
-        The query, with `.arrow()`, `.df(spark)` and `.watch()`, which read the table.
-
-    Examples
-    --------
-    >>> import tempfile, uncombine as uc
-    >>> spark = uc.session()
-    >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-    >>> flow = uc.flow(rates, "timestamp", "1 minute").window(uc.Global(), uc.Always()).combine(n=uc.Count())
-    >>> folder = tempfile.mkdtemp()
-    >>> live = uc.live_table(flow, f"duckdb:///{folder}/a.db#counts", checkpoint=f"{folder}/c", trigger={"once": True})
-    >>> live.awaitTermination()
-    >>> live.arrow()["n"].to_pylist()
-    [10]
-    """
+    """Start a streaming query that keeps the current result of a flow in a table; `Flow.to_table` says how."""
+    checkpoint, trigger = options.checkpoint, options.trigger
     place = target_of(target)
     settled, layout = table_flow(flow, keys)
-    if not settled.source.streaming:
-        raise InvalidArgument(
-            "uc.live_table() takes a flow over a stream: write flow.to_table(target) for a bounded one"
-        )
-    if trigger is not None and not isinstance(trigger, Mapping):
-        raise InvalidArgument(
-            'trigger= must be a mapping such as {"processingTime": "10 seconds"} or {"availableNow": True}, but is '
-            f"{trigger!r}"
-        )
     place.check(layout)
-    source = spark_source(settled)
-    if source is None:
-        raise InvalidArgument("uc.live_table() takes a flow over Spark: write flow.to_table(target) for a local one")
-    spark = source.input.spark
-    settled = as_stored(settled, spark, str(checkpoint))
-    route = checked_route(source.route(settled), str(checkpoint), same)
+    settled = as_stored(settled, spark, checkpoint)
+    route = checked_route(route_of(settled), checkpoint, options.same)
     packed = packed_changes(settled, layout, lambda _: route)
     far = ".connect." in type(spark).__module__
     made: Future[Keeper] = Future()
     batches = Noted(_Batches(made))
-    function = FarBatches(layout, place, str(checkpoint)) if far else batches
-    writer = packed.writeStream.foreachBatch(function).option("checkpointLocation", str(checkpoint))
-    done = last_commit(spark, str(checkpoint))
+    function = FarBatches(layout, place, checkpoint) if far else batches
+    writer = packed.writeStream.foreachBatch(function).option("checkpointLocation", checkpoint)
+    done = last_commit(spark, checkpoint)
     endless = bool((trigger or {}).get("availableNow")) and wakes(settled.settings, graph_of(settled))
-    begun = last_plan(spark, str(checkpoint)) if endless else NONE_YET
+    begun = last_plan(spark, checkpoint) if endless else NONE_YET
     ready = writer.trigger(**trigger) if trigger else writer
     query = started(ready.start, lambda: batches.called)
     keeper = None

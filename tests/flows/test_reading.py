@@ -29,10 +29,10 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import UnreadableFile
-from uncombine.panes.readers import parquet_files, reading
-from uncombine.panes.readers import paths as where
-from uncombine.panes.readers.listing import list_files
-from uncombine.panes.readers.reading import FileFormat, Split, describe, read, splits
+from uncombine.files import parquet_files, reading
+from uncombine.files import paths as where
+from uncombine.files.listing import list_files
+from uncombine.files.reading import FileFormat, Split, describe, read, splits
 
 UTC_MICROS = pa.timestamp("us", "UTC")
 
@@ -645,14 +645,14 @@ def test_json_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "json"])
 def test_text_files_of_many_blocks(tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uncombine.panes.readers.text_files.BLOCK", 1000)
+    monkeypatch.setattr("uncombine.files.text_files.BLOCK", 1000)
     table = sample().drop_columns("x")
     file = write(table, tmp_path / f"x.{ending}")
     same(rows_of(describe(str(file), schema=table.schema), file), table)
 
 
 def test_a_json_line_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uncombine.panes.readers.text_files.BLOCK", 50)
+    monkeypatch.setattr("uncombine.files.text_files.BLOCK", 50)
     file = tmp_path / "x.json"
     file.write_text('{"s": "%s"}\n{"s": "b"}\n' % ("a" * 500))
     assert rows_of(describe(str(file)), file)["s"].to_pylist() == ["a" * 500, "b"]

@@ -17,9 +17,9 @@ import pytest
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn, UnreadableFile
+from uncombine.files import file_format
+from uncombine.files.reading import describe
 from uncombine.local import data_files as module
-from uncombine.panes.readers import file_format
-from uncombine.panes.readers.reading import describe
 
 INSTANT = pa.timestamp("us", "UTC")
 WRITERS: dict[str, Callable[[pa.Table, Path], Any]] = {

@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from streams import changed, rows_flow
 
 import uncombine as uc
-from uncombine.panes.readers.listing import list_files
-from uncombine.panes.readers.reading import FileFormat, Split, describe, read
+from uncombine.files.listing import list_files
+from uncombine.files.reading import FileFormat, Split, describe, read
 from uncombine.sparkops.routes.streaming import Streaming
 
 

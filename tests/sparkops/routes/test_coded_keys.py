@@ -16,7 +16,7 @@ from streams import START, in_order, rows_flow
 
 import uncombine as uc
 from uncombine.combiners.rows.columns import joined_tables
-from uncombine.panes.readers.reading import FileFormat, Split, read
+from uncombine.files.reading import FileFormat, Split, read
 from uncombine.sparkops.routes.streaming import Streaming
 from uncombine.sparkops.routes.tasks import LiftFinal, MergeFinal
 from uncombine.sparkops.scans.faster import Renamed

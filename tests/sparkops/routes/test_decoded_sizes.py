@@ -16,8 +16,8 @@ from programs import program
 
 import uncombine as uc
 from uncombine.combiners.rows.decoded_sizes import cut, fixed_bytes
-from uncombine.panes.readers import parquet_files, reading, text_files
-from uncombine.panes.readers.reading import describe, read, splits
+from uncombine.files import parquet_files, reading, text_files
+from uncombine.files.reading import describe, read, splits
 from uncombine.sparkops import pieces
 
 LONG = "x" * 2200

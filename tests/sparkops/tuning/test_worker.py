@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from uncombine.panes.readers.file_format import FileFormat
+from uncombine.files.file_format import FileFormat
 from uncombine.sparkops.files_input import ReadFiles
 from uncombine.sparkops.inputs import DataFrameInput, wire_map
 from uncombine.sparkops.tuning import worker

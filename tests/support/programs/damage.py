@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 import uncombine as uc
 from programs.footers import damaged_footer
 from uncombine.errors import UnreadableFile
-from uncombine.panes.readers.reading import FileFormat, describe, read, splits
+from uncombine.files.reading import FileFormat, describe, read, splits
 
 ROOM = 8 << 30
 """Memory of the process, so that a length without measure fails and does not fill the machine."""

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncombine.panes.readers.reading import describe, read, splits
+from uncombine.files.reading import describe, read, splits
 from uncombine.sparkops.routes.tasks import pieces
 
 

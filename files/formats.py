@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from ...errors import InvalidArgument, nearest, require_options
+from ..errors import InvalidArgument, nearest, require_options
 from .arrow_files import ArrowSource
 from .parquet_files import ParquetSource
 from .text_files import CsvSource, JsonSource, require_csv_options
@@ -42,7 +42,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 def format_of(path: str) -> str | None:
     """The format for the ending of a file, or None.
 
-    >>> from uncombine.panes.readers.formats import format_of
+    >>> from uncombine.files.formats import format_of
     >>> format_of("x/y.csv.gz"), format_of("README")
     ('csv', None)
     """

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from ...combiners.rows.plain_types import as_plain, decoded_inside, plain_type
-from ...windows.times import UTC_MICROS
+from ..combiners.rows.plain_types import as_plain, decoded_inside, plain_type
+from ..windows.times import UTC_MICROS
 
 _ZONED = r"[T ]\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)$"
 _TIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?$"
@@ -21,7 +21,7 @@ def standard(kind: pa.DataType) -> pa.DataType:
     A type that extends another, such as that of UUIDs, is the other one.
 
     >>> import pyarrow as pa
-    >>> from uncombine.panes.readers.conform import standard
+    >>> from uncombine.files.conform import standard
     >>> standard(pa.timestamp("ns")), standard(pa.dictionary(pa.int8(), pa.large_string()))
     (TimestampType(timestamp[us, tz=UTC]), DataType(string))
     """

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from ...errors import UnreadableFile
-from ...windows.times import UTC_MICROS, timestamp
+from ..errors import UnreadableFile
+from ..windows.times import UTC_MICROS, timestamp
 from .paths import absolute, parts_of
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
@@ -25,7 +25,7 @@ _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-
 def folder_values(path: str, base: str) -> dict[str, str | None]:
     """The columns in the names of the folders between `base` and a file, as text; None is null.
 
-    >>> from uncombine.panes.readers.partitions import folder_values
+    >>> from uncombine.files.partitions import folder_values
     >>> folder_values("file:/data/day=2016-01-20/user=a%20b/x.parquet", "/data")
     {'day': '2016-01-20', 'user': 'a b'}
     """
@@ -44,7 +44,7 @@ def folder_values(path: str, base: str) -> dict[str, str | None]:
 def infer_types(values: Iterable[Mapping[str, str | None]]) -> dict[str, pa.DataType]:
     """The type of each column: the narrowest of int, bigint, double, date, timestamp and text that fits all values.
 
-    >>> from uncombine.panes.readers.partitions import infer_types
+    >>> from uncombine.files.partitions import infer_types
     >>> infer_types([{"day": "2016-01-20", "n": "1"}, {"day": "2016-01-21", "n": "1.5"}])
     {'day': DataType(date32[day]), 'n': DataType(double)}
     """

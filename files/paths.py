@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import pyarrow.fs as pafs
 
-from ...errors import InvalidArgument, UnreadableFile
+from ..errors import InvalidArgument, UnreadableFile
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*|$)", re.DOTALL)
 
@@ -22,7 +22,7 @@ def parts_of(path: str) -> tuple[str, str]:
 
     Nothing is percent-decoded, since Spark's file sources use the names on disk.
 
-    >>> from uncombine.panes.readers.paths import parts_of
+    >>> from uncombine.files.paths import parts_of
     >>> parts_of("file:/tmp/a%20b.parquet"), parts_of("s3a://bucket/x.csv")
     (('', '/tmp/a%20b.parquet'), ('s3://bucket', '/x.csv'))
     """

@@ -1,4 +1,4 @@
-"""The result of a local run: an Arrow table of panes, with late rows, counts and output watermarks."""
+"""The result of a run in this process: an Arrow table of panes, with late rows, counts and output watermarks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from ..combiners.rows.group_sums import sum_weights
 from ..combiners.rows.groups import group_rows
 from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument, NoSuchStep
-from ..flows.flow import Flow
-from ..flows.settle import shows_again
-from ..flows.steps import GroupingStage
+from ..panes.grouping.grouping import Grouping
 from ..panes.showing import Shown, shown_rows
-from ..tables import write_result
+from .settle import shows_again
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,10 +70,12 @@ class Result:
     left_out: pa.Table = field(default_factory=lambda: pa.table({}))
     """The rows that every step left out: `stage`, `side` (of a join), `why` ("late", "bad", "unassigned" or
     "finished"), `row`, and `step`: the entry of the script."""
-    flow: Flow | None = None
-    """The flow that gave the result."""
-    again: Callable[[Flow], Result] | None = None
-    """Runs the same script through another flow."""
+    last: Grouping | None = None
+    """The grouping whose panes these are, if it is the last step."""
+    each_batch: bool = False
+    """True if the watermark ran from the beginning to the end of time in each bundle."""
+    write: Callable[[str, str | Sequence[str] | None], None] | None = None
+    """Writes the net result into a table."""
     watermarks: Sequence[Reached] = field(default_factory=list)
     """The watermarks of the sources at each entry of the script."""
 
@@ -164,13 +164,11 @@ class Result:
         return flat_panes(rows) if flat else rows
 
     def _warn_of_panes_that_stay(self) -> None:
-        if self.flow is None or not self.flow.stages:
+        last = self.last
+        if last is None or not last.mode.startswith("accumulating"):
             return
-        last = self.flow.stages[-1]
-        if not isinstance(last, GroupingStage) or not last.grouping.mode.startswith("accumulating"):
-            return
-        if last.grouping.window.merging:  # the first pane of a window that merged others takes the place of theirs
-            again = self.panes.num_rows > 0 and shows_again(last.grouping, self.flow.settings.each_batch)
+        if last.window.merging:  # the first pane of a window that merged others takes the place of theirs
+            again = self.panes.num_rows > 0 and shows_again(last, self.each_batch)
         else:
             known = "pane" in self.panes.column_names
             again = known and not pc.all(pc.struct_field(self.panes["pane"], "is_first")).as_py()
@@ -184,7 +182,7 @@ class Result:
     def to_table(self, target: str, keys: str | Sequence[str] | None = None) -> None:
         """Write the net result into a new table, all of it or nothing, as `flow.to_table` does for a bounded flow.
 
-        `target` and `keys` are those of `uc.live_table`. Where the mode is left open, a grouping that can show a window
+        `target` and `keys` are those of `flow.to_table`. Where the mode is left open, a grouping that can show a window
         again retracts its panes; the script then runs again in that mode.
 
         >>> import tempfile, uncombine as uc
@@ -192,10 +190,9 @@ class Result:
         >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), by="user", total=uc.Sum("x"))
         >>> result.to_table(f"duckdb:///{tempfile.mkdtemp()}/shop.db#totals")
         """
-        if self.flow is None or self.again is None:
-            raise InvalidArgument("only a result of uc.local.run() can be written into a table")
-        given, again = self.flow, self.again
-        write_result(given, target, keys, lambda flow: self.panes if flow is given else again(flow).panes)
+        if self.write is None:
+            raise InvalidArgument("only a result of flow.run() can be written into a table")
+        self.write(target, keys)
 
     def _place(self, stage: int) -> int:
         stages = len(self.of_stages)

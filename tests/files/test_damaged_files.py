@@ -17,8 +17,8 @@ from programs.footers import footer, value, with_footer
 
 import uncombine as uc
 from uncombine.errors import UnreadableFile
-from uncombine.panes.readers import reading
-from uncombine.panes.readers.reading import describe, read, splits
+from uncombine.files import reading
+from uncombine.files.reading import describe, read, splits
 
 SCRIPT = program("damage")
 
@@ -82,7 +82,7 @@ def encrypted(tree: list[Any]) -> None:
     value(tree, 4, 0, 1, 0).append([8, 12, [[2, 12, [[1, 9, (8, [b"k"])]]]]])
 
 
-READ = "import sys, pyarrow as pa, uncombine as uc; from uncombine.panes.readers.reading import *\n" + (
+READ = "import sys, pyarrow as pa, uncombine as uc; from uncombine.files.reading import *\n" + (
     "fmt = FileFormat('parquet', pa.schema({'k': 'int64', 's': 'string', 'f': pa.binary(2)}), '/', "
     "filter=uc.col('k') == 1, on_bad_file='skip')\n"
     "for path in sys.argv[1:]:\n"
@@ -225,7 +225,7 @@ def test_json_nested_without_end(tmp_path: Path, depth: int) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"a": 1, "b": ' + "[" * depth + "]" * depth + "}\n")
     code = (
-        "import sys; from uncombine.panes.readers.reading import describe\n"
+        "import sys; from uncombine.files.reading import describe\n"
         "try: print(describe(sys.argv[1]).schema.names)\n"
         "except OSError as error: print(type(error).__name__)"
     )

@@ -5,7 +5,7 @@ errors of C++: a footer whose parts contradict each other ends the whole process
 is in Thrift's compact protocol:
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 
-Guarded by tests/panes/readers/test_damaged_files.py.
+Guarded by tests/files/test_damaged_files.py.
 """
 
 from __future__ import annotations

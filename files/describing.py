@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...combiners.expressions.expr import Expr
-from ...errors import InvalidArgument, UnreadableFile
+from ..combiners.expressions.expr import Expr
+from ..errors import InvalidArgument, UnreadableFile
 from .conform import standard_schema
 from .data_paths import DataPath, data_paths, missing, root_of
 from .file_format import FAULTS, SKIP, FileFormat, shortened, unreadable
@@ -65,7 +65,7 @@ def describe(
     Examples
     --------
     >>> import tempfile, pathlib, pyarrow as pa, pyarrow.parquet as pq
-    >>> from uncombine.panes.readers.reading import describe, read, splits
+    >>> from uncombine.files.reading import describe, read, splits
     >>> folder = pathlib.Path(tempfile.mkdtemp()) / "day=2016-01-20"
     >>> folder.mkdir()
     >>> pq.write_table(pa.table({"v": [1, 2]}), folder / "a.parquet")

@@ -15,8 +15,8 @@ import pyarrow.fs as pafs
 import pyarrow.json as pajson
 import pyarrow.types as pt
 
-from ...combiners.rows.decoded_sizes import fixed_bytes
-from ...errors import InvalidArgument
+from ..combiners.rows.decoded_sizes import fixed_bytes
+from ..errors import InvalidArgument
 from .conform import from_text, with_times
 
 HEAD = 1 << 20

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...combiners.rows.columns import joined_tables
-from ...combiners.rows.decoded_sizes import cut, fixed_bytes
-from ...combiners.rows.plain_types import is_text
-from ...errors import InvalidArgument, UnreadableFile
+from ..combiners.rows.columns import joined_tables
+from ..combiners.rows.decoded_sizes import cut, fixed_bytes
+from ..combiners.rows.plain_types import is_text
+from ..errors import InvalidArgument, UnreadableFile
 from .conform import conform
 from .describing import describe
 from .file_format import FAULTS, SKIP, FileFormat, Split, lacks_memory, unreadable

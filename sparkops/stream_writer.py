@@ -1,6 +1,6 @@
-"""The streaming DataFrame of a flow: its writer refuses what a changelog cannot be written as.
+"""The writer of the stream of a flow: Spark's own, which refuses what a changelog cannot be written as.
 
-Guarded by tests/sparkops/test_streamed.py.
+Guarded by tests/sparkops/test_stream_writer.py.
 """
 
 from __future__ import annotations
@@ -22,21 +22,8 @@ _Value = TypeVar("_Value")
 
 _Settings: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
-_STEPS = (
-    *("alias", "drop", "filter", "select", "selectExpr", "toDF", "union", "where"),
-    *("withColumn", "withColumns", "withColumnRenamed", "withColumnsRenamed"),
-)
-"""The methods of a DataFrame that give rows of a changelog again."""
-
 _TRIED_OUT = ("console", "memory", "noop")
 """The formats that nobody restarts a query from."""
-
-
-def streamed(df: _Value, wakes: bool | None = None) -> _Value:
-    """The DataFrame, with a writer as `checked_writer` makes it."""
-    made: Any = _with(df, _Streamed)
-    made._wakes = wakes
-    return cast("_Value", made)
 
 
 def checked_writer(writer: _Value, wakes: bool | None = None) -> _Value:
@@ -44,35 +31,15 @@ def checked_writer(writer: _Value, wakes: bool | None = None) -> _Value:
 
     It also warns of a query that never ends: one that `wakes` under availableNow.
     """
-    made: Any = _with(writer, _Writer)
+    kind: Any = type(writer)
+    made: Any = writer
+    made.__class__ = _checked(kind)
     made._wakes = wakes
     return cast("_Value", made)
 
 
 _TEMPORARY = "file:///"
 """A folder like that of the checkpoint that Spark makes for a query that is given none."""
-
-
-class _Streamed:
-    """The part of a DataFrame that makes its writer."""
-
-    _wakes: bool | None = None
-
-    @property
-    def writeStream(self) -> Any:  # noqa: N802
-        return checked_writer(super().writeStream, self._wakes)  # type: ignore[misc]
-
-
-def _same_kind(name: str) -> Any:
-    def step(self: Any, *arguments: Any, **options: Any) -> Any:
-        return streamed(getattr(super(_Streamed, self), name)(*arguments, **options), self._wakes)
-
-    step.__name__ = name
-    return step
-
-
-for _name in _STEPS:
-    setattr(_Streamed, _name, _same_kind(_name))
 
 
 class _Writer:
@@ -87,9 +54,9 @@ class _Writer:
         if self._wakes and options.get("availableNow"):
             warnings.warn(
                 "the flow can have timers of processing time, for which Spark runs batch after batch, so a query with "
-                "trigger(availableNow=True) never ends: give the flow wake=False, and timers fire with the next data, "
-                "say timers = 'event_time' in the object of a process() that sets no other timers, "
-                "or write uc.live_table(), which ends",
+                "trigger(availableNow=True) never ends: give uc.flow() tuning=uc.Tuning(wake=False), and timers fire "
+                "with the next data, say timers = 'event_time' in the object of a process() that sets no other timers, "
+                "or write flow.to_table(), which ends",
                 stacklevel=2,
             )
         return super().trigger(**options)  # type: ignore[misc]
@@ -177,21 +144,14 @@ def _check_mode(mode: str | None) -> None:
     if mode is not None and mode.casefold() != "append":
         raise InvalidArgument(
             f"outputMode({mode!r}) does not fit the rows of a flow, which are a changelog to append: leave it out, and "
-            "write uc.live_table(flow, target, checkpoint=folder) for a table of the current result"
+            "write flow.to_table(target, checkpoint=folder) for a table of the current result"
         )
 
 
-def _with(value: _Value, part: type) -> _Value:
-    """The same object as a subclass of its own class and of a part of this module."""
-    if not isinstance(value, part):
-        kind: Any = type(value)
-        value.__class__ = _joined(kind, part)
-    return value
-
-
 @cache
-def _joined(kind: type, part: type) -> type:
-    return type(kind.__name__, (part, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+def _checked(kind: type) -> type:
+    """A class of Spark's writers whose methods look first."""
+    return type(kind.__name__, (_Writer, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
 
 
-__all__ = ["checked_writer", "streamed"]
+__all__ = ["checked_writer"]

@@ -1,6 +1,6 @@
 """Links among the files of a folder: one that leads out of the folder, in a circle, or to nothing is not followed.
 
-A path that the user names may be a link itself. Guarded by tests/panes/readers/test_links.py.
+A path that the user names may be a link itself. Guarded by tests/files/test_links.py.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from ...errors import UnreadableFile
+from ..errors import UnreadableFile
 from .data_paths import DataPath
 from .file_format import SKIP
 from .paths import parts_of

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from ...combiners.expressions.expr import Expr
-from ...errors import UncombineError
-from ...windows.times import timestamp
+from ..combiners.expressions.expr import Expr
+from ..errors import UncombineError
+from ..windows.times import timestamp
 
 _COMPARED = {
     "==": lambda a, b: a == b,
@@ -26,7 +26,7 @@ def conjuncts(condition: Expr | None) -> list[Expr]:
     """The conditions that must all be true.
 
     >>> from uncombine import col
-    >>> from uncombine.panes.readers.pushdown import conjuncts
+    >>> from uncombine.files.pushdown import conjuncts
     >>> conjuncts((col("a") > 1) & (col("b") > 2))
     [col('a') > 1, col('b') > 2]
     """

@@ -18,7 +18,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from ...combiners.rows.decoded_sizes import expanded_bytes
+from ..combiners.rows.decoded_sizes import expanded_bytes
 from .parquet_footer import Leaf, file_end, leaves, require_sound
 
 BATCH = 1 << 17

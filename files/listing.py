@@ -1,6 +1,6 @@
 """Lists of data files: those of paths, folders and patterns, without hidden ones.
 
-A link that is not followed is listed too, so that its reader says so. Guarded by tests/panes/readers/test_links.py.
+A link that is not followed is listed too, so that its reader says so. Guarded by tests/files/test_links.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 import pyarrow.fs as pafs
 
-from ...errors import UnreadableFile
+from ..errors import UnreadableFile
 from .data_paths import DataPath, data_paths
 from .links import fault_of_link
 from .paths import hidden, locate, parts_of

@@ -1,6 +1,6 @@
 """The paths that a user names: each is a file, a folder, or a pattern. An existing path is itself.
 
-Guarded by tests/panes/readers/test_data_paths.py.
+Guarded by tests/files/test_data_paths.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow.fs as pafs
 
-from ...errors import UnreadableFile
+from ..errors import UnreadableFile
 from .paths import absolute, locate, parts_of, paths_of
 
 _WILD = re.compile(r"[*?\[\]{}\\]")
@@ -25,7 +25,7 @@ class DataPath:
 
     A wildcard counts only where nothing has the name that it stands in, so an existing path is itself.
 
-    >>> from uncombine.panes.readers.data_paths import DataPath
+    >>> from uncombine.files.data_paths import DataPath
     >>> DataPath.of("/no/such/*.csv").words
     '/no/such/*.csv (a pattern)'
     """

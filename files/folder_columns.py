@@ -1,6 +1,6 @@
 """Columns of folders that are in the files too: the folder's value wins, with a warning where they differ.
 
-Spark reads such files in the same way. Guarded by tests/panes/readers/test_folder_columns.py.
+Spark reads such files in the same way. Guarded by tests/files/test_folder_columns.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from ...errors import UnreadableFile
+from ..errors import UnreadableFile
 from .conform import conform
 from .file_format import FAULTS, FileFormat, shortened
 from .formats import Source, open_source

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from ...combiners.expressions.expr import Expr
-from ...errors import InvalidArgument, TypeMismatch, UncombineError, UnreadableFile, require_column
+from ..combiners.expressions.expr import Expr
+from ..errors import InvalidArgument, TypeMismatch, UncombineError, UnreadableFile, require_column
 from .conform import standard_schema
 from .data_paths import DataPath
 from .formats import format_name, require_format_options
@@ -46,7 +46,7 @@ class FileFormat:
     """The columns of data files, and the options with which tasks read them; a value.
 
     >>> import pyarrow as pa
-    >>> from uncombine.panes.readers.reading import FileFormat
+    >>> from uncombine.files.reading import FileFormat
     >>> FileFormat("csv", pa.schema({"k": "int64", "v": "int64"}), "/data", columns=("v",)).output.names
     ['v']
     """

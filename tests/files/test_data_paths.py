@@ -13,8 +13,8 @@ import pytest
 import uncombine as uc
 from uncombine.cli.command_line import main
 from uncombine.errors import InvalidArgument, UnreadableFile
-from uncombine.panes.readers.data_paths import DataPath, data_paths, root_of
-from uncombine.panes.readers.listing import list_files
+from uncombine.files.data_paths import DataPath, data_paths, root_of
+from uncombine.files.listing import list_files
 
 NAMES = ["a*b", "axb", "export [1]", "export 1", "q{x,y}", "qx", "v?", "v1", "back\\slash"]
 """Folders, some of which are patterns of others."""

@@ -1,0 +1,131 @@
+"""The one way in: a flow over anything that has rows, in this process or on Spark.
+
+Guarded by tests/test_doors.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .changelogs.base import Changelog
+from .changelogs.flows import Opening, flow_over
+from .errors import InvalidArgument, TypeMismatch
+from .flows.flow import Flow
+from .flows.settings import Settings
+from .flows.tuning import Tuning
+from .local.opening import opened as opened_here
+from .panes.watermarks.watermark_strategies import WatermarkStrategy
+from .windows import Span
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def flow(
+    rows: Any,
+    /,
+    *,
+    spark: SparkSession | None = None,
+    streaming: bool = False,
+    time: str = "ts",
+    watermark: WatermarkStrategy | Span | str | None = None,
+    diff: str | None = None,
+    changelog: Changelog | None = None,
+    processing_time: str | None = None,
+    max_future: Span | str | None = "1 day",
+    name: str | None = None,
+    tuning: Tuning | None = None,
+) -> Flow:
+    """Start a flow: the steps that rows go through, over anything that has rows.
+
+    Three ways lead out of it: `.run()` in this process, `.df` for a DataFrame of Spark, and `.to_table(target)`.
+
+    Parameters
+    ----------
+    rows
+        * a DataFrame of Spark, bounded or streaming;
+        * a path, a list of paths, or `uc.Files`;
+        * a table: of pyarrow, pandas, Polars, DuckDB, or of anything with `__arrow_c_stream__`; or a list of dicts;
+        * a script: a list of `uc.Elements`, `uc.Watermark` and `uc.Clock`;
+        * a `pyarrow.Schema`, for rows that come later, by a script.
+    spark
+        A session, on which files and tables are run; without it they are run in this process. A DataFrame of Spark has
+        its own.
+    streaming
+        For files on Spark: True also reads files that appear later, each once, as Spark's file source tracks them.
+    time
+        The event time column.
+    watermark
+        The strategy that makes watermark reports from rows: `BoundedLag`, `PerSource`, `Punctuated`, `Monotonic`,
+        `IngressTime`, `ProcessingTime`, `EachBatch`, your own `WatermarkStrategy`, or a length of time, which means
+        `BoundedLag`. A bounded flow that is no replay needs none. Without it, a script alone reports watermarks.
+    diff
+        The weight column of a changelog, or None. With `changelog`: the name of the weight column that it makes.
+    changelog
+        The convention of the rows if they are messages of another system, such as `uc.changelog.Debezium()`. `time` and
+        all other options name columns of the rows in the messages, or columns beside them.
+    processing_time
+        The column with the processing time of each row; with it a backfill gives the same panes as the stream did. None
+        means the time of each batch.
+    max_future
+        The longest time by which the event time of a row may be after its processing time. Other rows are bad rows, and
+        move no watermark. None means no limit.
+    name
+        The name of the source, in `progress` and `watch`, for a script with several sources (`Elements(input=...)`),
+        and for the inputs of a union. It may change between two runs from a checkpoint, but not if the flow is an input
+        of a union, whose inputs the checkpoint knows by their names.
+    tuning
+        The options about running on Spark, as `uc.Tuning`.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> rows = [{"ts": "2016-01-20T12:00:26Z", "user": "dan", "score": 5}]
+    >>> totals = uc.flow(rows).window(uc.Fixed("2 minutes")).combine(by="user", total=uc.Sum("score"))
+    >>> totals.run().select(["user", "total"]).to_pylist()
+    [{'user': 'dan', 'total': 5}]
+
+    >>> spark = uc.session()
+    >>> df = spark.sql("SELECT timestamp'2016-01-20 12:00:26' AS ts, 'dan' AS user, 5 AS score")
+    >>> on_spark = uc.flow(df).window(uc.Fixed("2 minutes")).combine(by="user", total=uc.Sum("score"))
+    >>> on_spark.df.select("user", "window.start", "total").show()
+    +----+-------------------+-----+
+    |user|              start|total|
+    +----+-------------------+-----+
+    | dan|2016-01-20 12:00:00|    5|
+    +----+-------------------+-----+
+    <BLANKLINE>
+    """
+    if tuning is not None and not isinstance(tuning, Tuning):
+        raise TypeMismatch(f"tuning= takes uc.Tuning(...), but was given {tuning!r}")
+    if isinstance(rows, Flow):
+        raise TypeMismatch("uc.flow() was given a flow, which needs no other start: use it as it is")
+    if hasattr(rows, "readStream"):
+        raise TypeMismatch(
+            "uc.flow() was given a session: write uc.flow(spark.table(name)), or uc.flow(path, spark=...)"
+        )
+    tuned = tuning or Tuning()
+    settings = Settings(
+        time,
+        watermark,
+        diff,
+        processing_time,
+        wake=tuned.wake,
+        shards=tuned.shards,
+        name=name,
+        max_future=max_future,
+    )
+    return flow_over(_opened(rows, spark, settings, streaming, tuned), settings, changelog)
+
+
+def _opened(rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning) -> Opening:
+    if spark is not None or hasattr(rows, "isStreaming"):
+        from .sparkops.opening import opened
+
+        return opened(rows, spark, settings, streaming, tuning)
+    if streaming:
+        raise InvalidArgument("streaming=True needs spark=, such as uc.session(): it reads files as they appear")
+    return opened_here(rows, settings)
+
+
+__all__ = ["flow"]

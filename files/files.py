@@ -1,0 +1,149 @@
+"""Files: the value that names data files, and says how they are read.
+
+It opens no file. A flow over it lists the files and learns their columns when it is made, and reads rows when it runs.
+
+Guarded by tests/files/test_files_value.py, tests/local/test_local_files.py and tests/sparkops/test_files.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+
+import pyarrow as pa
+
+from ..combiners.expressions.expr import Expr
+from ..errors import InvalidArgument, TypeMismatch
+from .data_paths import DataPath, data_paths
+from .describing import describe
+from .file_format import FileFormat
+from .formats import check_arguments
+
+Path: TypeAlias = str | PathLike[str]
+
+
+class CsvOptions(TypedDict, total=False):
+    """The options of CSV files; those of pyarrow have its names and meanings."""
+
+    delimiter: str
+    quote_char: str | Literal[False]
+    double_quote: bool
+    escape_char: str | Literal[False]
+    newlines_in_values: bool
+    header: bool
+    skip_rows: int
+    encoding: str
+    null_values: Sequence[str]
+    true_values: Sequence[str]
+    false_values: Sequence[str]
+    decimal_point: str
+    timestamp_parsers: Sequence[str]
+
+
+class Files:
+    r"""Data files of one format, which a flow reads: `uc.flow(uc.Files(path, format="csv"))`.
+
+    `uc.flow(path)` reads a path without options.
+
+    Parameters
+    ----------
+    path
+        A folder, a file, a pattern, or several of them. A path that exists is itself, and no pattern. Folders named
+        `key=value` below it are columns. A link below it that leads out of it is not followed.
+    format
+        "parquet", "arrow" (also Feather), "csv" or "json" (a row a line). If not given, the names of the files decide.
+    schema
+        The columns and their types; if not given, those of one of the files.
+    filter
+        A condition for rows. Parts of files that cannot have such rows are not read.
+    on_bad_file
+        The treatment of a file that cannot be read: "error", or "skip", which leaves out the part of it that one task
+        or thread reads, with a warning. Only the columns that a flow needs are read where rows are combined.
+    on_missing_column
+        The treatment of a file without one of the columns: "error", or "null" for a column of nulls.
+    max_files_per_batch
+        In a stream: the largest number of new files in a batch.
+    **options
+        Options of CSV: delimiter=, quote_char=, double_quote=, escape_char=, newlines_in_values=, header=, skip_rows=,
+        encoding=, null_values=, true_values=, false_values=, decimal_point=, timestamp_parsers=.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, uncombine as uc
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "scores.csv"
+    >>> _ = path.write_text("ts;score\n2016-01-20T12:00:26Z;5\n")
+    >>> scores = uc.flow(uc.Files(path, delimiter=";"))
+    >>> scores.window(uc.Global()).combine(total=uc.Sum("score")).run()["total"].to_pylist()
+    [5]
+    """
+
+    def __init__(
+        self,
+        path: Path | Sequence[Path],
+        *,
+        format: Literal["parquet", "arrow", "feather", "ipc", "csv", "json"] | None = None,
+        schema: pa.Schema | None = None,
+        filter: Expr | None = None,
+        on_bad_file: Literal["error", "skip"] = "error",
+        on_missing_column: Literal["error", "null"] = "error",
+        max_files_per_batch: int | None = None,
+        **options: Unpack[CsvOptions],
+    ) -> None:
+        if not is_path(path):
+            raise TypeMismatch(f"uc.Files() takes a path or several, but was given a {type(path).__name__} as path=")
+        given: Mapping[str, Any] = options
+        check_arguments(given, Files, "uc.Files()")
+        several = [path] if isinstance(path, str | PathLike) else list(path)
+        self.path: list[str] = [fspath(one) for one in several]
+        self.format, self.schema, self.filter = format, schema, filter
+        self.on_bad_file, self.on_missing_column = on_bad_file, on_missing_column
+        self.max_files_per_batch, self.options = max_files_per_batch, dict(given)
+
+    @property
+    def paths(self) -> tuple[DataPath, ...]:
+        """The paths, each told from a pattern by what is there now."""
+        return data_paths(self.path)
+
+    def described(self, paths: Sequence[DataPath], listed: Sequence[str] | None = None) -> FileFormat:
+        """The format and the columns of the files at these paths; `listed` are the files, if they are known."""
+        return describe(
+            paths,
+            self.format,
+            self.schema,
+            filter=self.filter,
+            on_bad_file=self.on_bad_file,
+            on_missing_column=self.on_missing_column,
+            options=self.options,
+            files=listed,
+        )
+
+    def check_bounded(self) -> None:
+        """Raise if an option is one of streams."""
+        if self.max_files_per_batch is not None:
+            raise InvalidArgument(
+                "max_files_per_batch= needs streaming=True: leave it out, because a bounded flow reads all files"
+            )
+
+    def __repr__(self) -> str:
+        plain = {"on_bad_file": "error", "on_missing_column": "error"}
+        names = ("format", "schema", "filter", "on_bad_file", "on_missing_column", "max_files_per_batch")
+        given = {name: getattr(self, name) for name in names} | self.options
+        open_ = [name for name, value in given.items() if value is None or (name in plain and value == plain[name])]
+        said = [f"{name}={value!r}" for name, value in given.items() if name not in open_]
+        path = self.path[0] if len(self.path) == 1 else self.path
+        return f"Files({', '.join([repr(path), *said])})"
+
+
+def is_path(value: object) -> bool:
+    """True for a path, and for a list of paths.
+
+    >>> is_path("a.csv"), is_path(["a.csv", "b.csv"]), is_path([{"x": 1}]), is_path([])
+    (True, True, False, False)
+    """
+    if isinstance(value, str | PathLike):
+        return True
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(one, str | PathLike) for one in value)
+
+
+__all__ = ["CsvOptions", "Files", "Path", "is_path"]

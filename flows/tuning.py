@@ -1,0 +1,57 @@
+"""The options about running a flow, which change no result.
+
+Guarded by tests/flows/test_tuning.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import InvalidArgument, NamedOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning(NamedOptions):
+    """The options about running a flow on Spark: they change its speed, and no result.
+
+    Two of them bind the checkpoint of a stream, which goes on only with the same value: `shards`, and `wake`.
+
+    Parameters
+    ----------
+    native
+        "auto": final panes are computed by Spark's own aggregation where its results are the same, or, for plain sums
+        and means of floats, within the same tolerance; so are `select`, `where` and `with_columns` of bounded rows, by
+        Spark's own expressions. "never": the library computes them itself.
+    files
+        "auto": if a DataFrame is nothing but Parquet files, with plain conditions and a choice of columns, the tasks
+        that combine its rows read the files themselves, as those of `uc.Files`. "never": Spark reads them.
+    shards
+        The number of parts into which keys are divided; the number of Spark's shuffle partitions if not given.
+    wake
+        A stream with timers of processing time runs batches without data when one is due: those of triggers, of
+        `idle_after`, and of a `process` that can set some. Only a query of a bare `.df` needs `wake=False`, with
+        `trigger(availableNow=True)`, under which it would never end; timers then fire with the next data. True: such
+        batches for any `process`, as earlier versions ran them.
+
+    >>> import uncombine as uc
+    >>> uc.Tuning(shards=8).native
+    'auto'
+    """
+
+    native: Literal["auto", "never"] = "auto"
+    files: Literal["auto", "never"] = "auto"
+    shards: int | None = None
+    wake: bool | None = None
+
+    def __post_init__(self) -> None:
+        for option in ("native", "files"):
+            if (value := getattr(self, option)) not in ("auto", "never"):
+                raise InvalidArgument(f"{option}= must be 'auto' or 'never', but is {value!r}")
+        if self.shards is not None and (type(self.shards) is not int or self.shards < 1):
+            raise InvalidArgument(f"shards= must be a whole number of at least 1, but is {self.shards!r}")
+        if self.wake not in (None, True, False):
+            raise InvalidArgument(f"wake= must be True, False or None, but is {self.wake!r}")
+
+
+__all__ = ["Tuning"]

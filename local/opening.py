@@ -1,0 +1,88 @@
+"""The opening of a flow without Spark, over anything that has rows, or the columns of rows to come.
+
+Guarded by tests/test_doors.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from ..changelogs.flows import Opening
+from ..combiners.aggregate import as_table
+from ..combiners.rows.plain_types import plain_schema, plain_table
+from ..errors import UnknownColumn
+from ..files.files import Files, is_path
+from ..flows.reading import Reading
+from ..flows.settings import Settings
+from .data_files import files_opened
+from .script import Clock, Elements, Entry, Watermark, check_script, rows_table, tables_of, with_times
+from .sources import LocalSource
+
+
+def opened(rows: Any, settings: Settings) -> Opening:
+    """Anything that a flow takes without Spark, ready to be read."""
+    if is_path(rows):
+        rows = Files(rows)
+    if isinstance(rows, Files):
+        return files_opened(rows, settings)
+    streaming = settings.strategy is not None
+    if isinstance(rows, pa.Schema):
+        return _of_schema(plain_schema(rows), streaming)
+    if _is_script(rows):
+        return _of_script(rows, settings, streaming)
+    return _of_table(rows, settings, streaming)
+
+
+def _of_schema(schema: pa.Schema, streaming: bool, script: Sequence[Entry] | None = None) -> Opening:
+    """Rows that come in a script."""
+
+    def source(reading: Reading | None) -> LocalSource:
+        columns = schema if reading is None else reading.schema
+        return LocalSource(columns, streaming, reading=reading, script=script)
+
+    return Opening(schema, source, strict=False)
+
+
+def _of_script(script: Sequence[Entry], settings: Settings, streaming: bool) -> Opening:
+    entries = check_script(script)
+    own = [entry for entry in entries if isinstance(entry, Elements) and entry.input in (None, settings.name)]
+    tables = tables_of(own, _times(settings))
+    schema = next((table.schema for table in tables if table is not None and table.num_columns), None)
+    if schema is None:
+        raise UnknownColumn(
+            "the script has no rows, so their columns are unknown: give uc.flow() their schema, and write "
+            "flow.run(script)"
+        )
+    return _of_schema(plain_schema(schema), streaming, script)
+
+
+def _of_table(rows: Any, settings: Settings, streaming: bool) -> Opening:
+    times = _times(settings)
+    if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
+        table = rows_table(rows, times, "the rows")
+    else:
+        table = as_table(rows)
+
+    def source(reading: Reading | None) -> LocalSource:
+        read = table if reading is None else reading(plain_table(table))
+        given = plain_table(with_times(read, times))
+        return LocalSource(given.schema, streaming, given, None if reading is None else replace(reading, strict=False))
+
+    return Opening(plain_schema(table.schema), source, strict=True)
+
+
+def _is_script(rows: Any) -> bool:
+    """True for a list with an entry of a script."""
+    return isinstance(rows, list | tuple) and any(isinstance(entry, Elements | Watermark | Clock) for entry in rows)
+
+
+def _times(settings: Settings) -> list[str]:
+    """The columns with times, which may be texts or numbers."""
+    return [name for name in (settings.time, settings.processing_time) if name is not None]
+
+
+__all__ = ["opened"]
