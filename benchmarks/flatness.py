@@ -47,7 +47,7 @@ def source(batches: int, rows: int, seed: int) -> uc.Flow:
     path = files(batches * rows, 20_000, batches, 60 * batches, seed)
     spark, name = uc.session("flatness", cores=2), f"source{seed}"
     lag = uc.BoundedLag("30 seconds")
-    return uc.files(spark, path, watermark=lag, streaming=True, max_files_per_batch=1, name=name)
+    return uc.flow(uc.Files(path, max_files_per_batch=1), spark=spark, watermark=lag, streaming=True, name=name)
 
 
 def windows(batches: int, rows: int) -> uc.Flow:

@@ -90,7 +90,7 @@ def largest_worker() -> Iterator[list[int]]:
 
 
 def batch(spark: SparkSession, path: str) -> Callable[[], float]:
-    df = uc.files(spark, path).window(uc.Fixed("1 minute")).combine(by="k", **SUMS).df
+    df = uc.flow(path, spark=spark).window(uc.Fixed("1 minute")).combine(by="k", **SUMS).df
 
     def done() -> float:
         started = time.perf_counter()
@@ -104,7 +104,13 @@ def chain(spark: SparkSession, path: str, groupings: int, shards: int = 2) -> Ca
     """The median time of a batch of a stream whose windows are grouped again and again."""
 
     def made() -> DataFrame:
-        flow = uc.files(spark, path, watermark=LAG, streaming=True, max_files_per_batch=1, shards=shards)
+        flow = uc.flow(
+            uc.Files(path, max_files_per_batch=1),
+            spark=spark,
+            watermark=LAG,
+            streaming=True,
+            tuning=uc.Tuning(shards=shards),
+        )
         flow = flow.window(uc.Fixed("1 minute")).combine(by="k", **SUMS)
         for _ in range(groupings - 1):
             flow = flow.window(uc.Fixed("1 minute")).combine(by="k", s=uc.Sum("s"), c=uc.Sum("c"))

@@ -104,7 +104,12 @@ def of_purchases(spark: SparkSession, path: str) -> Iterator[Row]:
     yield wall("purchases, windows by user: files", user, floor, "two stages that only read", None, runs=3)
     five = {"s": uc.Sum("v"), "c": uc.Count(), "m": uc.Mean("v"), "low": uc.Min("v"), "high": uc.Max("v")}
     native = done(df.groupBy("k", spans[0]).agg(F.sum("v"), F.count("*"), F.avg("v"), F.min("v"), F.max("v")))
-    made = uc.flow(df, files="never").window(minute).combine(by="k", **five).df.select("k", "window", *five)
+    made = (
+        uc.flow(df, tuning=uc.Tuning(files="never"))
+        .window(minute)
+        .combine(by="k", **five)
+        .df.select("k", "window", *five)
+    )
     yield wall("purchases, five combiners by user: DataFrame", done(made), native, NATIVE, 1 / 0.95, runs=3)
 
 
@@ -131,16 +136,16 @@ def of_orders(spark: SparkSession, path: str) -> Iterator[Row]:
 
 
 def of_files(spark: SparkSession, path: str, window: Any, by: Any = "k") -> DataFrame:
-    return shown(uc.files(spark, path).window(window).combine(by=by, **SUMS), by)
+    return shown(uc.flow(path, spark=spark).window(window).combine(by=by, **SUMS), by)
 
 
 def per_file_key(spark: SparkSession, path: str, **combiners: Any) -> DataFrame:
-    flow = uc.files(spark, path).window(uc.Global()).combine(by="k", **combiners)
+    flow = uc.flow(path, spark=spark).window(uc.Global()).combine(by="k", **combiners)
     return flow.df.select("k", *combiners)
 
 
 def of_df(df: DataFrame, window: Any, by: Any = "k") -> DataFrame:
-    return shown(uc.flow(df, files="never").window(window).combine(by=by, **SUMS), by)
+    return shown(uc.flow(df, tuning=uc.Tuning(files="never")).window(window).combine(by=by, **SUMS), by)
 
 
 def shown(flow: Any, by: Any) -> DataFrame:
@@ -148,7 +153,7 @@ def shown(flow: Any, by: Any) -> DataFrame:
 
 
 def merged(df: DataFrame, window: Any) -> DataFrame:
-    flow = uc.flow(df, files="never").window(window).combine(by="k", **SUMS)
+    flow = uc.flow(df, tuning=uc.Tuning(files="never")).window(window).combine(by="k", **SUMS)
     return FinalPanes(flow, flow.source.input, "to be measured").df().select("k", "window", "s", "c")
 
 

@@ -51,8 +51,8 @@ def rows() -> Iterator[Row]:
 
 def source(spark: SparkSession, path: str, from_files: bool, lag: Any = LAG, name: str | None = None) -> uc.Flow:
     if from_files:
-        return uc.files(spark, path, watermark=lag, streaming=True, max_files_per_batch=1, name=name)
-    return uc.flow(stream(spark, path), watermark=lag, name=name, files="never")
+        return uc.flow(uc.Files(path, max_files_per_batch=1), spark=spark, watermark=lag, streaming=True, name=name)
+    return uc.flow(stream(spark, path), watermark=lag, name=name, tuning=uc.Tuning(files="never"))
 
 
 def distinct(spark: SparkSession, path: str, from_files: bool) -> DataFrame:

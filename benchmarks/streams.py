@@ -101,12 +101,12 @@ def stream(spark: SparkSession, path: str, schema: str = SCHEMA) -> DataFrame:
 
 
 def ours(spark: SparkSession, path: str, window: Any, schema: str = SCHEMA) -> DataFrame:
-    flow = uc.flow(stream(spark, path, schema), watermark=LAG, files="never")
+    flow = uc.flow(stream(spark, path, schema), watermark=LAG, tuning=uc.Tuning(files="never"))
     return flow.window(window).combine(by="k", **SUMS).df
 
 
 def read(spark: SparkSession, path: str, window: Any, **options: Any) -> DataFrame:
-    flow = uc.files(spark, path, watermark=LAG, streaming=True, max_files_per_batch=1)
+    flow = uc.flow(uc.Files(path, max_files_per_batch=1), spark=spark, watermark=LAG, streaming=True)
     return flow.window(window, **options).combine(by="k", **SUMS).df
 
 

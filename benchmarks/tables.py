@@ -245,7 +245,7 @@ def _few(folder: Path, server: PostgresServer) -> Iterator[Row]:
     path = files(BATCHES * FEW, FEW, BATCHES, 120 * BATCHES)
 
     def totals() -> Any:
-        source = uc.files(spark, path, watermark="1 minute", streaming=True, max_files_per_batch=1)
+        source = uc.flow(uc.Files(path, max_files_per_batch=1), spark=spark, watermark="1 minute", streaming=True)
         return source.window(uc.Global(), uc.Always(), mode="retracting").combine(by="k", s=uc.Sum("v"), c=uc.Count())
 
     def floor() -> Any:
@@ -253,7 +253,7 @@ def _few(folder: Path, server: PostgresServer) -> Iterator[Row]:
         return writer.option("checkpointLocation", tempfile.mkdtemp(dir=folder)).trigger(availableNow=True).start()
 
     def live(url: str) -> Any:
-        return uc.live_table(totals(), url, checkpoint=tempfile.mkdtemp(dir=folder), trigger={"availableNow": True})
+        return totals().to_table(url, checkpoint=tempfile.mkdtemp(dir=folder), trigger={"availableNow": True})
 
     places: dict[str, Callable[[int], str]] = {
         "DuckDB": lambda run: f"duckdb:///{folder}/{run}.db#t",

@@ -64,8 +64,8 @@ class Debezium(Changelog):
     >>> import pyarrow as pa, uncombine as uc
     >>> one, two = {"ts": 0, "x": 1}, {"ts": 0, "x": 2}
     >>> feed = pa.table({"op": ["c", "u"], "before": [None, one], "after": [one, two]})
-    >>> flow = uc.local.source(feed, changelog=uc.changelog.Debezium())
-    >>> uc.local.run(flow=flow).select(["x", "diff"]).to_pylist()
+    >>> flow = uc.flow(feed, changelog=uc.changelog.Debezium())
+    >>> flow.run().select(["x", "diff"]).to_pylist()
     [{'x': 1, 'diff': 1}, {'x': 1, 'diff': -1}, {'x': 2, 'diff': 1}]
     """
 

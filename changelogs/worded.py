@@ -68,7 +68,7 @@ class Flink(Changelog):
     --------
     >>> import pyarrow as pa, uncombine as uc
     >>> feed = pa.table({"ts": [0, 0, 0], "n": [1, 1, 2], "row_kind": ["+I", "-U", "+U"]})
-    >>> uc.local.run(flow=uc.local.source(feed, changelog=uc.changelog.Flink())).select(["n", "diff"]).to_pylist()
+    >>> uc.flow(feed, changelog=uc.changelog.Flink()).run().select(["n", "diff"]).to_pylist()
     [{'n': 1, 'diff': 1}, {'n': 1, 'diff': -1}, {'n': 2, 'diff': 1}]
     """
 
@@ -117,8 +117,8 @@ class DeltaFeed(Changelog):
     >>> import pyarrow as pa, uncombine as uc
     >>> kinds = ["insert", "update_preimage", "update_postimage"]
     >>> feed = pa.table({"ts": [0, 0, 0], "n": [1, 1, 2], "_change_type": kinds, "_commit_version": [0, 1, 1]})
-    >>> flow = uc.local.source(feed, changelog=uc.changelog.DeltaFeed())
-    >>> flow.schema.names, uc.local.run(flow=flow)["diff"].to_pylist()
+    >>> flow = uc.flow(feed, changelog=uc.changelog.DeltaFeed())
+    >>> flow.schema.names, flow.run()["diff"].to_pylist()
     (['ts', 'n', 'diff'], [1, -1, 1])
     """
 
@@ -153,8 +153,8 @@ class Ops(Changelog):
     --------
     >>> import pyarrow as pa, uncombine as uc
     >>> feed = pa.table({"ts": [0, 0], "n": [1, 1], "what": ["I", "D"]})
-    >>> flow = uc.local.source(feed, changelog=uc.changelog.Ops("what", {"I": 1, "D": -1}))
-    >>> uc.local.run(flow=flow)["diff"].to_pylist()
+    >>> flow = uc.flow(feed, changelog=uc.changelog.Ops("what", {"I": 1, "D": -1}))
+    >>> flow.run()["diff"].to_pylist()
     [1, -1]
     """
 
@@ -212,7 +212,7 @@ class SparkUpdate(Changelog):
     >>> import pyarrow as pa, uncombine as uc
     >>> feed = pa.table({"ts": [0, 0], "user": ["a", "a"], "n": [1, 2], "batch": [0, 1]})
     >>> counts = uc.changelog.SparkUpdate("user", order="batch", metadata=["batch"])
-    >>> uc.local.run(flow=uc.local.source(feed, changelog=counts)).select(["user", "n", "diff"]).to_pylist()
+    >>> uc.flow(feed, changelog=counts).run().select(["user", "n", "diff"]).to_pylist()
     [{'user': 'a', 'n': 2, 'diff': 1}]
     """
 

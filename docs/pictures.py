@@ -31,7 +31,7 @@ def spikes(page: dict[str, Any]) -> Figure:
     from datetime import datetime
 
     script = [entry for entry in page["script"] if entry.input == "searches"][:-1]
-    counts = uc.local.run(script, page["counted"](page["searches"]))
+    counts = page["counted"](page["searches"]).run(script)
     figure = uc.plot.panes(counts, script, value="searches", title="searches in ten seconds")
     for row in page["result"].to_pylist():
         seen = datetime.fromisoformat(page["script"][row["step"]].at)
@@ -45,7 +45,7 @@ def spikes(page: dict[str, Any]) -> Figure:
 def unpopular_ads(page: dict[str, Any]) -> Figure:
     """The sessions on the left, the campaign on the right."""
     figure, left, right = pair()
-    sessions = uc.local.run(page["script"], page["sessions"](page["clicks"]))
+    sessions = page["sessions"](page["clicks"]).run(page["script"])
     together: dict[str, Any] = {"by": [], "datum": "ad"}
     uc.plot.panes(sessions, page["script"], value="clicks", title="clicks of sessions", ax=left, **together)
     uc.plot.panes(page["result"], page["script"], datum="ad", value="sessions", title="unpopular sessions", ax=right)
@@ -56,7 +56,7 @@ def auctions(page: dict[str, Any]) -> Figure:
     """The prices of the auctions on the left, the average of a category on the right."""
     figure, left, right = pair()
     time = {"auctions": "opens", "bids": "ts"}
-    prices = uc.local.run(page["script"], page["closing_prices"](page["auctions"], page["bids"]))
+    prices = page["closing_prices"](page["auctions"], page["bids"]).run(page["script"])
     uc.plot.panes(
         prices, page["script"], time=time, by=[], datum="auction", value="price", title="prices of auctions", ax=left
     )

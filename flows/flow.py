@@ -177,9 +177,9 @@ class Flow(Advised):
     `uc.col` makes expressions. The repr of a flow explains how it runs.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> source = uc.local.source(pa.table({"ts": ["2016-01-20T12:00:26Z"], "score": [5]}))
+    >>> source = uc.flow(pa.table({"ts": ["2016-01-20T12:00:26Z"], "score": [5]}))
     >>> high = source.where(uc.col("score") > 9).window(uc.Fixed("1 minute")).combine(n=uc.Count())
-    >>> uc.local.run([], high).num_rows
+    >>> high.run([]).num_rows
     0
     """
 
@@ -227,9 +227,9 @@ class Flow(Advised):
 
         >>> import pyarrow as pa, uncombine as uc
         >>> day = pa.array([1_453_248_000, 1_453_334_400], pa.timestamp("s", "UTC"))
-        >>> sent = uc.local.source(pa.table({"ts": day, "begun": day.slice(1).take(pa.array([0, 0]))}))
+        >>> sent = uc.flow(pa.table({"ts": day, "begun": day.slice(1).take(pa.array([0, 0]))}))
         >>> later = sent.with_time(uc.col("begun")).window(uc.Fixed("1 day")).combine(n=uc.Count())
-        >>> uc.local.run(flow=later)["n"].to_pylist()
+        >>> later.run()["n"].to_pylist()
         [2]
         """
         return self._then(with_time(self._time, value, at_most_back))
@@ -261,12 +261,12 @@ class Flow(Advised):
         the row that each of its rows is made from.
 
         >>> import pyarrow as pa, uncombine as uc
-        >>> words = uc.local.source(pa.table({"ts": [0, 1], "text": ["a b", "c"]}))
+        >>> words = uc.flow(pa.table({"ts": [0, 1], "text": ["a b", "c"]}))
         >>> def split(table):
         ...     pairs = [(i, word) for i, text in enumerate(table["text"].to_pylist()) for word in text.split()]
         ...     places, found = zip(*pairs) if pairs else ((), ())
         ...     return pa.table({"row": pa.array(places, pa.int64()), "word": pa.array(found, pa.string())})
-        >>> uc.local.run(flow=words.flat_map(split, remember=True))["word"].to_pylist()
+        >>> words.flat_map(split, remember=True).run()["word"].to_pylist()
         ['a', 'b', 'c']
         """
         if not callable(function):
@@ -284,8 +284,8 @@ class Flow(Advised):
         allowed_lateness= and late=, as for `window`. The result has `event_time` and `diff`.
 
         >>> import pyarrow as pa, uncombine as uc
-        >>> orders = uc.local.source(pa.table({"ts": [0, 1, 2], "id": ["a", "b", "a"]}))
-        >>> uc.local.run(flow=orders.distinct("id", within="1 hour"))["id"].to_pylist()
+        >>> orders = uc.flow(pa.table({"ts": [0, 1, 2], "id": ["a", "b", "a"]}))
+        >>> orders.distinct("id", within="1 hour").run()["id"].to_pylist()
         ['a', 'b']
         """
         names = column_names(by[0] if len(by) == 1 else by, "distinct()")
@@ -298,8 +298,8 @@ class Flow(Advised):
         retractions: a row that is retracted while it waits is not given.
 
         >>> import pyarrow as pa, uncombine as uc
-        >>> log = uc.local.source(pa.table({"ts": [3, 1, 2], "user": ["a", "a", "a"]}))
-        >>> [row.microsecond for row in uc.local.run(flow=log.in_order(by="user"))["ts"].to_pylist()]
+        >>> log = uc.flow(pa.table({"ts": [3, 1, 2], "user": ["a", "a", "a"]}))
+        >>> [row.microsecond for row in log.in_order(by="user").run()["ts"].to_pylist()]
         [1, 2, 3]
         """
         return self._stepped(partial(InOrder, column_names(by, "by=")), options, "in_order()")
@@ -375,10 +375,10 @@ class Flow(Advised):
         Examples
         --------
         >>> import pyarrow as pa, uncombine as uc
-        >>> views = uc.local.source(pa.table({"ts": [0, 9], "ad": ["a", "b"]}))
-        >>> clicks = uc.local.source(pa.table({"ts": [5], "ad": ["a"], "user": ["u"]}))
+        >>> views = uc.flow(pa.table({"ts": [0, 9], "ad": ["a", "b"]}))
+        >>> clicks = uc.flow(pa.table({"ts": [5], "ad": ["a"], "user": ["u"]}))
         >>> both = views.join(clicks, on="ad", how="left", within=("0 s", "1 minute"))
-        >>> uc.local.run(flow=both).select(["ad", "user", "diff"]).to_pylist()
+        >>> both.run().select(["ad", "user", "diff"]).to_pylist()
         [{'ad': 'a', 'user': 'u', 'diff': 1}, {'ad': 'b', 'user': None, 'diff': 1}]
         """
         if not isinstance(other, Flow):
@@ -642,7 +642,7 @@ class Windowed(Advised):
     """Rows in windows, which `combine` turns into panes.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "score": pa.int64()}))
+    >>> rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "score": pa.int64()}))
     >>> rows.window(uc.Global()).combine(best=uc.Max("score")).schema.names
     ['window', 'best', 'event_time', 'diff', 'pane']
     """

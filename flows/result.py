@@ -50,7 +50,7 @@ class Result:
 
     >>> import uncombine as uc
     >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
-    >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+    >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
     >>> result.num_rows, result["total"].to_pylist(), result.counts()["dropped"]
     (1, [5], 0)
     """
@@ -86,7 +86,7 @@ class Result:
 
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Watermark("1970-01-02")]
-        >>> uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count()).counts()
+        >>> uc.flow(script).window(uc.Fixed("1 minute")).combine(n=uc.Count()).run().counts()
         {'dropped': 0, 'finished': 0, 'unassigned': 0, 'bad': 0, 'held': 0}
         """
         if stage is not None:
@@ -100,7 +100,7 @@ class Result:
 
         >>> import uncombine as uc
         >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
-        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count())
+        >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(n=uc.Count()).run()
         >>> result.dropped, result.dropped_rows
         (1, [(1, 0)])
         """
@@ -113,7 +113,7 @@ class Result:
 
         >>> import uncombine as uc
         >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
-        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), late="emit", n=uc.Count())
+        >>> result = uc.flow(script).window(uc.Fixed("1 minute"), late="emit").combine(n=uc.Count()).run()
         >>> result.late_rows()["x"].to_pylist()
         [1]
         """
@@ -127,7 +127,7 @@ class Result:
 
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
-        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+        >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
         >>> list(result.to_pandas(flat=True).columns)
         ['window_start', 'window_end', 'total', 'event_time', 'diff', 'timing', 'processing_time', 'step']
         """
@@ -187,7 +187,7 @@ class Result:
 
         >>> import tempfile, uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "user": "ada", "x": 5}]), uc.Watermark(None)]
-        >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), by="user", total=uc.Sum("x"))
+        >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(by="user", total=uc.Sum("x")).run()
         >>> result.to_table(f"duckdb:///{tempfile.mkdtemp()}/shop.db#totals")
         """
         if self.write is None:

@@ -39,12 +39,12 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
     Examples
     --------
     >>> import pyarrow as pa, uncombine as uc
-    >>> clicks = uc.local.source(pa.table({"ts": ["2016-01-20T12:00:26Z"], "ad": ["a"]}))
-    >>> bills = uc.local.source(pa.table({"ts": ["2016-01-20T12:00:40Z"], "ad": ["a"], "cents": [12]}))
+    >>> clicks = uc.flow(pa.table({"ts": ["2016-01-20T12:00:26Z"], "ad": ["a"]}))
+    >>> bills = uc.flow(pa.table({"ts": ["2016-01-20T12:00:40Z"], "ad": ["a"], "cents": [12]}))
     >>> both = uc.union(clicks=clicks, bills=bills, side="kind")
     >>> clicked = uc.Count().where(uc.col("kind") == "clicks")
     >>> totals = both.window(uc.Fixed("1 minute")).combine(by="ad", clicks=clicked, cents=uc.Sum("cents"))
-    >>> uc.local.run(flow=totals).select(["ad", "clicks", "cents"]).to_pylist()
+    >>> totals.run().select(["ad", "clicks", "cents"]).to_pylist()
     [{'ad': 'a', 'clicks': 1, 'cents': 12}]
     """
     given = _given(flows, named)

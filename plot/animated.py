@@ -62,7 +62,7 @@ def animation(
     --------
     >>> import tempfile, uncombine as uc
     >>> script = [uc.Elements([{"ts": 0, "x": 5}], at=60_000_000), uc.Watermark(120_000_000)]
-    >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+    >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
     >>> uc.plot.animation(f"{tempfile.mkdtemp()}/panes.html", result, script).name
     'panes.html'
     """

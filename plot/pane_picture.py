@@ -89,7 +89,7 @@ def panes(
     >>> import matplotlib; matplotlib.use("agg")
     >>> import uncombine as uc
     >>> script = [uc.Elements([{"ts": 0, "x": 5}], at=60_000_000), uc.Watermark(120_000_000)]
-    >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+    >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
     >>> uc.plot.panes(result, script).axes[0].get_xlabel()
     'event time (1970-01-01)'
     """

@@ -157,7 +157,7 @@ def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any])
     >>> import tempfile, uncombine as uc
     >>> spark = uc.session()
     >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-    >>> flow = uc.flow(rates, "timestamp", uc.Monotonic()).window(uc.Fixed("1 hour")).combine(n=uc.Count())
+    >>> flow = uc.flow(rates, time="timestamp", watermark=uc.Monotonic()).window(uc.Fixed("1 hour")).combine(n=uc.Count())
     >>> writer = flow.df.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp())
     >>> query = writer.trigger(once=True).start()
     >>> query.awaitTermination()
@@ -211,7 +211,7 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
     >>> import tempfile, uncombine as uc
     >>> spark = uc.session()
     >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-    >>> flow = uc.flow(rates, "timestamp", uc.Monotonic()).window(uc.Fixed("1 hour")).combine(n=uc.Count())
+    >>> flow = uc.flow(rates, time="timestamp", watermark=uc.Monotonic()).window(uc.Fixed("1 hour")).combine(n=uc.Count())
     >>> writer = flow.df.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp())
     >>> uc.watch(writer.trigger(once=True).start())  # doctest: +ELLIPSIS
     <BLANKLINE>

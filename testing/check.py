@@ -211,7 +211,7 @@ def assert_rows(result: Result, rows: Any, *, weight: str = DIFF, tolerance: flo
     --------
     >>> import uncombine as uc
     >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
-    >>> result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+    >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
     >>> uc.testing.assert_rows(result, [{"window.start": "1970-01-01T00:00:00Z", "total": 5}])
     """
     __tracebackhide__ = True

@@ -84,7 +84,7 @@ def check_flow(
     >>> import pyarrow as pa, uncombine as uc
     >>> columns = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()})
     >>> early = uc.AfterWatermark(early=uc.AfterCount(1))
-    >>> minutes = uc.local.source(columns).window(uc.Fixed("1 minute"), early, mode="retracting")
+    >>> minutes = uc.flow(columns).window(uc.Fixed("1 minute"), early, mode="retracting")
     >>> sums = minutes.combine(by="user", x=uc.Sum("x"))
     >>> def expected(rows):
     ...     start = rows.ts.dt.floor("1min").rename("window.start")
@@ -123,7 +123,7 @@ def check_script(
     """Raise `FlowViolation` if a flow leaves other rows than expected on this script; see `check_flow`.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}))
+    >>> rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}))
     >>> script = [uc.Elements([{"ts": 0, "x": 1}, {"ts": 1, "x": 5}]), uc.Watermark(None)]
     >>> uc.testing.check_script(script, rows.where(uc.col("x") > 2), lambda frame: frame[frame.x > 2])
     """

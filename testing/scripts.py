@@ -127,12 +127,12 @@ def scripts(
     >>> import pyarrow as pa, uncombine as uc
     >>> from hypothesis import given, settings
     >>> from uncombine.testing import scripts
-    >>> hits = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string()}))
+    >>> hits = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string()}))
     >>> counts = hits.window(uc.Fixed("1 minute")).combine(by="user", hits=uc.Count())
     >>> @settings(max_examples=5)
     ... @given(scripts(counts))
     ... def test_nothing_is_held_at_the_end(script):
-    ...     assert uc.local.run(script, counts).counts()["held"] == 0
+    ...     assert counts.run(script).counts()["held"] == 0
     >>> test_nothing_is_held_at_the_end()
     """
     return _scripts(drawn_for(source, time, None), False, rows, bundles, keys, columns, nulls, late, scale)

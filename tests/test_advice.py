@@ -13,7 +13,7 @@ import uncombine as uc
 from uncombine import advice
 from uncombine.errors import NoSuchStep, UnknownName
 
-ROWS = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()}))
+ROWS = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()}))
 
 
 @pytest.mark.parametrize(
@@ -91,25 +91,23 @@ def test_keys_may_be_any_iterable_of_names_and_columns(by: object) -> None:
 @pytest.mark.parametrize("text", ["2024-05-01T12:01:00", "2024-05-01T12:01:00Z", "2024-05-01T14:01:00+02:00"])
 def test_a_watermark_column_takes_text_as_the_time_column_does(kind: pa.DataType, text: str) -> None:
     schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "until": kind})
-    rows = uc.local.source(schema, watermark=uc.Punctuated("until"))
+    rows = uc.flow(schema, watermark=uc.Punctuated("until"))
     counted = rows.window(uc.Fixed("1 minute")).combine(n=uc.Count())
-    panes = uc.local.run([uc.Elements([{"ts": "2024-05-01T12:00:00", "until": text}])], counted)
+    panes = counted.run([uc.Elements([{"ts": "2024-05-01T12:00:00", "until": text}])])
     assert [row["pane"]["timing"] for row in panes.to_pylist()] == ["ON_TIME"]
 
 
 def test_a_watermark_column_with_other_text_is_refused() -> None:
     schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "until": pa.timestamp("us", "UTC")})
-    counted = (
-        uc.local.source(schema, watermark=uc.Punctuated("until")).window(uc.Fixed("1 minute")).combine(n=uc.Count())
-    )
+    counted = uc.flow(schema, watermark=uc.Punctuated("until")).window(uc.Fixed("1 minute")).combine(n=uc.Count())
     with pytest.raises(
         uc.errors.InvalidArgument, match="column 'until' of entry 0 of the script: 'soon' is not an ISO"
     ):
-        uc.local.run([uc.Elements([{"ts": "2024-05-01T12:00:00", "until": "soon"}])], counted)
+        counted.run([uc.Elements([{"ts": "2024-05-01T12:00:00", "until": "soon"}])])
 
 
 TABLE = pa.table({"ts": ["2016-01-20T12:00:26Z"], "user": ["ada"], "x": [5]})
-SOURCE = uc.local.source(TABLE)
+SOURCE = uc.flow(TABLE)
 MINUTES = SOURCE.window(uc.Fixed("1 minute"))
 
 
@@ -156,7 +154,7 @@ MINUTES = SOURCE.window(uc.Fixed("1 minute"))
         (lambda: uc.flow("/data"), "flow() takes a DataFrame of Spark, but was given str: write uc.files(spark, path)"),
         (lambda: uc.flow(SOURCE), "flow() takes a DataFrame of Spark, but was given Flow: it is a flow already"),
         (
-            lambda: uc.files("/data", object()),
+            lambda: uc.flow(object(), spark="/data"),
             "files() takes a session of Spark and then a path, but was first given '/data'",
         ),
     ],

@@ -14,8 +14,8 @@ WINDOWS = {"windows": uc.Fixed("1 minute"), "sessions": uc.Sessions("30 seconds"
 
 
 def run(window: str, folder: str) -> pa.Table:
-    windows = uc.local.files(folder).window(WINDOWS[window])
-    return uc.local.run(flow=windows.combine(by="k", s=uc.Sum("v"), c=uc.Count())).panes
+    windows = uc.flow(folder).window(WINDOWS[window])
+    return windows.combine(by="k", s=uc.Sum("v"), c=uc.Count()).run().panes
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ WINDOWS = {"windows": uc.Fixed("1 minute"), "sessions": uc.Sessions("30 seconds"
 
 
 def of_files(window: str, folder: str) -> DataFrame:
-    return summed(uc.files(SPARK, folder), window)
+    return summed(uc.flow(folder, spark=SPARK), window)
 
 
 def of_csv(window: str, folder: str) -> DataFrame:

@@ -52,7 +52,7 @@ def write(spark: SparkSession, made: Events, count: int, parts: int, folder: Pat
 def site(spark: SparkSession, made: Events, folder: Path, **options: Any) -> Site:
     """The flows over such files, read with these options of `uc.files`."""
     options |= {"watermark": WAITS, "diff": "diff" if made.changes else None}
-    given = {name: uc.files(spark, str(folder / name), name=name, **options) for name in KINDS}
+    given = {name: uc.flow(str(folder / name), spark=spark, name=name, **options) for name in KINDS}
     return Site(given, timedelta(microseconds=made.longest), made.changes)
 
 

@@ -66,8 +66,8 @@ class KeyContext:
     ...     def on_timer(self, tag, ctx):
     ...         ctx.emit({"waited": ctx.time - ctx.state["since"]})
     ...         ctx.clear()
-    >>> rows = uc.local.source(pa.table({"ts": [0, 5]}))
-    >>> uc.local.run(flow=rows.process(function=Waits))["waited"].to_pylist()
+    >>> rows = uc.flow(pa.table({"ts": [0, 5]}))
+    >>> rows.process(function=Waits).run()["waited"].to_pylist()
     [10]
     """
 

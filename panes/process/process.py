@@ -27,8 +27,8 @@ class KeyFunction(Protocol):
     ...         if state["most"] is None or row["x"] > state["most"]:
     ...             state["most"] = row["x"]
     ...             ctx.emit({"x": row["x"]})
-    >>> numbers = uc.local.source(pa.table({"ts": [0, 1, 2], "x": [5, 3, 8]}))
-    >>> uc.local.run(flow=numbers.process(function=Rising))["x"].to_pylist()
+    >>> numbers = uc.flow(pa.table({"ts": [0, 1, 2], "x": [5, 3, 8]}))
+    >>> numbers.process(function=Rising).run()["x"].to_pylist()
     [5, 8]
     """
 

@@ -41,11 +41,11 @@ class WatermarkStrategy(NamedOptions, ABC):
     ...         beats = np.array([kind == self.kind for kind in rows["kind"].to_pylist()], bool)
     ...         return None, np.where(beats, times, self.NONE)
     >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "kind": pa.string()})
-    >>> flow = uc.local.source(schema, watermark=Heartbeats("beat"))
+    >>> flow = uc.flow(schema, watermark=Heartbeats("beat"))
     >>> counts = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count())
     >>> script = [uc.Elements([{"ts": 5_000_000, "kind": "row"}, {"ts": 70_000_000, "kind": "row"}])]
     >>> script += [uc.Elements([{"ts": 60_000_000, "kind": "beat"}])]
-    >>> uc.local.run(script, counts).select(["n", "step"]).to_pylist()
+    >>> counts.run(script).select(["n", "step"]).to_pylist()
     [{'n': 1, 'step': 1}]
     """
 

@@ -222,9 +222,9 @@ def test_one_message_does_not_stop_a_flow(name: str, form: str) -> None:
         table["key"] = ["2016-01-20T12:00:00Z" if "times" in form else "a"] * 4
         if name == "half a surrogate pair" and "times" not in form:
             table["key"][1] = bad  # the key wins over the value
-    feed = uc.local.source(pa.table(table).schema, changelog=changelog)
+    feed = uc.flow(pa.table(table).schema, changelog=changelog)
     flow = feed.window(uc.Global()).combine(n=uc.Count())
-    run = uc.local.run([uc.Elements(pa.table(table)), uc.Watermark(None)], flow)
+    run = flow.run([uc.Elements(pa.table(table)), uc.Watermark(None)])
     assert run.counts()["bad"] == 1
     keys = {json.loads(text)["after"]["id"] for text in texts} if form == "debezium keyed" else set("a")
     keys = {json.loads(text)["columns"][1]["value"] for text in texts} if form == "wal2json keyed" else keys

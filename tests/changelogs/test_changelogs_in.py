@@ -31,12 +31,12 @@ def drawn(name: str, seed: int) -> list[Event]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rule_61_a_table_of_messages_gives_what_its_weights_give(name: str, seed: int) -> None:
     events, form = drawn(name, seed), FORMS[name]
-    want = uc.local.source(weighted(events), diff="diff")
-    got = uc.local.source(form.messages(events), changelog=form.changelog)
+    want = uc.flow(weighted(events), diff="diff")
+    got = uc.flow(form.messages(events), changelog=form.changelog)
     assert got.schema.names == [*ROW.names, "diff"]
-    assert sorted(row["id"] or "" for row in left(events).values()) == sorted(ids_left(uc.local.run(flow=got)))
-    assert net(uc.local.run(flow=got).panes) == net(uc.local.run(flow=want).panes)
-    assert net(uc.local.run(flow=totals(got)).panes) == net(uc.local.run(flow=totals(want)).panes)
+    assert sorted(row["id"] or "" for row in left(events).values()) == sorted(ids_left(got.run()))
+    assert net(got.run().panes) == net(want.run().panes)
+    assert net(totals(got).run().panes) == net(totals(want).run().panes)
 
 
 def ids_left(rows: Any) -> list[str]:
@@ -53,10 +53,10 @@ def test_bundles_of_messages_give_what_their_weights_give(name: str, seed: int) 
     events, form, r = drawn(name, seed), FORMS[name], random.Random(seed)
     some = bundles(r, events)
     schema = form.messages(events).schema
-    plain = totals(uc.local.source(weighted(events).schema, watermark="20 seconds", diff="diff"))
-    read = totals(uc.local.source(schema, watermark="20 seconds", changelog=form.changelog))
-    want = uc.local.run([*(uc.Elements(weighted(b)) for b in some), uc.Watermark(None)], plain)
-    got = uc.local.run([*(uc.Elements(form.messages(b)) for b in some), uc.Watermark(None)], read)
+    plain = totals(uc.flow(weighted(events).schema, watermark="20 seconds", diff="diff"))
+    read = totals(uc.flow(schema, watermark="20 seconds", changelog=form.changelog))
+    want = plain.run([*(uc.Elements(weighted(b)) for b in some), uc.Watermark(None)])
+    got = read.run([*(uc.Elements(form.messages(b)) for b in some), uc.Watermark(None)])
     # A window of a version that another one replaces in the same bundle holds the watermark, and is never seen there.
     assert form.keyed or got.output_watermarks == want.output_watermarks
     for step in range(len(some) + 1):
@@ -77,10 +77,10 @@ def test_times_that_are_missing_or_far_ahead_count_as_those_of_the_weights(name:
     at = [NOW + timedelta(minutes=i) for i in range(len(some))]
     schema = form.messages(events).schema
     for strategy, build in ((uc.BoundedLag("20 seconds"), totals), (uc.EachBatch(), by_minute)):
-        plain = build(uc.local.source(weighted(events).schema, watermark=strategy, diff="diff"))
-        read = build(uc.local.source(schema, watermark=strategy, changelog=form.changelog))
-        want = uc.local.run([uc.Elements(weighted(b), at=t) for b, t in zip(some, at, strict=True)], plain)
-        got = uc.local.run([uc.Elements(form.messages(b), at=t) for b, t in zip(some, at, strict=True)], read)
+        plain = build(uc.flow(weighted(events).schema, watermark=strategy, diff="diff"))
+        read = build(uc.flow(schema, watermark=strategy, changelog=form.changelog))
+        want = plain.run([uc.Elements(weighted(b), at=t) for b, t in zip(some, at, strict=True)])
+        got = read.run([uc.Elements(form.messages(b), at=t) for b, t in zip(some, at, strict=True)])
         assert net(got.panes) == net(want.panes)
 
 
@@ -101,12 +101,12 @@ def test_rows_keep_their_columns_and_lose_those_of_the_message() -> None:
     messages = debezium(events).append_column(
         "seen", pa.array([0] * debezium(events).num_rows, pa.timestamp("us", "UTC"))
     )
-    flow = uc.local.source(messages, changelog=c.Debezium(), processing_time="seen")
+    flow = uc.flow(messages, changelog=c.Debezium(), processing_time="seen")
     assert flow.schema.names == ["ts", "id", "k", "x", "diff"]
-    named = uc.local.source(messages, changelog=c.Debezium(), diff="weight")
+    named = uc.flow(messages, changelog=c.Debezium(), diff="weight")
     assert named.schema.names[-1] == "weight"
     own = pa.table({"ts": [0], "diff": [5], "row_kind": ["-D"]})
-    assert uc.local.source(own, changelog=c.Flink(), diff="w").source.rows.to_pylist()[0]["w"] == -1  # type: ignore[attr-defined]
+    assert uc.flow(own, changelog=c.Flink(), diff="w").source.rows.to_pylist()[0]["w"] == -1  # type: ignore[attr-defined]
 
 
 def test_a_pickled_flow_reads_the_same_messages() -> None:
@@ -200,12 +200,12 @@ BAD: dict[str, tuple[Any, pa.Table, str]] = {
 def test_rule_64_a_bad_message_is_an_error_in_a_table_and_a_bad_row_in_a_script(name: str) -> None:
     changelog, messages, words = BAD[name]
     with pytest.raises(InvalidArgument, match=words.replace("+", r"\+")):
-        uc.local.source(messages, changelog=changelog)
-    flow = uc.local.source(messages.schema, changelog=changelog)
+        uc.flow(messages, changelog=changelog)
+    flow = uc.flow(messages.schema, changelog=changelog)
     counted = flow.window(uc.Global()).combine(n=uc.Count())
-    run = uc.local.run([uc.Elements(messages), uc.Watermark(None)], counted)
+    run = counted.run([uc.Elements(messages), uc.Watermark(None)])
     assert (run.num_rows, run.counts()["bad"]) == (0, 1)
-    assert uc.local.run([uc.Elements(messages), uc.Watermark(None)], flow).num_rows == 0
+    assert flow.run([uc.Elements(messages), uc.Watermark(None)]).num_rows == 0
 
 
 def test_a_deleted_row_gives_its_key_alone_and_does_not_move_the_watermark() -> None:
@@ -214,8 +214,8 @@ def test_a_deleted_row_gives_its_key_alone_and_does_not_move_the_watermark() -> 
     later = NOW + timedelta(hours=3)
     rows = [{**row, "ts": NOW}, {**row, "ts": later, "__op": "d"}, {**row, "id": "b", "ts": NOW}]
     bundles = [uc.Elements(pa.Table.from_pylist([one])) for one in rows]
-    feed = uc.local.source(bundles[0].rows.schema, watermark="1 minute", changelog=c.Debezium("id", flat=True))  # type: ignore[union-attr]
-    run = uc.local.run([*bundles, uc.Watermark(None)], feed.window(uc.Fixed("1 hour")).combine(by="id", n=uc.Count()))
+    feed = uc.flow(bundles[0].rows.schema, watermark="1 minute", changelog=c.Debezium("id", flat=True))  # type: ignore[union-attr]
+    run = feed.window(uc.Fixed("1 hour")).combine(by="id", n=uc.Count()).run([*bundles, uc.Watermark(None)])
     assert (run["id"].to_pylist(), run.counts()["dropped"]) == (["b"], 0)
 
 
@@ -237,36 +237,36 @@ def test_a_bad_message_does_not_touch_the_others() -> None:
         if name in ("kafka", "spark update", "flat, deleted only"):
             continue  # no value of theirs is wrong
         mixed = pa.concat_tables([messages.slice(0, 5), pa.table(wrong), messages.slice(5)])
-        flow = totals(uc.local.source(messages.schema, changelog=form.changelog))
-        whole, other = (uc.local.run([uc.Elements(t), uc.Watermark(None)], flow) for t in (messages, mixed))
+        flow = totals(uc.flow(messages.schema, changelog=form.changelog))
+        whole, other = (flow.run([uc.Elements(t), uc.Watermark(None)]) for t in (messages, mixed))
         assert net(whole.panes) == net(other.panes), name
         assert (whole.counts()["bad"], other.counts()["bad"]) == (0, 1), name
 
 
 def test_a_truncated_table_stops_the_flow() -> None:
     envelope = pa.table({"op": ["t"], "before": [None], "after": [{"ts": NOW, "x": 1}]})
-    flow = uc.local.source(envelope.schema, changelog=c.Debezium())
+    flow = uc.flow(envelope.schema, changelog=c.Debezium())
     with pytest.raises(InvalidArgument, match="truncated"):
-        uc.local.run([uc.Elements(envelope)], flow)
+        flow.run([uc.Elements(envelope)])
     row = pa.schema({"ts": pa.int64()})
     with pytest.raises(InvalidArgument, match="truncated"):
-        uc.local.source(pa.table({"data": ['{"action":"T"}']}), changelog=c.Postgres(row))
+        uc.flow(pa.table({"data": ['{"action":"T"}']}), changelog=c.Postgres(row))
     with pytest.raises(InvalidArgument, match="truncated"):
-        uc.local.source(pa.table({"ts": [NOW], "__op": ["t"]}), changelog=c.Debezium("ts", flat=True))
+        uc.flow(pa.table({"ts": [NOW], "__op": ["t"]}), changelog=c.Debezium("ts", flat=True))
 
 
 def test_rule_63_an_update_of_a_primary_key_deletes_the_old_one() -> None:
     images = [{"ts": 0, "id": "a", "x": 1}, {"ts": 0, "id": "b", "x": 1}]
     envelope = pa.table({"op": ["c", "u"], "before": [None, images[0]], "after": images})
-    run = uc.local.run(flow=uc.local.source(envelope, changelog=c.Debezium("id")))
+    run = uc.flow(envelope, changelog=c.Debezium("id")).run()
     assert [(row["id"], row["diff"]) for row in run.to_pylist()] == [("b", 1)]
     data = [
         '{"action":"I","columns":[{"name":"ts","value":0},{"name":"id","value":"a"}]}',
         '{"action":"U","columns":[{"name":"ts","value":0},{"name":"id","value":"b"}],"identity":[{"name":"id","value":"a"}]}',
     ]
     row = pa.schema({"ts": pa.int64(), "id": pa.string()})
-    flow = uc.local.source(pa.table({"data": data}), changelog=c.Postgres(row, keys="id"))
-    assert [(row["id"], row["diff"]) for row in uc.local.run(flow=flow).to_pylist()] == [("b", 1)]
+    flow = uc.flow(pa.table({"data": data}), changelog=c.Postgres(row, keys="id"))
+    assert [(row["id"], row["diff"]) for row in flow.run().to_pylist()] == [("b", 1)]
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_rule_63_an_update_of_a_primary_key_deletes_the_old_one() -> None:
 def test_a_column_of_changes_that_nobody_named_gives_one_warning(table: dict[str, Any], column: str) -> None:
     for given in (pa.table(table), pa.table(table).schema):
         with pytest.warns(UserWarning, match=column) as found:
-            uc.local.source(given)
+            uc.flow(given)
         assert len(found) == 1
         assert found[0].filename == __file__
 
@@ -290,10 +290,10 @@ def test_a_column_of_changes_that_nobody_named_gives_one_warning(table: dict[str
 def test_a_column_of_changes_that_is_named_gives_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        uc.local.source(pa.table({"ts": [0], "diff": [1]}), diff="diff")
-        uc.local.source(pa.table({"ts": [0], "op": ["c"], "w": [1]}), diff="w")
-        uc.local.source(pa.table({"ts": [0], "row_kind": ["+I"]}), changelog=c.Flink())
-        uc.local.source(pa.table({"ts": [0], "difference": [1]}))
+        uc.flow(pa.table({"ts": [0], "diff": [1]}), diff="diff")
+        uc.flow(pa.table({"ts": [0], "op": ["c"], "w": [1]}), diff="w")
+        uc.flow(pa.table({"ts": [0], "row_kind": ["+I"]}), changelog=c.Flink())
+        uc.flow(pa.table({"ts": [0], "difference": [1]}))
 
 
 ENVELOPE = pa.schema([("op", pa.string()), ("before", pa.struct(list(ROW))), ("after", pa.struct(list(ROW)))])
@@ -349,7 +349,7 @@ REFUSED: dict[str, tuple[Any, pa.Schema, type[Exception], str]] = {
 def test_what_does_not_fit_is_refused_when_it_is_built(name: str) -> None:
     changelog, schema, error, words = REFUSED[name]
     with pytest.raises(error, match=words):
-        uc.local.source(schema, changelog=changelog)
+        uc.flow(schema, changelog=changelog)
 
 
 def test_options_that_make_no_sense_are_refused() -> None:
@@ -360,11 +360,9 @@ def test_options_that_make_no_sense_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="whole number"):
         c.Ops("op", {"I": "1"})  # type: ignore[dict-item]
     with pytest.raises(InvalidArgument, match="keep_deletes="):
-        uc.local.source(
-            ROW.append(pa.field("row_kind", pa.string())), changelog=c.Flink(keys="id", keep_deletes="-1 s")
-        )
+        uc.flow(ROW.append(pa.field("row_kind", pa.string())), changelog=c.Flink(keys="id", keep_deletes="-1 s"))
     with pytest.raises(InvalidArgument, match="IngressTime"):
-        uc.local.source(ENVELOPE, watermark=uc.IngressTime(), changelog=c.Debezium())
+        uc.flow(ENVELOPE, watermark=uc.IngressTime(), changelog=c.Debezium())
 
 
 def pipelines(seed: int) -> tuple[tuple[uc.Flow, list[Any]], tuple[uc.Flow, list[Any]], tuple[str, ...]]:
@@ -384,7 +382,7 @@ def pipelines(seed: int) -> tuple[tuple[uc.Flow, list[Any]], tuple[uc.Flow, list
         for name, form in forms.items():
             schema = form.messages(feeds[name]).schema if read else weighted([]).schema
             options: dict[str, Any] = {"changelog": form.changelog} if read else {"diff": "diff"}
-            flows[name] = uc.local.source(schema, name=name, watermark=lags[name], **options)
+            flows[name] = uc.flow(schema, name=name, watermark=lags[name], **options)
         pipeline = draw(random.Random(seed), flows)
         for _, name, part in sorted(parts, key=lambda some: some[:2]):
             if name in pipeline.names:
@@ -401,5 +399,5 @@ def known(row: Any) -> Any:
 @pytest.mark.parametrize("seed", [*range(40), *(pytest.param(i, marks=pytest.mark.soak) for i in range(40, 600))])
 def test_pipelines_over_messages_end_as_those_over_weights(seed: int) -> None:
     (read, messages), (plain, rows), names = pipelines(seed)
-    got, want = uc.local.run(messages, read).panes, uc.local.run(rows, plain).panes
+    got, want = read.run(messages).panes, plain.run(rows).panes
     assert net(got) == net(want), names

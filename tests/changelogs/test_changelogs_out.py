@@ -26,16 +26,16 @@ def results(seed: int) -> pa.Table:
     r = random.Random(seed)
     events = history(r, 40)
     early = uc.AfterWatermark(early=uc.Always())
-    rows = uc.local.source(weighted(events).schema, watermark="20 seconds", diff="diff")
+    rows = uc.flow(weighted(events).schema, watermark="20 seconds", diff="diff")
     flow = rows.window(uc.Fixed("1 minute"), early, "retracting").combine(
         by="k", rows=uc.Count(), x=uc.Sum("x"), mean=uc.Mean("x"), ids=uc.CountDistinct("id")
     )
     bundles = [uc.Elements(weighted(events[i : i + 5])) for i in range(0, 40, 5)]
-    return uc.local.run([*bundles, uc.Watermark(None)], flow).panes.drop_columns(["step"])
+    return flow.run([*bundles, uc.Watermark(None)]).panes.drop_columns(["step"])
 
 
 def again(messages: pa.Table, changelog: Any, time: str = "event_time") -> pa.Table:
-    return uc.local.run(flow=uc.local.source(messages, changelog=changelog, time=time)).panes.drop_columns(["step"])
+    return uc.flow(messages, changelog=changelog, time=time).run().panes.drop_columns(["step"])
 
 
 def without_pane(table: pa.Table) -> pa.Table:
@@ -174,8 +174,8 @@ def test_ops_and_formats_as_values() -> None:
 
 
 def test_results_pandas_and_empty_tables() -> None:
-    flow = uc.local.source(weighted(history(random.Random(2), 20)), diff="diff")
-    run = uc.local.run(flow=totals(flow))
+    flow = uc.flow(weighted(history(random.Random(2), 20)), diff="diff")
+    run = totals(flow).run()
     assert c.to("flink")(run).equals(c.to("flink")(run.panes.drop_columns(["step"])))
     frame = pd.DataFrame({"k": ["a"], "diff": [1]})
     assert c.to("flink")(frame).to_pylist() == [{"k": "a", "row_kind": "+I"}]
@@ -206,8 +206,8 @@ def test_a_flow_goes_on_from_what_another_flow_wrote() -> None:
     """The counts of a flow, handed on as messages, give the flow after it what the panes themselves give."""
     table = results(5)
     sizes = lambda flow: flow.window(uc.Fixed("1 hour")).combine(by="rows", n=uc.Count(), x=uc.Sum("x"))  # noqa: E731
-    direct = sizes(uc.local.source(without_pane(table), time="event_time", diff="diff"))
-    want = net(uc.local.run(flow=direct).panes)
+    direct = sizes(uc.flow(without_pane(table), time="event_time", diff="diff"))
+    want = net(direct.run().panes)
     for name, changelog in {**full(False, table), **keyed(table)}.items():
-        flow = sizes(uc.local.source(c.to(name, WINDOWED)(table), time="event_time", changelog=changelog))
-        assert net(uc.local.run(flow=flow).panes) == want, name
+        flow = sizes(uc.flow(c.to(name, WINDOWED)(table), time="event_time", changelog=changelog))
+        assert net(flow.run().panes) == want, name

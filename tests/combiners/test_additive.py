@@ -71,22 +71,22 @@ T = pa.timestamp("us", "UTC")
     ids=repr,
 )
 def test_rule_39_43_results_that_do_not_add_up_are_no_differences(combiner: Any) -> None:
-    plain = uc.local.source(pa.schema({"ts": T, "x": pa.int64()}))
+    plain = uc.flow(pa.schema({"ts": T, "x": pa.int64()}))
     first = plain.window(uc.Fixed("1 minute"), uc.Always(), mode="discarding").combine(r=combiner)
     with pytest.raises(NotRetractable, match=r"r= cannot show its changes as differences .* do not add up"):
         first.window(uc.Global()).combine(t=uc.Count())
-    changelog = uc.local.source(pa.schema({"ts": T, "x": pa.int64(), "w": pa.int64()}), diff="w")
+    changelog = uc.flow(pa.schema({"ts": T, "x": pa.int64(), "w": pa.int64()}), diff="w")
     with pytest.raises(NotRetractable, match="r= "):
         changelog.window(uc.Fixed("1 minute"), uc.Always(), mode="discarding").combine(r=combiner)
 
 
 @pytest.mark.parametrize("combiner", [uc.Count(), uc.Sum("x"), uc.CountIf(uc.col("x") > 15)], ids=repr)
 def test_rule_43_results_that_add_up_give_a_later_grouping_what_the_rows_give(combiner: Any) -> None:
-    source = uc.local.source(pa.schema({"ts": T, "x": pa.int64()}))
+    source = uc.flow(pa.schema({"ts": T, "x": pa.int64()}))
     script = [uc.Elements([{"ts": 1, "x": 10}]), uc.Elements([{"ts": 2, "x": 30}]), uc.Watermark(None)]
     found = []
     for mode in (None, "discarding"):
         first = source.window(uc.Fixed("1 minute"), uc.Always(), mode=mode).combine(r=combiner)
-        result = uc.local.run(script, first.window(uc.Global(), uc.Always()).combine(t=uc.Sum("r"))).table()
+        result = first.window(uc.Global(), uc.Always()).combine(t=uc.Sum("r")).run(script).table()
         found.append(result["t"].to_pylist()[-1])
     assert found[0] == found[1]

@@ -137,7 +137,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], type[Exception], str]] = [
     (lambda: uc.aggregate([1, 2], n=uc.Count()), TypeMismatch, TypeError, "list"),  # type: ignore[list-item]
     (lambda: uc.aggregate([{"x": 1}, {"x": "a"}], n=uc.Count()), TypeMismatch, TypeError, "column 'x' of the dicts"),
     (lambda: uc.aggregate(MIXED, n=uc.Count()), TypeMismatch, TypeError, "column k with type object"),
-    (lambda: uc.local.source(MIXED), TypeMismatch, TypeError, "values of different types"),
+    (lambda: uc.flow(MIXED), TypeMismatch, TypeError, "values of different types"),
     (lambda: uc.aggregate(TABLE), InvalidArgument, ValueError, "Count"),
     (lambda: uc.Histogram("x", [3, 1, 2]), InvalidArgument, ValueError, "increas"),
     (lambda: uc.TopK("x", 0), InvalidArgument, ValueError, "TopK"),

@@ -72,7 +72,7 @@ def test_values_that_arrow_cannot_join_are_read_as_plain_ones(name: str) -> None
     plain = pa.array([values[row] for row in (0, 1, 1, 2, 0, 1)], plain_type(kind))
     assert repr(flat(column).to_pylist()) == repr(plain.to_pylist())
     times = pa.array(range(6), pa.timestamp("us", "UTC"))
-    rows = uc.local.run(flow=uc.local.source(pa.table({"ts": times, "v": column})).in_order())
+    rows = uc.flow(pa.table({"ts": times, "v": column})).in_order().run()
     assert repr(rows.panes["v"].to_pylist()) == repr(plain.to_pylist())
     for some in (column, plain, column.slice(0, 0), pa.chunked_array([], column.type)):
         given, same = pa.table({"v": some}), pa.table({"v": plain[: len(some)]})

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from opened import run_script
 
 import uncombine as uc
 from uncombine.combiners.rows.groups import Groups
@@ -79,7 +80,7 @@ def test_in_a_local_run(diff: str | None) -> None:
     schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.int64(), "w": pa.int64()})
     window = uc.Sliding("20 seconds", "5 seconds")
     options: dict[str, Any] = {"schema": schema, "window": window, "by": "k", "diff": diff, "mode": "retracting"}
-    panes = uc.local.run(script, **options, t=Total("x"), s=uc.Sum("x"))
+    panes = run_script(script, **options, t=Total("x"), s=uc.Sum("x"))
     assert panes.num_rows > 10
     assert panes["t"].to_pylist() == panes["s"].to_pylist()
 
@@ -93,8 +94,8 @@ def test_discarding_differences_only_of_what_says_that_it_is_additive() -> None:
         "window": uc.Fixed("1 minute"), "diff": "w", "mode": "discarding",
     }  # fmt: skip
     with pytest.raises(uc.errors.NotRetractable, match="t= cannot show its changes as differences"):
-        uc.local.run([], t=Total("x"), **options)
-    uc.local.run([], t=uc.from_columns("Total", AdditiveTotal(), output=pa.int64())("x"), **options)
+        run_script([], t=Total("x"), **options)
+    run_script([], t=uc.from_columns("Total", AdditiveTotal(), output=pa.int64())("x"), **options)
 
 
 def test_a_monoid_refuses_retractions_and_names_the_way_out() -> None:

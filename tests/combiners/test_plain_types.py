@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from opened import run_script
 from pipelines import Stage, pipeline
 
 import uncombine as uc
@@ -103,7 +104,7 @@ def test_local_runs_and_bound_combiners(plain: pa.Array, kind: pa.DataType) -> N
         rows = pa.table({"ts": pa.array(range(ROWS)).cast(pa.timestamp("us", "UTC")), "v": column})
         script = [uc.Elements(rows.slice(0, 20)), uc.Elements(rows.slice(20)), uc.Watermark(None)]
         options = {"window": uc.Fixed("1 minute"), "by": "v", "n": uc.Count(), "most": uc.Max("v")}
-        return uc.local.run(script, schema=schema, **options).panes
+        return run_script(script, schema=schema, **options).panes
 
     assert run(plain.cast(kind)).equals(run(plain))
     told = pa.schema([("ts", pa.timestamp("us", "UTC")), ("v", kind)])
@@ -215,9 +216,9 @@ def test_intervals_of_pandas_are_structs() -> None:
     frame = pd.DataFrame({"ts": pd.to_datetime(range(4), unit="s", utc=True), "x": [1, 5, 9, 20]})
     frame["k"] = pd.cut(frame["x"], [0, 4, 10])
     expected = [({"left": 0, "right": 4}, 1), ({"left": 4, "right": 10}, 2), (None, 1)]
-    flow = uc.local.source(frame)
-    panes = uc.local.run(flow=flow.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count(), most=uc.Max("k")))
+    flow = uc.flow(frame)
+    panes = flow.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count(), most=uc.Max("k")).run()
     for found in (uc.aggregate(frame, by="k", n=uc.Count(), most=uc.Max("k")), panes):
         rows = [(row["k"], row["n"], row["most"]) for row in found.to_pylist()]
         assert sorted(rows, key=repr) == sorted(((k, n, k) for k, n in expected), key=repr)
-    assert uc.local.run(flow=flow.window(uc.Fixed("1 minute")).combine(n=uc.Count()))["n"].to_pylist() == [4]
+    assert flow.window(uc.Fixed("1 minute")).combine(n=uc.Count()).run()["n"].to_pylist() == [4]

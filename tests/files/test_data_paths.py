@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from opened import opened
 
 import uncombine as uc
 from uncombine.cli.command_line import main
@@ -30,8 +31,8 @@ def written(folder: Path) -> dict[str, int]:
 
 
 def total(paths: Any, **options: Any) -> int:
-    flow = uc.local.files(paths, **options).window(uc.Global()).combine(total=uc.Sum("v"))
-    return int(uc.local.run(flow=flow)["total"][0].as_py())
+    flow = opened(paths, **options).window(uc.Global()).combine(total=uc.Sum("v"))
+    return int(flow.run()["total"][0].as_py())
 
 
 def test_an_existing_path_is_itself(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_a_wildcard_counts_where_nothing_has_the_name(tmp_path: Path) -> None:
     assert total(f"{tmp_path}/export*/f.parquet") == numbers["export [1]"] + numbers["export 1"]
     assert total(f"{tmp_path}/*") == sum(numbers.values())
     with pytest.raises(UnreadableFile, match="there are no files in"):
-        uc.local.files(f"{tmp_path}/z*")
+        uc.flow(f"{tmp_path}/z*")
 
 
 def test_explain_says_which_it_is(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_explain_says_which_it_is(tmp_path: Path) -> None:
         "axb": f"{tmp_path}/axb\n",
     }
     for name, words in given.items():
-        assert f"parquet files at {words}" in uc.local.files(f"{tmp_path}/{name}").explain(), name
+        assert f"parquet files at {words}" in uc.flow(f"{tmp_path}/{name}").explain(), name
 
 
 def test_folders_below_an_odd_name_are_columns(tmp_path: Path) -> None:
@@ -106,8 +107,8 @@ def test_a_path_that_is_not_there_is_told(tmp_path: Path) -> None:
     numbers = written(tmp_path)
     given = [f"{tmp_path}/axb", f"{tmp_path}/none"]
     with pytest.raises(UnreadableFile, match=r"there is no file or folder .*none: check the path"):
-        uc.local.files(given)
+        uc.flow(given)
     with pytest.warns(UserWarning, match=r"skipped: .*none does not exist"):
         assert total(given, on_bad_file="skip") == numbers["axb"]
     with pytest.raises(InvalidArgument, match="files are named by a path"):
-        uc.local.files([])
+        uc.flow([])

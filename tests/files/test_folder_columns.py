@@ -13,6 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from opened import opened
 
 import uncombine as uc
 
@@ -37,8 +38,8 @@ def run(folder: Path, **options: Any) -> tuple[list[Any], list[str]]:
     """The keys, and the warnings."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        flow = uc.local.files(folder, **options).window(uc.Global()).combine(by="k", n=uc.Count())
-        keys = uc.local.run(flow=flow)["k"].to_pylist()
+        flow = opened(folder, **options).window(uc.Global()).combine(by="k", n=uc.Count())
+        keys = flow.run()["k"].to_pylist()
     return sorted(keys, key=repr), [str(one.message) for one in told]
 
 
@@ -79,11 +80,11 @@ def test_a_column_that_is_not_needed_is_not_looked_at(tmp_path: Path) -> None:
     write(tmp_path / "k=x", "parquet", pa.array(["q", "q"]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = uc.local.run(flow=uc.local.files(tmp_path).window(uc.Global()).combine(n=uc.Count()))
+        result = uc.flow(tmp_path).window(uc.Global()).combine(n=uc.Count()).run()
         assert result["n"].to_pylist() == [2]
-    rows = uc.local.files(tmp_path).where(uc.col("k") == "x").window(uc.Global()).combine(n=uc.Count())
+    rows = uc.flow(tmp_path).where(uc.col("k") == "x").window(uc.Global()).combine(n=uc.Count())
     with pytest.warns(UserWarning, match="column 'k' is in the names of folders"):
-        assert uc.local.run(flow=rows)["n"].to_pylist() == [2]
+        assert rows.run()["n"].to_pylist() == [2]
 
 
 def test_values_of_another_type_are_told(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from opened import opened
 
 import uncombine as uc
 from uncombine.errors import UnreadableFile
@@ -25,10 +26,10 @@ def write(path: Path, v: int) -> Path:
 
 def run(paths: Any, **options: Any) -> tuple[int, list[str]]:
     """The sum of the numbers in files, and the warnings."""
-    flow = uc.local.files(paths, **options).window(uc.Global()).combine(total=uc.Sum("v"))
+    flow = opened(paths, **options).window(uc.Global()).combine(total=uc.Sum("v"))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        return int(uc.local.run(flow=flow)["total"][0].as_py()), [str(one.message) for one in told]
+        return int(flow.run()["total"][0].as_py()), [str(one.message) for one in told]
 
 
 def nowhere(folder: Path) -> None:
@@ -128,16 +129,16 @@ def test_a_file_that_goes_away_before_the_run(tmp_path: Path) -> None:
     for options in ({}, {"format": "parquet", "schema": SCHEMA}):
         for on_bad_file in ("error", "skip"):
             gone = write(tmp_path / "in" / "b.parquet", 10)
-            source = uc.local.files(tmp_path / "in", on_bad_file=on_bad_file, **options)
+            source = opened(tmp_path / "in", on_bad_file=on_bad_file, **options)
             flows = [source.window(uc.Global()), source.map(lambda rows: rows).window(uc.Global())]
             gone.unlink()
             write(tmp_path / "in" / "c.parquet", 100)  # a file that comes is read
             for flow in (one.combine(total=uc.Sum("v")) for one in flows):
                 if on_bad_file == "error":
                     with pytest.raises(UnreadableFile, match=r"b\.parquet does not exist, or was deleted"):
-                        uc.local.run(flow=flow)
+                        flow.run()
                 else:
                     with pytest.warns(UserWarning, match=r"skipped: .*b\.parquet does not exist, or was deleted"):
-                        result = uc.local.run(flow=flow)
+                        result = flow.run()
                     assert result["total"].to_pylist() == [101]
             os.unlink(tmp_path / "in" / "c.parquet")

@@ -33,38 +33,36 @@ def left_out(result: Any) -> list[tuple[Any, ...]]:
 
 
 def test_rule_66_each_reason() -> None:
-    flow = uc.local.source(SCHEMA).window(
-        uc.Sliding("10 seconds", "1 minute"), trigger=uc.AfterCount(1), allow_finish=True
-    )
+    flow = uc.flow(SCHEMA).window(uc.Sliding("10 seconds", "1 minute"), trigger=uc.AfterCount(1), allow_finish=True)
     script = [
         rows((5, "a", 1), (None, "a", 2), (30, "a", 3)),
         rows((6, "a", 4)),
         uc.Watermark(100 * SECOND),
         rows((7, "a", 5)),
     ]
-    result = uc.local.run(script, flow.combine(by="k", n=uc.Count()))
+    result = flow.combine(by="k", n=uc.Count()).run(script)
     assert left_out(result) == [(1, "bad", 2, 0), (1, "unassigned", 3, 0), (1, "finished", 4, 1), (1, "late", 5, 3)]
     assert result.counts() == {"dropped": 1, "finished": 1, "unassigned": 1, "bad": 1, "held": 0}
 
 
 def test_rule_66_a_row_of_several_windows_is_left_out_once() -> None:
-    flow = uc.local.source(SCHEMA).window(uc.Sliding("1 minute", "20 seconds")).combine(n=uc.Count())
-    result = uc.local.run([uc.Watermark(200 * SECOND), rows((50, "a", 1))], flow)
+    flow = uc.flow(SCHEMA).window(uc.Sliding("1 minute", "20 seconds")).combine(n=uc.Count())
+    result = flow.run([uc.Watermark(200 * SECOND), rows((50, "a", 1))])
     assert left_out(result) == [(1, "late", 1, 1)]
     assert result.dropped == 3
 
 
 def test_rule_66_late_rows_with_a_window_of_their_own_are_not_left_out() -> None:
-    flow = uc.local.source(SCHEMA).window(MINUTE, late="duplicate").combine(n=uc.Count())
-    result = uc.local.run([uc.Watermark(200 * SECOND), rows((50, "a", 1))], flow)
+    flow = uc.flow(SCHEMA).window(MINUTE, late="duplicate").combine(n=uc.Count())
+    result = flow.run([uc.Watermark(200 * SECOND), rows((50, "a", 1))])
     assert (result.dropped, result["n"].to_pylist(), result.left_out.num_rows) == (1, [1], 0)
 
 
 def test_rule_66_rows_of_every_stage_have_one_struct() -> None:
-    first = uc.local.source(SCHEMA).window(MINUTE, trigger=uc.Repeatedly(uc.AfterCount(1)), mode="discarding")
+    first = uc.flow(SCHEMA).window(MINUTE, trigger=uc.Repeatedly(uc.AfterCount(1)), mode="discarding")
     per_key = first.combine(by="k", x=uc.Count()).with_columns(k=uc.col("x"))
     flow = per_key.window(uc.Sliding("10 seconds", "1 minute")).combine(by="k", n=uc.Sum("x"))
-    result = uc.local.run([rows((5, "a", 7)), rows((None, "b", 8))], flow)
+    result = flow.run([rows((5, "a", 7)), rows((None, "b", 8))])
     kind = result.left_out.schema.field("row").type
     assert [kind.field(i).name for i in range(5)] == ["ts", "k", "x", "k_2", "window"]
     assert (kind.field("k").type, kind.field("k_2").type) == (pa.string(), pa.int64())
@@ -75,7 +73,7 @@ def test_rule_66_rows_of_every_stage_have_one_struct() -> None:
 
 @pytest.mark.parametrize("step", ["distinct", "in_order", "process", "remember"])
 def test_rule_66_steps_over_single_rows(step: str) -> None:
-    source = uc.local.source(SCHEMA)
+    source = uc.flow(SCHEMA)
 
     class Nothing:
         state = pa.schema({"n": pa.int64()})
@@ -89,26 +87,26 @@ def test_rule_66_steps_over_single_rows(step: str) -> None:
         "process": lambda: source.process(by="k", function=Nothing()),
         "remember": lambda: source.map(lambda table: table, remember=True),
     }[step]()
-    result = uc.local.run([uc.Watermark(100 * SECOND), rows((5, "a", 1), (None, "a", 2))], flow)
+    result = flow.run([uc.Watermark(100 * SECOND), rows((5, "a", 1), (None, "a", 2))])
     assert left_out(result) == [(1, "late", 1, 1), (1, "bad", 2, 1)]
 
 
 def test_rule_66_sides_of_a_join() -> None:
-    left, right = (uc.local.source(SCHEMA, name=name) for name in ("left", "right"))
+    left, right = (uc.flow(SCHEMA, name=name) for name in ("left", "right"))
     flow = left.join(right, on="k", within=("0 s", "10 s"))
     script = [
         *(uc.Watermark(100 * SECOND, input=name) for name in ("left", "right")),
         uc.Elements([{"ts": 1, "k": "a", "x": 1}, {"ts": 100 * SECOND, "k": None, "x": 2}], input="left"),
         uc.Elements([{"ts": None, "k": "a", "x": 3}, {"ts": 2, "k": "a", "x": 4}], input="right"),
     ]
-    result = uc.local.run(script, flow)
+    result = flow.run(script)
     found = [(row["side"], row["why"], row["row"]["x"]) for row in result.left_out.to_pylist()]
     assert found == [("left", "late", 1), ("right", "late", 4), ("right", "bad", 3)]
     assert [row["left"] and row["left"]["x"] for row in result.late_rows().to_pylist()] == [1, None]
 
 
 def test_a_flow_without_steps_leaves_nothing_out() -> None:
-    result = uc.local.run([rows((None, "a", 1))], uc.local.source(SCHEMA))
+    result = uc.flow(SCHEMA).run([rows((None, "a", 1))])
     assert (result.num_rows, result.left_out.num_rows) == (1, 0)
 
 
@@ -136,12 +134,12 @@ def test_the_form_of_rows_beside_a_result() -> None:
 
 
 def test_rule_66_two_columns_of_a_row_never_share_a_field() -> None:
-    left = uc.local.source(pa.schema({"ts": TIME, "k": pa.string(), "x": pa.int64()}), name="left")
+    left = uc.flow(pa.schema({"ts": TIME, "k": pa.string(), "x": pa.int64()}), name="left")
     texts = {"x": pa.string(), "x_1": pa.string(), "X_1_1": pa.string()}
-    right = uc.local.source(pa.schema({"ts": TIME, "k": pa.string(), **texts}), name="right")
+    right = uc.flow(pa.schema({"ts": TIME, "k": pa.string(), **texts}), name="right")
     flow = left.join(right, on="k", within=("0 s", "10 s"))
     row = {"ts": None, "k": "a", "x": "one", "x_1": "two", "X_1_1": "three"}
-    kept = uc.local.run([uc.Elements([row], input="right")], flow).left_out["row"].to_pylist()[0]
+    kept = flow.run([uc.Elements([row], input="right")]).left_out["row"].to_pylist()[0]
     assert kept == {"ts": None, "k": "a", "x": None, "x_1": "two", "X_1_1": "three", "x_1_1_1": "one"}
 
 
@@ -153,7 +151,7 @@ def test_late_rows_of_two_inputs_are_one_table() -> None:
 
 
 def test_a_local_flow_has_its_rows_in_the_result() -> None:
-    flow = uc.local.source(SCHEMA).window(MINUTE).combine(n=uc.Count())
+    flow = uc.flow(SCHEMA).window(MINUTE).combine(n=uc.Count())
     with pytest.raises(InvalidArgument, match=r"write uc.local.run\(script, flow\).left_out"):
         flow.left_out
     with pytest.raises(InvalidArgument, match="has no stream to write"):

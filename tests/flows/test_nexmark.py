@@ -26,14 +26,14 @@ def test_queries(name: str, made: Events) -> None:
             QUERIES[name](site(made))
         return
     flow = QUERIES[name](site(made))
-    result = uc.local.run(script(made, COUNT, flow, 3), flow)
+    result = flow.run(script(made, COUNT, flow, 3))
     assert fault(name, result, made.tables(0, COUNT)) is None
     assert result.num_rows > 0
 
 
 def test_a_wrong_row_is_seen() -> None:
     flow = QUERIES["q4"](site(CLEAN))
-    result = uc.local.run(script(CLEAN, COUNT, flow, 3), flow)
+    result = flow.run(script(CLEAN, COUNT, flow, 3))
     assert fault("q4", result.slice(1), CLEAN.tables(0, COUNT)) is not None
 
 

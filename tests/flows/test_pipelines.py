@@ -27,7 +27,7 @@ def drawn(seed: int) -> tuple[Pipeline, dict[str, pa.Table], bool]:
     for name in tables:
         strategy = STRATEGIES[0] if on_time else r.choice(STRATEGIES)
         options = {"diff": "w" if weighted else None, "processing_time": "seen"}
-        flow = uc.local.source(SCHEMA, name=name, watermark=strategy, **options)
+        flow = uc.flow(SCHEMA, name=name, watermark=strategy, **options)
         flows[name] = flow if weighted else flow.select("ts", "k", "x")
     return draw(r, flows), tables, not on_time
 

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import opened
 
 import uncombine as uc
 from uncombine.errors import UnreadableFile
@@ -710,7 +711,7 @@ def test_what_is_asked_wrongly(tmp_path: Path, asked: dict[str, Any], message: s
 def test_an_argument_that_is_misspelt_is_no_option_of_the_format(tmp_path: Path, option: str, meant: str) -> None:
     file = write(sample(), tmp_path / "x.parquet")
     with pytest.raises(uc.UncombineError, match=re.escape(meant)):
-        uc.local.files(str(file), **{option: ";"})
+        opened(str(file), **{option: ";"})
 
 
 def test_old_feather_files_say_so(tmp_path: Path) -> None:

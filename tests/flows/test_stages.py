@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from opened import run_script
 from pipelines import Stage, pipeline
 
 import uncombine as uc
@@ -245,10 +246,7 @@ SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "id": pa.
 
 def shown_twice(r: random.Random, options: dict[str, Any], each_batch: bool) -> bool:
     """True if a row is in two panes of one window, or of windows that became one."""
-    result = uc.local.run(
-        history(r), schema=SCHEMA, watermark="each_batch" if each_batch else None, by="k",
-        ids=uc.CollectList("id"), n=uc.Count(), **options
-    )  # fmt: skip
+    result = run_script(history(r), schema=SCHEMA, watermark="each_batch" if each_batch else None, by="k", ids=uc.CollectList("id"), n=uc.Count(), **options)  # fmt: skip
     seen: Counter[Any] = Counter()
     for pane in result.to_pylist():
         window = None if isinstance(options["window"], uc.Sessions) else repr(pane["window"])
@@ -275,13 +273,13 @@ def test_rule_37_no_stage_is_late_to_the_next(first: int) -> None:
     for seed in range(first, first + (60 if first == 0 else 5_000)):
         r = random.Random(seed)
         options = {**grouping_of(r), "mode": None, "late": r.choice(["drop", "emit", "duplicate", "duplicate"])}
-        source = uc.local.source(SCHEMA).window(options.pop("window"), **options)
+        source = uc.flow(SCHEMA).window(options.pop("window"), **options)
         try:
             flow = source.combine(by="k", n=uc.Count()).window(r.choice(WINDOWS)).combine(total=uc.Sum("n"))
         except InvalidArgument as told:
             refused += "late='duplicate'" in str(told)
             continue
-        lost = uc.local.run(history(r), flow).left_out
+        lost = flow.run(history(r)).left_out
         taken += 1
         assert [row for row in lost.to_pylist() if (row["stage"], row["why"]) == (2, "late")] == [], seed
     assert min(taken, refused) > 10

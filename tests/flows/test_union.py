@@ -21,8 +21,8 @@ MINUTE = 60_000_000
 
 
 def two(**options: Any) -> tuple[uc.Flow, uc.Flow]:
-    left = uc.local.source(LEFT, name="left", **options)
-    return left, uc.local.source(RIGHT, name="right", time="at", **options)
+    left = uc.flow(LEFT, name="left", **options)
+    return left, uc.flow(RIGHT, name="right", time="at", **options)
 
 
 def elements(input: str, *rows: dict[str, Any], at: int | None = None) -> uc.Elements:
@@ -35,7 +35,7 @@ def test_columns_that_a_flow_lacks_are_null_and_types_are_widened() -> None:
     assert both.schema.field("x").type == pa.int64()
     assert both.schema.names == ["ts", "k", "x", "event_time", "at", "y", "side"]
     script = [elements("left", {"ts": 5, "k": "a", "x": 1}), elements("right", {"at": 7, "k": "b", "x": 2, "y": 0.5})]
-    rows = uc.local.run(script, both.select("event_time", "k", "x", "y", "side")).panes.to_pylist()
+    rows = both.select("event_time", "k", "x", "y", "side").run(script).panes.to_pylist()
     assert [(row["event_time"].microsecond, row["k"], row["x"], row["y"], row["side"]) for row in rows] == [
         (5, "a", 1, None, "left"),
         (7, "b", 2, 0.5, "right"),
@@ -52,7 +52,7 @@ def test_the_watermark_is_the_least_and_an_input_that_never_reported_holds_it() 
         uc.Watermark(MINUTE, input="right"),
         uc.Watermark(None),
     ]
-    result = uc.local.run(script, sums)
+    result = sums.run(script)
     assert [(row["x"], row["step"]) for row in result.to_pylist()] == [(3, 3)]
     assert result.counts()["dropped"] == 0
 
@@ -66,11 +66,11 @@ def test_an_idle_input_does_not_hold_the_watermark() -> None:
         elements("left", {"ts": 2 * MINUTE, "k": "a", "x": 5}, at=MINUTE - 1),
         uc.Clock(MINUTE),
     ]
-    assert [(row["x"], row["step"]) for row in uc.local.run(script, sums).to_pylist()] == [(3, 3)]
+    assert [(row["x"], row["step"]) for row in sums.run(script).to_pylist()] == [(3, 3)]
 
 
 def test_rows_without_weights_count_one_beside_a_changelog() -> None:
-    left = uc.local.source(LEFT.append(pa.field("w", pa.int64())), name="left", diff="w")
+    left = uc.flow(LEFT.append(pa.field("w", pa.int64())), name="left", diff="w")
     both = uc.union(left, two()[1])
     script = [
         elements("left", {"ts": 5, "k": "a", "x": 1, "w": 3}, {"ts": 5, "k": "a", "x": 1, "w": -1}),
@@ -78,20 +78,20 @@ def test_rows_without_weights_count_one_beside_a_changelog() -> None:
         uc.Watermark(None),
     ]
     sums = both.window(uc.Fixed("1 minute")).combine(by="k", x=uc.Sum("x"), n=uc.Count())
-    assert uc.local.run(script, sums).select(["x", "n"]).to_pylist() == [{"x": 12, "n": 3}]
+    assert sums.run(script).select(["x", "n"]).to_pylist() == [{"x": 12, "n": 3}]
 
 
 def test_the_weights_of_a_flow_are_no_values_of_its_rows() -> None:
     """A row of weight 2 and its retraction differ in the column of the weights, and are equal all the same."""
     schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "w": pa.int64()})
-    one, other = (uc.local.source(schema, name=name, diff="w") for name in ("one", "other"))
+    one, other = (uc.flow(schema, name=name, diff="w") for name in ("one", "other"))
     both = uc.union(one, other)
     assert both.schema.names == ["ts", "k", "diff"]
     rows = [{"ts": 0, "k": "a", "w": 2}, {"ts": 0, "k": "a", "w": -1}, {"ts": 0, "k": "a", "w": -1}]
     script = [uc.Elements([row], input="one") for row in rows]
-    kept = uc.local.run([*script, uc.Watermark(None)], both.distinct("k", within="1 hour"))
+    kept = both.distinct("k", within="1 hour").run([*script, uc.Watermark(None)])
     assert kept.table().num_rows == 0
-    plain = uc.local.source(pa.schema([("ts", schema.field("ts").type), ("w", pa.string())]), name="plain")
+    plain = uc.flow(pa.schema([("ts", schema.field("ts").type), ("w", pa.string())]), name="plain")
     assert uc.union(one, plain).schema.names == ["ts", "k", "diff", "w"]
 
 
@@ -100,7 +100,7 @@ def test_a_source_that_is_read_twice_gives_its_rows_to_both() -> None:
     high, low = left.where(uc.col("x") > 5), left.where(uc.col("x") <= 5)
     counts = uc.union(high=high, low=low, side="side").window(uc.Fixed("1 minute")).combine(by="side", n=uc.Count())
     script = [uc.Elements([{"ts": i, "k": "a", "x": i} for i in range(9)]), uc.Watermark(None)]
-    result = uc.local.run(script, counts)
+    result = counts.run(script)
     assert sorted((row["side"], row["n"]) for row in result.to_pylist()) == [("high", 3), ("low", 6)]
 
 
@@ -108,9 +108,9 @@ def test_names_of_inputs() -> None:
     left, right = two()
     both = uc.union(left, right).window(uc.Global()).combine(n=uc.Count())
     with pytest.raises(InvalidArgument, match=r"the sources are \['left', 'right'\]: name one of them in input="):
-        uc.local.run([uc.Elements([{"ts": 0}])], both)
+        both.run([uc.Elements([{"ts": 0}])])
     with pytest.raises(InvalidArgument, match="entry 0 of the script is for input='middle'"):
-        uc.local.run([elements("middle", {"ts": 0})], both)
+        both.run([elements("middle", {"ts": 0})])
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_names_of_inputs() -> None:
         (lambda a, b: uc.union(a, b.window(uc.Global())), "add .combine"),
         (lambda a, b: uc.union(a, b, side="x"), "side='x' is a column"),
         (
-            lambda a, b: uc.union(a, uc.local.source(RIGHT, time="at"), side="s"),
+            lambda a, b: uc.union(a, uc.flow(RIGHT, time="at"), side="s"),
             "side= needs a name of its own for each flow",
         ),
         (lambda a, b: uc.union(l=a, r=b, side="event_time"), "side='event_time' is a column of the union"),
@@ -131,11 +131,11 @@ def test_names_of_inputs() -> None:
             "cannot show its changes as differences",
         ),
         (
-            lambda a, b: uc.local.run([], uc.union(a, uc.local.source(LEFT, watermark=uc.IngressTime()))),
+            lambda a, b: uc.union(a, uc.flow(LEFT, watermark=uc.IngressTime())).run([]),
             "add one, such as window",
         ),
         (lambda a, b: uc.union(a, b.select("k")), "event time column 'at' of flow 'right'"),
-        (lambda a, b: uc.union(a, uc.local.source(LEFT, processing_time="ts")), "processing_time= is given in one"),
+        (lambda a, b: uc.union(a, uc.flow(LEFT, processing_time="ts")), "processing_time= is given in one"),
     ],
 )
 def test_wrong_use_is_refused(make: Any, says: str) -> None:
@@ -156,7 +156,7 @@ def test_wrong_use_is_refused(make: Any, says: str) -> None:
     ],
 )
 def test_types_without_a_common_type_are_refused(one: pa.DataType, other: pa.DataType) -> None:
-    flows = [uc.local.source(pa.schema({"ts": TIME, "x": kind})) for kind in (one, other)]
+    flows = [uc.flow(pa.schema({"ts": TIME, "x": kind})) for kind in (one, other)]
     with pytest.raises(TypeMismatch, match="no type holds both: cast one of them"):
         uc.union(*flows)
 
@@ -168,9 +168,9 @@ def test_a_dictionary_is_united_with_its_values() -> None:
         for i, kind in enumerate(kinds)
     ]
     for flows in (tables, tables[::-1], tables[:1] * 2):
-        both = uc.union(*(uc.local.source(table, name=str(i)) for i, table in enumerate(flows)))
+        both = uc.union(*(uc.flow(table, name=str(i)) for i, table in enumerate(flows)))
         counted = both.window(uc.Global()).combine(by="x", n=uc.Count())
-        assert uc.local.run(flow=counted)["n"].to_pylist() == [2]
+        assert counted.run()["n"].to_pylist() == [2]
 
 
 def test_a_grouping_before_a_union_retracts() -> None:
@@ -188,18 +188,18 @@ def test_a_grouping_before_a_union_retracts() -> None:
         elements("left", {"ts": 3, "k": "a", "x": 2}),
         uc.Watermark(None),
     ]
-    left_over = uc.local.run(script, total).table()
+    left_over = total.run(script).table()
     assert [(row["x"], row["n"]) for row in left_over.to_pylist()] == [(13, 2)]
 
 
 def test_sources_without_names_or_of_one_name_keep_their_rows() -> None:
-    tables = [uc.local.source(pa.table({"ts": [i], "x": [10**i]})) for i in range(4)]
+    tables = [uc.flow(pa.table({"ts": [i], "x": [10**i]})) for i in range(4)]
     nested = uc.union(uc.union(*tables[:2]), uc.union(*tables[2:])).window(uc.Global()).combine(x=uc.Sum("x"))
-    assert uc.local.run(flow=nested)["x"].to_pylist() == [1111]
-    same = uc.union(*(uc.local.source(pa.table({"ts": [0], "x": [x]}), name="a") for x in (1, 2)))
-    assert uc.local.run(flow=same.select("x"))["x"].to_pylist() == [1, 2]
+    assert nested.run()["x"].to_pylist() == [1111]
+    same = uc.union(*(uc.flow(pa.table({"ts": [0], "x": [x]}), name="a") for x in (1, 2)))
+    assert same.select("x").run()["x"].to_pylist() == [1, 2]
     with pytest.raises(InvalidArgument, match="2 sources have this name"):
-        uc.local.run([elements("a", {"ts": 0, "x": 1})], same)
+        same.run([elements("a", {"ts": 0, "x": 1})])
 
 
 def test_tables_come_in_the_order_of_their_processing_times() -> None:
@@ -208,8 +208,8 @@ def test_tables_come_in_the_order_of_their_processing_times() -> None:
     flows = []
     for rows in ([(0, 10, 1), (90, 100, 2)], [(5, 20, 10), (95, 110, 20)]):
         table = pa.Table.from_pylist([{"ts": ts * 10**6, "seen": seen * 10**6, "x": x} for ts, seen, x in rows], schema)
-        flows.append(uc.local.source(table, watermark=uc.Monotonic(), processing_time="seen"))
-    result = uc.local.run(flow=uc.union(*flows).window(uc.Fixed("1 minute")).combine(x=uc.Sum("x")))
+        flows.append(uc.flow(table, watermark=uc.Monotonic(), processing_time="seen"))
+    result = uc.union(*flows).window(uc.Fixed("1 minute")).combine(x=uc.Sum("x")).run()
     assert result["x"].to_pylist() == [11, 22]
     assert result.dropped == 0
 
@@ -217,7 +217,7 @@ def test_tables_come_in_the_order_of_their_processing_times() -> None:
 def test_a_watermark_among_elements_has_no_input_of_its_own() -> None:
     rows = uc.Elements([{"ts": 0}], input="left", watermarks=[uc.Watermark(MINUTE, input="right")])
     with pytest.raises(InvalidArgument, match="without at= and input="):
-        uc.local.run([rows], uc.union(*two()))
+        uc.union(*two()).run([rows])
 
 
 def test_far_rows_of_a_source_beside_panes_are_bad_rows() -> None:
@@ -228,19 +228,19 @@ def test_far_rows_of_a_source_beside_panes_are_bad_rows() -> None:
         elements("right", {"at": 2, "k": "a", "x": 10}, {"at": 9 * 86_400 * 10**6, "k": "a", "x": 100}, at=0),
         uc.Watermark(None),
     ]
-    result = uc.local.run(script, sums.window(uc.Fixed("1 hour")).combine(x=uc.Sum("x")))
+    result = sums.window(uc.Fixed("1 hour")).combine(x=uc.Sum("x")).run(script)
     assert (result["x"].to_pylist(), result.counts()["bad"]) == ([11], 1)
 
 
 def test_places_of_late_rows_that_come_before_the_clock() -> None:
     schema = pa.schema({"ts": TIME, "seen": TIME})
-    rows = uc.local.source(schema, watermark=uc.Monotonic(), processing_time="seen")
+    rows = uc.flow(schema, watermark=uc.Monotonic(), processing_time="seen")
     counts = rows.window(uc.Fixed("1 minute")).combine(n=uc.Count())
     script = [
         uc.Elements([{"ts": 0, "seen": 0}, {"ts": 600 * 10**6, "seen": 600 * 10**6}]),
         uc.Elements([{"ts": 601 * 10**6, "seen": 300 * 10**6}, {"ts": 5, "seen": 300 * 10**6}]),
     ]
-    assert uc.local.run(script, counts).dropped_rows == [(1, 1)]
+    assert counts.run(script).dropped_rows == [(1, 1)]
 
 
 def test_decimals_hold_the_integers_beside_them() -> None:
@@ -249,10 +249,10 @@ def test_decimals_hold_the_integers_beside_them() -> None:
         (pa.int64(), pa.decimal128(10, 2), pa.decimal128(22, 2)),
         (pa.decimal128(10, 2), pa.decimal128(12, 5), pa.decimal128(13, 5)),
     ]:
-        flows = [uc.local.source(pa.table({"ts": [0], "x": seven.cast(kept)})) for kept in (kind, other)]
+        flows = [uc.flow(pa.table({"ts": [0], "x": seven.cast(kept)})) for kept in (kind, other)]
         both = uc.union(*flows).select("x")
         assert both.schema.field("x").type == wide
-        assert [int(x) for x in uc.local.run(flow=both)["x"].to_pylist()] == [7, 7]
+        assert [int(x) for x in both.run()["x"].to_pylist()] == [7, 7]
 
 
 EACH = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
@@ -266,9 +266,9 @@ def test_random_unions_against_pandas(seed: int) -> None:
     schema = pa.schema({"ts": TIME, "k": pa.string(), "x": pa.int64()})
     flows = {}
     for name in ["a", "b", "c"][: r.choice([2, 3])]:
-        flow = uc.local.source(schema)
+        flow = uc.flow(schema)
         if r.random() < 0.5:
-            flow = uc.local.source(schema.append(pa.field("w", pa.int64())), diff="w")
+            flow = uc.flow(schema.append(pa.field("w", pa.int64())), diff="w")
         if r.random() < 0.4:
             early = r.choice([None, uc.Repeatedly(uc.AfterCount(2)), EACH])
             lateness = r.choice(["0 seconds", "1 minute"])

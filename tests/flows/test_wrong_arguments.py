@@ -93,7 +93,7 @@ STRANGE: list[Any] = [
 
 def use(value: Any) -> None:
     """Combine a few rows, or run a script, with a value that was made."""
-    flow = uc.local.source(SCHEMA)
+    flow = uc.flow(SCHEMA)
     windows: dict[str, Any] = {"window": uc.Fixed("1 minute")}
     if isinstance(value, uc.Combiner):
         uc.aggregate(ROWS, result=value)
@@ -102,10 +102,10 @@ def use(value: Any) -> None:
     elif isinstance(value, uc.Trigger):
         windows["trigger"] = value
     elif isinstance(value, uc.WatermarkStrategy):
-        flow = uc.local.source(SCHEMA, watermark=value)
+        flow = uc.flow(SCHEMA, watermark=value)
     repr(value)
     script = [value] if isinstance(value, uc.Clock | uc.Elements | uc.Watermark) else []
-    uc.local.run(script, flow.window(**windows).combine(n=uc.Count()))
+    flow.window(**windows).combine(n=uc.Count()).run(script)
 
 
 @pytest.mark.parametrize("name", CLASSES)

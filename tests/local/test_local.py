@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from opened import run_script
 
 import uncombine as uc
 from uncombine.combiners.rows.plain_types import plain_type
@@ -21,9 +22,9 @@ SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.l
 @pytest.mark.parametrize("late", ["drop", "emit"])
 def test_an_empty_script_gives_an_empty_table_of_the_same_columns(late: str) -> None:
     options: dict[str, Any] = {"window": uc.Fixed("1 minute"), "by": "k", "late": late, "n": uc.Count()}
-    nothing = uc.local.run([], schema=SCHEMA, **options)
+    nothing = run_script([], schema=SCHEMA, **options)
     assert nothing.num_rows == 0
-    assert nothing.schema.equals(uc.local.run([uc.Elements([])], schema=SCHEMA, **options).schema)
+    assert nothing.schema.equals(run_script([uc.Elements([])], schema=SCHEMA, **options).schema)
     assert nothing.counts() == {"dropped": 0, "finished": 0, "unassigned": 0, "bad": 0, "held": 0}
     assert nothing.output_watermarks == nothing.dropped_rows == []
     assert nothing.late_rows().num_rows == 0
@@ -35,14 +36,14 @@ def test_an_empty_script_gives_an_empty_table_of_the_same_columns(late: str) -> 
 )
 def test_a_combiner_that_does_not_fit_is_named_as_it_was_written(combiner: uc.Combiner) -> None:
     with pytest.raises(UncombineError) as found:
-        uc.local.run([], schema=SCHEMA, window=uc.Fixed("1 minute"), m=combiner)
+        uc.flow(SCHEMA).window(uc.Fixed("1 minute")).combine(m=combiner).run([])
     assert "retractable" not in str(found.value)
     assert repr(combiner).split(".where")[0] in str(found.value)
 
 
 def test_a_form_that_was_asked_for_is_named_too() -> None:
     with pytest.raises(UncombineError, match="retractable=False"):
-        uc.local.run([], schema=SCHEMA, window=uc.Fixed("1 minute"), m=uc.Max("x", retractable=False))
+        uc.flow(SCHEMA).window(uc.Fixed("1 minute")).combine(m=uc.Max("x", retractable=False)).run([])
 
 
 def test_rows_are_made_to_fit_the_schema() -> None:
@@ -54,14 +55,14 @@ def test_rows_are_made_to_fit_the_schema() -> None:
         uc.Elements([{"ts": 2}]),
         uc.Watermark(None),
     ]
-    panes = uc.local.run(script, **options)
+    panes = run_script(script, **options)
     assert panes["xs"].to_pylist() == [[5]]
     assert panes.schema.field("xs").type.value_type == pa.int32()
     for value, text in ((2**40, "'x' of entry 0.*int32"), ("a", "'x' of entry 0.*int32")):
         with pytest.raises(TypeMismatch, match=text):
-            uc.local.run([uc.Elements([{"ts": 0, "x": value}])], **options)
+            run_script([uc.Elements([{"ts": 0, "x": value}])], **options)
     with pytest.raises(UnknownColumn, match=r"entry 1 of the script has column 'xx'.*mean 'x'"):
-        uc.local.run([uc.Elements([]), uc.Elements([{"ts": 0, "xx": 1}])], **options)
+        run_script([uc.Elements([]), uc.Elements([{"ts": 0, "xx": 1}])], **options)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_keys_and_names_that_spark_would_refuse_are_refused(options: dict[str, A
     more = {"K": pa.string(), "s": pa.struct({"a": pa.list_(pa.int64())}), "m": pa.map_(pa.string(), pa.int64())}
     schema = pa.schema([*SCHEMA, *more.items()])
     with pytest.raises(UncombineError, match=says) as told:
-        uc.local.run([], schema=schema, window=uc.Fixed("1 minute"), **options)
+        run_script([], schema=schema, window=uc.Fixed("1 minute"), **options)
     assert "\n" not in str(told.value)
 
 
@@ -99,18 +100,18 @@ def test_elements_may_be_frames_and_streams() -> None:
     rows = [{"ts": "2016-01-20T12:00:26Z", "x": 5}, {"ts": "2016-01-20T12:00:40Z", "x": 7}]
     table = pa.Table.from_pylist(rows)
     found = [
-        uc.local.run([uc.Elements(given), uc.Watermark(None)], window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+        uc.flow([uc.Elements(given), uc.Watermark(None)]).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
         for given in (rows, table, table.to_pandas(), table.to_batches()[0], table.to_reader(), Stream(table))
     ]
     assert found[0]["total"].to_pylist() == [12]
     assert all(result == found[0] for result in found)
     with pytest.raises(InvalidArgument, match="must be a list of dicts, an Arrow table or a DataFrame"):
-        uc.local.run([uc.Elements(5)], window=uc.Fixed("1 minute"), n=uc.Count())
+        uc.flow([uc.Elements(5)]).window(uc.Fixed("1 minute")).combine(n=uc.Count()).run()
 
 
 def test_flat_results_have_plain_columns() -> None:
     script = [uc.Elements([{"ts": 0, "x": 5}, {"ts": 60_000_000, "x": 7}], at=90_000_000), uc.Watermark(None)]
-    result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+    result = uc.flow(script).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
     frame = result.to_pandas(flat=True)
     assert list(zip(frame.window_start.dt.minute, frame.window_end.dt.minute, frame.timing, strict=True)) == [
         (0, 1, "ON_TIME"),
@@ -119,7 +120,7 @@ def test_flat_results_have_plain_columns() -> None:
     assert not any(isinstance(value, dict) for value in frame.to_numpy().flat)
     assert list(result.to_pandas().columns) == result.column_names
     assert result.table(flat=True).column_names == ["window_start", "window_end", "total", "event_time", "diff"]
-    named = uc.local.run(script, window=uc.Fixed("1 minute"), timing=uc.Sum("x"))
+    named = uc.flow(script).window(uc.Fixed("1 minute")).combine(timing=uc.Sum("x")).run()
     with pytest.raises(InvalidArgument, match="flat=True gives a column 'timing', which the result has already"):
         named.to_pandas(flat=True)
 
@@ -130,11 +131,11 @@ def test_a_table_of_panes_that_do_not_retract_is_warned_of(window: uc.Window) ->
     script = [uc.Elements([{"ts": f"2024-05-01T12:{minute:02}:00Z"}]) for minute in clicks]
     shown = {"window": window, "trigger": uc.Always(), "allowed_lateness": "1 day", "n": uc.Count()}
     with pytest.warns(UserWarning, match="use mode='retracting'"):
-        assert uc.local.run(script, **shown).table().num_rows > 1
+        assert run_script(script, **shown).table().num_rows > 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert uc.local.run(script, **shown, mode="retracting").table()["n"].to_pylist() == [4]
-        once = uc.local.run([*script, uc.Watermark(None)], window=window, n=uc.Count())
+        assert run_script(script, **shown, mode="retracting").table()["n"].to_pylist() == [4]
+        once = uc.flow([*script, uc.Watermark(None)]).window(window).combine(n=uc.Count()).run()
         assert once.table()["n"].to_pylist() == [4]
 
 
@@ -160,7 +161,7 @@ def test_dictionaries_give_what_their_values_give(seed: int) -> None:
     plain = [table.set_column(1, "k", table["k"].cast(kind)) for table in coded]
     options: dict[str, Any] = {"by": "k", "n": uc.Count(), "some": uc.Count("k"), "last": uc.Max("k")}
     found, want = (
-        uc.local.run([*map(uc.Elements, tables), uc.Watermark(None)], window=uc.Fixed("30 us"), **options)
+        run_script([*map(uc.Elements, tables), uc.Watermark(None)], window=uc.Fixed("30 us"), **options)
         for tables in (coded, plain)
     )
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, want.to_pylist()))
@@ -236,7 +237,7 @@ def test_dictionaries_inside_others_give_what_their_values_give(seed: int) -> No
         flows.append(lambda flow: flow.where(uc.col("k").field("a").is_null()))
     for build in flows:
         found, want = (
-            uc.local.run([*map(uc.Elements, tables), uc.Watermark(None)], build(uc.local.source(tables[0].schema)))
+            build(uc.flow(tables[0].schema)).run([*map(uc.Elements, tables), uc.Watermark(None)])
             for tables in (coded, plain)
         )
         assert found.panes.schema.equals(want.panes.schema)

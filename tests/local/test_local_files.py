@@ -14,6 +14,7 @@ import pyarrow.csv as pc
 import pyarrow.feather as pf
 import pyarrow.parquet as pq
 import pytest
+from opened import opened
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn, UnreadableFile
@@ -56,7 +57,7 @@ def minutes(source: uc.Flow) -> uc.Flow:
 
 
 def results(flow: uc.Flow) -> Any:
-    result = uc.local.run(flow=flow)
+    result = flow.run()
     return (
         Counter(map(repr, result.drop_columns(["pane"]).to_pylist())),
         Counter(map(repr, result.left_out.to_pylist())),
@@ -72,9 +73,9 @@ def test_every_format_gives_the_panes_of_a_table(form: str, way: str, tmp_path: 
     def flow(source: uc.Flow) -> uc.Flow:
         return minutes(source if way == "threads" else source.map(lambda given: given))
 
-    found = flow(uc.local.files(folder, schema=table.schema))
+    found = flow(uc.flow(uc.Files(folder, schema=table.schema)))
     assert ("combined in threads" in found.explain()) == (way == "threads")
-    wanted = results(flow(uc.local.source(table)))
+    wanted = results(flow(uc.flow(table)))
     assert results(found) == wanted
     assert wanted[2]["bad"] > 0
 
@@ -85,9 +86,9 @@ def test_large_files_are_read_in_parts_and_small_ones_together(tmp_path: Path, m
     sizes = {}
     for bytes_of_one in (size // 4, int(2.5 * size), 100 * size):
         monkeypatch.setattr(module, "READER_BYTES", bytes_of_one)
-        flow = minutes(uc.local.files(folder))
+        flow = minutes(uc.flow(folder))
         sizes[bytes_of_one] = len(flow.source.readers(["ts", "user", "x"]))  # type: ignore[attr-defined]
-        assert results(flow) == results(minutes(uc.local.source(table)))
+        assert results(flow) == results(minutes(uc.flow(table)))
     assert list(sizes.values())[1:] == [3, 1]
     assert sizes[size // 4] > 10
 
@@ -96,8 +97,8 @@ def test_folders_are_columns_and_a_filter_leaves_out_rows(tmp_path: Path) -> Non
     for day in (1, 2, 3):
         (tmp_path / f"day={day}").mkdir()
         pq.write_table(rows(day), tmp_path / f"day={day}" / "a.parquet")
-    source = uc.local.files(tmp_path, filter=(uc.col("day") > 1) & (uc.col("x") > 10))
-    panes = uc.local.run(flow=source.window(uc.Global()).combine(by="day", n=uc.Count(), least=uc.Min("x")))
+    source = uc.flow(uc.Files(tmp_path, filter=(uc.col("day") > 1) & (uc.col("x") > 10)))
+    panes = source.window(uc.Global()).combine(by="day", n=uc.Count(), least=uc.Min("x")).run()
     wanted = {}
     for day in (2, 3):
         some = rows(day).to_pandas().query("x > 10 and ts == ts")
@@ -109,10 +110,10 @@ def test_a_bad_file_is_an_error_or_is_left_out_with_a_warning(tmp_path: Path) ->
     table, folder = written(tmp_path)
     (tmp_path / "part-9.parquet").write_bytes(b"PAR1 this is none PAR1")
     with pytest.raises(UnreadableFile, match=r"part-9\.parquet cannot be read"):
-        uc.local.run(flow=minutes(uc.local.files(folder)))
+        minutes(uc.flow(folder)).run()
     with pytest.warns(UserWarning, match=r"skipped: .*part-9\.parquet"):
-        found = results(minutes(uc.local.files(folder, on_bad_file="skip")))
-    assert found == results(minutes(uc.local.source(table)))
+        found = results(minutes(uc.flow(uc.Files(folder, on_bad_file="skip"))))
+    assert found == results(minutes(uc.flow(table)))
 
 
 def test_a_file_that_is_left_out_is_told_once_and_without_advice(tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ def test_a_file_that_is_left_out_is_told_once_and_without_advice(tmp_path: Path)
     (tmp_path / "part-9.parquet").write_bytes(b"PAR1 this is none PAR1")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        result = uc.local.run(flow=minutes(uc.local.files(folder, on_bad_file="skip")))
+        result = minutes(uc.flow(uc.Files(folder, on_bad_file="skip"))).run()
     assert result.counts()["bad"] > 0  # these rows are found in a second reading
     [warning] = told
     assert str(warning.message).endswith(": write it again")
@@ -129,16 +130,16 @@ def test_a_file_that_is_left_out_is_told_once_and_without_advice(tmp_path: Path)
 def test_a_csv_file_without_commas_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("ts;user;x\n2016-01-20T12:00:00Z;ada;5\n")
     with pytest.raises(InvalidArgument, match=r"a\.csv has no comma, so 'ts;user;x' is one column: give delimiter=';'"):
-        uc.local.files(tmp_path)
-    assert results(minutes(uc.local.files(tmp_path, delimiter=";")))[0].total() == 1
+        uc.flow(tmp_path)
+    assert results(minutes(uc.flow(uc.Files(tmp_path, delimiter=";"))))[0].total() == 1
     (tmp_path / "0.csv").write_text("")  # the name is that of the file whose columns are taken
     with pytest.raises(InvalidArgument, match=r"a\.csv has no comma"):
-        uc.local.files(tmp_path, on_bad_file="skip")
+        uc.flow(uc.Files(tmp_path, on_bad_file="skip"))
     (tmp_path / "0.csv").unlink()
     (tmp_path / "a.csv").write_text("a;b\n2016-01-20T12:00:00Z\n")
     schema = pa.schema({"a;b": INSTANT})
-    flow = uc.local.files(tmp_path, time="a;b", schema=schema).window(uc.Global()).combine(n=uc.Count())
-    assert uc.local.run(flow=flow)["n"].to_pylist() == [1]
+    flow = uc.flow(uc.Files(tmp_path, schema=schema), time="a;b").window(uc.Global()).combine(n=uc.Count())
+    assert flow.run()["n"].to_pylist() == [1]
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
@@ -148,16 +149,16 @@ def test_a_value_of_another_type_than_in_the_first_file_is_told(form: str, tmp_p
     table = table.set_column(table.schema.get_field_index("x"), "x", pa.array(["many"] * 500))
     WRITERS[form](table, tmp_path / f"part-1.{form}")
     with pytest.raises(UnreadableFile, match=r"part-1.*give schema= with a type that takes all files \(without it the"):
-        uc.local.run(flow=minutes(uc.local.files(folder)))
+        minutes(uc.flow(folder)).run()
 
 
 def test_a_missing_column_is_an_error_or_null(tmp_path: Path) -> None:
     _, folder = written(tmp_path, count=1)
     pq.write_table(rows(7).drop_columns(["x"]), tmp_path / "part-7.parquet")
     with pytest.raises(UnreadableFile, match="has no column 'x'"):
-        uc.local.run(flow=minutes(uc.local.files(folder)))
-    source = uc.local.files(folder, on_missing_column="null").window(uc.Global())
-    [row] = uc.local.run(flow=source.combine(n=uc.Count(), known=uc.Count("x"))).to_pylist()
+        minutes(uc.flow(folder)).run()
+    source = uc.flow(uc.Files(folder, on_missing_column="null")).window(uc.Global())
+    [row] = source.combine(n=uc.Count(), known=uc.Count("x")).run().to_pylist()
     usable = [table["ts"].length() - table["ts"].null_count for table in (rows(0), rows(7))]
     assert (row["n"], row["known"]) == (sum(usable), usable[0])
 
@@ -169,21 +170,21 @@ def test_a_changelog_is_read_as_one(tmp_path: Path) -> None:
     form = uc.changelog.Ops("op", {"c": 1, "d": -1})
     whole = table.filter(pa.compute.is_valid(table["ts"]))
     for how in (minutes, lambda source: source.window(uc.Sessions("20 seconds")).combine(by="user", n=uc.Count())):
-        found = results(how(uc.local.files(tmp_path, changelog=form)))
-        assert found[0] == results(how(uc.local.source(whole, changelog=form)))[0]
+        found = results(how(uc.flow(tmp_path, changelog=form)))
+        assert found[0] == results(how(uc.flow(whole, changelog=form)))[0]
 
 
 def test_a_script_may_bring_the_rows(tmp_path: Path) -> None:
     _, folder = written(tmp_path, count=1)
     script = [uc.Elements([{"ts": 0, "user": "eve", "x": 5, "note": ""}]), uc.Watermark(None)]
-    assert uc.local.run(script, minutes(uc.local.files(folder)))["user"].to_pylist() == ["eve"]
+    assert minutes(uc.flow(folder)).run(script)["user"].to_pylist() == ["eve"]
 
 
 def test_flows_over_files_are_joined(tmp_path: Path) -> None:
     table, folder = written(tmp_path, count=1)
-    given = [lambda: uc.local.files(folder), lambda: uc.local.source(table)]
+    given = [lambda: uc.flow(folder), lambda: uc.flow(table)]
     joined = [minutes(source()).join(minutes(source()), on="user") for source in given]
-    found, wanted = (Counter(map(repr, uc.local.run(flow=flow).to_pylist())) for flow in joined)
+    found, wanted = (Counter(map(repr, flow.run().to_pylist())) for flow in joined)
     assert found == wanted
     assert found
 
@@ -191,8 +192,8 @@ def test_flows_over_files_are_joined(tmp_path: Path) -> None:
 def test_the_result_goes_into_a_table(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     table, folder = written(tmp_path / "in")
-    minutes(uc.local.files(folder)).to_table(f"parquet:{tmp_path / 'out'}")
-    assert pq.read_table(tmp_path / "out").num_rows == sum(results(minutes(uc.local.source(table)))[0].values())
+    minutes(uc.flow(folder)).to_table(f"parquet:{tmp_path / 'out'}")
+    assert pq.read_table(tmp_path / "out").num_rows == sum(results(minutes(uc.flow(table)))[0].values())
 
 
 def test_steps_after_the_panes_and_a_run_in_another_mode(tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ def test_steps_after_the_panes_and_a_run_in_another_mode(tmp_path: Path) -> None
         late = source.window(uc.Fixed("1 minute"), allowed_lateness="1 hour").combine(by="user", n=uc.Count())
         return late.where(uc.col("n") > 5).with_columns(more=uc.col("n") + 1).select("user", "window", "more", "diff")
 
-    found, wanted = (uc.local.run(flow=flow(s)) for s in (uc.local.files(folder), uc.local.source(table)))
+    found, wanted = (flow(s).run() for s in (uc.flow(folder), uc.flow(table)))
     assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, wanted.to_pylist()))
     assert found.num_rows
     found.to_table(f"parquet:{tmp_path / 'out'}")
@@ -216,23 +217,23 @@ def test_rows_arrive_at_times_of_their_own_and_go_to_a_named_source(tmp_path: Pa
     options: dict[str, Any] = {"watermark": "10 seconds", "processing_time": "seen", "name": "clicks"}
     trigger = uc.AfterWatermark(early=uc.AfterCount(3))
     found, wanted = (
-        uc.local.run(flow=source.window(uc.Fixed("1 minute"), trigger, mode="retracting").combine(n=uc.Count()))
-        for source in (uc.local.files(tmp_path, **options), uc.local.source(table, **options))
+        source.window(uc.Fixed("1 minute"), trigger, mode="retracting").combine(n=uc.Count()).run()
+        for source in (opened(tmp_path, **options), uc.flow(table, **options))
     )
     assert found.to_pylist() == wanted.to_pylist()
     assert len({row["pane"]["processing_time"] for row in found.to_pylist()}) > 5
-    named = uc.local.files(tmp_path, name="clicks").window(uc.Global()).combine(n=uc.Count())
+    named = uc.flow(tmp_path, name="clicks").window(uc.Global()).combine(n=uc.Count())
     script = [uc.Elements([{"ts": 0}], input="clicks"), uc.Watermark(None)]
-    assert uc.local.run(script, named)["n"].to_pylist() == [1]
+    assert named.run(script)["n"].to_pylist() == [1]
 
 
 def test_a_changelog_that_is_read_wrongly_is_told(tmp_path: Path) -> None:
     pq.write_table(rows(1).append_column("op", pa.array(["c", "?"] * 250)), tmp_path / "a.parquet")
     with pytest.warns(UserWarning, match="the source has a column 'op'"):
-        uc.local.files(tmp_path)
-    changes = uc.local.files(tmp_path, changelog=uc.changelog.Ops("op", {"c": 1, "d": -1}))
+        uc.flow(tmp_path)
+    changes = uc.flow(tmp_path, changelog=uc.changelog.Ops("op", {"c": 1, "d": -1}))
     with pytest.raises(InvalidArgument, match=r"\?"):
-        uc.local.run(flow=minutes(changes))
+        minutes(changes).run()
 
 
 def test_the_number_of_threads_changes_no_bit(tmp_path: Path) -> None:
@@ -240,13 +241,13 @@ def test_the_number_of_threads_changes_no_bit(tmp_path: Path) -> None:
     for i in range(6):
         table = rows(i).append_column("v", pa.array(r.normal(0, 10.0 ** r.integers(-5, 9), 500)))
         pq.write_table(table, tmp_path / f"{i}.parquet")
-    windows = uc.local.files(tmp_path).window(uc.Sliding("5 minutes", "1 minute")).combine(by="user", s=uc.Sum("v"))
+    windows = uc.flow(tmp_path).window(uc.Sliding("5 minutes", "1 minute")).combine(by="user", s=uc.Sum("v"))
     flow = windows.window(uc.Global()).combine(s=uc.Sum("s"), n=uc.Count())
     before, found = pa.cpu_count(), []
     try:
         for count in (1, 2, 4):
             pa.set_cpu_count(count)
-            found.append([uc.local.run(flow=one).to_pylist() for one in (windows, flow)])
+            found.append([one.run().to_pylist() for one in (windows, flow)])
     finally:
         pa.set_cpu_count(before)
     assert found[0] == found[1] == found[2]
@@ -255,22 +256,22 @@ def test_the_number_of_threads_changes_no_bit(tmp_path: Path) -> None:
 def test_wrong_use_is_told(tmp_path: Path) -> None:
     _, folder = written(tmp_path, count=1)
     with pytest.raises(TypeMismatch, match=r"local\.files\(\) takes a path or several, but was given a int"):
-        uc.local.files(3)  # type: ignore[arg-type]
+        uc.flow(3)  # type: ignore[arg-type]
     with pytest.raises(UnreadableFile, match="there are no files"):
-        uc.local.files(tmp_path / "nothing")
+        uc.flow(tmp_path / "nothing")
     with pytest.raises(UnknownColumn, match="time="):
-        uc.local.files(folder, time="when")
+        uc.flow(folder, time="when")
     with pytest.raises(InvalidArgument, match=r"a flow over uc\.local\.files\(\) has no DataFrame"):
-        _ = uc.local.files(folder).df
+        _ = uc.flow(folder).df
     with pytest.raises(InvalidArgument, match="delimter"):
-        uc.local.files(folder, delimter=";")
+        uc.flow(folder, delimter=";")
 
 
 def test_files_are_described(tmp_path: Path) -> None:
     _, folder = written(tmp_path, count=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        told = minutes(uc.local.files(folder)).explain()
+        told = minutes(uc.flow(folder)).explain()
     assert f"source: parquet files at {folder}" in told
 
 
@@ -284,21 +285,21 @@ def test_a_text_that_is_more_than_a_key_is_read_as_text(tmp_path: Path) -> None:
         return source.window(uc.Fixed("1 minute")).combine(by="user", n=uc.Count(), **best)
 
     for how in ("filter", "combiner", "key alone"):
-        assert results(of(uc.local.files(folder), how)) == results(of(uc.local.source(table), how))
-    given = uc.local.files(folder, filter=uc.col("user") != "ada")
+        assert results(of(uc.flow(folder), how)) == results(of(uc.flow(table), how))
+    given = uc.flow(uc.Files(folder, filter=uc.col("user") != "ada"))
     kept = table.filter(pa.compute.fill_null(pa.compute.not_equal(table["user"], "ada"), False))
-    assert results(of(given, "key alone"))[0] == results(of(uc.local.source(kept), "key alone"))[0]
+    assert results(of(given, "key alone"))[0] == results(of(uc.flow(kept), "key alone"))[0]
 
 
 @pytest.mark.parametrize("on_bad_file", ["error", "skip"])
 def test_a_column_that_is_not_needed_may_be_missing(on_bad_file: str, tmp_path: Path) -> None:
     """Also where rows are left out, which are shown with all columns if all files have them."""
     table, folder = written(tmp_path)
-    wanted = results(minutes(uc.local.source(table)))
+    wanted = results(minutes(uc.flow(table)))
     pq.write_table(table.slice(0, 500).drop_columns(["note"]), tmp_path / "part-0.parquet")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = results(minutes(uc.local.files(folder, schema=table.schema, on_bad_file=on_bad_file)))
+        found = results(minutes(uc.flow(uc.Files(folder, schema=table.schema, on_bad_file=on_bad_file))))
     assert (found[0], found[2]) == (wanted[0], wanted[2])
     assert sum(found[1].values()) == wanted[2]["bad"]
 
@@ -308,16 +309,16 @@ def test_an_error_shows_no_row_of_a_csv_file(tmp_path: Path) -> None:
     secret = "very secret " * 9
     (tmp_path / "a.csv").write_text(f"ts,user,x\n2016-01-20T12:00:00Z,ada,5\n2016-01-20T12:00:00Z,{secret},5,6\n")
     with pytest.raises(UnreadableFile, match="Expected 3 columns, got 4: write it again") as error:
-        uc.local.run(flow=minutes(uc.local.files(tmp_path)))
+        minutes(uc.flow(tmp_path)).run()
     assert "secret" not in str(error.value)
     schema = pa.schema({"ts": INSTANT, "user": pa.string(), "x": pa.int64()})
     (tmp_path / "a.csv").write_text(f"ts,user,x\n2016-01-20T12:00:00Z,ada,{secret}\n")
     with pytest.raises(UnreadableFile, match=r"invalid value 'very secret.*\.\.\.'") as error:
-        uc.local.run(flow=minutes(uc.local.files(tmp_path, schema=schema)))
+        minutes(uc.flow(uc.Files(tmp_path, schema=schema))).run()
     assert str(error.value).count("secret") < 5
     (tmp_path / "a.csv").write_text(";".join([secret] * 5) + "\n1\n")
     with pytest.raises(InvalidArgument, match="has no comma") as error:
-        uc.local.files(tmp_path)
+        uc.flow(tmp_path)
     assert str(error.value).count("secret") < 5
 
 

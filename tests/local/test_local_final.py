@@ -44,12 +44,12 @@ def threads() -> Iterator[None]:
 def by_threads(flow: uc.Flow, monkeypatch: pytest.MonkeyPatch, rows: int, count: int) -> Any:
     pa.set_cpu_count(count)
     monkeypatch.setattr(final_run, "ROWS", rows)
-    return uc.local.run(flow=flow)
+    return flow.run()
 
 
 def by_operators(flow: uc.Flow, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(final_run, "ROWS", ALL)
-    return uc.local.run(flow=flow)
+    return flow.run()
 
 
 def rows_of(panes: pa.Table) -> Counter[str]:
@@ -81,7 +81,7 @@ def drawn(seed: int) -> uc.Flow | None:
         return flow if weights is None or "diff" not in flow.schema.names else flow.with_columns(diff=weights)
 
     try:
-        flow = grouped(uc.local.source(table(case.bundles), diff="d" if case.changelog else None), case.stages, between)
+        flow = grouped(uc.flow(table(case.bundles), diff="d" if case.changelog else None), case.stages, between)
     except UncombineError:
         return None
     return flow if why_not_final(graph_of(flow)) is None else None
@@ -124,7 +124,7 @@ def test_the_panes_are_those_of_raw_rows(window: uc.Window, changelog: bool, mon
     for seed, (count, by) in enumerate([(0, ("k",)), (1, ()), (60, ("k", "j")), (200, ("j",))]):
         given = finals.rows(count, seed, changelog)
         policy = "end_of_window" if changelog else finals.POLICIES[seed]
-        source = uc.local.source(given, diff="d" if changelog else None)
+        source = uc.flow(given, diff="d" if changelog else None)
         flow = source.window(window, timestamp=policy).combine(by=by, **finals.COMBINERS)
         assert why_not_final(graph_of(flow)) is None
         panes = by_threads(flow, monkeypatch, 7, seed + 1).panes
@@ -135,41 +135,35 @@ LONGEST = uc.from_scalar(
     "longest", create=int, add=max, merge=max, extract=lambda held: held, accumulator=pa.int64(), output=pa.int64()
 )
 NEEDS_OPERATORS = {
-    "reports": lambda t: uc.local.source(t, watermark="1 minute").window(uc.Fixed("1 minute")).combine(n=uc.Count()),
-    "times of their own": lambda t: (
-        uc.local.source(t, processing_time="at").window(uc.Fixed("1 minute")).combine(n=uc.Count())
-    ),
+    "reports": lambda t: uc.flow(t, watermark="1 minute").window(uc.Fixed("1 minute")).combine(n=uc.Count()),
+    "times of their own": lambda t: uc.flow(t, processing_time="at").window(uc.Fixed("1 minute")).combine(n=uc.Count()),
     "early": lambda t: (
-        uc.local.source(t).window(uc.Fixed("1 minute"), uc.AfterWatermark(early=uc.AfterCount(1))).combine(n=uc.Count())
+        uc.flow(t).window(uc.Fixed("1 minute"), uc.AfterWatermark(early=uc.AfterCount(1))).combine(n=uc.Count())
     ),
-    "closing": lambda t: uc.local.source(t).window(uc.Fixed("1 minute"), closing="always").combine(n=uc.Count()),
-    "gaps": lambda t: uc.local.source(t).window(uc.Sliding("1 minute", "2 minutes")).combine(n=uc.Count()),
-    "of rows": lambda t: uc.local.source(t).window(uc.Sessions(uc.col("gap"))).combine(n=uc.Count()),
+    "closing": lambda t: uc.flow(t).window(uc.Fixed("1 minute"), closing="always").combine(n=uc.Count()),
+    "gaps": lambda t: uc.flow(t).window(uc.Sliding("1 minute", "2 minutes")).combine(n=uc.Count()),
+    "of rows": lambda t: uc.flow(t).window(uc.Sessions(uc.col("gap"))).combine(n=uc.Count()),
     "custom": lambda t: (
-        uc.local.source(t).window(uc.Custom(lambda times: (None, times, times + 1_000_000))).combine(n=uc.Count())
+        uc.flow(t).window(uc.Custom(lambda times: (None, times, times + 1_000_000))).combine(n=uc.Count())
     ),
-    "mapped": lambda t: uc.local.source(t).window(uc.Fixed("1 minute")).combine(n=uc.Count().map(pc.negate)),
+    "mapped": lambda t: uc.flow(t).window(uc.Fixed("1 minute")).combine(n=uc.Count().map(pc.negate)),
     "mapped inside": lambda t: (
-        uc.local.source(t)
+        uc.flow(t)
         .window(uc.Fixed("1 minute"))
         .combine(n=uc.Struct(a=uc.Count() + 1, b=uc.Sum("d").map(pc.negate).where(uc.col("d") > 0)))
     ),
-    "own": lambda t: uc.local.source(t).window(uc.Fixed("1 minute")).combine(n=LONGEST("d")),
-    "differences": lambda t: (
-        uc.local.source(t, diff="d").window(uc.Fixed("1 minute"), mode="discarding").combine(n=uc.Count())
-    ),
-    "functions": lambda t: uc.local.source(t).map(lambda rows: rows).window(uc.Fixed("1 minute")).combine(n=uc.Count()),
+    "own": lambda t: uc.flow(t).window(uc.Fixed("1 minute")).combine(n=LONGEST("d")),
+    "differences": lambda t: uc.flow(t, diff="d").window(uc.Fixed("1 minute"), mode="discarding").combine(n=uc.Count()),
+    "functions": lambda t: uc.flow(t).map(lambda rows: rows).window(uc.Fixed("1 minute")).combine(n=uc.Count()),
     "filters": lambda t: (
-        uc.local.source(t).where(lambda rows: pc.equal(rows["d"], 1)).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+        uc.flow(t).where(lambda rows: pc.equal(rows["d"], 1)).window(uc.Fixed("1 minute")).combine(n=uc.Count())
     ),
     "after": lambda t: (
-        uc.local.source(t).window(uc.Fixed("1 minute")).combine(n=uc.Count()).with_columns(m=lambda rows: rows["n"])
+        uc.flow(t).window(uc.Fixed("1 minute")).combine(n=uc.Count()).with_columns(m=lambda rows: rows["n"])
     ),
-    "steps": lambda t: uc.local.source(t).distinct("d").window(uc.Fixed("1 minute")).combine(n=uc.Count()),
+    "steps": lambda t: uc.flow(t).distinct("d").window(uc.Fixed("1 minute")).combine(n=uc.Count()),
     "no grouping": uc.local.source,
-    "unions": lambda t: (
-        uc.union(a=uc.local.source(t), b=uc.local.source(t)).window(uc.Fixed("1 minute")).combine(n=uc.Count())
-    ),
+    "unions": lambda t: uc.union(a=uc.flow(t), b=uc.flow(t)).window(uc.Fixed("1 minute")).combine(n=uc.Count()),
 }
 
 
@@ -187,7 +181,7 @@ def test_flows_that_need_operators_have_a_reason(name: str, monkeypatch: pytest.
 
 def test_explain_says_that_threads_combine_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.table({"ts": pa.array([0, 1], pa.timestamp("us", "UTC"))})
-    flow = uc.local.source(rows).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    flow = uc.flow(rows).window(uc.Fixed("1 minute")).combine(n=uc.Count())
     assert "rows are combined in one thread, because more of them save nothing" in flow.explain()
     monkeypatch.setattr(final_run, "ROWS", 1)
     assert "rows are combined in threads" in flow.explain()
@@ -195,7 +189,7 @@ def test_explain_says_that_threads_combine_many_rows(monkeypatch: pytest.MonkeyP
 
 def test_a_table_without_a_usable_time_gives_no_panes_and_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.table({"ts": pa.array([None, None], pa.timestamp("us", "UTC")), "x": [1, 2], "unused": ["a", "b"]})
-    flow = uc.local.source(rows).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x"))
+    flow = uc.flow(rows).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x"))
     result = by_threads(flow, monkeypatch, 1, 2)
     assert (result.num_rows, result.counts()["bad"]) == (0, 2)
     assert result.left_out["row"].to_pylist() == rows.to_pylist()
@@ -255,9 +249,9 @@ def test_weights_that_a_step_changes_count_in_the_next_grouping(
         changed = minutes.combine(s=uc.Sum("x")).with_columns(diff=weights)
         return changed.window(uc.Fixed("1 hour")).combine(total=uc.Sum("s"), n=uc.Count())
 
-    expected = by_operators(flow(uc.local.source(given)), monkeypatch)
+    expected = by_operators(flow(uc.flow(given)), monkeypatch)
     if way == "threads":
-        found = by_threads(flow(uc.local.source(given)), monkeypatch, 2, 2).panes
+        found = by_threads(flow(uc.flow(given)), monkeypatch, 2, 2).panes
     else:
         found = flow(bounded_flow([given.slice(0, 4), given.slice(4)], "ts")).map(lambda rows: rows).df.toArrow()
     assert found.select(["total", "n"]).to_pylist() == expected.select(["total", "n"]).to_pylist()

@@ -31,21 +31,21 @@ def _sums(rows: pa.Table) -> np.ndarray:
 
 @pytest.mark.parametrize("processing_time", [None, "pt"])
 def test_functions_of_a_table_see_its_own_columns_alone(processing_time: str | None) -> None:
-    flow = uc.local.source(COLUMNS, processing_time=processing_time)
+    flow = uc.flow(COLUMNS, processing_time=processing_time)
     flow = flow.where(lambda rows: _sums(rows) == 3).with_columns(s=_sums)
     flow = flow.map(lambda rows: rows.append_column("t", pa.array(_sums(rows))))
     totals = flow.window(uc.Fixed("1 minute")).combine(s=uc.Sum("s"), t=uc.Sum("t"))
     rows = [{"ts": 5, "pt": 100, "a": 1, "b": 2}, {"ts": 5, "pt": 101, "a": 2, "b": 2}]
-    result = uc.local.run([uc.Elements(rows), uc.Watermark(None)], totals)
+    result = totals.run([uc.Elements(rows), uc.Watermark(None)])
     assert result.select(["s", "t"]).to_pylist() == [{"s": 3, "t": 6}]
 
 
 def test_a_map_may_follow_a_step_that_leaves_no_row() -> None:
-    flow = uc.local.source(COLUMNS, processing_time="pt").where(uc.col("a") > 5)
+    flow = uc.flow(COLUMNS, processing_time="pt").where(uc.col("a") > 5)
     flow = flow.map(lambda rows: rows.append_column("z", rows["a"])).select("ts", "z")
     totals = flow.window(uc.Fixed("1 minute")).combine(z=uc.Sum("z"))
     script = [uc.Elements([{"ts": 5, "pt": 100, "a": a}]) for a in (1, 7)]
-    assert uc.local.run([*script, uc.Watermark(None)], totals)["z"].to_pylist() == [7]
+    assert totals.run([*script, uc.Watermark(None)])["z"].to_pylist() == [7]
 
 
 @pytest.mark.parametrize("values", [["b", "a", None], [b"b", b"a", None], [3, 1, None], [dt.date(2024, 2, 29), None]])
@@ -60,9 +60,9 @@ def test_a_function_may_give_a_category(step: str, values: list[Any]) -> None:
 
     rows = pa.table({"ts": pa.array(range(len(values)), MICROS), "v": pa.array(values)})
     for given in (rows, rows.set_column(1, "v", rows["v"].dictionary_encode())):
-        flow = uc.local.source(given)
+        flow = uc.flow(given)
         made = flow.map(coded, remember=step == "remember") if step != "flat_map" else flow.flat_map(coded)
-        found = uc.local.run(flow=made.in_order().window(uc.Global()).combine(by="v", n=uc.Count()))
+        found = made.in_order().window(uc.Global()).combine(by="v", n=uc.Count()).run()
         assert dict(zip(found["v"].to_pylist(), found["n"].to_pylist(), strict=True)) == dict.fromkeys(values, 1)
 
 
@@ -71,20 +71,20 @@ def test_values_in_a_column_without_a_type_are_refused() -> None:
         return pd.Categorical(rows["v"].to_pandas().astype(object))
 
     rows = pa.table({"ts": pa.array([0, 1], MICROS), "v": ["a", "b"], "none": pa.nulls(2)})
-    flow = uc.local.source(rows)
+    flow = uc.flow(rows)
     with pytest.raises(TypeMismatch, match=r"with_columns.*gave column 'c' without a type"):
         flow.with_columns(c=lambda rows: pa.array(coded(rows)))
     filled = flow.map(lambda rows: rows.set_column(2, "none", rows["v"] if rows.num_rows else pa.nulls(0)))
     with pytest.raises(TypeMismatch, match="gave column 'none' as string, but as null for a table without rows"):
-        uc.local.run(flow=filled.in_order())
+        filled.in_order().run()
 
 
 def test_reports_of_an_entry_come_after_its_rows_at_their_own_processing_times() -> None:
-    counts = uc.local.source(COLUMNS, processing_time="pt").window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    counts = uc.flow(COLUMNS, processing_time="pt").window(uc.Fixed("1 minute")).combine(n=uc.Count())
     end = uc.Watermark(60_000_000)
     for times in ([100], [300, 100, 200], [None, 100], [None]):
         rows = [{"ts": 5, "pt": pt, "a": 1, "b": 2} for pt in times]
-        result = uc.local.run([uc.Elements(rows, watermarks=[end])], counts)
+        result = counts.run([uc.Elements(rows, watermarks=[end])])
         assert (result["n"].to_pylist(), result.dropped) == ([len(times)], 0)
 
 
@@ -92,31 +92,31 @@ def test_reports_of_an_entry_come_after_its_rows_at_their_own_processing_times()
 def test_the_end_of_time_is_the_end_of_every_source(strategy: Any) -> None:
     times = [5_000_000, 65_000_000]
     rows = pa.table({"ts": pa.array(times, MICROS), "mark": pa.array(times, MICROS), "d": ["a", "b"]})
-    counts = uc.local.source(rows, watermark=strategy).window(uc.Fixed("1 minute")).combine(n=uc.Count())
-    assert uc.local.run(flow=counts)["n"].to_pylist() == [1, 1]
-    assert uc.local.run([uc.Elements(rows, watermarks=[uc.Watermark(None)])], counts)["n"].to_pylist() == [1, 1]
-    of_one = uc.local.run([uc.Elements(rows), uc.Watermark(None, source="a")], counts)
+    counts = uc.flow(rows, watermark=strategy).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    assert counts.run()["n"].to_pylist() == [1, 1]
+    assert counts.run([uc.Elements(rows, watermarks=[uc.Watermark(None)])])["n"].to_pylist() == [1, 1]
+    of_one = counts.run([uc.Elements(rows), uc.Watermark(None, source="a")])
     assert of_one.num_rows == (0 if isinstance(strategy, uc.BoundedLag) else 1)
 
 
 def test_rows_take_the_time_of_a_clock_that_has_started() -> None:
-    source = uc.local.source(pa.schema({"k": pa.string()}), watermark=uc.IngressTime())
+    source = uc.flow(pa.schema({"k": pa.string()}), watermark=uc.IngressTime())
     counts = source.window(uc.Fixed("1 minute")).combine(n=uc.Count())
     rows = uc.Elements([{"k": "a"}])
-    result = uc.local.run([uc.Clock(30_000_000), rows, uc.Elements([]), rows, uc.Watermark(None)], counts)
+    result = counts.run([uc.Clock(30_000_000), rows, uc.Elements([]), rows, uc.Watermark(None)])
     assert [(row["n"], row["event_time"].minute) for row in result] == [(2, 0)]
     with pytest.raises(InvalidArgument, match=r"entry 0 .* before the clock has started"):
-        uc.local.run([rows], counts)
+        counts.run([rows])
 
 
 def test_what_a_run_cannot_take_is_refused() -> None:
-    counts = uc.local.source(COLUMNS).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    counts = uc.flow(COLUMNS).window(uc.Fixed("1 minute")).combine(n=uc.Count())
     refused: list[tuple[Any, Any, dict[str, Any], str]] = [
         ([], counts, {"time": "a"}, "no time="),
         (uc.Elements([]), counts, {}, "a script must be a list"),
         (counts, None, {}, "the flow after the script"),
         ([], counts.with_columns(step=uc.col("n")), {}, "'step'"),
-        ([], uc.local.source(COLUMNS.append(pa.field("step", pa.int64()))), {}, "'step'"),
+        ([], uc.flow(COLUMNS.append(pa.field("step", pa.int64()))), {}, "'step'"),
     ]
     for script, flow, options, text in refused:
         with pytest.raises(InvalidArgument, match=text):
@@ -139,41 +139,41 @@ SAME = [
 def test_netting_takes_equal_values_of_any_type_as_one(kind: pa.DataType, values: list[Any]) -> None:
     columns = {"ts": pa.array([1, 1], MICROS), "v": pa.array(values, kind)}
     for diff, left in (([1, -1], []), ([1, 1], [2])):
-        flow = uc.local.source(pa.table({**columns, "diff": pa.array(diff, pa.int64())}))
-        assert uc.local.run(flow=flow).table()["diff"].to_pylist() == left
+        flow = uc.flow(pa.table({**columns, "diff": pa.array(diff, pa.int64())}))
+        assert flow.run().table()["diff"].to_pylist() == left
 
 
 def test_netting_of_rows_that_have_no_other_column() -> None:
-    flow = uc.local.source(pa.schema({"ts": MICROS, "diff": pa.int64(), "pane": pa.int64()}))
+    flow = uc.flow(pa.schema({"ts": MICROS, "diff": pa.int64(), "pane": pa.int64()}))
     script = [uc.Elements([{"ts": 1, "diff": diff, "pane": 7}]) for diff in (1, 1, -1)]
-    assert uc.local.run(script, flow.select("diff")).table().to_pylist() == [{"diff": 1}]
-    assert uc.local.run([], flow.select("diff")).table().num_rows == 0
-    assert uc.local.run(script, flow.select("pane", "diff")).table().to_pylist() == [{"pane": 7, "diff": 1}]
+    assert flow.select("diff").run(script).table().to_pylist() == [{"diff": 1}]
+    assert flow.select("diff").run([]).table().num_rows == 0
+    assert flow.select("pane", "diff").run(script).table().to_pylist() == [{"pane": 7, "diff": 1}]
     with pytest.raises(InvalidArgument, match="'diff' has 1 nulls"):
-        uc.local.run([uc.Elements([{"ts": 1}])], flow).table()
+        flow.run([uc.Elements([{"ts": 1}])]).table()
 
 
 def test_entries_that_can_be_read_only_once_are_refused() -> None:
-    counts = uc.local.source(COLUMNS).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    counts = uc.flow(COLUMNS).window(uc.Fixed("1 minute")).combine(n=uc.Count())
     end: Any = uc.Watermark(None)
     rows: list[Any] = [({"ts": 0} for _ in range(3)), None]
     for given in rows:
         with pytest.raises(InvalidArgument, match=r"rows of entry 0 .* list of dicts"):
-            uc.local.run([uc.Elements(given), end], counts)
+            counts.run([uc.Elements(given), end])
     reports: list[Any] = [(report for report in [end]), end]
     for given in reports:
         with pytest.raises(InvalidArgument, match=r"watermarks= of entry 0 .* list of Watermark"):
-            uc.local.run([uc.Elements([{"ts": 0}], watermarks=given)], counts)
+            counts.run([uc.Elements([{"ts": 0}], watermarks=given)])
     with pytest.raises(TypeMismatch, match="column 'a' of entry 0"):
-        uc.local.run([uc.Elements([{"ts": 0, "a": 2**70}])], counts)
+        counts.run([uc.Elements([{"ts": 0, "a": 2**70}])])
 
 
 def test_the_name_of_the_column_that_carries_processing_times_is_refused() -> None:
     name = "uncombine_at"
     with pytest.raises(InvalidArgument, match=f"in column '{name}'"):
-        uc.local.source(COLUMNS.append(pa.field(name, pa.int64())))
+        uc.flow(COLUMNS.append(pa.field(name, pa.int64())))
     with pytest.raises(InvalidArgument, match=f"in column '{name}'"):
-        uc.local.source(COLUMNS, processing_time="pt").with_columns(**{name: uc.col("a")})
+        uc.flow(COLUMNS, processing_time="pt").with_columns(**{name: uc.col("a")})
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -200,10 +200,10 @@ def test_rows_with_times_of_their_own_play_as_entries_of_these_times(seed: int) 
         now = times[-1] + minute
     found = []
     for script, processing_time in ((together, "pt"), (apart, None)):
-        flow = uc.local.source(COLUMNS, watermark=strategy, processing_time=processing_time)
+        flow = uc.flow(COLUMNS, watermark=strategy, processing_time=processing_time)
         flow = flow.with_columns(s=_sums).where(uc.col("b") > 0)
         flow = flow.window(uc.Fixed("1 minute"), trigger, allowed_lateness="1 minute").combine(by="a", s=uc.Sum("s"))
-        result = uc.local.run(script, flow)
+        result = flow.run(script)
         found.append((result.panes.drop_columns(["step"]).to_pylist(), result.counts()))
     assert found[0][0]
     assert found[0] == found[1]
@@ -212,23 +212,23 @@ def test_rows_with_times_of_their_own_play_as_entries_of_these_times(seed: int) 
 def test_a_timer_that_runs_from_before_the_clock_shows_no_time() -> None:
     trigger = uc.AfterWatermark(early=uc.AtPeriod("1 minute"))
     script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Clock(300_000_000)]
-    (pane,) = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=trigger, n=uc.Count())["pane"].to_pylist()
+    (pane,) = uc.flow(script).window(uc.Fixed("1 minute"), trigger).combine(n=uc.Count()).run()["pane"].to_pylist()
     assert (pane["timing"], pane["processing_time"], pane["watermark"]) == ("EARLY", None, None)
 
 
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda flow, script: uc.local.run(flow, script), "takes the flow after the script: local.run(script, flow)"),
+        (lambda flow, script: script.run(flow), "takes the flow after the script: local.run(script, flow)"),
         (lambda flow, script: uc.local.run(flow), "or local.run(flow=flow) without a script"),
         (
-            lambda flow, script: uc.local.run(script[0].rows, flow),
+            lambda flow, script: flow.run(script[0].rows),
             "is a Table: write [uc.Elements(rows), uc.Watermark(",
         ),
-        (lambda flow, script: uc.local.run([{"ts": 0}], flow), "but is {'ts': 0}: write [uc.Elements(rows), uc.Water"),
-        (lambda flow, script: uc.plot.panes(script, uc.local.run(script, flow)), "a Result: give it after the result"),
-        (lambda flow, script: uc.local.run(script, flow).df, "has no df: write result.to_pandas(flat=True)"),
-        (lambda flow, script: uc.local.run(script, flow).plot(), "has no plot: write uc.plot.panes(result, script)"),
+        (lambda flow, script: flow.run([{"ts": 0}]), "but is {'ts': 0}: write [uc.Elements(rows), uc.Water"),
+        (lambda flow, script: uc.plot.panes(script, flow.run(script)), "a Result: give it after the result"),
+        (lambda flow, script: flow.run(script).df, "has no df: write result.to_pandas(flat=True)"),
+        (lambda flow, script: flow.run(script).plot(), "has no plot: write uc.plot.panes(result, script)"),
         (lambda flow, script: flow.where(uc.col("n") == None), "keeps no row, because nothing equals null"),  # noqa: E711
         (lambda flow, script: flow.where(~(uc.col("n") != None)), "write x.is_null()"),  # noqa: E711
         (lambda flow, script: flow.where("n > 1"), "but was given str: write uc.col('x') > 0, or filter a DataFrame"),
@@ -239,7 +239,7 @@ def test_a_timer_that_runs_from_before_the_clock_shows_no_time() -> None:
 )
 def test_arguments_in_another_order_say_what_to_write(wrong: Callable[[uc.Flow, Any], Any], says: str) -> None:
     table = pa.table({"ts": ["2024-05-01T12:00:05Z"], "x": [1]})
-    flow = uc.local.source(table).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    flow = uc.flow(table).window(uc.Fixed("1 minute")).combine(n=uc.Count())
     with pytest.raises((InvalidArgument, NoSuchStep)) as refused:
         wrong(flow, [uc.Elements(table), uc.Watermark(None)])
     assert says in str(refused.value)

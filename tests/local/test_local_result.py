@@ -15,7 +15,7 @@ SCRIPT = [uc.Elements([{"ts": 0, "k": "a", "x": 5}, {"ts": 1, "k": "b", "x": 7}]
 
 
 def of(total: uc.Combiner) -> uc.local.Result:
-    return uc.local.run(SCRIPT, window=uc.Fixed("1 minute"), by="k", total=total)
+    return uc.flow(SCRIPT).window(uc.Fixed("1 minute")).combine(by="k", total=total).run()
 
 
 ONE, SAME, OTHER = of(uc.Sum("x")), of(uc.Sum("x")), of(uc.Max("x") + 1)

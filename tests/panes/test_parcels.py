@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from combining import drawn_combining
 from finals import COMBINERS, POLICIES, SECOND, WINDOWS, found, oracle, rows
+from opened import run_script
 
 import uncombine as uc
 from uncombine.panes.grouping.final_panes import Final, FinalLift
@@ -122,7 +123,7 @@ def final_panes(table: pa.Table, grouping: uc.Grouping, shards: int, r: random.R
 
 def locally(table: pa.Table, options: dict[str, Any]) -> pa.Table:
     script = [uc.Elements(table), uc.Watermark(None)]
-    return uc.local.run(script, mode="retracting", schema=table.schema, **COMBINERS, **options)
+    return run_script(script, mode="retracting", schema=table.schema, **COMBINERS, **options)
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)

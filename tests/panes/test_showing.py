@@ -71,7 +71,7 @@ def test_rich_takes_values_as_they_are() -> None:
 
 def result() -> Any:
     script = [uc.Elements([{"ts": i * 60_000_000, "x": i} for i in range(30)]), uc.Watermark(None)]
-    return uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"))
+    return uc.flow(script).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
 
 
 def test_a_result_shows_its_first_rows() -> None:
@@ -85,9 +85,9 @@ def test_a_result_shows_its_first_rows() -> None:
 def test_a_result_tells_how_many_rows_were_left_out() -> None:
     script = [uc.Elements([{"ts": 0, "x": 1}, {"ts": None, "x": 1}]), uc.Watermark("1970-01-02")]
     script += [uc.Elements([{"ts": ts, "x": 1} for ts in (0, 1)])]
-    found = uc.local.run(script, window=uc.Fixed("1 minute"), n=uc.Count())
+    found = uc.flow(script).window(uc.Fixed("1 minute")).combine(n=uc.Count()).run()
     assert repr(found).split("\n")[-1] == "3 rows left out (1 bad, 2 late): see left_out"
-    none = uc.local.run(script[2:], window=uc.Fixed("1 minute"), n=uc.Count())
+    none = uc.flow(script[2:]).window(uc.Fixed("1 minute")).combine(n=uc.Count()).run()
     assert "left out" not in repr(none)
 
 

@@ -30,7 +30,7 @@ def shown(panes: Any) -> list[tuple[int, float, int]]:
 
 
 def test_rows_move_and_the_watermark_waits_for_them() -> None:
-    source = uc.local.source(SCHEMA)
+    source = uc.flow(SCHEMA)
     flow = source.with_time(uc.col("begun"), at_most_back="30 seconds").window(uc.Fixed("1 minute"))
     script = [
         uc.Elements([row(70, 59), row(61, 80)], at=noon(100)),
@@ -38,7 +38,7 @@ def test_rows_move_and_the_watermark_waits_for_them() -> None:
         uc.Elements([row(75, 45, 5), row(95, 50, 100), row(80, None, 100)], at=noon(102)),
         uc.Watermark(noon(90), at=noon(103)),
     ]
-    result = uc.local.run(script, flow.combine(x=uc.Sum("x")))
+    result = flow.combine(x=uc.Sum("x")).run(script)
     assert shown(result) == [(3, 0, 6)]
     assert result.counts() == {"dropped": 0, "finished": 0, "unassigned": 0, "bad": 2, "held": 1}
     assert [row["pane"]["watermark"] for row in result.to_pylist()] == [noon(60)]
@@ -46,7 +46,7 @@ def test_rows_move_and_the_watermark_waits_for_them() -> None:
 
 def test_times_move_between_groupings() -> None:
     """The panes of each minute are counted a quarter of an hour before."""
-    source = uc.local.source(SCHEMA)
+    source = uc.flow(SCHEMA)
     minutes = source.window(uc.Fixed("1 minute"), allowed_lateness="1 hour").combine(x=uc.Sum("x"))
     moved = minutes.with_time(uc.col("event_time") - pd.Timedelta(minutes=15), "15 minutes")
     flow = moved.window(uc.Fixed("10 minutes"), allowed_lateness="1 hour").combine(x=uc.Sum("x"))
@@ -56,14 +56,14 @@ def test_times_move_between_groupings() -> None:
         uc.Elements([row(1, 0, 100)], at=noon(902)),
         uc.Watermark(noon(1_800), at=noon(1_801)),
     ]
-    result = uc.local.run(script, flow)
+    result = flow.run(script)
     assert [(r["x"], r["diff"]) for r in result.to_pylist()] == [(106, 1)]
     assert shown(result)[0][1] == -1_200
     assert result.counts(stage=2)["dropped"] == 0
 
 
 def test_the_bounds_of_two_steps_add_up() -> None:
-    source = uc.local.source(SCHEMA)
+    source = uc.flow(SCHEMA)
     once = source.with_time(uc.col("ts") - pd.Timedelta(seconds=10), "10 seconds")
     twice = once.with_time(lambda table: table["begun"], "20 seconds").window(uc.Fixed("1 minute"))
     flow = twice.combine(x=uc.Sum("x"))
@@ -73,11 +73,11 @@ def test_the_bounds_of_two_steps_add_up() -> None:
         uc.Elements([row(89, 59, 5)], at=noon(63)),
         uc.Watermark(noon(90), at=noon(64)),
     ]
-    assert shown(uc.local.run(script, flow)) == [(3, 0, 6)]
+    assert shown(flow.run(script)) == [(3, 0, 6)]
 
 
 def test_a_union_waits_for_the_flow_that_goes_back() -> None:
-    plain, back = uc.local.source(SCHEMA, name="plain"), uc.local.source(SCHEMA, name="back")
+    plain, back = uc.flow(SCHEMA, name="plain"), uc.flow(SCHEMA, name="back")
     both = uc.union(plain, back.with_time(uc.col("begun"), "1 minute"))
     flow = both.window(uc.Fixed("1 minute")).combine(x=uc.Sum("x"))
     script = [
@@ -86,21 +86,21 @@ def test_a_union_waits_for_the_flow_that_goes_back() -> None:
         uc.Elements([row(100, 41, 7)], at=noon(3), input="back"),
         uc.Watermark(noon(120), at=noon(4), input="back"),
     ]
-    assert shown(uc.local.run(script, flow)) == [(3, 0, 7)]
+    assert shown(flow.run(script)) == [(3, 0, 7)]
 
 
 def test_dates_and_local_times_are_times_of_utc() -> None:
     day = pa.table({"ts": [noon(0)], "day": pa.array([16_820], pa.date32())})
     for kind in (pa.date32(), pa.timestamp("s"), pa.timestamp("ns", "Asia/Tokyo")):
-        flow = uc.local.source(day).with_time(uc.col("day").cast(kind), "1 day").window(uc.Fixed("1 day"))
-        (pane,) = uc.local.run(flow=flow.combine(n=uc.Count())).to_pylist()
+        flow = uc.flow(day).with_time(uc.col("day").cast(kind), "1 day").window(uc.Fixed("1 day"))
+        (pane,) = flow.combine(n=uc.Count()).run().to_pylist()
         assert pane["window"]["start"] == pd.Timestamp("2016-01-20T00:00:00Z")
 
 
 def test_a_function_may_give_lists_and_pandas() -> None:
     def n(function: Any) -> tuple[int, int]:
-        flow = uc.local.source(SCHEMA).with_time(function, "5 s").window(uc.Fixed("1 day")).combine(n=uc.Count())
-        result = uc.local.run([uc.Elements([row(20, 15), row(20, None)]), uc.Watermark(None)], flow)
+        flow = uc.flow(SCHEMA).with_time(function, "5 s").window(uc.Fixed("1 day")).combine(n=uc.Count())
+        result = flow.run([uc.Elements([row(20, 15), row(20, None)]), uc.Watermark(None)])
         return result["n"].to_pylist()[0], result.counts()["bad"]
 
     assert n(lambda table: table["begun"].to_pylist()) == (1, 1)
@@ -109,7 +109,7 @@ def test_a_function_may_give_lists_and_pandas() -> None:
 
 
 def test_wrong_use_is_refused() -> None:
-    source = uc.local.source(SCHEMA)
+    source = uc.flow(SCHEMA)
     with pytest.raises(TypeMismatch, match="a time for each row, but was given int64: cast it"):
         source.with_time(uc.col("x"))
     with pytest.raises(UnknownColumn, match="begin"):

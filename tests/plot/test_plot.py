@@ -14,6 +14,7 @@ import matplotlib
 import pyarrow as pa
 import pytest
 from golden import Case, cases
+from opened import run_script
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch
@@ -52,7 +53,7 @@ def test_one_key_of_several_can_be_drawn() -> None:
         uc.Elements([{"ts": 0, "k": "a", "x": 5}, {"ts": 1, "k": "b", "x": 7}], at=60_000_000),
         uc.Watermark(120_000_000),
     ]
-    result = uc.local.run(script, window=uc.Fixed("1 minute"), by="k", total=uc.Sum("x"))
+    result = uc.flow(script).window(uc.Fixed("1 minute")).combine(by="k", total=uc.Sum("x")).run()
     texts = [t.get_text() for t in uc.plot.panes(result, script, where={"k": "b"}).axes[0].texts]
     assert sorted(texts) == ["7", "7"]
     with pytest.raises(InvalidArgument, match="value= must be one of"):
@@ -82,7 +83,7 @@ def test_retractions_of_one_moment_are_written_side_by_side() -> None:
     ]
     trigger = uc.AfterWatermark(early=uc.Repeatedly(uc.AfterCount(1)))
     options: dict[str, Any] = {"trigger": trigger, "allow_finish": True, "mode": "retracting"}
-    result = uc.local.run(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"), **options)
+    result = run_script(script, window=uc.Fixed("1 minute"), total=uc.Sum("x"), **options)
     figure = uc.plot.panes(result, script)
     taken = [text.xy for text in figure.axes[0].texts if text.get_text().startswith("−")]
     assert len(taken) == len(set(taken)) == 2
@@ -90,22 +91,22 @@ def test_retractions_of_one_moment_are_written_side_by_side() -> None:
 
 
 def test_what_has_no_panes_is_no_picture() -> None:
-    rows = uc.local.source(pa.table({"ts": [0], "x": [5]}))
+    rows = uc.flow(pa.table({"ts": [0], "x": [5]}))
     totals = rows.window(uc.Fixed("1 minute")).combine(total=uc.Sum("x"))
     with pytest.raises(InvalidArgument, match="script= has no entries"):
-        uc.plot.panes(uc.local.run(flow=totals), [])
+        uc.plot.panes(totals.run(), [])
     script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
     for flow, name in ((rows, "window"), (totals.select("total", "window", "diff"), "pane")):
         with pytest.raises(InvalidArgument, match=f"no column '{name}'"):
-            uc.plot.panes(uc.local.run(script, flow), script)
+            uc.plot.panes(flow.run(script), script)
 
 
 def test_rows_are_crossed_out_only_where_their_places_are_those_of_the_script() -> None:
-    source = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}), watermark="0 seconds")
+    source = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}), watermark="0 seconds")
     rows = [{"ts": 360_000_000, "x": 1}, {"ts": 0, "x": 2}]
     script = [uc.Elements([{"ts": 300_000_000, "x": 9}]), uc.Elements(rows)]
     for flow, places in ((source, [(1, 1)]), (source.where(uc.col("x") > 1), [(1, 0)])):
-        result = uc.local.run(script, flow.window(uc.Fixed("1 minute")).combine(s=uc.Sum("x")))
+        result = flow.window(uc.Fixed("1 minute")).combine(s=uc.Sum("x")).run(script)
         legend = uc.plot.panes(result, script).axes[0].get_legend()
         assert legend is not None
         shown = "dropped datum" in [text.get_text() for text in legend.get_texts()]
@@ -113,8 +114,8 @@ def test_rows_are_crossed_out_only_where_their_places_are_those_of_the_script() 
 
 
 def test_each_input_of_a_union_has_its_times_and_its_watermark() -> None:
-    clicks = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "n": pa.int64()}), name="clicks")
-    bills = uc.local.source(pa.schema({"at": pa.timestamp("us", "UTC"), "n": pa.int64()}), name="bills", time="at")
+    clicks = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "n": pa.int64()}), name="clicks")
+    bills = uc.flow(pa.schema({"at": pa.timestamp("us", "UTC"), "n": pa.int64()}), name="bills", time="at")
     flow = uc.union(clicks, bills).window(uc.Fixed("1 minute"), allowed_lateness="1 hour").combine(n=uc.Sum("n"))
     script = [
         uc.Elements([{"ts": "2016-01-20T12:00:10Z", "n": 1}], at="2016-01-20T12:00:20Z", input="clicks"),
@@ -123,7 +124,7 @@ def test_each_input_of_a_union_has_its_times_and_its_watermark() -> None:
         uc.Watermark("2016-01-20T12:01:00Z", at="2016-01-20T12:01:30Z", input="bills"),
         uc.Elements([{"at": "2016-01-20T12:00:50Z", "n": 7}], at="2016-01-20T12:01:40Z", input="bills"),
     ]
-    result = uc.local.run(script, flow)
+    result = flow.run(script)
     figure = uc.plot.panes(result, script, time={"clicks": "ts", "bills": "at"})
     shown = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert {"watermark of clicks", "watermark of bills", "late datum"} <= set(shown)
@@ -133,10 +134,10 @@ def test_each_input_of_a_union_has_its_times_and_its_watermark() -> None:
 
 def test_a_row_without_the_column_of_the_labels_has_none() -> None:
     columns = pa.schema({"ts": pa.timestamp("us", "UTC"), "n": pa.int64()})
-    both = uc.union(uc.local.source(columns, name="bids"), uc.local.source(columns.remove(1), name="visits"))
+    both = uc.union(uc.flow(columns, name="bids"), uc.flow(columns.remove(1), name="visits"))
     script = [uc.Elements([{"ts": 0, "n": 5}], input="bids"), uc.Elements([{"ts": 1}], input="visits")]
     script += [uc.Watermark(None, input=name) for name in ("bids", "visits")]
-    result = uc.local.run(script, both.window(uc.Fixed("1 minute")).combine(rows=uc.Count()))
+    result = both.window(uc.Fixed("1 minute")).combine(rows=uc.Count()).run(script)
     figure = uc.plot.panes(result, script, datum="n")
     assert sorted(text.get_text() for text in figure.axes[0].texts) == ["", "2", "5"]
 
@@ -158,7 +159,7 @@ def played(count: int, length: timedelta, keys: int = 1) -> list[Any]:
 def run_by_user(script: list[Any], window: uc.Window, **options: Any) -> uc.local.Result:
     trigger = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
     settings = {"trigger": trigger, "mode": "retracting", "allowed_lateness": "1 day", **options}
-    return uc.local.run(script, window=window, total=uc.Sum("x"), **settings)
+    return run_script(script, window=window, total=uc.Sum("x"), **settings)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def run_by_user(script: list[Any], window: uc.Window, **options: Any) -> uc.loca
 )
 def test_axes_have_as_much_of_the_date_as_they_need(length: timedelta, label: str, tick: str) -> None:
     script = [uc.Elements([{"ts": AT, "x": 1}, {"ts": AT + length, "x": 2}]), uc.Watermark(None)]
-    result = uc.local.run(script, window=uc.Fixed(length / 4), total=uc.Sum("x"))
+    result = uc.flow(script).window(uc.Fixed(length / 4)).combine(total=uc.Sum("x")).run()
     axes = uc.plot.panes(result, script).axes[0]
     ticks = [axes.xaxis.get_major_formatter()(place) for place in axes.get_xticks()]
     assert (axes.get_xlabel(), len(ticks) >= 2) == (label, True)
@@ -246,7 +247,11 @@ def test_results_of_any_kind_give_one_picture() -> None:
 
 def test_long_values_are_cut() -> None:
     script = [uc.Elements([{"ts": 0, "x": "a very long text indeed"}]), uc.Watermark(None)]
-    texts = uc.plot.panes(uc.local.run(script, window=uc.Fixed("1 minute"), last=uc.Max("x")), script).axes[0].texts
+    texts = (
+        uc.plot.panes(uc.flow(script).window(uc.Fixed("1 minute")).combine(last=uc.Max("x")).run(), script)
+        .axes[0]
+        .texts
+    )
     assert "a very long tex…" in [text.get_text() for text in texts]
 
 
@@ -290,8 +295,8 @@ def test_the_watermark_of_a_flow_is_drawn_as_the_run_had_it(seed: int) -> None:
         marks += [(now, reached)] if not marks or marks[-1][1] != reached else []
         script.append(uc.Elements([{"ts": time, "x": 1} for time in times], at=now))
     rows = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
-    source = uc.local.source(rows, watermark=uc.ProcessingTime(lag) if by_clock else uc.BoundedLag(lag))
-    result = uc.local.run(script, source.window(uc.Fixed("1 minute"), allowed_lateness="1 hour").combine(n=uc.Count()))
+    source = uc.flow(rows, watermark=uc.ProcessingTime(lag) if by_clock else uc.BoundedLag(lag))
+    result = source.window(uc.Fixed("1 minute"), allowed_lateness="1 hour").combine(n=uc.Count()).run(script)
     upper, lower = uc.plot.watermark(script, result).axes
     legend = [text.get_text() for text in upper.get_legend().get_texts()]
     assert (line_of(upper), f"late row ({late})" in legend) == (marks, late > 0)
@@ -303,14 +308,14 @@ def test_the_watermark_of_a_flow_is_drawn_as_the_run_had_it(seed: int) -> None:
 
 def test_a_flow_with_several_sources_has_the_watermark_of_each() -> None:
     rows = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
-    two = uc.union(a=uc.local.source(rows, watermark="10 seconds"), b=uc.local.source(rows, watermark="1 minute"))
+    two = uc.union(a=uc.flow(rows, watermark="10 seconds"), b=uc.flow(rows, watermark="1 minute"))
     flow = two.window(uc.Fixed("1 minute"), allowed_lateness="1 hour").combine(n=uc.Count())
     events = [("a", 60), ("b", 70), ("a", 20), ("b", 8), ("a", 9)]
     script = [
         uc.Elements([{"ts": AT + timedelta(seconds=time), "x": 1}], at=AT + timedelta(seconds=80 + i), input=name)
         for i, (name, time) in enumerate(events)
     ]
-    result = uc.local.run(script, flow)
+    result = flow.run(script)
     upper = uc.plot.watermark(script, result).axes[0]
     at = [line_of(upper, f"watermark of {name}")[0][1] - AT for name in "ab"]
     assert at == [timedelta(seconds=50), timedelta(seconds=10)]

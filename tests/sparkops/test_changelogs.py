@@ -27,6 +27,7 @@ from changes import (
     weighted,
 )
 from engine import Engine
+from opened import opened
 from pyspark.sql import DataFrame, SparkSession
 from streams import Rows, panes_by_batch, started, together
 
@@ -163,22 +164,24 @@ def test_changelogs_in_a_session(spark: SparkSession, tmp_path: Path) -> None:
     """Final results over DataFrames and files, with the order of the rows left to Spark."""
     for name in ("debezium keyed", "kafka json", "wal2json"):
         events, form = drawn(name, 7), FORMS[name]
-        want = net(uc.local.run(flow=totals(uc.local.source(weighted(events), diff="diff"))).panes)
+        want = net(totals(uc.flow(weighted(events), diff="diff")).run().panes)
         messages = form.messages(events)
         pq.write_table(messages, tmp_path / f"{name}.parquet")
         path = str(tmp_path / f"{name}.parquet")
         if name == "wal2json":
-            flow = uc.files(spark, path, changelog=form.changelog, shards=2)
+            flow = uc.flow(path, spark=spark, changelog=form.changelog, tuning=uc.Tuning(shards=2))
         else:
-            flow = uc.flow(spark.read.parquet(path), changelog=form.changelog, shards=2)
+            flow = uc.flow(spark.read.parquet(path), changelog=form.changelog, tuning=uc.Tuning(shards=2))
         assert net(totals(flow).df.toArrow()) == want, name
 
 
 def test_a_deployed_flow_runs_locally_and_in_a_replay(spark: SparkSession) -> None:
     events = history(random.Random(8), 30)
     messages = debezium(events)
-    deployed = totals(uc.flow(frame(spark, messages), changelog=c.Debezium("id", order="source.lsn"), shards=2))
-    run = uc.local.run([uc.Elements(messages), uc.Watermark(None)], deployed)
+    deployed = totals(
+        uc.flow(frame(spark, messages), changelog=c.Debezium("id", order="source.lsn"), tuning=uc.Tuning(shards=2))
+    )
+    run = deployed.run([uc.Elements(messages), uc.Watermark(None)])
     assert net(run.panes) == net(deployed.df.toArrow())
 
 
@@ -186,7 +189,7 @@ def test_a_processing_time_may_be_a_column_of_the_rows(spark: SparkSession) -> N
     events = history(random.Random(5), 20)
     rows = weighted(events)
     options: dict[str, Any] = {"processing_time": "ts", "replay": True, "close_at_end": True, "shards": 2}
-    flow = uc.flow(frame(spark, debezium(events)), watermark="20 seconds", changelog=c.Debezium(), **options)
+    flow = opened(frame(spark, debezium(events)), watermark="20 seconds", changelog=c.Debezium(), **options)
     settings = Settings("ts", "20 seconds", diff="diff", **options)
     plain = flow_of(SparkSource(Bounded([rows], rows.schema)), settings)
     assert net(totals(flow).df.toArrow()) == net(totals(plain).df.toArrow())
@@ -201,10 +204,12 @@ def test_final_results_of_a_union_and_a_join_of_changelogs(spark: SparkSession) 
         return [totals(uc.union(*flows)), joined.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count())]
 
     pairs = zip(forms, (one, other), strict=True)
-    read = built([uc.flow(frame(spark, f.messages(e)), changelog=f.changelog, shards=2) for f, e in pairs])
-    plain = built([uc.local.source(weighted(e), name=name, diff="diff") for name, e in (("a", one), ("b", other))])
+    read = built(
+        [uc.flow(frame(spark, f.messages(e)), changelog=f.changelog, tuning=uc.Tuning(shards=2)) for f, e in pairs]
+    )
+    plain = built([uc.flow(weighted(e), name=name, diff="diff") for name, e in (("a", one), ("b", other))])
     for got, want in zip(read, plain, strict=True):
-        assert net(got.df.toArrow()) == net(uc.local.run(flow=want).panes)
+        assert net(got.df.toArrow()) == net(want.run().panes)
 
 
 STREAMED = ["debezium", "debezium json", "debezium keyed", "flat", "kafka json"]
@@ -218,10 +223,12 @@ def test_changelogs_in_a_stream(names: list[str], spark: SparkSession, tmp_path:
     flows: dict[str, Any] = {}
     for name in names:
         form = FORMS[name]
-        build = lambda df, form=form: totals(uc.flow(df, watermark="20 seconds", changelog=form.changelog, shards=2))  # noqa: E731
+        build = lambda df, form=form: totals(
+            uc.flow(df, watermark="20 seconds", changelog=form.changelog, tuning=uc.Tuning(shards=2))
+        )  # noqa: E731
         flows[name] = ([form.messages(bundle) for bundle in some], build)
-    plain = uc.local.source(weighted(events).schema, watermark="20 seconds", diff="diff")
-    want = uc.local.run([uc.Elements(weighted(bundle)) for bundle in some], totals(plain)).panes
+    plain = uc.flow(weighted(events).schema, watermark="20 seconds", diff="diff")
+    want = totals(plain).run([uc.Elements(weighted(bundle)) for bundle in some]).panes
     shown = together(spark, flows, tmp_path)
     for name in names:
         for step in range(3):
@@ -245,15 +252,15 @@ def test_a_changelog_is_handed_on(spark: SparkSession, tmp_path: Path) -> None:
     folder.mkdir()
     pq.write_table(table, folder / "0.parquet")
     stream = spark.readStream.schema(spark_schema(table.schema)).parquet(str(folder))
-    flow = totals(uc.flow(stream, watermark="20 seconds", diff="diff", shards=2))
+    flow = totals(uc.flow(stream, watermark="20 seconds", diff="diff", tuning=uc.Tuning(shards=2)))
     query = started(flow.df.transform(c.to("debezium_json", ["k", "window"])), tmp_path)
     query.awaitTermination()
     messages = pa.concat_tables(panes_by_batch(tmp_path))
-    local = totals(uc.local.source(table, watermark="20 seconds", diff="diff"))
+    local = totals(uc.flow(table, watermark="20 seconds", diff="diff"))
     row = pa.schema([f for f in local.schema if f.name not in ("pane", "diff")])
-    read = uc.local.source(messages, time="event_time", changelog=c.Debezium(schema=row))
-    want = uc.local.run([uc.Elements(table)], local).panes
-    assert net(uc.local.run(flow=read).panes) == net(want)
+    read = uc.flow(messages, time="event_time", changelog=c.Debezium(schema=row))
+    want = local.run([uc.Elements(table)]).panes
+    assert net(read.run().panes) == net(want)
 
 
 def test_one_warning_for_a_dataframe(spark: SparkSession) -> None:

@@ -63,9 +63,9 @@ def test_flows_through_a_connect_server(tmp_path: Path) -> None:
     }
     for name, expected in want.items():
         assert plain(pq.read_table(tmp_path / f"{name}.parquet")) == plain(expected.df.toArrow())
-    left_over = uc.local.source(weighted(events), diff="diff")
+    left_over = uc.flow(weighted(events), diff="diff")
     by_minute = left_over.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count(), x=uc.Sum("x"))
-    assert net(pq.read_table(tmp_path / "changed.parquet")) == net(uc.local.run(flow=by_minute).panes)
+    assert net(pq.read_table(tmp_path / "changed.parquet")) == net(by_minute.run().panes)
     assert net(pq.read_table(tmp_path / "handed on.parquet")) == net(weighted(events))
     by_key = pq.read_table(tmp_path / "key.parquet")
     assert plain(by_key) == plain(uc.aggregate(table, by="k", **results))

@@ -16,6 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from opened import opened
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -83,12 +84,12 @@ def keyed(found: list[dict[str, Any]]) -> dict[tuple[int, int], tuple[int, int |
 def test_every_format_gives_what_pandas_gives(spark: SparkSession, tmp_path: Path, format: str) -> None:
     table = write(tmp_path / "in", format)
     schema = pa.schema({"k": pa.int64(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})
-    assert keyed(totals(uc.files(spark, str(tmp_path / "in"), schema=schema))) == expected(table)
+    assert keyed(totals(uc.flow(uc.Files(str(tmp_path / "in"), schema=schema), spark=spark))) == expected(table)
 
 
 def test_large_files_are_read_in_parts(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = write(tmp_path / "in", "parquet")
-    flow = uc.files(spark, str(tmp_path / "in"))
+    flow = uc.flow(str(tmp_path / "in"), spark=spark)
     monkeypatch.setattr(sys.modules["uncombine.sparkops.files_input"], "LARGE", 2_000)
     assert flow.source.input._given([]).count() > 3
     assert keyed(totals(flow)) == expected(table)
@@ -97,7 +98,7 @@ def test_large_files_are_read_in_parts(spark: SparkSession, tmp_path: Path, monk
 def test_folders_are_columns(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in" / "day=2016-01-20", "parquet", 1)
     write(tmp_path / "in" / "day=2016-01-21", "parquet", 1)
-    flow = uc.files(spark, str(tmp_path / "in")).window(uc.Global()).combine(by="day", n=uc.Count())
+    flow = uc.flow(str(tmp_path / "in"), spark=spark).window(uc.Global()).combine(by="day", n=uc.Count())
     found = {str(row.day): row.n for row in flow.df.collect()}
     assert found == {"2016-01-20": 500, "2016-01-21": 500}
 
@@ -135,7 +136,9 @@ def test_folders_that_appear_later(spark: SparkSession, tmp_path: Path, parts: l
     expected, streamed = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
 
     def grouped(**options: Any) -> Any:
-        flow = uc.files(spark, tmp_path / "in", "parquet", schema=COLUMNS, on_missing_column="null", **options)
+        flow = opened(
+            tmp_path / "in", spark=spark, format="parquet", schema=COLUMNS, on_missing_column="null", **options
+        )
         shown = {"trigger": uc.Repeatedly(uc.AfterCount(1)), "mode": "discarding"} if options else {}
         return flow.window(uc.Fixed("1 day"), **shown).combine(by=("id", "day", "h"), n=uc.Count()).df
 
@@ -163,13 +166,13 @@ def test_a_bad_file_stops_the_job_by_its_name(spark: SparkSession, tmp_path: Pat
     write(tmp_path / "in", "parquet")
     (tmp_path / "in" / "9.parquet").write_bytes(b"PAR1 this is none PAR1")
     with pytest.raises(Exception, match=re.escape("9.parquet")):
-        totals(uc.files(spark, str(tmp_path / "in")))
+        totals(uc.flow(str(tmp_path / "in"), spark=spark))
 
 
 def test_a_bad_file_is_skipped_on_request(spark: SparkSession, tmp_path: Path) -> None:
     table = write(tmp_path / "in", "parquet")
     (tmp_path / "in" / "9.parquet").write_bytes(b"PAR1 this is none PAR1")
-    assert keyed(totals(uc.files(spark, str(tmp_path / "in"), on_bad_file="skip"))) == expected(table)
+    assert keyed(totals(uc.flow(uc.Files(str(tmp_path / "in"), on_bad_file="skip"), spark=spark))) == expected(table)
 
 
 def test_a_stream_of_files_gives_the_panes_of_a_stream_of_rows(spark: SparkSession, tmp_path: Path) -> None:
@@ -177,7 +180,7 @@ def test_a_stream_of_files_gives_the_panes_of_a_stream_of_rows(spark: SparkSessi
     (tmp_path / "in" / "9.parquet").write_bytes(b"PAR1 this is none PAR1")
     path = str(tmp_path / "in")
     options = {"streaming": True, "max_files_per_batch": 1, "on_bad_file": "skip"}
-    by_files = uc.files(spark, path, watermark=LAG, **options)
+    by_files = opened(path, spark=spark, watermark=LAG, **options)
     frame = spark.readStream.schema("k bigint, ts timestamp, v bigint").option("maxFilesPerTrigger", 1)
     by_rows = uc.flow(frame.option("pathGlobFilter", "[0-8].parquet").parquet(path), watermark=LAG)
     results = []
@@ -196,7 +199,7 @@ def test_a_stream_of_files_gives_the_panes_of_a_stream_of_rows(spark: SparkSessi
 
 def test_the_explanation_names_the_files(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", "parquet", 1)
-    flow = uc.files(spark, str(tmp_path / "in")).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    flow = uc.flow(str(tmp_path / "in"), spark=spark).window(uc.Fixed("1 minute")).combine(n=uc.Count())
     assert "parquet files at" in flow.explain()
     assert "not Spark's own aggregation: files are read faster by the tasks themselves" in flow.explain()
 
@@ -205,14 +208,14 @@ def test_what_cannot_be_is_said_when_the_flow_is_built(spark: SparkSession, tmp_
     write(tmp_path / "in", "parquet", 1)
     path = str(tmp_path / "in")
     with pytest.raises(uc.UncombineError, match="max_files_per_batch= needs streaming=True"):
-        uc.files(spark, path, max_files_per_batch=1)
+        uc.flow(uc.Files(path, max_files_per_batch=1), spark=spark)
     for name in ("max_files_per_trigger", "maxFilesPerTrigger"):
         with pytest.raises(uc.UncombineError, match=f"no option '{name}': did you mean 'max_files_per_batch'"):
-            uc.files(spark, path, streaming=True, **{name: 1})
+            opened(path, spark=spark, streaming=True, **{name: 1})
     with pytest.raises(uc.UncombineError, match="did you mean 'ts'"):
-        uc.files(spark, path, time="tsx")
+        uc.flow(path, spark=spark, time="tsx")
     with pytest.raises(uc.UncombineError, match="needs watermark="):
-        uc.files(spark, path, streaming=True)
+        uc.flow(path, spark=spark, streaming=True)
 
 
 @pytest.mark.parametrize(
@@ -236,11 +239,11 @@ def test_files_of_the_java_writer(spark: SparkSession, tmp_path: Path, version: 
     assert (len(found) > 1) == (block < 1 << 20)
     if version == "PARQUET_2_0" and len(found) == 1:
         assert found[0] >= {"RLE_DICTIONARY", "DELTA_BYTE_ARRAY"}
-    flow = uc.files(spark, tmp_path / "in").window(uc.Global())
+    flow = uc.flow(tmp_path / "in", spark=spark).window(uc.Global())
     by_key = flow.combine(by="k", n=uc.Count(), m=uc.Sum("m"), flags=uc.CountIf("flag"), tags=uc.Count("tags"))
     want = df.groupBy("k").agg(F.count("*"), F.sum("m"), F.count_if("flag"), F.count("tags"))
     assert sorted(by_key.df.select("k", "n", "m", "flags", "tags").collect()) == sorted(want.collect())
-    tags = uc.files(spark, tmp_path / "in").flat_map(tag_rows).window(uc.Global()).combine(by="tag", n=uc.Count())
+    tags = uc.flow(tmp_path / "in", spark=spark).flat_map(tag_rows).window(uc.Global()).combine(by="tag", n=uc.Count())
     want = df.select(F.explode("tags").alias("tag")).groupBy("tag").count()
     assert sorted(tags.df.select("tag", "n").collect()) == sorted(want.collect())
 
@@ -261,11 +264,11 @@ def _number(path: Path, v: int, **more: Any) -> Path:
 
 def _ways(spark: SparkSession, paths: Any, state: Path, **options: Any) -> list[list[int]]:
     """The numbers in files: as panes of a batch, as rows, and as rows of a stream."""
-    flow = uc.files(spark, paths, **options)
+    flow = opened(paths, spark=spark, **options)
     panes = flow.window(uc.Global()).combine(v=uc.CollectList("v")).df.collect()
     out = [sorted(panes[0].v), sorted(row.v for row in flow.df.collect())]
     if not isinstance(paths, list):
-        live, streamed = uc.files(spark, paths, streaming=True, watermark=LAG, wake=False, **options), list[int]()
+        live, streamed = opened(paths, spark=spark, streaming=True, watermark=LAG, wake=False, **options), list[int]()
         shown = live.window(uc.Fixed("1 day"), uc.Always(), mode="discarding").combine(v=uc.CollectList("v"))
         writer = shown.df.writeStream.foreachBatch(lambda df, _: streamed.extend(v for r in df.collect() for v in r.v))
         writer.option("checkpointLocation", str(state)).trigger(availableNow=True).start().awaitTermination()
@@ -282,8 +285,8 @@ def test_an_existing_path_is_no_pattern(spark: SparkSession, tmp_path: Path) -> 
         assert _ways(spark, f"{tmp_path}/{path}", tmp_path / f"state {i}") == [[i]] * 3, path
     assert _ways(spark, [f"{tmp_path}/{name}" for name in names[::2]], tmp_path) == [[0, 2, 4]] * 2
     assert _ways(spark, f"{tmp_path}/a?b", tmp_path / "state") == [[0, 1]] * 3
-    assert "a*b (an existing path, not a pattern)" in uc.files(spark, f"{tmp_path}/a*b").explain()
-    assert "a?b (a pattern)" in uc.files(spark, f"{tmp_path}/a?b").explain()
+    assert "a*b (an existing path, not a pattern)" in uc.flow(f"{tmp_path}/a*b", spark=spark).explain()
+    assert "a?b (a pattern)" in uc.flow(f"{tmp_path}/a?b", spark=spark).explain()
 
 
 def test_links_that_are_not_followed(spark: SparkSession, tmp_path: Path) -> None:
@@ -300,7 +303,7 @@ def test_links_that_are_not_followed(spark: SparkSession, tmp_path: Path) -> Non
     with pytest.raises(Exception, match=r"c\.parquet is a link to '.*gone\.parquet', which does not exist"):
         _ways(spark, tmp_path / "in", tmp_path / "state 3", **given)
     with pytest.raises(uc.UncombineError, match=r"c\.parquet is a link to"):
-        _ = uc.files(spark, tmp_path / "in", streaming=True, watermark=LAG, **given).df
+        _ = opened(tmp_path / "in", spark=spark, streaming=True, watermark=LAG, **given).df
     with pytest.warns(UserWarning, match=r"skipped: .*c\.parquet is a link to"):
         assert _ways(spark, tmp_path / "in", tmp_path / "state 4", on_bad_file="skip", **given) == [[1]] * 3
 
@@ -310,8 +313,8 @@ def test_a_column_of_folders_that_differs_from_that_of_files(spark: SparkSession
         _number(tmp_path / "in" / folder / "a.parquet", i, k=k)
     by_spark = {(row.k, row.v) for row in spark.read.parquet(str(tmp_path / "in")).collect()}
     with pytest.warns(UserWarning, match="column 'k' is in the names of folders and in the files") as told:
-        found = uc.files(spark, tmp_path / "in").window(uc.Global()).combine(by="k", v=uc.Max("v")).df.collect()
+        found = uc.flow(tmp_path / "in", spark=spark).window(uc.Global()).combine(by="k", v=uc.Max("v")).df.collect()
     assert {(row.k, row.v) for row in found} == by_spark == {("y", 0), ("z", 1)}
     assert sum("names of folders" in str(one.message) for one in told) == 1
     with pytest.warns(UserWarning, match="'q' in the file and 'z' in the name of its folder"):
-        _ = uc.files(spark, tmp_path / "in", streaming=True, watermark=LAG).df
+        _ = uc.flow(tmp_path / "in", spark=spark, streaming=True, watermark=LAG).df

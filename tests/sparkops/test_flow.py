@@ -124,7 +124,7 @@ def test_local_processing_times_are_utc(spark: SparkSession) -> None:
     table = pa.table({"ts": times, "proc": times, "x": [1, 2, 3]})
     with zone(spark, "America/New_York"):
         df = spark.createDataFrame(table, "ts timestamp_ntz, proc timestamp_ntz, x bigint")
-        flow = uc.flow(df, watermark="1 day", processing_time="proc", replay=True, shards=1)
+        flow = uc.flow(df, watermark="1 day", processing_time="proc", tuning=uc.Tuning(shards=1)).replay()
         made = flow.window(uc.Global(), uc.Repeatedly(uc.AfterCount(1)), "discarding").combine(x=uc.Sum("x"))
         panes = made.df.select("x", F.unix_micros("pane.processing_time").alias("at")).toArrow().sort_by("x")
     assert panes["at"].to_pylist() == times.cast(pa.int64()).to_pylist()

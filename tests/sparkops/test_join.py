@@ -15,6 +15,7 @@ import pytest
 from bounded import bounded_flow, cut
 from engine import Engine
 from join_flows import draw_flow, joined, kept
+from opened import opened
 from pyspark.sql import SparkSession
 from row_steps import SECOND, START, TIME, draw_rows, script_of
 from streams import read_stream, rows_flow, started, together, written
@@ -45,7 +46,7 @@ def drawn(seed: int) -> tuple[uc.Flow, dict[str, pa.Table]]:
 @pytest.mark.parametrize("seed", [*range(12), *(pytest.param(i, marks=pytest.mark.soak) for i in range(12, 1_012))])
 def test_a_replay_gives_the_rows_of_a_local_run(seed: int) -> None:
     flow, tables = drawn(seed)
-    local = uc.local.run(script_of(tables), flow)
+    local = flow.run(script_of(tables))
     replay = flow.df.toArrow()
     assert Counter(map(repr, replay.to_pylist())) == Counter(map(repr, local.drop_columns(["step"]).to_pylist()))
 
@@ -124,12 +125,12 @@ def test_joins_in_a_stream(names: tuple[str, ...], spark: SparkSession, tmp_path
     builds = {name: build for name, build in {**PLAIN, **AFTER_STEPS}.items() if name in names}
 
     def flow_over(build: Any) -> Any:
-        return lambda df: built(build, uc.flow(df, watermark="1 minute", shards=2, wake=False))
+        return lambda df: built(build, uc.flow(df, watermark="1 minute", tuning=uc.Tuning(shards=2, wake=False)))
 
     shown = together(spark, {name: (tables, flow_over(build)) for name, build in builds.items()}, tmp_path)
     for name, build in builds.items():
-        local = built(build, uc.local.source(tables[0].schema, watermark="1 minute"))
-        want = uc.local.run([uc.Elements(table) for table in tables], local)
+        local = built(build, uc.flow(tables[0].schema, watermark="1 minute"))
+        want = local.run([uc.Elements(table) for table in tables])
         assert rows_of(shown[name]) == rows_of(want.panes), name
         assert len(want) > 3, name
 
@@ -147,8 +148,8 @@ def test_joins_of_bounded_rows(names: tuple[str, ...], spark: SparkSession) -> N
         given = {name: PLAIN[name] for name in ("full", "deep", "panes")} if weighted else {**PLAIN, **AFTER_STEPS}
         builds = {name: build for name, build in given.items() if name in names}
         for name, build in builds.items():
-            flow = built(build, uc.flow(df, shards=2, **options))
-            want = uc.local.run(flow=built(build, uc.local.source(table, **options)))
+            flow = built(build, opened(df, shards=2, **options))
+            want = built(build, uc.flow(table, **options)).run()
             assert rows_of(flow.df.toArrow()) == rows_of(want.panes), (name, weighted)
             assert len(want) > 3, name
             in_python = "not Spark's own join: an input has weights" in flow.explain()
@@ -176,7 +177,11 @@ def test_a_stream_of_two_sources_goes_on_after_a_restart(spark: SparkSession, tm
                 written([table.slice(0, 30), table.slice(30)], folder)
             else:
                 pq.write_table(table, folder / "9.parquet")
-            flows.append(uc.flow(read_stream(spark, folder, schema), watermark="10 minutes", name=name, shards=2))
+            flows.append(
+                uc.flow(
+                    read_stream(spark, folder, schema), watermark="10 minutes", name=name, tuning=uc.Tuning(shards=2)
+                )
+            )
         both = flows[0].join(flows[1], "k", "full", ("-20 seconds", "5 seconds"))
         started(both.df, tmp_path).awaitTermination()
     shown = pq.read_table(sorted((tmp_path / "panes").glob("*.parquet"))).to_pylist()
@@ -206,7 +211,7 @@ def test_the_clock_of_one_side_alone_reports_no_watermark_of_the_steps_of_the_ot
     engine = Engine(flow(lambda name: rows_flow(schema, "ts", shards=1, name=name, **options)))
     stream = pa.concat_tables([engine.batch(batch)[0] for batch in batches])
     script = [uc.Elements(rows, input=name) for batch in batches for name, rows in batch.items() if rows.num_rows]
-    local = uc.local.run(script, flow(lambda name: uc.local.source(schema, name=name, **options)))
+    local = flow(lambda name: uc.flow(schema, name=name, **options)).run(script)
     assert len(local) == 3
     assert rows_of(stream) == rows_of(local.panes)
 

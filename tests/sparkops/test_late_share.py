@@ -36,7 +36,13 @@ def history(folder: Path, weeks: int, order: list[int]) -> None:
 
 def late_rows(spark: SparkSession, folder: Path, state: Path, **options: Any) -> int:
     """Run a stream over the files, some in each batch; the number of rows that it leaves out as late."""
-    source = uc.files(spark, folder, streaming=True, watermark="1 day", max_files_per_batch=4, wake=False)
+    source = uc.flow(
+        uc.Files(folder, max_files_per_batch=4),
+        spark=spark,
+        streaming=True,
+        watermark="1 day",
+        tuning=uc.Tuning(wake=False),
+    )
     flow = source.window(uc.Fixed("1 day"), **options).combine(n=uc.Count())
     writer = flow.df.writeStream.format("noop").option("checkpointLocation", str(state))
     query = writer.queryName(f"backfill {state.name}").trigger(availableNow=True).start()

@@ -65,8 +65,8 @@ def test_rule_10_without_a_step_to_judge_them_rows_without_a_time_stay() -> None
     def shown(rows: pa.Table, time: str) -> Counter[tuple[Any, ...]]:
         return Counter((row["k"], row["x"], row[time] is None) for row in rows.to_pylist())
 
-    local, bounded = uc.local.source(table), bounded_flow(BATCHES, "ts")
-    alone = shown(uc.local.run(flow=last(local, "ts")).panes, "ts")
+    local, bounded = uc.flow(table), bounded_flow(BATCHES, "ts")
+    alone = shown(last(local, "ts").run().panes, "ts")
     assert sum(alone.values()) == table.num_rows
     assert {null for *_, null in alone} == {True, False}
     engine, streamed = Engine(last(rows_flow(SCHEMA, "ts", uc.Monotonic(), 1), "ts")), Counter[Any]()
@@ -74,13 +74,13 @@ def test_rule_10_without_a_step_to_judge_them_rows_without_a_time_stay() -> None
     streamed += shown(engine.batch(table)[0], "ts")
     assert streamed == alone
     assert sum(shown(last(bounded, "ts").df.toArrow(), "ts").values()) == table.num_rows
-    panes = uc.local.run(flow=last(grouped(local), "event_time"))
-    assert panes.num_rows == uc.local.run(flow=grouped(local)).num_rows
+    panes = last(grouped(local), "event_time").run()
+    assert panes.num_rows == grouped(local).run().num_rows
     assert panes["event_time"].null_count > 0
     assert panes.counts()["bad"] == 1, "that of the source, and none of the rows that moved"
     final = last(grouped(bounded), "event_time").df.toArrow()
     assert (final.num_rows, final["event_time"].null_count > 0) == (panes.num_rows, True)
-    ended = uc.local.run(flow=last(local, "ts").in_order())
+    ended = last(local, "ts").in_order().run()
     assert ended.counts()["bad"] == sum(count for (*_, null), count in alone.items() if null)
 
 

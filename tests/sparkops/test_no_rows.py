@@ -117,7 +117,11 @@ def test_every_way_on_spark(spark: SparkSession, tmp_path: Path) -> None:
             assert shown(flow.df.toArrow()) == [{"window": None, **expected, "event_time": None}]
             assert combine_per_key(df, **combiners).toArrow().to_pylist() == [expected]
             assert combine_per_key(df, "k", **combiners).toArrow().num_rows == 0
-        files = uc.files(spark, str(tmp_path), format="parquet", time="ts").window(uc.Global()).combine(**combiners)
+        files = (
+            uc.flow(uc.Files(str(tmp_path), format="parquet"), spark=spark, time="ts")
+            .window(uc.Global())
+            .combine(**combiners)
+        )
         assert shown(files.df.toArrow()) == [{"window": None, **expected, "event_time": None}]
     for given in (CANCELLED, SWAPPED):
         df = spark.createDataFrame(given.to_pylist(), DDL).repartition(3, F.col("x"))

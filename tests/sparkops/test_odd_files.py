@@ -16,6 +16,7 @@ from engine import Engine
 from join_flows import KINDS, WITHIN, joined
 from odd_files import FORMATS, KEYS, START, TIME, VALUES, Kind, drawn_values, odd_folder, plain, written_files
 from odd_streams import SECOND, draw_program
+from opened import opened
 from pyspark.sql import DataFrame, SparkSession
 from streams import changed, rows_flow
 
@@ -108,7 +109,7 @@ def test_queries_over_odd_files_with_restarts(seed: int, spark: SparkSession, tm
         panes.append(df.toArrow())
 
     def flow(**options: Any) -> uc.Flow:
-        return program.over(uc.files(spark, folder, named(program.format), shards=2, **given, **options))
+        return program.over(opened(folder, spark=spark, format=named(program.format), shards=2, **given, **options))
 
     with changed(spark):
         while waiting:
@@ -159,7 +160,7 @@ def test_joins_of_odd_files(seed: int, spark: SparkSession, tmp_path: Path) -> N
     want = expected_join(tables, how, *(int(uc.span(bound)) for bound in within))
     with changed(spark):
         shown = [files().df.toArrow(), files(**live).df.toArrow()]
-    shown.append(uc.local.run(flow=flow([uc.local.source(table) for table in tables])).panes)
+    shown.append(flow([uc.flow(table) for table in tables]).run().panes)
     for panes in shown:
         net: Counter[Any] = Counter()
         for row in panes.to_pylist():

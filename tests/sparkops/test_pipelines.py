@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from bounded import bounded_flow, cut
 from engine import Engine
+from opened import opened
 from pyspark.sql import SparkSession
 from random_pipelines import SCHEMA, draw, draw_rows
 from row_steps import script_of
@@ -68,7 +69,7 @@ class Case:
     def replay(self) -> str | None:
         made = self.pipeline(self._replayed)
         flow = made.flow
-        want = uc.local.run(self.script, flow)
+        want = flow.run(self.script)
         if not self.beside:
             return differs("replay", flow.df.toArrow(), want, made.names)
         first = graph_of(flow).leaves[0].source.input  # type: ignore[attr-defined]
@@ -90,7 +91,7 @@ class Case:
         source = source if self.weighted else source.select("ts", "k", "x")
         made = draw(random.Random(self.steps), {name: source})
         got = made.flow.df.toArrow()
-        want = uc.local.run([uc.Elements(table), uc.Watermark(None)], made.flow).drop_columns(["step"])
+        want = made.flow.run([uc.Elements(table), uc.Watermark(None)]).drop_columns(["step"])
         one, other = (left(some.select(want.column_names).to_pylist()) for some in (got, want))
         if one != other:
             return f"batch: only here {one - other}, only in the local run {other - one}"
@@ -110,7 +111,7 @@ class Case:
                 engine.batch(rows)
                 engine = Engine(flow, self.seed, kept, self.beside)
             panes.append(engine.batch(rows)[0])
-        want = uc.local.run(self.script[:-1], flow)
+        want = flow.run(self.script[:-1])
         return differs("stream", pa.concat_tables(panes), want, made.names)
 
     def query(self, spark: SparkSession, folder: Path) -> str | None:
@@ -123,13 +124,13 @@ class Case:
 
         def source(name: str) -> uc.Flow:
             options = {**self.options, "name": name, "wake": False}
-            return uc.flow(frames.get(name, frames[min(frames)]), "ts", self.strategies[name], **options)
+            return opened(frames.get(name, frames[min(frames)]), time="ts", watermark=self.strategies[name], **options)
 
         made = self.pipeline(source)
         flow = made.flow
         started(flow.df, folder / "out").awaitTermination()
         got = spark.read.schema(spark_schema(flow.schema)).parquet(str(folder / "out" / "panes")).toArrow()
-        want = uc.local.run(self.script[:-1], flow)
+        want = flow.run(self.script[:-1])
         return differs("query", got.cast(flow.schema), want, made.names)
 
 

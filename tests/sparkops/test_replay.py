@@ -34,7 +34,7 @@ def test_the_end_of_the_input_is_a_bundle_of_its_own_in_every_grouping() -> None
         [LAST_ROW], "ts", uc.PerSource("k"), shards=2, processing_time=NOW, replay=True, close_at_end=True
     )
     replay = two_groupings(source, early).df.toArrow()
-    local = two_groupings(uc.local.source(LAST_ROW.schema, watermark=uc.PerSource("k"), processing_time=NOW), early)
-    want = uc.local.run([uc.Elements(LAST_ROW), uc.Watermark(None)], local)
+    local = two_groupings(uc.flow(LAST_ROW.schema, watermark=uc.PerSource("k"), processing_time=NOW), early)
+    want = local.run([uc.Elements(LAST_ROW), uc.Watermark(None)])
     assert plain(replay) == plain(want)
     assert want["step"].to_pylist() == [0, 1, 1, 1, 1]  # one early pane, then two values, each after its retraction

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from bounded import bounded_flow, cut
 from golden import KEYS, Case, cases, seen
+from opened import run_script
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from scripts import apart
@@ -50,7 +51,7 @@ def in_order(case: Case, got: pa.Table, want: pa.Table) -> pa.Table:
 
 def check(case: Case, got: pa.Table) -> None:
     """The panes are those that were published, and what has no place there is as the local runner has it."""
-    want = uc.local.run(history(case), sum=uc.Sum("value"), **case.options)
+    want = run_script(history(case), sum=uc.Sum("value"), **case.options)
     ordered = in_order(case, got, want)
     for key in KEYS if case.by_key else (None,):
         ours, published = seen(case, ordered, key), [dict(pane) for pane in case.panes]
@@ -79,7 +80,9 @@ def replayed(spark: SparkSession, chosen: list[Case]) -> None:
     frames = []
     for case in chosen:
         df = spark.createDataFrame(pa.concat_tables(punctuated(history(case), SCHEMA))).coalesce(1)
-        flow = uc.flow(df, "event_time", MARKED, processing_time=NOW, replay=True, shards=1)
+        flow = uc.flow(
+            df, time="event_time", watermark=MARKED, processing_time=NOW, tuning=uc.Tuning(shards=1)
+        ).replay()
         frames.append(grouped(case, flow).df.withColumn("case", F.lit(case.name)))
     panes = reduce(DataFrame.unionByName, frames).toArrow()
     for case in chosen:
@@ -165,7 +168,7 @@ def test_published_panes_in_batch(spark: SparkSession) -> None:
     """By Spark's own aggregation where that can be, and sessions merged in Python."""
     frames, ways = [], []
     for name, (case, rows) in batches().items():
-        flow = grouped(case, uc.flow(spark.createDataFrame(rows).coalesce(1), "event_time"))
+        flow = grouped(case, uc.flow(spark.createDataFrame(rows).coalesce(1), time="event_time"))
         frames.append(flow.df.withColumn("case", F.lit(name)))
         ways.append(flow.explain().splitlines()[0].split(":")[0])
     assert sorted(set(ways)) == ["Final panes, merged in Python", "Spark's own aggregation"]

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from flow_changes import ON, PAIRS, REAL, SCHEMA, again, counted
+from opened import opened
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from streams import START, changed, read_stream, written
@@ -52,7 +53,7 @@ def rows(second: int, schema: pa.Schema = SCHEMA) -> pa.Table:
 def source_of(spark: SparkSession, folder: Path) -> Callable[..., Any]:
     def source(schema: pa.Schema = SCHEMA, **settings: Any) -> uc.Flow:
         options = {"watermark": "1 minute", "shards": 2, **settings}
-        return uc.flow(read_stream(spark, folder, schema), **options)
+        return opened(read_stream(spark, folder, schema), **options)
 
     return source
 
@@ -113,7 +114,7 @@ def test_a_live_table_is_refused_before_its_query_starts(spark: SparkSession, tm
 
     def start(least: int, **options: Any) -> uc.LiveTable:
         flow = counted(source(), **again()).where(uc.col("n") > least)
-        return uc.live_table(flow, url, checkpoint=place, trigger=ONCE, **options)
+        return flow.to_table(url, checkpoint=place, trigger=ONCE, **options)
 
     start(0).awaitTermination()
     with pytest.raises(
@@ -152,7 +153,7 @@ def test_a_bounded_flow_has_no_stream_to_write(spark: SparkSession, tmp_path: Pa
     ):
         flow.write_stream(checkpoint=str(tmp_path))
     with pytest.raises(InvalidArgument, match=r"has no stream to write"):
-        uc.local.source(SCHEMA).write_stream(checkpoint=str(tmp_path))
+        uc.flow(SCHEMA).write_stream(checkpoint=str(tmp_path))
 
 
 def test_the_command_says_what_a_restart_would_do(

@@ -45,9 +45,9 @@ def test_a_limit_of_bytes_is_said_where_rows_go_to_python(spark: SparkSession) -
     window = {"window": uc.Fixed("1 minute")}
     native = uc.flow(df).window(**window).combine(n=uc.Count())
     in_python = [
-        uc.flow(df, native="never").window(**window).combine(n=uc.Count()),
+        uc.flow(df, tuning=uc.Tuning(native="never")).window(**window).combine(n=uc.Count()),
         uc.flow(df).map(lambda rows: rows),
-        uc.flow(df, replay=True, processing_time="ts", watermark="0 seconds").window(**window).combine(n=uc.Count()),
+        uc.flow(df, processing_time="ts", watermark="0 seconds").replay().window(**window).combine(n=uc.Count()),
         uc.flow(df, time="ts").window(**window).combine(n=uc.Median("v")),
     ]
     for flow in (native, *in_python):

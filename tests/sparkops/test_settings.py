@@ -57,13 +57,11 @@ def test_settings_that_change_nothing(spark: SparkSession, tmp_path: Path, setti
         rows = spark.read.parquet(str(files))
         final = uc.flow(rows).window(uc.Sessions("4 seconds")).combine(by="k", n=uc.Count(), middle=uc.Median("v"))
         got = final.df.select("n", "middle").toArrow().to_pylist()
-    want = uc.local.run(
-        [uc.Elements(pa.concat_tables(tables)), uc.Watermark(None)],
-        window=uc.Sessions("4 seconds"),
-        by="k",
-        schema=SCHEMA,
-        n=uc.Count(),
-        middle=uc.Median("v"),
+    want = (
+        uc.flow(SCHEMA)
+        .window(uc.Sessions("4 seconds"))
+        .combine(by="k", n=uc.Count(), middle=uc.Median("v"))
+        .run([uc.Elements(pa.concat_tables(tables)), uc.Watermark(None)])
     )
     assert sorted(map(repr, got)) == sorted(map(repr, want.select(["n", "middle"]).to_pylist()))
 
@@ -109,7 +107,7 @@ def test_state_in_no_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
         flow.df
     assert str(refused.value).startswith(f"a streaming flow keeps its state in RocksDB, but {PROVIDER} is {HDFS}: set")
     with changed(spark, {PROVIDER: HDFS}), pytest.raises(uc.UncombineError, match="keeps its state in RocksDB"):
-        uc.live_table(flow, f"duckdb:///{tmp_path}/t.db#t", checkpoint=str(tmp_path / "checkpoint"))
+        flow.to_table(f"duckdb:///{tmp_path}/t.db#t", checkpoint=str(tmp_path / "checkpoint"))
     assert not (tmp_path / "checkpoint").exists()
     assert flow.df.isStreaming
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from opened import opened
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
@@ -83,7 +84,9 @@ def test_a_union_of_two_flows(spark: SparkSession, tmp_path: Path) -> None:
         folder = written(found, tmp_path / f"in{i}")
         for bad in range(i + 1):
             (folder / f"bad{bad}.parquet").write_bytes(b"PAR1 this is none PAR1")
-        read = uc.files(spark, str(folder), streaming=True, watermark=LAG, on_bad_file="skip", schema=SCHEMA)
+        read = uc.flow(
+            uc.Files(str(folder), on_bad_file="skip", schema=SCHEMA), spark=spark, streaming=True, watermark=LAG
+        )
         flows.append(read.window(MINUTE).combine(by="k", n=uc.Count(), total=uc.Sum("v")))
     query, shown = ended(flows[0].df.union(flows[1].df), tmp_path)
     want = [by_minute(found) for found in given]
@@ -124,7 +127,7 @@ def test_a_flow_over_the_panes_of_another(spark: SparkSession, tmp_path: Path) -
     tables = batches(5)
     early = uc.AfterWatermark(early=uc.AfterCount(4), late=uc.AfterCount(1))
     first = totals(stream(spark, tmp_path / "in", tables), "minutes", mode="retracting", trigger=early)
-    again = uc.flow(first.df, "event_time", "1 hour", diff="diff", name="all")
+    again = uc.flow(first.df, time="event_time", watermark="1 hour", diff="diff", name="all")
     again = again.window(uc.Fixed("5 minutes"), early, "retracting", allowed_lateness="1 day")
     second = again.combine(by="k", minutes=uc.Count(), most=uc.Max("total"), total=uc.Sum("total"))
     query, shown = ended(second.df, tmp_path)
@@ -154,7 +157,7 @@ def test_one_flow_twice_and_two_flows_of_one_source(spark: SparkSession, tmp_pat
 def test_bounded_flows_that_skip_files_can_be_united(spark: SparkSession, tmp_path: Path) -> None:
     folder = written(batches(9, count=1), tmp_path / "in")
     (folder / "bad.parquet").write_bytes(b"PAR1 this is none PAR1")
-    counted = uc.files(spark, str(folder), on_bad_file="skip").window(uc.Global()).combine(n=uc.Count())
+    counted = uc.flow(uc.Files(str(folder), on_bad_file="skip"), spark=spark).window(uc.Global()).combine(n=uc.Count())
     assert [row.n for row in counted.df.union(counted.df).select("n").toLocalIterator()] == [61, 61]
 
 
@@ -216,7 +219,7 @@ def test_a_stage_that_two_flows_of_a_batch_read_is_computed_once(
     replay: dict[str, Any] = (
         {"replay": True, "processing_time": "ts", "close_at_end": True} if route == "replay" else {}
     )
-    source = uc.files(spark, str(tmp_path)) if route == "files" else uc.flow(df, watermark=LAG, **replay)
+    source = uc.flow(str(tmp_path), spark=spark) if route == "files" else opened(df, watermark=LAG, **replay)
     base = source.window(window).combine(by="k", s=uc.Sum("v"))
     big, small = base.where(uc.col("s") > 100), base.where(uc.col("s") <= 100)
     both = uc.union(big=big, small=small, side="side").window(uc.Global()).combine(by="side", s=uc.Sum("s"))

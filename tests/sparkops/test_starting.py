@@ -79,7 +79,7 @@ def test_a_process_that_comes_too_late(way: str, spark: SparkSession, tmp_path: 
             flow = source.window(uc.Global(), uc.Always()).combine(by="k", n=uc.Count())
             if way == "live table":
                 where = f"parquet:{tmp_path}/t"
-                query: Any = uc.live_table(flow, where, checkpoint=checkpoint, trigger={"availableNow": True})
+                query: Any = flow.to_table(where, checkpoint=checkpoint, trigger={"availableNow": True})
             else:
                 writer = flow.df.writeStream.format("noop")
                 if way == "foreach_batch":

@@ -42,7 +42,7 @@ def drawn(seed: int) -> tuple[uc.Flow, dict[str, pa.Table]]:
 @pytest.mark.parametrize("seed", [*range(60), *(pytest.param(i, marks=pytest.mark.soak) for i in range(60, 2_060))])
 def test_a_replay_gives_the_rows_of_a_local_run(seed: int) -> None:
     flow, tables = drawn(seed)
-    local = uc.local.run(script_of(tables), flow)
+    local = flow.run(script_of(tables))
     replay = flow.df.toArrow()
     assert Counter(map(repr, replay.to_pylist())) == Counter(map(repr, local.drop_columns(["step"]).to_pylist()))
 
@@ -62,12 +62,12 @@ def test_steps_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     tables = [draw_rows(r, weighted=False).drop_columns(["w", "seen"]) for _ in range(3)]
 
     def flow_over(build: Any) -> Any:
-        return lambda df: build(uc.flow(df, watermark="1 minute", shards=2))
+        return lambda df: build(uc.flow(df, watermark="1 minute", tuning=uc.Tuning(shards=2)))
 
     shown = together(spark, {name: (tables, flow_over(build)) for name, build in BUILDS.items()}, tmp_path)
     for name, build in BUILDS.items():
-        local = build(uc.local.source(tables[0].schema, watermark="1 minute"))
-        want = uc.local.run([uc.Elements(table) for table in tables], local)
+        local = build(uc.flow(tables[0].schema, watermark="1 minute"))
+        want = local.run([uc.Elements(table) for table in tables])
         assert rows_of(shown[name]) == rows_of(want.panes), name
         assert len(want) > 3
 
@@ -83,12 +83,15 @@ def test_queries_of_random_steps_end(seed: int, spark: SparkSession, tmp_path: P
         def build(source: uc.Flow, steps: float = steps) -> uc.Flow:
             return draw_flow(random.Random(steps), [source])
 
-        local = build(uc.local.source(tables[0].schema, watermark="1 minute", diff="w"))
+        local = build(uc.flow(tables[0].schema, watermark="1 minute", diff="w"))
         if choice_of(local):
             continue
         name = f"{len(flows)}"
-        flows[name] = (tables, lambda df, build=build: build(uc.flow(df, watermark="1 minute", diff="w", shards=2)))
-        wants[name] = rows_of(uc.local.run([uc.Elements(table) for table in tables], local).panes)
+        flows[name] = (
+            tables,
+            lambda df, build=build: build(uc.flow(df, watermark="1 minute", diff="w", tuning=uc.Tuning(shards=2))),
+        )
+        wants[name] = rows_of(local.run([uc.Elements(table) for table in tables]).panes)
     shown = together(spark, flows, tmp_path)
     assert {name: rows_of(rows) for name, rows in shown.items()} == wants
 
@@ -97,8 +100,8 @@ def test_steps_over_bounded_rows(spark: SparkSession) -> None:
     table = draw_rows(random.Random(3), weighted=False).drop_columns(["w", "seen"])
     df = spark.createDataFrame(table.to_pandas(types_mapper=pd.ArrowDtype), spark_schema(table.schema))
     for build in BUILDS.values():
-        flow = build(uc.flow(df, shards=2))
-        assert rows_of(flow.df.toArrow()) == rows_of(uc.local.run(flow=build(uc.local.source(table))).panes)
+        flow = build(uc.flow(df, tuning=uc.Tuning(shards=2)))
+        assert rows_of(flow.df.toArrow()) == rows_of(build(uc.flow(table)).run().panes)
         assert "Final results, in Python" in repr(flow)
 
 

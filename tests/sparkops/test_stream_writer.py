@@ -23,7 +23,7 @@ from uncombine.sparkops.tuning.quiet_start import quiet_start
 @pytest.fixture
 def flow(spark: SparkSession) -> uc.Flow:
     rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-    return uc.flow(rates, "timestamp", uc.Monotonic()).window(uc.Fixed("1 hour")).combine(n=uc.Count())
+    return uc.flow(rates, time="timestamp", watermark=uc.Monotonic()).window(uc.Fixed("1 hour")).combine(n=uc.Count())
 
 
 def test_another_output_mode_than_append_is_refused(flow: uc.Flow) -> None:

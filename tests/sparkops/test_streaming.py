@@ -95,7 +95,7 @@ def streamed(options: dict[str, Any], df: DataFrame) -> Any:
     given = dict(options)
     diff, by = given.pop("diff"), given.pop("by")
     given["allowed_lateness"] = f"{options['allowed_lateness']} microseconds"
-    flow = uc.flow(df, "ts", MARKED, diff=diff, processing_time=NOW, shards=1)
+    flow = uc.flow(df, time="ts", watermark=MARKED, diff=diff, processing_time=NOW, tuning=uc.Tuning(shards=1))
     return flow.window(**given).combine(by=by, **combiners(options))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from golden import Case, cases, seen
+from opened import run_script
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from streams import MARK, NOW, ORIGIN, in_order, punctuated, timed, together
@@ -41,7 +42,9 @@ def entries(case: Case) -> list[Any]:
 def flow(case: Case, df: DataFrame) -> Any:
     options = dict(case.options)
     by, time = options.pop("by"), options.pop("time")
-    windowed = uc.flow(df, time, MARKED, processing_time=NOW, shards=1).window(**options)
+    windowed = uc.flow(df, time=time, watermark=MARKED, processing_time=NOW, tuning=uc.Tuning(shards=1)).window(
+        **options
+    )
     return windowed.combine(by=by, sum=uc.Sum("value"))
 
 
@@ -58,7 +61,7 @@ def check(case: Case, got: pa.Table) -> None:
         if "timing" not in pane:
             other.pop("timing", None)
     assert ours == published
-    want = uc.local.run(entries(case), schema=SCHEMA, sum=uc.Sum("value"), **case.options)
+    want = run_script(entries(case), schema=SCHEMA, sum=uc.Sum("value"), **case.options)
     assert in_order(got) == in_order(want)
 
 

@@ -19,7 +19,7 @@ ROWS = pa.schema({"ts": TIME, "seen": TIME, "k": pa.string(), "x": pa.int64(), "
 
 
 def source(**options: Any) -> uc.Flow:
-    return uc.local.source(ROWS, watermark="1 minute", processing_time="seen", diff="w", **options)
+    return uc.flow(ROWS, watermark="1 minute", processing_time="seen", diff="w", **options)
 
 
 def sums(flow: uc.Flow) -> uc.Flow:
@@ -43,7 +43,7 @@ def test_other_rows_on_spark_are_a_violation(spark: SparkSession, monkeypatch: p
 
     def lossy(session: Any, flow: uc.Flow, script: Any) -> pa.Table:
         assert session is spark
-        return uc.local.run([*script, uc.Watermark(None)], flow).panes.slice(1).drop_columns(["step"])
+        return flow.run([*script, uc.Watermark(None)]).panes.slice(1).drop_columns(["step"])
 
     monkeypatch.setattr(sources_on_spark, "replayed", lossy)
     with pytest.raises(FlowViolation, match="a replay on Spark gives other rows than a local run") as found:

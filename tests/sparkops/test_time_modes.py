@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from opened import opened
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from streams import START, changed, read_stream, written
@@ -60,7 +61,7 @@ def rows(*keys: str) -> pa.Table:
 
 
 def flow_of(spark: SparkSession, folder: Path, function: Any, **options: Any) -> uc.Flow:
-    source = uc.flow(read_stream(spark, folder, SCHEMA), watermark="1 minute", shards=2, **options)
+    source = opened(read_stream(spark, folder, SCHEMA), watermark="1 minute", shards=2, **options)
     return source.process(by="k", function=function)
 
 
@@ -87,7 +88,7 @@ def test_a_query_without_timers_of_processing_time_ends(function: Any, spark: Sp
 
 
 def test_the_object_says_which_timers_it_sets() -> None:
-    source = uc.local.source(SCHEMA)
+    source = uc.flow(SCHEMA)
 
     class Odd(Timed):
         timers = "none"
@@ -99,7 +100,7 @@ def test_the_object_says_which_timers_it_sets() -> None:
         timers = "event_time"
 
     with pytest.raises(InvalidArgument, match=r"Other sets a timer of processing time, and has timers = 'event_time'"):
-        uc.local.run([uc.Elements(rows("a"))], source.process(function=Other))
+        source.process(function=Other).run([uc.Elements(rows("a"))])
 
 
 @pytest.mark.parametrize(("function", "options"), [(Timed, {}), (Plain, {"wake": True})], ids=["timer", "old"])
@@ -113,7 +114,7 @@ def test_a_live_table_ends_by_itself(
 
     def run(**options: Any) -> list[tuple[str, int]]:
         flow, target = flow_of(spark, place, function, **options), f"parquet:{tmp_path}/t"
-        live = uc.live_table(flow, target, "k", checkpoint=checkpoint, trigger=NOW)
+        live = flow.to_table(target, "k", checkpoint=checkpoint, trigger=NOW)
         try:
             assert live.awaitTermination(240), "the query goes on"
         finally:
@@ -154,7 +155,7 @@ def test_a_checkpoint_without_batches_for_timers_keeps_its_mode(spark: SparkSess
         said = warnings.catch_warnings(record=True)
         with said as told:
             warnings.simplefilter("always")
-            live = uc.live_table(flow, f"parquet:{tmp_path}/t", "k", checkpoint=checkpoint, trigger=NOW)
+            live = flow.to_table(f"parquet:{tmp_path}/t", "k", checkpoint=checkpoint, trigger=NOW)
         assert live.awaitTermination(240)
         live.stop()
         about = [str(one.message) for one in told if "fire with the next data" in str(one.message)]
@@ -217,6 +218,6 @@ def test_an_error_of_a_batch_is_still_one(spark: SparkSession, tmp_path: Path) -
             raise ValueError("as asked")
 
     flow = flow_of(spark, written([rows("a")], tmp_path / "in"), Fails)
-    live = uc.live_table(flow, f"parquet:{tmp_path}/t", "k", checkpoint=str(tmp_path / "c"), trigger=NOW)
+    live = flow.to_table(f"parquet:{tmp_path}/t", "k", checkpoint=str(tmp_path / "c"), trigger=NOW)
     with pytest.raises(StreamingQueryException, match="as asked"):
         live.awaitTermination(240)

@@ -140,7 +140,7 @@ def test_two_stages_in_a_query(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def streamed(df: DataFrame) -> Any:
-    return flow(uc.flow(df, "ts", MARKED, processing_time=NOW, shards=1))
+    return flow(uc.flow(df, time="ts", watermark=MARKED, processing_time=NOW, tuning=uc.Tuning(shards=1)))
 
 
 @pytest.mark.parametrize("window", [uc.Global(), uc.Fixed("30 days"), uc.Calendar("month")], ids=repr)

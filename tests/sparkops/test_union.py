@@ -74,7 +74,7 @@ def test_a_replay_gives_the_panes_of_a_local_run(seed: int) -> None:
         for name, table in tables.items()
     }
     flow = draw_union(r, sources)
-    local = uc.local.run(script_of(tables), flow)
+    local = flow.run(script_of(tables))
     assert in_order(flow.df.toArrow()) == in_order(local.drop_columns(["step"]))
 
 
@@ -93,7 +93,7 @@ def test_final_panes_of_a_union(spark: SparkSession, tmp_path: Path) -> None:
     left, right = frame(1), frame(2).rename(columns={"ts": "at"}).assign(y=0.5)
     pq.write_table(pa.Table.from_pandas(right, preserve_index=False), tmp_path / "right.parquet")
     df = spark.createDataFrame(left.assign(ts=left.ts.dt.tz_localize(None)))
-    both = uc.union(left=uc.flow(df), right=uc.files(spark, str(tmp_path), time="at"), side="side")
+    both = uc.union(left=uc.flow(df), right=uc.flow(str(tmp_path), spark=spark, time="at"), side="side")
     minutes = both.window(uc.Fixed("1 minute")).combine(by=["k", "side"], x=uc.Sum("x"), y=uc.Sum("y"))
     got = sorted((row.k, row.side, row.x, row.y) for row in minutes.df.toLocalIterator())
     rows = pd.concat([left.assign(side="left"), right.rename(columns={"at": "ts"}).assign(side="right")])
@@ -117,7 +117,7 @@ def test_a_stream_of_two_sources(spark: SparkSession, tmp_path: Path) -> None:
             pa.Table.from_pandas(rows.iloc[i : i + 67], schema, preserve_index=False) for i in range(0, len(rows), 67)
         ]
         df = read_stream(spark, written(parts, tmp_path / name), schema)
-        flows[name] = uc.flow(df, time, "30 seconds", name=name, shards=2)
+        flows[name] = uc.flow(df, time=time, watermark="30 seconds", name=name, tuning=uc.Tuning(shards=2))
     early = uc.AfterWatermark(early=uc.AfterCount(20), late=uc.AfterCount(1))
     flows["clicks"] = flows["clicks"].window(uc.Fixed("1 minute"), early).combine(by="k", x=uc.Sum("x"))
     both = uc.union(**flows, side="side")
@@ -142,7 +142,7 @@ def test_timers_of_a_stream_are_due_by_the_clocks_of_other_sources(spark: SparkS
         rows = [[] if s is None else [{"ts": START, "seen": START + s * SECOND, "k": "p", "x": s}] for s in seconds]
         folder = written([pa.Table.from_pylist(some, SCHEMA) for some in rows], tmp_path / name)
         df = read_stream(spark, folder, SCHEMA)
-        flows[name] = uc.flow(df, watermark="1 hour", name=name, shards=1, processing_time="seen")
+        flows[name] = uc.flow(df, watermark="1 hour", name=name, processing_time="seen", tuning=uc.Tuning(shards=1))
     delayed = uc.Repeatedly(uc.AfterDelay("5 seconds", "processing"))
     flows["clicks"] = flows["clicks"].window(uc.Fixed("1 hour"), delayed).combine(by="k", x=uc.Sum("x"))
     started(uc.union(**flows, side="side").df, tmp_path).awaitTermination()
@@ -193,4 +193,4 @@ def test_streams_and_bounded_flows_do_not_mix(spark: SparkSession, tmp_path: Pat
     with pytest.raises(InvalidArgument, match="takes only streams or only bounded flows"):
         uc.union(stream, whole)
     with pytest.raises(InvalidArgument, match="takes flows of one engine"):
-        uc.union(whole, uc.local.source(schema))
+        uc.union(whole, uc.flow(schema))

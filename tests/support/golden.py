@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from opened import run_script
 
 import uncombine as uc
 
@@ -28,7 +29,7 @@ class Case:
     by_key: bool
 
     def run(self) -> pa.Table:
-        return uc.local.run(self.script, sum=uc.Sum("value"), **self.options)
+        return run_script(self.script, sum=uc.Sum("value"), **self.options)
 
 
 def cases(keyed: bool = False) -> list[Case]:

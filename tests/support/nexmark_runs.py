@@ -29,7 +29,7 @@ def site(made: Events) -> Site:
     given = {}
     for name, schema in SCHEMAS.items():
         known = schema if made.changes else schema.remove(schema.get_field_index("diff"))
-        given[name] = uc.local.source(known, name=name, watermark=LAG, diff="diff" if made.changes else None)
+        given[name] = uc.flow(known, name=name, watermark=LAG, diff="diff" if made.changes else None)
     return Site(given, timedelta(microseconds=made.longest), made.changes)
 
 

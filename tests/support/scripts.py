@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+from opened import run_script
 from reference.compare import SCHEMA, combiners, entries_of
 from reference.transcripts import transcript
 from streams import timed
@@ -21,7 +22,7 @@ def scripted(seed: int) -> tuple[list[Any], dict[str, Any]]:
 
 def locally(script: list[Any], options: dict[str, Any]) -> pa.Table:
     given = options | {"allowed_lateness": f"{options['allowed_lateness']} microseconds"}
-    return uc.local.run(script, **given, **combiners(options), schema=SCHEMA)
+    return run_script(script, **given, **combiners(options), schema=SCHEMA)
 
 
 def apart(script: list[Any]) -> list[Any]:

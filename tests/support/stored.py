@@ -152,16 +152,13 @@ def panes(spark: SparkSession, folder: Path, checkpoint: Path) -> list[str]:
     found: list[str] = []
     frames = []
     for name, build in FLOWS.items():
-        start = uc.files(
-            spark,
-            str(folder),
-            "parquet",
-            schema=SCHEMA,
+        start = uc.flow(
+            uc.Files(str(folder), format="parquet", schema=SCHEMA, max_files_per_batch=1),
+            spark=spark,
             watermark="20 seconds",
             processing_time="at",
-            shards=SHARDS,
             streaming=True,
-            max_files_per_batch=1,
+            tuning=uc.Tuning(shards=SHARDS),
         )
         as_micros = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS", "ignoreNullFields": "false"}
         frames.append(

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from live_tables import LAYOUT, NESTED, ROWS, VALUES, batch_of, changes, finds, follows, holds, refuses, row, writer_of
+from opened import run_script
 
 import uncombine as uc
 from uncombine.errors import (
@@ -106,7 +107,7 @@ def lists(rows: pa.Table) -> pa.Array:
 
 
 def grouped(**options: Any) -> Any:
-    return uc.local.source(SCORES).window(uc.Fixed("1 minute"), **options).combine(by="user", total=uc.Sum("score"))
+    return uc.flow(SCORES).window(uc.Fixed("1 minute"), **options).combine(by="user", total=uc.Sum("score"))
 
 
 def test_the_layout_of_a_grouping() -> None:
@@ -130,8 +131,8 @@ def test_the_layout_of_a_grouping() -> None:
         (grouped(), ["usr"], UnknownColumn, "did you mean 'user'"),
         (grouped(), [], InvalidArgument, "must name at least one column"),
         (grouped(), ["pane"], InvalidArgument, "names 'pane', which no table has"),
-        (uc.local.source(SCORES), None, InvalidArgument, "give keys="),
-        (uc.local.source(SCORES).window(uc.Fixed("1 minute")), None, InvalidArgument, "add .combine"),
+        (uc.flow(SCORES), None, InvalidArgument, "give keys="),
+        (uc.flow(SCORES).window(uc.Fixed("1 minute")), None, InvalidArgument, "add .combine"),
         (grouped().with_columns(window_end=uc.col("total")), None, InvalidArgument, "two columns 'window_end'"),
         (grouped().with_columns(all=lists), "all", TypeMismatch, "give its parts"),
     ],
@@ -256,7 +257,7 @@ def test_the_result_of_a_script_is_written_once(tmp_path: Path) -> None:
     ]
     late = {"window": uc.Fixed("1 minute"), "allowed_lateness": "1 hour", "by": "user", "total": uc.Sum("score")}
     url = f"duckdb:///{tmp_path}/a.db#t"
-    result = uc.local.run(script, **late)
+    result = run_script(script, **late)
     assert result.panes["total"].to_pylist() == [3, 5, 7]
     result.to_table(url)
     with duckdb.connect(str(tmp_path / "a.db")) as db:
@@ -264,7 +265,7 @@ def test_the_result_of_a_script_is_written_once(tmp_path: Path) -> None:
     with pytest.raises(TableMismatch, match="choose another table"):
         result.to_table(url)
     with pytest.raises(InvalidArgument, match=r"use mode='retracting'"):
-        uc.local.run(script, mode="accumulating", **late).to_table(f"duckdb:///{tmp_path}/b.db#t")
+        run_script(script, mode="accumulating", **late).to_table(f"duckdb:///{tmp_path}/b.db#t")
     with pytest.raises(UnknownColumn, match="did you mean 'user'"):
         result.to_table(f"parquet:{tmp_path}/p", keys="usr")
     with pytest.raises(InvalidArgument, match=r"a result of uc\.local\.run"):

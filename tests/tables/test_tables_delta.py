@@ -77,7 +77,7 @@ def test_tables_of_others(tmp_path: Path) -> None:
 
 def test_a_flow_is_written_once(tmp_path: Path) -> None:
     scores = pa.table({"ts": [0, 1, 2], "user": ["ada", "bob", "ada"], "score": [3, 5, 4]})
-    totals = uc.local.source(scores).window(uc.Global()).combine(by="user", total=uc.Sum("score"))
+    totals = uc.flow(scores).window(uc.Global()).combine(by="user", total=uc.Sum("score"))
     totals.to_table(f"delta:{tmp_path}/t")
     table = DeltaTable(tmp_path / "t")
     assert table.version() == 0

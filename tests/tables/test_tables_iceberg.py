@@ -130,7 +130,7 @@ def test_a_name_that_iceberg_does_not_have(tmp_path: Path) -> None:
 
 def test_a_flow_is_written_once(tmp_path: Path) -> None:
     scores = pa.table({"ts": [0, 1, 2], "user": ["ada", "bob", "ada"], "score": [3, 5, 4]})
-    totals = uc.local.source(scores).window(uc.Global()).combine(by="user", total=uc.Sum("score"))
+    totals = uc.flow(scores).window(uc.Global()).combine(by="user", total=uc.Sum("score"))
     totals.to_table(url(tmp_path))
     table = catalog(tmp_path).load_table("shop.t")  # type: ignore[attr-defined]
     assert len(table.snapshots()) == 1

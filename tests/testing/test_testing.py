@@ -323,7 +323,7 @@ def test_rows_that_cannot_be_attributed_are_told_in_a_sentence() -> None:
         (lambda: check_flow(plain(), minutes, rows=0), "rows= must be a whole number of at least 1"),
         (lambda: check_flow(plain(), minutes, name="my flow"), "name= stands in the name of a test"),
         (lambda: check_flow(plain(), minutes, examples=0), "examples= must be a whole number of at least 1"),
-        (lambda: check_flow(uc.local.source(ROWS, changelog=uc.changelog.Flink("k")), minutes), "reads messages"),
+        (lambda: check_flow(uc.flow(ROWS, changelog=uc.changelog.Flink("k")), minutes), "reads messages"),
         (lambda: changelogs(ROWS), "changelogs.. needs the column of weights"),
         (lambda: scripts(ROWS, columns={"x": 7}), "columns= takes a hypothesis strategy"),  # type: ignore[dict-item]
         (lambda: scripts(ROWS, columns={"y": st.none()}), "columns= needs column 'y'"),
@@ -339,7 +339,7 @@ def test_wrong_use_is_refused(make: Callable[[], None], says: str) -> None:
 
 @pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("s"), pa.timestamp("ns", "Asia/Tokyo")], ids=str)
 def test_times_of_other_types(kind: pa.DataType) -> None:
-    dated = uc.local.source(pa.schema({"ts": kind, "x": pa.int64()}))
+    dated = uc.flow(pa.schema({"ts": kind, "x": pa.int64()}))
     days = dated.window(uc.Fixed("2 days"), mode="retracting").combine(n=uc.Count())
 
     def expected(rows: Frame) -> Frame:
@@ -351,7 +351,7 @@ def test_times_of_other_types(kind: pa.DataType) -> None:
 
 
 def test_rows_can_have_the_time_at_which_they_came() -> None:
-    arrived = uc.local.source(pa.schema({"k": pa.string(), "x": pa.int64()}), watermark=uc.IngressTime())
+    arrived = uc.flow(pa.schema({"k": pa.string(), "x": pa.int64()}), watermark=uc.IngressTime())
     check_flow(sums(arrived), minutes, examples=8)
 
 
@@ -424,13 +424,13 @@ def test_changelogs_never_retract_more_than_came() -> None:
 def test_without_late_rows_nothing_is_dropped(source: uc.Flow) -> None:
     flow = source.in_order()
     for script in drawn(changelogs(flow, late=False, nulls=False), 10):
-        counts = uc.local.run(script, flow).counts()
+        counts = flow.run(script).counts()
         assert (counts["dropped"], counts["bad"]) == (0, 0)
 
 
 def test_scripts_of_a_replay_have_processing_times_in_order() -> None:
     schema = ROWS.append(pa.field("seen", TIME))
-    flow = uc.local.source(schema, watermark="10 seconds", processing_time="seen")
+    flow = uc.flow(schema, watermark="10 seconds", processing_time="seen")
     for script in drawn(scripts(flow), 15):
         seen = [{row["seen"] for row in entry.rows} for entry in script if isinstance(entry, uc.Elements)]
         assert all(len(times) == 1 for times in seen)
@@ -450,7 +450,7 @@ def test_runs_are_the_same_each_time_and_seeds_differ() -> None:
 
 
 def test_floats_are_compared_within_the_tolerance() -> None:
-    flow = uc.local.source(pa.schema({"ts": TIME, "x": pa.float64()})).with_columns(x=uc.col("x") * 3)
+    flow = uc.flow(pa.schema({"ts": TIME, "x": pa.float64()})).with_columns(x=uc.col("x") * 3)
     check_flow(flow, lambda rows: rows.assign(x=rows.x + rows.x + rows.x), examples=20)
     with pytest.raises(FlowViolation):
         check_flow(flow, lambda rows: rows.assign(x=rows.x * 3 + 1e-3))
@@ -462,7 +462,7 @@ def test_rows_of_a_result_are_compared_with_rows_in_any_form() -> None:
         uc.Elements([{"ts": AT + "05Z", "k": "a", "x": 5}, {"ts": AT + "06Z", "k": "a", "x": 2}]),
         uc.Watermark(None),
     ]
-    result = uc.local.run(script, sums(plain()))
+    result = sums(plain()).run(script)
     whole = {"window": {"start": AT + "00Z", "end": "2024-01-01T00:01:00Z"}, "k": "a", "x": 7.0}
     same: list[Any] = [[whole], Frame([whole]), pa.table({"x": [7]}), [{"window.start": pd.Timestamp(AT + "00Z")}]]
     for right in same:

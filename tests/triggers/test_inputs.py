@@ -105,5 +105,5 @@ def test_after_bytes_counts_values_by_their_type(kind: pa.DataType, value: Any, 
 
 def test_a_column_of_nulls_alone_has_no_bytes() -> None:
     script = [uc.Elements([{"ts": 0, "x": None}])]
-    panes = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=uc.Repeatedly(uc.AfterBytes(8)), n=uc.Count())
+    panes = uc.flow(script).window(uc.Fixed("1 minute"), uc.Repeatedly(uc.AfterBytes(8))).combine(n=uc.Count()).run()
     assert panes.num_rows == 1

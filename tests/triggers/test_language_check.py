@@ -6,6 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
+from opened import run_script
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
@@ -53,7 +54,7 @@ def lost(trigger: uc.Trigger, seed: int, lateness: str, allow_finish: bool) -> i
     entries = script(random.Random(seed))
     options = {"allowed_lateness": lateness, "allow_finish": allow_finish}
     window = WINDOWS[seed % 2]
-    return uc.local.run(entries, window=window, trigger=trigger, n=uc.Count(), **options).counts()["finished"]
+    return run_script(entries, window=window, trigger=trigger, n=uc.Count(), **options).counts()["finished"]
 
 
 def test_the_scripts_make_triggers_finish_too_early() -> None:
@@ -128,10 +129,10 @@ def test_where_windows_do_not_expire_a_trigger_that_finishes_is_refused() -> Non
     script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Elements([{"ts": 0, "x": 2}])]
     options = {"window": uc.Fixed("1 minute"), "watermark": "each_batch", "n": uc.Count()}
     with pytest.raises(InvalidArgument, match=r"do not expire.*Repeatedly\(AfterWatermark\(\)\).*allow_finish"):
-        uc.local.run(script, trigger=PASSED, **options)
-    taken = uc.local.run(script, trigger=PASSED, allow_finish=True, **options)
+        run_script(script, trigger=PASSED, **options)
+    taken = run_script(script, trigger=PASSED, allow_finish=True, **options)
     assert (taken["n"].to_pylist(), taken.counts()["finished"]) == ([1], 1)
-    assert uc.local.run(script, trigger=uc.Repeatedly(PASSED), **options)["n"].to_pylist() == [1, 2]
+    assert run_script(script, trigger=uc.Repeatedly(PASSED), **options)["n"].to_pylist() == [1, 2]
     grouping = Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), trigger=PASSED)
     operator = Operator(grouping, pa.schema({"ts": pa.timestamp("us", "UTC")}))
     with pytest.raises(InvalidArgument, match="do not expire"):
@@ -141,5 +142,5 @@ def test_where_windows_do_not_expire_a_trigger_that_finishes_is_refused() -> Non
 def test_record_by_record_no_row_is_lost_to_a_trigger_that_finishes_with_its_window() -> None:
     rows = [{"ts": 0, "x": x} for x in range(3)]
     script = [uc.Elements(rows), uc.Watermark(30_000_000), uc.Elements(rows), uc.Watermark(60_000_000)]
-    panes = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=PASSED, granularity="record", n=uc.Count())
+    panes = uc.flow(script).window(uc.Fixed("1 minute"), PASSED, granularity="record").combine(n=uc.Count()).run()
     assert (panes["n"].to_pylist(), panes.counts()["finished"]) == ([6], 0)

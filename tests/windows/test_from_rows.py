@@ -33,7 +33,7 @@ def spans(panes: Any) -> list[tuple[float, float, int]]:
 
 
 def counted(table: pa.Table, window: Any) -> Any:
-    return uc.local.run(flow=uc.local.source(table).window(window).combine(n=uc.Count()))
+    return uc.flow(table).window(window).combine(n=uc.Count()).run()
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -68,7 +68,7 @@ def test_lengths_reach_the_end_of_time() -> None:
 
 
 def test_the_gap_is_a_length_of_time() -> None:
-    source = uc.local.source(rows((0, 1)))
+    source = uc.flow(rows((0, 1)))
     with pytest.raises(TypeMismatch, match="needs a length of time for each row, but col\\('x'\\) is int64"):
         source.window(uc.Sessions(uc.col("x"))).combine(n=uc.Count())
     with pytest.raises(UnknownColumn, match="gop"):
@@ -77,12 +77,12 @@ def test_the_gap_is_a_length_of_time() -> None:
 
 def test_a_retraction_with_the_gap_of_its_row_splits_a_session() -> None:
     table = rows((0, 5), (4, 10), (13, 5))
-    source = uc.local.source(table.append_column("d", pa.array([1, 1, 1])).schema, diff="d")
+    source = uc.flow(table.append_column("d", pa.array([1, 1, 1])).schema, diff="d")
     flow = source.window(uc.Sessions(uc.col("gap")), uc.Repeatedly(uc.AfterCount(1))).combine(n=uc.Count())
     signed = [table.append_column("d", pa.array([1, 1, 1]))]
     signed.append(table.slice(1, 1).append_column("d", pa.array([-1])))
     script = [uc.Elements(some.to_pylist(), at=f"2016-01-20T13:00:0{i}Z") for i, some in enumerate(signed)]
-    assert spans(uc.local.run(script, flow).table()) == [(0, 5, 1), (13, 18, 1)]
+    assert spans(flow.run(script).table()) == [(0, 5, 1), (13, 18, 1)]
 
 
 def auction(times: np.ndarray, columns: pa.Table) -> tuple[None, np.ndarray, np.ndarray]:
@@ -98,7 +98,7 @@ def test_a_function_sees_the_columns_that_it_asks_for() -> None:
 
 
 def test_columns_are_named() -> None:
-    source = uc.local.source(rows((0, 1)))
+    source = uc.flow(rows((0, 1)))
     with pytest.raises(UnknownColumn, match="minutes"):
         source.window(uc.Custom(auction, columns=["minutes"])).combine(n=uc.Count())
     with pytest.raises(TypeMismatch, match="columns must be names"):

@@ -52,9 +52,9 @@ def test_rows_with_half_a_window_or_an_empty_one_are_in_no_window() -> None:
 @pytest.mark.parametrize("granularity", ["bundle", "record"])
 def test_rows_in_no_window_of_their_source_are_counted(granularity: str) -> None:
     schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "window": WINDOW})
-    flow = uc.local.source(schema).window(uc.Inherit(), granularity=granularity).combine(n=uc.Count())
+    flow = uc.flow(schema).window(uc.Inherit(), granularity=granularity).combine(n=uc.Count())
     windows = [{"start": 0, "end": 10}, {"start": 0, "end": None}, {"start": 5, "end": 5}, None]
     script = [uc.Elements([{"ts": 1, "window": window} for window in windows]), uc.Watermark(None)]
-    result = uc.local.run(script, flow)
+    result = flow.run(script)
     assert sorted(result["n"].to_pylist()) == [1, 1]
     assert result.counts()["unassigned"] == 2

@@ -57,29 +57,29 @@ def stepped(panes: Any) -> Counter[str]:
 
 
 def of_script(table: pa.Table, **options: Any) -> Any:
-    flow = uc.local.source(table.schema).window(MINUTE, **options).combine(by="k", n=uc.Count())
-    return uc.local.run([uc.Elements(table.slice(0, 7)), uc.Elements(table.slice(7)), uc.Watermark(None)], flow)
+    flow = uc.flow(table.schema).window(MINUTE, **options).combine(by="k", n=uc.Count())
+    return flow.run([uc.Elements(table.slice(0, 7)), uc.Elements(table.slice(7)), uc.Watermark(None)])
 
 
 def of_changelog(table: pa.Table) -> Any:
     weighed = table.append_column("w", pa.array([1] * table.num_rows))
-    flow = uc.local.source(weighed, diff="w").window(uc.Sessions("1 minute")).combine(by="k", n=uc.Count())
-    return uc.local.run(flow=flow)
+    flow = uc.flow(weighed, diff="w").window(uc.Sessions("1 minute")).combine(by="k", n=uc.Count())
+    return flow.run()
 
 
 def joined(table: pa.Table) -> Any:
-    left = uc.local.source(table).join(uc.local.source(table), on="k", within=("0 seconds", "0 seconds"))
-    return uc.local.run(flow=left)
+    left = uc.flow(table).join(uc.flow(table), on="k", within=("0 seconds", "0 seconds"))
+    return left.run()
 
 
 WAYS: dict[str, Callable[[pa.Table], Any]] = {
     "aggregate": lambda table: counted(uc.aggregate(table, by="k", n=uc.Count())),
-    "final": lambda t: counted(uc.local.run(flow=uc.local.source(t).window(MINUTE).combine(by="k", n=uc.Count()))),
+    "final": lambda t: counted(uc.flow(t).window(MINUTE).combine(by="k", n=uc.Count()).run()),
     "panes": lambda table: counted(of_script(table, trigger=EACH, mode="retracting")),
     "changelog": lambda table: counted(of_changelog(table)),
     "join": lambda table: stepped(joined(table)),
-    "in_order": lambda table: stepped(uc.local.run(flow=uc.local.source(table).in_order(by="k"))),
-    "distinct": lambda table: stepped(uc.local.run(flow=uc.local.source(table).distinct("k", within="1 hour"))),
+    "in_order": lambda table: stepped(uc.flow(table).in_order(by="k").run()),
+    "distinct": lambda table: stepped(uc.flow(table).distinct("k", within="1 hour").run()),
 }
 
 

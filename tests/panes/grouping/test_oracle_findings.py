@@ -10,8 +10,11 @@ MINUTE = 60_000_000
 def steps_with_panes(trigger: uc.Trigger, rows: int) -> list[int]:
     """The places of the rows that bring a pane of a window that passed before the first of them."""
     script = [uc.Watermark(2 * MINUTE), *(uc.Elements([{"ts": 0, "x": i}]) for i in range(rows))]
-    panes = uc.local.run(
-        script, window=uc.Fixed("1 minute"), trigger=trigger, allowed_lateness="1 hour", closing="never", n=uc.Count()
+    panes = (
+        uc.flow(script)
+        .window(uc.Fixed("1 minute"), trigger, allowed_lateness="1 hour", closing="never")
+        .combine(n=uc.Count())
+        .run()
     )
     return panes["step"].to_pylist()
 

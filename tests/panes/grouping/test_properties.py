@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from opened import run_script
 from pipelines import Stage, pipeline
 from reference.shards import in_parcels
 
@@ -64,7 +65,7 @@ def run(script: list[Any], seed: int, **options: Any) -> tuple[list[pa.Table], i
     """The panes of the local runner, and those of shards as workers run them; and how many windows both still hold."""
     given = {name: value for name, value in options.items() if not isinstance(value, uc.Combiner)}
     combiners = {name: value for name, value in options.items() if name not in given}
-    local = uc.local.run(script, schema=SCHEMA, **options)
+    local = run_script(script, schema=SCHEMA, **options)
     shards = in_parcels(script, SCHEMA, given, combiners, random.Random(seed), 1 + seed % 3)
     assert local.counts()["dropped"] == shards.counts.dropped == 0
     return [local, shards.table], local.counts()["held"] + shards.held + shards.atoms
@@ -85,7 +86,7 @@ def test_what_retractions_leave_is_the_result_over_all_rows(seed: int) -> None:
     window, trigger = WINDOWS[seed % 5], TRIGGERS[seed // 5 % 6]
     rows = data(rng)
     options: dict[str, Any] = {"window": window, "by": "k", **COMBINERS}
-    final = uc.local.run([uc.Elements(rows), uc.Watermark(None)], **options)
+    final = run_script([uc.Elements(rows), uc.Watermark(None)], **options)
     shuffled = rng.sample(rows, len(rows))
     retracting = {**options, "trigger": trigger, "mode": "retracting", "allowed_lateness": "1 hour"}
     results, held = run(cut(rng, shuffled, lag=MINUTE), seed, **retracting)
@@ -95,7 +96,7 @@ def test_what_retractions_leave_is_the_result_over_all_rows(seed: int) -> None:
 
 def test_fixed_windows_against_pandas() -> None:
     rows = data(random.Random(99), 300)
-    result = uc.local.run([uc.Elements(rows), uc.Watermark(None)], window=uc.Fixed("1 minute"), by="k", **COMBINERS)
+    result = run_script([uc.Elements(rows), uc.Watermark(None)], window=uc.Fixed("1 minute"), by="k", **COMBINERS)
     frame = pd.DataFrame(rows)
     frame["start"] = frame["ts"] // MINUTE * MINUTE
     grouped = frame.groupby(["k", "start"])["x"].agg(["sum", "max", "median"])
@@ -108,7 +109,7 @@ def test_fixed_windows_against_pandas() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_sessions_against_a_walk_through_sorted_times(seed: int) -> None:
     rows = data(random.Random(seed), 60)
-    result = uc.local.run([uc.Elements(rows), uc.Watermark(None)], window=uc.Sessions("5 seconds"), by="k", **COMBINERS)
+    result = run_script([uc.Elements(rows), uc.Watermark(None)], window=uc.Sessions("5 seconds"), by="k", **COMBINERS)
     expected: dict[Any, int] = {}
     for key in "abc":
         burst: list[dict[str, Any]] = []
@@ -196,7 +197,7 @@ def test_sessions_over_a_changelog_end_as_over_the_rows_that_are_left(
         allowed_lateness="1 hour",
     )
     kept = [{**row, "d": 1} for row in rows if row["id"] not in gone]
-    final = uc.local.run([uc.Elements(kept), uc.Watermark(None)], **options)
+    final = run_script([uc.Elements(kept), uc.Watermark(None)], **options)
     assert [left(result) for result in results] == [left(final)] * 2
     assert held == 0
 
@@ -211,12 +212,15 @@ def test_discarded_panes_add_up_to_the_accumulated_one() -> None:
         "trigger": TRIGGERS[1],
         "allowed_lateness": "1 hour",
     }
-    result = uc.local.run(script, **options, mode="discarding", total=uc.Sum("x")).to_pylist()
+    result = run_script(script, **options, mode="discarding", total=uc.Sum("x")).to_pylist()
     total: Counter[Any] = Counter()
     for row in result:
         total[(row["k"], row["window"]["start"])] += row["total"] or 0
-    final = uc.local.run(
-        [uc.Elements(rows), uc.Watermark(None)], window=uc.Fixed("1 minute"), by="k", total=uc.Sum("x")
+    final = (
+        uc.flow([uc.Elements(rows), uc.Watermark(None)])
+        .window(uc.Fixed("1 minute"))
+        .combine(by="k", total=uc.Sum("x"))
+        .run()
     )
     assert total == Counter({(r["k"], r["window"]["start"]): r["total"] for r in final.to_pylist()})
 
@@ -232,5 +236,5 @@ def test_keys_of_every_type_are_kept_apart() -> None:
         rows = pa.table({"ts": pa.array([0, 1, 2, 3], pa.timestamp("us")), name: values, "x": [1, 2, 4, 8]})
         parts = [rows.slice(i, 1) for i in range(4)]
         script = [*(uc.Elements(part) for part in parts), uc.Watermark(None)]
-        result = uc.local.run(script, window=uc.Sessions("1 minute"), by=name, total=uc.Sum("x"))
+        result = uc.flow(script).window(uc.Sessions("1 minute")).combine(by=name, total=uc.Sum("x")).run()
         assert sorted(result["total"].to_pylist()) == [3, 4, 8]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from opened import run_script
 from pipelines import Stage, pipeline
 
 import uncombine as uc
@@ -45,7 +46,7 @@ def run(script: list[Any], window: Any = None, **options: Any) -> pa.Table:
     options.setdefault("by", "k")
     if not any(isinstance(value, uc.Combiner) for value in options.values()):
         options["sum"] = uc.Sum("x")
-    return uc.local.run(script, window=window or uc.Fixed("1 minute"), **options)
+    return run_script(script, window=window or uc.Fixed("1 minute"), **options)
 
 
 def shown(result: pa.Table, *fields: str) -> list[tuple[Any, ...]]:
@@ -221,11 +222,11 @@ def test_rule_12_each_batch_fires_windows_that_got_rows_and_expires_none() -> No
 def test_rule_12_the_panes_of_a_timer_are_a_batch_of_the_next_grouping() -> None:
     """No rows come when the delay is over, and none come to the second grouping later."""
     kinds = {"ts": pa.timestamp("us", "UTC"), "x": pa.int64(), "k": pa.string(), "d": pa.int64()}
-    source = uc.local.source(pa.schema(kinds), watermark=uc.EachBatch())
+    source = uc.flow(pa.schema(kinds), watermark=uc.EachBatch())
     delayed = uc.Repeatedly(uc.AfterDelay("3 seconds", "processing"))
     first = source.window(uc.Fixed("1 minute"), delayed, mode="discarding").combine(sum=uc.Sum("x"))
     second = first.window(uc.Inherit()).combine(sum=uc.Sum("sum"))
-    result = uc.local.run([add((0, 1), (1, 2), at=0), uc.Clock(t(9))], second)
+    result = second.run([add((0, 1), (1, 2), at=0), uc.Clock(t(9))])
     assert shown(result) == [(0, 60, 3, 1)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from opened import run_script
 from reference.byrule.transcripts import SCHEMA, has_own, is_merging, transcripts
 
 import uncombine as uc
@@ -145,7 +146,7 @@ def panes_of(script: list[Any], options: dict[str, Any], trigger: uc.Trigger) ->
         for entry in script
     ]
     given = {**options, "trigger": trigger, "allow_finish": True}
-    return uc.local.run(tables, **given, schema=SCHEMA, n=uc.Count(), total=uc.Sum("x")).to_pylist()
+    return run_script(tables, **given, schema=SCHEMA, n=uc.Count(), total=uc.Sum("x")).to_pylist()
 
 
 def of_composites(first: int, stop: int) -> Iterator[tuple[int, list[Any], dict[str, Any]]]:
@@ -193,7 +194,7 @@ def rows(*times: int, **columns: Any) -> uc.Elements:
 def panes(trigger: uc.Trigger, script: list[Any], **options: Any) -> list[tuple[Any, ...]]:
     """Entry, count and cause of each pane; windows are a minute wide and stay for an hour."""
     settings = {"window": uc.Fixed("1 minute"), "allowed_lateness": "1 hour", "closing": "never", "n": uc.Count()}
-    found = uc.local.run(script, trigger=trigger, allow_finish=True, **{**settings, **options}).to_pylist()
+    found = run_script(script, trigger=trigger, allow_finish=True, **{**settings, **options}).to_pylist()
     return [(row["step"], row["n"], row["pane"]["trigger"]) for row in found]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from opened import run_script
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
@@ -21,7 +22,7 @@ def bundle(*rows: tuple[int, ...]) -> uc.Elements:
 def steps(trigger: uc.Trigger, script: list[Any], **options: Any) -> list[int]:
     """The entries of the script that bring a pane; windows are a minute wide and stay for an hour."""
     settings = {"window": uc.Fixed("1 minute"), "allowed_lateness": "1 hour", "closing": "never", "n": uc.Count()}
-    panes = uc.local.run(script, trigger=trigger, allow_finish=True, **{**settings, **options})
+    panes = run_script(script, trigger=trigger, allow_finish=True, **{**settings, **options})
     return panes["step"].to_pylist()
 
 
@@ -112,7 +113,7 @@ class Hears(uc.UserTrigger):
 def test_all_parts_of_a_session_see_that_the_bridge_is_retracted(trigger: uc.Trigger) -> None:
     script = [bundle((0, 2), (50, 2), (100, 2)), bundle((50, 2, -1))]
     sessions = {"window": uc.Sessions("1 minute"), "mode": "retracting", "diff": "d"}
-    panes = uc.local.run(script, trigger=uc.Repeatedly(trigger), n=uc.Count(), **sessions)
+    panes = run_script(script, trigger=uc.Repeatedly(trigger), n=uc.Count(), **sessions)
     assert panes.select(["n", "diff", "step"]).to_pylist() == [
         {"n": 3, "diff": 1, "step": 0},
         {"n": 3, "diff": -1, "step": 1},
@@ -126,7 +127,7 @@ def test_a_session_without_rows_does_not_hold_the_output_watermark_for_one_that_
     sessions = {"window": uc.Sessions("1 minute"), "mode": "retracting", "diff": "d", "timestamp": of_rows}
     script = [bundle((10, 1)), bundle((10, 1, -1)), uc.Watermark(20 * 1_000_000)]
     trigger = uc.AfterWatermark(early=uc.AfterCount(9))
-    result = uc.local.run(script, trigger=trigger, n=uc.Count(), **sessions)
+    result = run_script(script, trigger=trigger, n=uc.Count(), **sessions)
     assert result.counts()["held"] == 1
     assert result.output_watermarks[-1] == 20 * 1_000_000
 
@@ -138,7 +139,7 @@ def test_a_row_is_told_to_the_sessions_that_it_concerns_alone() -> None:
         bundle((50, 2, -1), (150, 2), (250, 2, -1)),
     ]
     sessions = {"window": uc.Sessions("1 minute"), "mode": "retracting", "diff": "d"}
-    panes = uc.local.run(script, trigger=uc.Repeatedly(uc.AfterCount(3)), closing="never", n=uc.Count(), **sessions)
+    panes = run_script(script, trigger=uc.Repeatedly(uc.AfterCount(3)), closing="never", n=uc.Count(), **sessions)
     ends = [((uc.timestamp(row["window"]["end"])) // 1_000_000, row["diff"]) for row in panes.to_pylist()]
     assert ends == [(160, 1), (360, 1), (360, -1), (260, 1)]
 
@@ -154,7 +155,7 @@ def test_a_watermark_asks_only_windows_that_wait_for_it() -> None:
     """All are ready when the first row has been told, which the next asking finds; no watermark has one."""
     trigger = uc.Repeatedly(uc.AllOf(Ends(), uc.Repeatedly(uc.AfterCount(1))))
     script = [uc.Elements([{"ts": 0, "x": 1}], watermarks=[uc.Watermark(1)]), uc.Elements([{"ts": 1, "x": 2}])]
-    panes = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=trigger, total=uc.Sum("x"))
+    panes = uc.flow(script).window(uc.Fixed("1 minute"), trigger).combine(total=uc.Sum("x")).run()
     assert panes.select(["total", "step"]).to_pylist() == [{"total": 3, "step": 1}]
 
 
@@ -171,7 +172,7 @@ class Asks(uc.UserTrigger):
 @pytest.mark.parametrize("mode", ["discarding_by_default", "accumulating_by_default"])
 def test_a_request_to_clear_wins_over_one_to_accumulate(mode: str) -> None:
     trigger = uc.Repeatedly(uc.FirstOf(Asks("accumulate"), Asks("clear")))
-    panes = uc.local.run(says(0, 0), window=uc.Fixed("1 minute"), trigger=trigger, mode=mode, n=uc.Count())
+    panes = uc.flow(says(0, 0)).window(uc.Fixed("1 minute"), trigger, mode=mode).combine(n=uc.Count()).run()
     assert panes["n"].to_pylist() == [1, 1]
 
 
@@ -206,7 +207,7 @@ def test_rule_28_a_value_is_what_a_pane_would_show_now(granularity: str, in_a_bu
     ]
     settings = {"window": uc.Fixed("1 minute"), "granularity": granularity, "mode": "discarding"}
     trigger = uc.Repeatedly(Reads(seen))
-    panes = uc.local.run(script, trigger=trigger, n=uc.Count(), total=uc.Sum("x"), **settings)
+    panes = run_script(script, trigger=trigger, n=uc.Count(), total=uc.Sum("x"), **settings)
     # The timer of processing time comes before the row of its instant. What a pane shows is cleared.
     rows = [("row", 1, 1), *(("row", *pair) for pair in in_a_bundle)]
     assert seen == [*rows, ("p", 3, 7), ("row", 1, 8), ("e", 1, 8), ("p", 0, None)]
@@ -217,7 +218,7 @@ def test_rule_28_a_window_without_rows_has_no_value() -> None:
     seen: list[Any] = []
     script = [uc.Clock(0), bundle((0, 1)), bundle((0, 1, -1)), bundle((1, 5))]
     settings = {"window": uc.Fixed("1 minute"), "mode": "retracting", "diff": "d"}
-    uc.local.run(script, trigger=uc.Repeatedly(Reads(seen)), n=uc.Count(), total=uc.Sum("x"), **settings)
+    run_script(script, trigger=uc.Repeatedly(Reads(seen)), n=uc.Count(), total=uc.Sum("x"), **settings)
     assert seen == [("row", 1, 1), ("row", None, None), ("row", 1, 5)]
 
 
@@ -240,7 +241,7 @@ def test_rule_28_windows_that_merge_have_their_bounds_and_results(granularity: s
     seen: list[Any] = []
     script = [bundle((100, 4)), bundle((0, 1), (5, 2)), bundle((50, 8), (52, 16))]
     sessions = {"window": uc.Sessions("1 minute"), "granularity": granularity}
-    uc.local.run(script, trigger=uc.Repeatedly(Meets(seen)), n=uc.Count(), total=uc.Sum("x"), **sessions)
+    run_script(script, trigger=uc.Repeatedly(Meets(seen)), n=uc.Count(), total=uc.Sum("x"), **sessions)
     grown = [([(0, 60, 1)], (0, 65, 1, 1))] if granularity == "record" else []
     merged = ([(0, 65, 3), (100, 160, 4)], (0, 160, 7, 3))
     assert seen == [*grown, merged]
@@ -250,7 +251,7 @@ def test_rule_28_windows_that_fall_apart_have_those_of_the_window_that_they_come
     seen: list[Any] = []
     script = [bundle((0, 1), (50, 2), (100, 4)), bundle((50, 2, -1), (0, 1, -1)), bundle((0, 8))]
     sessions = {"window": uc.Sessions("1 minute"), "mode": "retracting", "diff": "d"}
-    uc.local.run(script, trigger=uc.Repeatedly(Meets(seen)), n=uc.Count(), total=uc.Sum("x"), **sessions)
+    run_script(script, trigger=uc.Repeatedly(Meets(seen)), n=uc.Count(), total=uc.Sum("x"), **sessions)
     assert seen == [([(0, 160, 7)], (100, 160, 7, 3))]
 
 
@@ -289,7 +290,7 @@ class Tells(uc.UserTrigger):
 
 
 def causes(trigger: uc.Trigger, script: list[Any], **options: Any) -> list[tuple[int, str]]:
-    panes = uc.local.run(script, window=uc.Fixed("1 minute"), trigger=trigger, n=uc.Count(), **options)
+    panes = run_script(script, window=uc.Fixed("1 minute"), trigger=trigger, n=uc.Count(), **options)
     return [(row["diff"], row["pane"]["trigger"]) for row in panes.to_pylist()]
 
 

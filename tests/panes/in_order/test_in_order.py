@@ -87,11 +87,11 @@ def test_rule_55_no_row_is_late_for_a_later_stage() -> None:
 
 
 def test_rule_55_equal_rows_in_order_count_as_often_as_they_came() -> None:
-    changelog = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "w": pa.int64()}), diff="w")
+    changelog = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "w": pa.int64()}), diff="w")
     script = [uc.Elements([{"ts": 1, "w": 3}, {"ts": 1, "w": -1}]), uc.Watermark(None)]
     counted = changelog.in_order().window(uc.Global()).combine(n=uc.Count())
-    assert uc.local.run(script, counted)["n"].to_pylist() == [2]
-    twice = uc.local.run(script, changelog.in_order().in_order())
+    assert counted.run(script)["n"].to_pylist() == [2]
+    twice = changelog.in_order().in_order().run(script)
     assert twice["diff"].to_pylist() == [2]
 
 

@@ -25,9 +25,7 @@ SIDES = ("left", "right")
 
 
 def source(name: str, **options: Any) -> uc.Flow:
-    return uc.local.source(
-        ROWS.append(pa.field("w", pa.int64())) if options.get("diff") else ROWS, name=name, **options
-    )
+    return uc.flow(ROWS.append(pa.field("w", pa.int64())) if options.get("diff") else ROWS, name=name, **options)
 
 
 def two(**options: Any) -> tuple[uc.Flow, uc.Flow]:
@@ -111,7 +109,7 @@ def test_random_joins_of_rows_against_pandas(seed: int) -> None:
     script = Script(r, weighted, lateness)
     flows = [source(name, diff="w" if weighted[name] else None) for name in SIDES]
     both = flows[0].join(flows[1], "k", how, (length(low), length(high)), unmatched, allowed_lateness=length(lateness))
-    result = uc.local.run(script.entries, both)
+    result = both.run(script.entries)
     got: Counter[tuple[Any, ...]] = Counter()
     for row in result.table().to_pylist():
         left = ("x", "ts") if how in ("semi", "anti") else ("x_left", "ts_left")
@@ -128,7 +126,7 @@ def test_random_joins_of_rows_against_pandas(seed: int) -> None:
     if not any(weighted.values()) and (unmatched == "final" or how in ("inner", "semi")):
         assert min(result["diff"].to_pylist(), default=1) > 0
     if seed % 3 == 0:
-        counts = uc.local.run(script.entries, both.window(uc.Fixed("1 second")).combine(by="k", n=uc.Count()))
+        counts = both.window(uc.Fixed("1 second")).combine(by="k", n=uc.Count()).run(script.entries)
         totals: Counter[tuple[Any, ...]] = Counter()
         for (k, _, left_time, _, right_time), n in got.items():
             totals[k, max(t for t in (left_time, right_time) if t is not None) // SECOND * SECOND] += n
@@ -169,7 +167,7 @@ def test_random_joins_of_panes_against_pandas(seed: int) -> None:
         if r.random() < 0.3:
             after = uc.union(both, both).window(uc.Fixed("3 minutes")).combine(by="k", n=uc.Count(), x=uc.Sum(name))
             want = Counter({row: 2 * n for row, n in want.items()})
-        result = uc.local.run(script.entries, after)
+        result = after.run(script.entries)
         totals: dict[Any, list[int]] = {}
         for (k, start, x, *_), n in want.items():
             total = totals.setdefault((k, start // (3 * MINUTE) * 3 * MINUTE), [0, 0])
@@ -179,7 +177,7 @@ def test_random_joins_of_panes_against_pandas(seed: int) -> None:
         assert {(row["k"], uc.timestamp(row["window"]["start"])): [row["n"], row["x"] or 0] for row in rows} == totals
         assert [row["diff"] for row in rows] == [1] * len(rows)
     else:
-        result = uc.local.run(script.entries, both)
+        result = both.run(script.entries)
         got: Counter[tuple[Any, ...]] = Counter()
         for row in result.table().to_pylist():
             start = uc.timestamp(row["window"]["start"])
@@ -220,7 +218,7 @@ def test_published_joins_wait_for_both_inputs(how: str, want: list[tuple[Any, ..
         uc.Watermark(10 * SECOND, input="right"),
         uc.Watermark(20 * SECOND, input="right"),
     ]
-    rows = [(row["step"], row["k"], row["x_left"], row["x_right"]) for row in uc.local.run(script, both).to_pylist()]
+    rows = [(row["step"], row["k"], row["x_left"], row["x_right"]) for row in both.run(script).to_pylist()]
     first = [(5, *row) for row in want]
     second = [(6, k, *(None if x is None else 10 * x for x in xs)) for k, *xs in want]
     assert sorted(rows, key=repr) == sorted([*first, *second], key=repr)
@@ -235,7 +233,7 @@ def test_an_idle_input_does_not_hold_the_watermark() -> None:
         elements("left", (2 * MINUTE, "a", 5), at=MINUTE - 1),
         uc.Clock(MINUTE),
     ]
-    assert [(row["x"], row["step"]) for row in uc.local.run(script, both).to_pylist()] == [(1, 3)]
+    assert [(row["x"], row["step"]) for row in both.run(script).to_pylist()] == [(1, 3)]
 
 
 def test_the_output_watermark_waits_for_rows_that_may_be_corrected() -> None:
@@ -247,7 +245,7 @@ def test_the_output_watermark_waits_for_rows_that_may_be_corrected() -> None:
         elements("right", (40 * SECOND, "a", 2)),
         uc.Watermark(2 * MINUTE),
     ]
-    result = uc.local.run(script, both)
+    result = both.run(script)
     assert result.output_watermarks == [MIN_TIME, 5, 5, 2 * MINUTE]
     assert [(row["x_right"], row["diff"], row["step"]) for row in result.to_pylist()] == [
         (None, 1, 0),
@@ -265,7 +263,7 @@ def test_a_late_row_that_the_join_takes_is_not_late_for_the_next_step() -> None:
         elements("right", (10 * SECOND, "a", 2)),
         uc.Watermark(None),
     ]
-    result = uc.local.run(script, pairs.window(uc.Fixed("1 s")).combine(n=uc.Count()))
+    result = pairs.window(uc.Fixed("1 s")).combine(n=uc.Count()).run(script)
     assert (result["n"].to_pylist(), result.dropped) == ([1], 0)
 
 
@@ -274,20 +272,20 @@ def test_both_sides_of_one_source() -> None:
     rows = source("left")
     both = rows.where(uc.col("x") > 5).join(rows.where(uc.col("x") <= 5), "k", within=("-1 s", "1 s"))
     script = [elements("left", (0, "a", 9), (1, "a", 1), (2, "b", 7)), uc.Watermark(None)]
-    assert [(row["x_left"], row["x_right"]) for row in uc.local.run(script, both).to_pylist()] == [(9, 1)]
+    assert [(row["x_left"], row["x_right"]) for row in both.run(script).to_pylist()] == [(9, 1)]
 
 
 def test_sources_without_names_are_left_and_right() -> None:
-    left, right = (uc.local.source(ROWS) for _ in range(2))
+    left, right = (uc.flow(ROWS) for _ in range(2))
     both = left.join(right, {"k": "k"}, within=NEAR).where(uc.col("x_left") > 0)
     script = [elements("right", (0, "a", 2)), elements("left", (0, "a", 1)), uc.Watermark(MAX_TIME)]
-    assert [row["x_right"] for row in uc.local.run(script, both).to_pylist()] == [2]
+    assert [row["x_right"] for row in both.run(script).to_pylist()] == [2]
     assert "inner join on k within ('0 seconds', '1 second')" in both.explain()
 
 
 def test_a_column_of_the_user_named_pane_stays() -> None:
-    flows = [uc.local.source(pa.table({"ts": [0], "k": ["a"], "pane": [7]})) for _ in range(2)]
-    assert uc.local.run(flow=flows[0].join(flows[1], "k", within=("0 s", "0 s")))["pane_left"].to_pylist() == [7]
+    flows = [uc.flow(pa.table({"ts": [0], "k": ["a"], "pane": [7]})) for _ in range(2)]
+    assert flows[0].join(flows[1], "k", within=("0 s", "0 s")).run()["pane_left"].to_pylist() == [7]
 
 
 def test_far_rows_are_bad_rows() -> None:
@@ -299,7 +297,7 @@ def test_far_rows_are_bad_rows() -> None:
         elements("right", (1, "a", 3), at=0),
         uc.Watermark(None),
     ]
-    result = uc.local.run(script, both)
+    result = both.run(script)
     assert [(row["x_left"], row["x_right"]) for row in result.to_pylist()] == [(1, 3)]
     assert result.counts()["bad"] == 1
 
@@ -331,9 +329,7 @@ def windowed(flow: uc.Flow, size: str) -> uc.Flow:
             "the left input is grouped by Global",
         ),
         (
-            lambda a, b: a.join(
-                uc.local.source(ROWS.set(0, pa.field("ts", pa.timestamp("ms")))), "k", "inner", ("0 s",) * 2
-            ),
+            lambda a, b: a.join(uc.flow(ROWS.set(0, pa.field("ts", pa.timestamp("ms")))), "k", "inner", ("0 s",) * 2),
             TypeMismatch,
             "the left time 'ts' is timestamp.us, tz=UTC. and the right time 'ts' is timestamp.ms.: cast one of them",
         ),
@@ -376,7 +372,7 @@ def windowed(flow: uc.Flow, size: str) -> uc.Flow:
             "allowed_lateness='1 second' of the join is less than the '1 hour'",
         ),
         (
-            lambda a, b: a.join(uc.local.source(ROWS, processing_time="ts"), "k", within=NEAR),
+            lambda a, b: a.join(uc.flow(ROWS, processing_time="ts"), "k", within=NEAR),
             InvalidArgument,
             "processing_time= is given in one flow of the join",
         ),
@@ -404,7 +400,7 @@ def test_a_watermark_of_each_batch_is_refused() -> None:
 def test_panes_that_are_differences_are_not_joined() -> None:
     """A join would match each difference as a row, and the result would never have the whole."""
     schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.int64()})
-    rows = uc.local.source(schema)
+    rows = uc.flow(schema)
 
     def sums(mode: str) -> uc.Flow:
         late = uc.AfterWatermark(late=uc.AfterCount(1))
@@ -422,7 +418,7 @@ def test_panes_that_are_differences_are_not_joined() -> None:
 @pytest.mark.parametrize(("how", "rows"), [("semi", 1), ("anti", 0)])
 def test_weights_of_matches_may_sum_to_more_than_64_bits(how: str, rows: int) -> None:
     columns = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.int64(), "w": pa.int64()})
-    one, other = (uc.local.source(columns, name=name, diff="w") for name in "ab")
+    one, other = (uc.flow(columns, name=name, diff="w") for name in "ab")
     script = [
         uc.Elements([{"ts": 1, "k": "p", "x": 1, "w": 1}], input="a"),
         uc.Elements([{"ts": 1, "k": "p", "x": x, "w": 2**62} for x in (1, 2)], input="b"),
@@ -430,4 +426,4 @@ def test_weights_of_matches_may_sum_to_more_than_64_bits(how: str, rows: int) ->
     ]
     for unmatched in ["at_once"] if how == "semi" else ["at_once", "final"]:
         joined = one.join(other, "k", how, within=("0 s", "1 s"), unmatched=unmatched)
-        assert uc.local.run(script, joined).table().num_rows == rows
+        assert joined.run(script).table().num_rows == rows

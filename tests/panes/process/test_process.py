@@ -355,9 +355,9 @@ def test_state_and_output_have_any_type(kind: pa.DataType, value: Any) -> None:
                 ctx.emit({"was": state["value"]})
             state |= {"value": value, "rows": 1}
 
-    flow = uc.local.source(pa.schema({"ts": pa.timestamp("us"), "k": pa.string()})).process(by="k", function=Keeps)
+    flow = uc.flow(pa.schema({"ts": pa.timestamp("us"), "k": pa.string()})).process(by="k", function=Keeps)
     again = [uc.Elements([{"ts": i, "k": "a"}]) for i in range(3)]
-    assert uc.local.run(again, flow)["was"].to_pylist() == [value, value]
+    assert flow.run(again)["was"].to_pylist() == [value, value]
 
 
 def test_an_error_in_a_function_names_the_call_and_the_key() -> None:

@@ -88,14 +88,14 @@ def _same(table: pa.Table) -> pa.Table:
 
 
 def test_a_step_shows_the_options_that_were_given() -> None:
-    rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.string()}))
+    rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.string()}))
     assert "Distinct(by=('id',), within='1 hour')\n" in repr(rows.distinct("id", within="1 hour")) + "\n"
     assert "InOrder(by=('id',), late='emit')\n" in repr(rows.in_order(by="id", late="emit")) + "\n"
     assert "Remember(function=_same)\n" in repr(rows.map(_same, remember=True)) + "\n"
 
 
 def test_a_later_stage_counts_the_stages_of_a_union() -> None:
-    rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.string()}))
+    rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.string()}))
     one = rows.window(uc.Fixed("1 minute"), mode="retracting", allowed_lateness="1 hour").combine(by="id", n=uc.Count())
     both = uc.union(one, one)
     with pytest.raises(InvalidArgument, match="of stage 3 is less than the '1 hour'"):

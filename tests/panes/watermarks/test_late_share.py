@@ -23,12 +23,12 @@ def weeks(days: list[int]) -> pa.Table:
 
 def told(table: pa.Table, script: bool = False, **options: Any) -> tuple[int, list[str]]:
     """The number of late rows, and the warnings."""
-    source = uc.local.source(table, watermark="1 day", processing_time="seen")
+    source = uc.flow(table, watermark="1 day", processing_time="seen")
     flow = source.window(uc.Fixed("1 day"), **options).combine(n=uc.Count())
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         entries = [uc.Elements(table), uc.Watermark(None)]
-        result = uc.local.run(entries, flow) if script else uc.local.run(flow=flow)
+        result = flow.run(entries) if script else flow.run()
     return result.dropped, [str(one.message) for one in given]
 
 
@@ -55,15 +55,15 @@ def test_rows_of_a_script_and_rows_that_are_shown_are_not_told() -> None:
 @pytest.mark.parametrize("step", ["distinct", "join"])
 def test_steps_over_rows_are_told_of(step: str) -> None:
     table = weeks([30, *range(20)])
-    source = uc.local.source(table, watermark="1 day", processing_time="seen")
-    other = uc.local.source(table, watermark="1 day", processing_time="seen", name="other")
+    source = uc.flow(table, watermark="1 day", processing_time="seen")
+    other = uc.flow(table, watermark="1 day", processing_time="seen", name="other")
     flow = (
         source.distinct("ts", within="1 day")
         if step == "distinct"
         else source.join(other, on="seen", within=("-1 hour", "1 hour"))
     )
     with pytest.warns(UserWarning, match=r"stage 1 has left out \d+ of \d+ rows as late"):
-        result = uc.local.run(flow=flow)
+        result = flow.run()
     assert result.left_out.num_rows
 
 

@@ -39,10 +39,10 @@ def clock(t: int) -> uc.Clock:
 
 def panes(strategy: Any, script: list[Any], **options: Any) -> list[tuple[Any, ...]]:
     """Entry, end of the window in seconds, count and second of processing time of each pane."""
-    flow = uc.local.source(SCHEMA, watermark=strategy)
+    flow = uc.flow(SCHEMA, watermark=strategy)
     flow = flow.window(uc.Fixed("1 minute"), **options).combine(n=uc.Count())
     out = []
-    for row in uc.local.run(script, flow).to_pylist():
+    for row in flow.run(script).to_pylist():
         now = row["pane"]["processing_time"]
         second = None if now is None else uc.timestamp(now) // SECOND
         out.append((row["step"], uc.timestamp(row["window"]["end"]) // SECOND, row["n"], second))
@@ -58,10 +58,10 @@ def test_rule_10_with_processing_time_a_window_fires_at_its_own_instant_without_
 
 
 def test_rule_10_a_timer_of_processing_time_fires_with_the_watermark_of_just_before_it() -> None:
-    flow = uc.local.source(SCHEMA, watermark=uc.ProcessingTime("10 seconds"))
+    flow = uc.flow(SCHEMA, watermark=uc.ProcessingTime("10 seconds"))
     trigger = uc.Repeatedly(uc.AfterDelay("20 seconds"))
     flow = flow.window(uc.Fixed("1 hour"), trigger, closing="never").combine(by="k", n=uc.Count())
-    (pane,) = uc.local.run([rows((5, "a"), at=10), clock(200)], flow)["pane"].to_pylist()
+    (pane,) = flow.run([rows((5, "a"), at=10), clock(200)])["pane"].to_pylist()
     assert uc.timestamp(pane["processing_time"]) == 30 * SECOND
     assert uc.timestamp(pane["watermark"]) == 20 * SECOND - 1
 
@@ -73,13 +73,13 @@ def test_rule_12_a_flow_may_have_a_watermark_of_each_batch() -> None:
 
 
 def test_rule_12_a_union_has_a_watermark_of_each_batch_in_all_its_flows_or_in_none() -> None:
-    one = uc.local.source(SCHEMA, name="one", watermark="each_batch")
+    one = uc.flow(SCHEMA, name="one", watermark="each_batch")
     with pytest.raises(InvalidArgument, match="watermark='each_batch' is given in one flow of the union"):
-        uc.union(one, uc.local.source(SCHEMA, name="other", watermark="1 minute"))
-    flow = uc.union(one, uc.local.source(SCHEMA, name="other", watermark="each_batch"))
+        uc.union(one, uc.flow(SCHEMA, name="other", watermark="1 minute"))
+    flow = uc.union(one, uc.flow(SCHEMA, name="other", watermark="each_batch"))
     flow = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count())
     script = [uc.Elements([{"ts": 0}], input="one"), uc.Elements([{"ts": 5}], input="other")]
-    assert uc.local.run(script, flow).select(["n", "step"]).to_pylist() == [{"n": 1, "step": 0}, {"n": 2, "step": 1}]
+    assert flow.run(script).select(["n", "step"]).to_pylist() == [{"n": 1, "step": 0}, {"n": 2, "step": 1}]
 
 
 def test_rule_10_with_processing_time_the_watermark_moves_before_the_rows_of_an_instant() -> None:
@@ -98,16 +98,16 @@ def test_rule_10_with_processing_time_rows_of_a_new_window_are_late_by_their_own
 
 
 def test_rule_10_processing_time_is_held_back_by_with_time_and_by_other_inputs() -> None:
-    flow = uc.local.source(SCHEMA, watermark=uc.ProcessingTime()).with_time(uc.col("ts"), "30 seconds")
+    flow = uc.flow(SCHEMA, watermark=uc.ProcessingTime()).with_time(uc.col("ts"), "30 seconds")
     counts = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count())
-    found = uc.local.run([clock(0), rows((5, "a")), clock(89), clock(90)], counts)
+    found = counts.run([clock(0), rows((5, "a")), clock(89), clock(90)])
     assert found["step"].to_pylist() == [3]
-    one = uc.local.source(SCHEMA, name="one", watermark=uc.ProcessingTime())
-    both = uc.union(one=one, two=uc.local.source(SCHEMA, name="two"))
+    one = uc.flow(SCHEMA, name="one", watermark=uc.ProcessingTime())
+    both = uc.union(one=one, two=uc.flow(SCHEMA, name="two"))
     counts = both.window(uc.Fixed("1 minute")).combine(n=uc.Count())
     row = [{"ts": 5 * SECOND}]
     script = [clock(0), uc.Elements(row, input="one"), clock(70), uc.Watermark(60 * SECOND, input="two"), clock(80)]
-    assert uc.local.run(script, counts)["step"].to_pylist() == [3]
+    assert counts.run(script)["step"].to_pylist() == [3]
 
 
 def test_rule_10_declared_sources_hold_the_watermark_before_they_report() -> None:
@@ -203,7 +203,7 @@ def test_wrong_results_of_a_strategy_are_refused_in_a_sentence(given: Any, messa
 
 def test_a_strategy_that_cannot_be_is_refused_when_built() -> None:
     with pytest.raises(UnknownColumn, match=r"^watermark=Own\(\) needs column 'shop', which the input does not have"):
-        uc.local.source(SCHEMA, watermark=Own(None, ("shop",)))
+        uc.flow(SCHEMA, watermark=Own(None, ("shop",)))
     with pytest.raises(InvalidArgument, match=r"^checkpoints name a strategy by its repr, and that of .* differs from"):
         strategy_of(Named(lambda rows, times: (None, times)))
     with pytest.raises(InvalidArgument, match=r"^PerSource\(sources=\) takes a list of names such as \['a', 'b'\]"):

@@ -100,7 +100,7 @@ def test_other_types_are_not_flat(kind: pa.DataType) -> None:
 @pytest.mark.parametrize("kind", [pa.decimal256(50, 2), pa.list_(pa.uint8(), 2), pa.uint64()])
 def test_a_type_that_spark_does_not_have_is_named(kind: pa.DataType, spark: SparkSession) -> None:
     df = spark.readStream.format("rate").load()
-    flow = uc.flow(df, "timestamp", uc.Monotonic()).window(uc.Fixed("1 second")).combine(n=uc.Count())
+    flow = uc.flow(df, time="timestamp", watermark=uc.Monotonic()).window(uc.Fixed("1 second")).combine(n=uc.Count())
     with pytest.raises(TypeMismatch, match=r"column 'x' is .* in Arrow, but Spark has no such type: cast it"):
         flow.with_columns(x=lambda panes: pa.nulls(len(panes), kind)).df
 
@@ -144,7 +144,7 @@ def test_panes_of_a_stream_keep_what_users_set(spark: SparkSession, tmp_path: Pa
     rows = pa.table({"ts": times, "x": [1, 2, 3, 4], "now": times})
 
     def grouped(trigger: uc.Trigger, df: DataFrame, **options: Any) -> Flow:
-        flow = uc.flow(df, "ts", uc.Monotonic(), processing_time="now", shards=1)
+        flow = uc.flow(df, time="ts", watermark=uc.Monotonic(), processing_time="now", tuning=uc.Tuning(shards=1))
         return flow.window(uc.Fixed("2 seconds"), trigger, **options).combine(n=uc.Count())
 
     def renamed(panes: pa.Table) -> pa.StructArray:
@@ -182,7 +182,7 @@ def test_panes_of_a_stream_have_values_of_every_type(spark: SparkSession, tmp_pa
     rows = pa.table({"k": pa.array(range(40)), "ts": times, **columns})
 
     def grouped(df: DataFrame) -> Flow:
-        flow = uc.flow(df, "ts", uc.Monotonic()).window(uc.Fixed("1 second"), uc.Always())
+        flow = uc.flow(df, time="ts", watermark=uc.Monotonic()).window(uc.Fixed("1 second"), uc.Always())
         return flow.combine(by="k", **{name: uc.First(name, by="ts") for name in kinds})
 
     def nested(df: DataFrame) -> Flow:

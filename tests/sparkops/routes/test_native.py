@@ -142,13 +142,17 @@ def test_what_is_not_the_same_is_not_left_to_spark(spark: SparkSession) -> None:
         uc.Count().map(pc.abs),
     ):
         assert f"n={combiner!r} has no exact equivalent" in why(flow, fixed, {"n": combiner})
-    assert "another type" in why(uc.flow(df, "here"), fixed)
+    assert "another type" in why(uc.flow(df, time="here"), fixed)
     assert "changelog" in why(uc.flow(df, diff="d"), fixed)
     assert "'latest'" in why(flow, fixed, timestamp="latest")
-    assert "not Spark's own aggregation: native='never' was given" in why(uc.flow(df, native="never"), fixed)
-    assert "native='never' was given" in why(uc.union(uc.flow(df.where("x > 1"), native="never"), flow), fixed)
+    assert "not Spark's own aggregation: native='never' was given" in why(
+        uc.flow(df, tuning=uc.Tuning(native="never")), fixed
+    )
+    assert "native='never' was given" in why(
+        uc.union(uc.flow(df.where("x > 1"), tuning=uc.Tuning(native="never")), flow), fixed
+    )
     with pytest.raises(uc.UncombineError, match="native= must be 'auto' or 'never', but is 'no'"):
-        uc.flow(df, native="no")
+        uc.flow(df, tuning=uc.Tuning(native="no"))
     assert "functions of Arrow tables" in why(flow.map(lambda rows: rows), fixed)
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from opened import opened
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -123,9 +124,9 @@ def test_spark_and_arrow_keep_the_same_rows(seed: int, spark: SparkSession, tmp_
     if seed % 2:
         for part in range(3):
             pq.write_table(rows.slice(20 * part, 20), tmp_path / f"{part}.parquet")
-        start = uc.files(spark, tmp_path, time="ts")
+        start = uc.flow(tmp_path, spark=spark, time="ts")
     else:
-        start = uc.flow(spark.createDataFrame(rows), time="ts", files="never")
+        start = uc.flow(spark.createDataFrame(rows), time="ts", tuning=uc.Tuning(files="never"))
     flow = steps(rng, start)
     wanted = applied(flow.transforms, rows).select(flow.schema.names)
     assert in_any_order(flow.df.toArrow().cast(wanted.schema)) == in_any_order(wanted)
@@ -134,7 +135,9 @@ def test_spark_and_arrow_keep_the_same_rows(seed: int, spark: SparkSession, tmp_
 def test_null_is_not_one_of_several_values(spark: SparkSession) -> None:
     """`isin` is false for null, so its opposite keeps nulls; in SQL it is null."""
     rows = table(random.Random(7), 60)
-    flow = uc.flow(spark.createDataFrame(rows), time="ts", files="never").where(~uc.col("n").isin([0, 1]))
+    flow = uc.flow(spark.createDataFrame(rows), time="ts", tuning=uc.Tuning(files="never")).where(
+        ~uc.col("n").isin([0, 1])
+    )
     assert "Spark itself" in flow.explain()
     assert None in flow.df.toArrow()["n"].to_pylist()
     assert in_any_order(flow.df.toArrow().cast(SCHEMA)) == in_any_order(applied(flow.transforms, rows))
@@ -142,20 +145,22 @@ def test_null_is_not_one_of_several_values(spark: SparkSession) -> None:
 
 def test_new_columns_are_computed_from_those_before_the_step(spark: SparkSession) -> None:
     df = spark.createDataFrame(pa.table({"ts": pa.array([0], STAMP), "n": [7], "m": [8]}))
-    flow = uc.flow(df, time="ts", files="never").with_columns(n=uc.col("m") % 5, m=uc.col("n") % 5)
+    flow = uc.flow(df, time="ts", tuning=uc.Tuning(files="never")).with_columns(n=uc.col("m") % 5, m=uc.col("n") % 5)
     assert "Spark itself" in flow.explain()
     assert flow.df.select("n", "m").collect() == [(3, 2)]
 
 
 def test_a_column_of_nulls_alone_is_a_condition(spark: SparkSession) -> None:
     df = spark.createDataFrame(pa.table({"ts": pa.array([0], STAMP)})).withColumn("none", F.lit(None))
-    assert uc.flow(df, time="ts", files="never").where(uc.col("none")).df.count() == 0
+    assert uc.flow(df, time="ts", tuning=uc.Tuning(files="never")).where(uc.col("none")).df.count() == 0
 
 
 def test_most_of_the_flows_are_spark_s_own(spark: SparkSession) -> None:
     """The test before this one compares Spark with Arrow, and not Arrow with Arrow."""
     rows = spark.createDataFrame(table(random.Random(0), 3))
-    flows = [steps(random.Random(seed), uc.flow(rows, time="ts", files="never")) for seed in range(100)]
+    flows = [
+        steps(random.Random(seed), uc.flow(rows, time="ts", tuning=uc.Tuning(files="never"))) for seed in range(100)
+    ]
     native = [flow for flow in flows if flow.transforms and "Spark itself" in flow.explain()]
     assert len(native) >= 20
     assert len([flow for flow in flows if flow.transforms]) - len(native) >= 20
@@ -171,7 +176,7 @@ def test_windows_of_rows_that_spark_filters(seed: int, spark: SparkSession) -> N
     results = []
     for native in ("auto", "never"):
         rng.seed(seed)
-        flow = steps(rng, uc.flow(df, time="ts", files="never", native=native))
+        flow = steps(rng, uc.flow(df, time="ts", tuning=uc.Tuning(files="never", native=native)))
         flow = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count(), first=uc.Min("ts"))
         results.append(flow.df.toArrow())
     assert in_any_order(results[0]) == in_any_order(results[1])
@@ -179,7 +184,7 @@ def test_windows_of_rows_that_spark_filters(seed: int, spark: SparkSession) -> N
 
 def test_a_condition_before_a_window_leaves_the_aggregation_to_spark(spark: SparkSession) -> None:
     df = spark.createDataFrame(table(random.Random(1), 5))
-    flow = uc.flow(df, time="ts", files="never").where(uc.col("n") > 0)
+    flow = uc.flow(df, time="ts", tuning=uc.Tuning(files="never")).where(uc.col("n") > 0)
     assert "Spark's own aggregation:" in flow.window(uc.Fixed("1 day")).combine(n=uc.Count()).explain()
     mapped = flow.map(lambda rows: rows).window(uc.Fixed("1 day")).combine(n=uc.Count())
     assert [type(step).__name__ for step in in_spark(mapped).stages[0].transforms] == ["Map"]
@@ -191,7 +196,7 @@ def test_texts_that_spark_does_not_compare_by_bytes(kind: str, spark: SparkSessi
     rows = spark.createDataFrame(pa.table({"text": ["a", "A", "b"], "ts": pa.array([0, 1, 2], STAMP)}))
     text = F.col("text").alias("text", metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"})
     df = rows.select(text if kind == "char" else F.collate("text", "UTF8_LCASE").alias("text"), "ts")
-    kept = uc.flow(df, time="ts", files="never").where(uc.col("text") == "a").df.toArrow()
+    kept = uc.flow(df, time="ts", tuning=uc.Tuning(files="never")).where(uc.col("text") == "a").df.toArrow()
     assert kept["text"].to_pylist() == ["a"]
 
 
@@ -214,7 +219,7 @@ def test_files_that_spark_reads_in_another_way_are_read_by_the_tasks(spark: Spar
             compression = "brotli" if name == "compressed" else "snappy"
             pq.write_table(rows, folder / f"{number}.parquet", compression=compression)
         options: dict[str, Any] = {"schema": tables[0].schema, "on_missing_column": "error"}
-        flow = uc.files(spark, folder, time="ts", **options)
+        flow = opened(folder, spark=spark, time="ts", **options)
         found[name] = "read by Spark itself" in flow.explain()
         if name in ("plain", "without nulls", "compressed"):
             assert in_any_order(flow.df.toArrow()) == in_any_order(plain)
@@ -226,10 +231,10 @@ def test_a_cached_flow_does_not_stand_in_for_one_of_files_that_have_changed(
 ) -> None:
     rows = pa.table({"ts": pa.array([0, 1], STAMP)})
     pq.write_table(rows.slice(1), tmp_path / "a.parquet")
-    cached = uc.files(spark, tmp_path, time="ts").df.cache()
+    cached = uc.flow(tmp_path, spark=spark, time="ts").df.cache()
     assert cached.count() == 1
     pq.write_table(rows, tmp_path / "a.parquet")
-    flow = uc.files(spark, tmp_path, time="ts")
+    flow = uc.flow(tmp_path, spark=spark, time="ts")
     assert "read by Spark itself" in flow.explain()
     assert flow.df.count() == 2
     cached.unpersist()
@@ -264,7 +269,7 @@ def test_columns_of_files_are_the_same_from_both_readers(spark: SparkSession, tm
         folder = tmp_path / name.replace(" ", "_")
         folder.mkdir()
         pq.write_table(pa.table({"ts": pa.array([0, 1], STAMP), "x": values}), folder / "a.parquet")
-        flow = uc.files(spark, folder, time="ts")
+        flow = uc.flow(folder, spark=spark, time="ts")
         found, wanted = flow.df.toArrow(), flow.map(lambda rows: rows).df.toArrow()
         assert found.schema.equals(wanted.schema), name
         assert in_any_order(found) == in_any_order(wanted), name
@@ -275,14 +280,14 @@ def test_a_column_that_spark_has_no_type_for_can_be_left_out(
     kind: pa.DataType, spark: SparkSession, tmp_path: Path
 ) -> None:
     pq.write_table(pa.table({"ts": pa.array([0, 1], STAMP), "x": pa.nulls(2, kind)}), tmp_path / "a.parquet")
-    assert uc.files(spark, tmp_path, time="ts").select("ts").df.count() == 2
+    assert uc.flow(tmp_path, spark=spark, time="ts").select("ts").df.count() == 2
 
 
 def test_folders_that_are_columns_are_read_by_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"ts": pa.array([0, 1], STAMP), "n": [1, 2]})
     (tmp_path / "day=3").mkdir()
     pq.write_table(rows, tmp_path / "day=3" / "a.parquet")
-    flow = uc.files(spark, tmp_path, time="ts").where(uc.col("n") > 1)
+    flow = uc.flow(tmp_path, spark=spark, time="ts").where(uc.col("n") > 1)
     assert "read by the tasks" in flow.explain()
     assert flow.df.toArrow().to_pylist()[0]["n"] == 2
 
@@ -301,7 +306,7 @@ def test_a_join_of_files_is_read_by_spark(spark: SparkSession, tmp_path: Path) -
         (tmp_path / side).mkdir()
         pq.write_table(rows, tmp_path / side / "a.parquet")
         sides.append(rows.to_pandas())
-    flows = [uc.files(spark, tmp_path / side, time="ts") for side in ("left", "right")]
+    flows = [uc.flow(tmp_path / side, spark=spark, time="ts") for side in ("left", "right")]
     flow = flows[0].where(uc.col("left") % 3 == 0).join(flows[1], on="k", within=("0 seconds", "5 seconds"))
     assert flow.explain().count("read by Spark itself") == 2
     left, right = sides

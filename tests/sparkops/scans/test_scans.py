@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from opened import opened
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from streams import changed
@@ -72,7 +73,7 @@ CHANGES: tuple[Callable[[DataFrame], DataFrame], ...] = (
 
 def flows(df: DataFrame, **options: Any) -> list[Flow]:
     """A flow as Spark reads the rows, and as the tasks read the files."""
-    return [uc.flow(df, files=files, native="never", **options) for files in ("never", "auto")]
+    return [opened(df, files=files, native="never", **options) for files in ("never", "auto")]
 
 
 def test_the_rows_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
@@ -187,7 +188,10 @@ def test_what_may_differ_is_left_to_spark(spark: SparkSession, tmp_path: Path) -
         finally:
             spark.conf.unset(setting)
     assert READ in uc.flow(df).window(uc.Fixed("1 minute")).combine(n=uc.Count()).explain()
-    assert READ not in uc.flow(df, files="never").window(uc.Fixed("1 minute")).combine(n=uc.Count()).explain()
+    assert (
+        READ
+        not in uc.flow(df, tuning=uc.Tuning(files="never")).window(uc.Fixed("1 minute")).combine(n=uc.Count()).explain()
+    )
 
 
 def test_a_file_that_spark_reads_otherwise_is_an_error_if_it_was_not_seen(
@@ -238,7 +242,11 @@ def test_a_stream_whose_folders_come_later(spark: SparkSession, tmp_path: Path) 
 
         df = spark.readStream.schema(f"ts timestamp, id bigint{columns}").parquet(str(folder))
         early = {"trigger": uc.Repeatedly(uc.AfterCount(1)), "mode": "discarding"}
-        flow = uc.flow(df, watermark="1 second", wake=False).window(uc.Global(), **early).combine(keys, n=uc.Count())
+        flow = (
+            uc.flow(df, watermark="1 second", tuning=uc.Tuning(wake=False))
+            .window(uc.Global(), **early)
+            .combine(keys, n=uc.Count())
+        )
         assert (READ in flow.explain()) == (not any(folder.glob("*=*")))
         return flow.df.writeStream.foreachBatch(kept).option("checkpointLocation", str(tmp_path / keys[-1])).start()
 

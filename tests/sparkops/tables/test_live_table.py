@@ -57,8 +57,8 @@ def sessions(source: Any) -> Any:
 
 def scratch(tables: list[pa.Table]) -> pa.Table:
     """The rows of a table of all these rows at once."""
-    flow, layout = table_flow(sessions(uc.local.source(pa.concat_tables(tables), watermark="1 minute", diff="d")))
-    net = uc.local.run(flow=flow).table()
+    flow, layout = table_flow(sessions(uc.flow(pa.concat_tables(tables), watermark="1 minute", diff="d")))
+    net = flow.run().table()
     assert set(net["diff"].to_pylist()) == {1}
     kept = [name for name in layout.rows.names if name not in ("diff", "pane")]
     return layout.flat(net.select(kept)).cast(layout.schema)
@@ -71,7 +71,7 @@ def test_a_table_is_the_result_so_far(spark: SparkSession, tmp_path: Path) -> No
     def start(**other: Any) -> Any:
         source = uc.flow(read_stream(spark, place, SCHEMA), watermark="1 minute", diff="d")
         options = {"checkpoint": str(tmp_path / "checkpoint"), "trigger": NOW}
-        return uc.live_table(sessions(source), **{"target": url, **options, **other})
+        return sessions(source).to_table(**{"target": url, **options, **other})
 
     live = start()
     shown = io.StringIO()
@@ -115,7 +115,7 @@ def test_rows_of_a_changelog_that_no_step_has_put_together(
     keys = ["k", "ts", "a.b"]
     place = written(BATCHES, tmp_path / "files")
     flow = latest(uc.flow(read_stream(spark, place, SCHEMA), watermark="1 minute", diff="d"))
-    live = uc.live_table(flow, f"parquet:{tmp_path}/live", keys, checkpoint=str(tmp_path / "checkpoint"), trigger=NOW)
+    live = flow.to_table(f"parquet:{tmp_path}/live", keys, checkpoint=str(tmp_path / "checkpoint"), trigger=NOW)
     live.awaitTermination()
     found = live.arrow()
     rows = sorted(zip(*(found[name].to_pylist() for name in ("k", "v", "doubled")), strict=True))
@@ -140,7 +140,7 @@ def test_a_feed_without_old_rows_goes_on_after_a_restart(
         messages = read_stream(spark, place, debezium_keyed(events).schema)
         flow = uc.flow(messages, watermark="1 minute", changelog=changelog)
         target, checkpoint = f"parquet:{tmp_path}/live", str(tmp_path / "checkpoint")
-        live = uc.live_table(flow, target, "id", checkpoint=checkpoint, trigger=NOW)
+        live = flow.to_table(target, "id", checkpoint=checkpoint, trigger=NOW)
         live.awaitTermination()
         assert in_order(live.arrow()) == in_order(pa.Table.from_pylist(list(left(upto).values()), ROW))
     retracted = {event.key for event in events[40:] if event.old is not None}
@@ -152,7 +152,7 @@ def test_a_folder_whose_name_could_be_a_pattern(spark: SparkSession, tmp_path: P
     stream = read_stream(spark, written(BATCHES[:1], tmp_path / "files"), SCHEMA)
     flow = latest(uc.flow(stream, watermark="1 minute", diff="d"))
     place = tmp_path / "live [1]"
-    live = uc.live_table(flow, f"parquet:{place}", "k", checkpoint=str(tmp_path / "state [1]"), trigger=NOW)
+    live = flow.to_table(f"parquet:{place}", "k", checkpoint=str(tmp_path / "state [1]"), trigger=NOW)
     live.awaitTermination()
     assert live.df(spark).count() == live.arrow().num_rows > 0
 
@@ -161,7 +161,7 @@ def test_the_own_error_comes_last(spark: SparkSession, tmp_path: Path) -> None:
     """A traceback ends with the error of the library, and not with the plan that Spark's error ends with."""
     stream = read_stream(spark, written(BATCHES[:2], tmp_path / "files"), SCHEMA)
     flow = latest(uc.flow(stream, watermark="1 minute", diff="d"))
-    live = uc.live_table(flow, f"parquet:{tmp_path}/live", "k", checkpoint=str(tmp_path / "checkpoint"), trigger=NOW)
+    live = flow.to_table(f"parquet:{tmp_path}/live", "k", checkpoint=str(tmp_path / "checkpoint"), trigger=NOW)
     with pytest.raises(StreamingQueryException) as failed:
         live.awaitTermination()
     [note] = failed.value.__notes__
@@ -186,24 +186,24 @@ def test_flows_that_are_not_kept(spark: SparkSession, tmp_path: Path) -> None:
     url, options = f"duckdb:///{tmp_path}/a.db#t", {"checkpoint": str(tmp_path / "c")}
     bounded = sessions(uc.flow(spark.createDataFrame(BATCHES[0]), diff="d"))
     with pytest.raises(InvalidArgument, match=r"write flow\.to_table"):
-        uc.live_table(bounded, url, **options)
+        bounded.to_table(url, **options)
     with pytest.raises(InvalidArgument, match=r"write flow\.to_table"):
-        uc.live_table(sessions(uc.local.source(SCHEMA, watermark="1 minute", diff="d")), url, **options)
+        sessions(uc.flow(SCHEMA, watermark="1 minute", diff="d")).to_table(url, **options)
     stream = uc.flow(
         read_stream(spark, written(BATCHES[:1], tmp_path / "files"), SCHEMA), watermark="1 minute", diff="d"
     )
     with pytest.raises(InvalidArgument, match=r"write uc\.live_table"):
         sessions(stream).to_table(url)
     with pytest.raises(InvalidArgument, match="must be a mapping such as"):
-        uc.live_table(sessions(stream), url, trigger="10 seconds", **options)  # type: ignore[arg-type]
+        sessions(stream).to_table(url, trigger="10 seconds", **options)  # type: ignore[arg-type]
     nested = sessions(stream).with_columns(all=lambda rows: pa.array([[]] * len(rows), pa.list_(pa.list_(pa.int64()))))
     with pytest.raises(TypeMismatch, match="a type that PostgreSQL does not have"):
-        uc.live_table(nested, "postgresql://host/db#t", **options)
+        nested.to_table("postgresql://host/db#t", **options)
     assert not (tmp_path / "c").exists()
 
 
 def test_flows_whose_keys_stay_in_one_shard() -> None:
-    source = uc.local.source(SCHEMA)
+    source = uc.flow(SCHEMA)
 
     def kept(flow: Any, keys: Any = None) -> bool:
         return keeps_keys(*table_flow(flow, keys))

@@ -23,7 +23,7 @@ MOMENTS = ("offsets", "state", "commits", "later", "any")
 
 def layout() -> Any:
     """The layout of the table of `live`."""
-    minutes = uc.local.source(SCHEMA).window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count(), total=uc.Sum("v"))
+    minutes = uc.flow(SCHEMA).window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count(), total=uc.Sum("v"))
     grouped = minutes.with_columns(large=uc.col("total") > 1).window(uc.Fixed("5 minutes"), mode="retracting")
     return table_flow(grouped.combine(by="large", minutes=uc.Count(), rows=uc.Sum("n"), most=uc.Max("total")))[1]
 

@@ -54,17 +54,18 @@ def library(drawn: Case) -> Panes:
             script.append(uc.Elements(pa.table([[key], pa.array([time], SCHEMA.types[1]), [value]], schema=SCHEMA)))
         else:
             script.append(uc.Watermark(rest[0]))
-    result = uc.local.run(
-        script,
-        window=window_of(drawn["window"]),
-        trigger=trigger_of(drawn["trigger"]),
-        mode=drawn["mode"],
-        by="k",
-        allowed_lateness=micros(drawn["lateness"]),
-        closing="never",
-        allow_finish=True,
-        schema=SCHEMA,
-        values=uc.CollectList("v"),
+    result = (
+        uc.flow(SCHEMA)
+        .window(
+            window_of(drawn["window"]),
+            trigger_of(drawn["trigger"]),
+            mode=drawn["mode"],
+            allowed_lateness=micros(drawn["lateness"]),
+            closing="never",
+            allow_finish=True,
+        )
+        .combine(by="k", values=uc.CollectList("v"))
+        .run(script)
     )
     everywhere = drawn["window"][0] == "global"
     start, end = (in_micros(result["window"].combine_chunks().field(i)) for i in (0, 1))

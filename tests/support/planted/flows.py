@@ -23,11 +23,11 @@ def starts(times: pd.Series, size: str) -> pd.Series:
 
 
 def plain(**options: Any) -> uc.Flow:
-    return uc.local.source(ROWS, **options)
+    return uc.flow(ROWS, **options)
 
 
 def signed(**options: Any) -> uc.Flow:
-    return uc.local.source(SIGNED, diff="w", **options)
+    return uc.flow(SIGNED, diff="w", **options)
 
 
 def sums(flow: uc.Flow, window: Any = MINUTE, by: Any = "k", **options: Any) -> uc.Flow:

@@ -10,7 +10,9 @@ import uncombine as uc
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    source = uc.files(uc.session(), folder / "in", streaming=True, watermark="1 day", max_files_per_batch=4)
+    source = uc.flow(
+        uc.Files(folder / "in", max_files_per_batch=4), spark=uc.session(), streaming=True, watermark="1 day"
+    )
     flow = source.window(uc.Fixed("1 day")).combine(n=uc.Count())
     writer = flow.df.writeStream.format("noop").option("checkpointLocation", str(folder / "state"))
     writer.trigger(availableNow=True).start().awaitTermination()

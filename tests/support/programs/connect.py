@@ -19,9 +19,9 @@ from uncombine.sparkops.session import PROVIDER, ROCKSDB
 def keep(spark: SparkSession, folder: Path, url: str) -> None:
     """Keep the totals of the files in a table, and print how many rows it has after each run."""
     for _ in range(2):
-        source = uc.files(spark, str(folder / "in"), streaming=True, watermark="1 minute")
+        source = uc.flow(str(folder / "in"), spark=spark, streaming=True, watermark="1 minute")
         totals = source.window(uc.Global(), uc.Always()).combine(by="k", n=uc.Count())
-        live = uc.live_table(totals, url, checkpoint=str(folder / "checkpoint"), trigger={"availableNow": True})
+        live = totals.to_table(url, checkpoint=str(folder / "checkpoint"), trigger={"availableNow": True})
         live.awaitTermination()
         print(sum(live.arrow()["n"].to_pylist()), live.df(spark).count(), flush=True)
         for more in folder.glob("*.parquet"):
@@ -30,7 +30,9 @@ def keep(spark: SparkSession, folder: Path, url: str) -> None:
 
 def run(spark: SparkSession, folder: Path) -> None:
     """Run a query over the files of a folder, and print the progress of each batch."""
-    source = uc.files(spark, str(folder), streaming=True, watermark="1 second", on_bad_file="skip", name="rows")
+    source = uc.flow(
+        uc.Files(str(folder), on_bad_file="skip"), spark=spark, streaming=True, watermark="1 second", name="rows"
+    )
     minutes = source.window(uc.Fixed("1 minute"), closing="never").combine(by="k", n=uc.Count())
     flow = minutes.window(uc.Fixed("1 hour")).combine(keys=uc.Count())
     writer = flow.df.writeStream.format("noop").option("checkpointLocation", f"{folder} checkpoint")
@@ -63,11 +65,13 @@ def main() -> None:
     df = spark.read.parquet(str(folder / "rows.parquet"))
     results = {"n": uc.Count(), "mid": uc.Median("x")}
     sessions = uc.flow(df).window(uc.Sessions("1 minute")).combine(by="k", **results)
-    played = uc.flow(df, watermark="1 minute", processing_time="at", replay=True, close_at_end=True)
+    played = uc.flow(df, watermark="1 minute", processing_time="at").replay(close_at_end=True)
     flows = {
         "final": sessions.window(uc.Fixed("1 hour")).combine(sessions=uc.Count(), rows=uc.Sum("n")),
         "lowered": uc.flow(df).window(uc.Fixed("1 hour")).combine(by="k", n=uc.Count(), hi=uc.Max("x")),
-        "files": uc.files(spark, str(folder / "rows.parquet")).window(uc.Fixed("1 hour")).combine(by="k", **results),
+        "files": uc.flow(str(folder / "rows.parquet"), spark=spark)
+        .window(uc.Fixed("1 hour"))
+        .combine(by="k", **results),
         "replay": played.where(uc.col("x") > 1).window(uc.Fixed("1 minute"), mode="retracting").combine(**results),
     }
     changes = spark.read.parquet(str(folder / "changes.parquet"))
@@ -87,7 +91,9 @@ def main() -> None:
     # A column of another DataFrame is the one that it has there, whatever the name stands for by now.
     for frame in (chosen, swapped.where(wide["x"] > 40), wide.where(wide["x"] > 40).select(wide["*"])):
         by_files, by_spark = (
-            uc.flow(frame, files=files, native="never").window(uc.Global()).combine(by="x", n=uc.Count())
+            uc.flow(frame, tuning=uc.Tuning(files=files, native="never"))
+            .window(uc.Global())
+            .combine(by="x", n=uc.Count())
             for files in ("auto", "never")
         )
         assert "a DataFrame of Parquet files" in by_files.explain(), by_files.explain()

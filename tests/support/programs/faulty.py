@@ -34,7 +34,7 @@ def main() -> None:
     final = uc.flow(df).map(deadly("lift")).window(uc.Sessions("1 minute")).combine(by="k", **results)
     lengths = final.map(deadly("merge")).window(uc.Fixed("1 hour")).combine(sessions=uc.Count(), rows=uc.Sum("n"))
     pq.write_table(lengths.map(deadly("last")).df.toArrow(), folder / "final.parquet")
-    played = uc.flow(df, watermark="1 minute", processing_time="at", replay=True, close_at_end=True)
+    played = uc.flow(df, watermark="1 minute", processing_time="at").replay(close_at_end=True)
     replay = played.map(deadly("lift of a replay")).window(uc.Fixed("1 minute"), mode="retracting")
     panes = replay.combine(by="k", **results).map(deadly("replay"))
     pq.write_table(panes.df.toArrow(), folder / "replay.parquet")

@@ -157,7 +157,7 @@ def main() -> None:
     spark = uc.session("killed", cores=2, settings=settings)
     if given.live is not None:
         flow, checkpoint = live(spark, files), str(out / "checkpoint")
-        uc.live_table(flow, given.live, checkpoint=checkpoint, trigger={"availableNow": True}).awaitTermination()
+        flow.to_table(given.live, checkpoint=checkpoint, trigger={"availableNow": True}).awaitTermination()
         spark.stop()
         return
     started(PIPELINES[given.pipeline](spark, files), out).awaitTermination()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from opened import opened
 from pyspark.sql import DataFrame, SparkSession
 
 import uncombine as uc
@@ -32,11 +33,11 @@ def flow_over(spark: SparkSession, kind: str, files: Path, marks: Path) -> uc.Fl
     given = {"watermark": "1 minute", "shards": SHARDS, "files": "never"}
     if kind == "stream":
         read: DataFrame = spark.readStream.schema(spark.read.parquet(str(files)).schema).parquet(str(files))
-        flow = uc.flow(read, **given)
+        flow = opened(read, **given)
     elif kind == "replay":
-        flow = uc.flow(spark.read.parquet(str(files)), replay=True, processing_time="at", close_at_end=True, **given)
+        flow = opened(spark.read.parquet(str(files)), replay=True, processing_time="at", close_at_end=True, **given)
     else:
-        flow = uc.flow(spark.read.parquet(str(files)), shards=SHARDS, native="never")
+        flow = uc.flow(spark.read.parquet(str(files)), tuning=uc.Tuning(shards=SHARDS, native="never"))
     medians = flow.window(uc.Fixed("1 hour"), trigger=None).combine(by="k", middle=uc.Median("x"), total=uc.Sum("x"))
     return medians.map(slowly)
 

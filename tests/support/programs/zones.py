@@ -41,7 +41,7 @@ def results(spark: SparkSession) -> dict[str, DataFrame]:
     """Results of each route; those of replays have times of every kind."""
     df = spark.createDataFrame(rows())
     whole = uc.flow(df).window(uc.Global())
-    played = uc.flow(df, watermark="1 minute", processing_time="at", replay=True, close_at_end=True)
+    played = uc.flow(df, watermark="1 minute", processing_time="at").replay(close_at_end=True)
     each = (played.window(uc.Global(), EACH, timestamp=name).combine(total=uc.Sum("x")).df for name in TIMES)
     return {
         "native": whole.combine(total=uc.Sum("x")).df,
@@ -56,7 +56,7 @@ def streamed(spark: SparkSession) -> list[tuple[Any, ...]]:
     folder, seen = Path(tempfile.mkdtemp()), list[tuple[Any, ...]]()
     (folder / "rows").mkdir()
     pq.write_table(rows(), folder / "rows" / "one.parquet")
-    source = uc.files(spark, str(folder / "rows"), streaming=True, watermark="1 minute")
+    source = uc.flow(str(folder / "rows"), spark=spark, streaming=True, watermark="1 minute")
     totals = source.window(uc.Global(), EACH).combine(total=uc.Sum("x"))
 
     writer = totals.df.writeStream.foreachBatch(lambda df, _: seen.extend(taken(df)))

@@ -16,6 +16,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pyarrow as pa
+from opened import run_script
 
 import uncombine as uc
 from reference import model
@@ -94,7 +95,7 @@ def through_a_shard(script: list[Any], options: dict[str, Any], seed: int) -> Re
 def columnar(script: list[Any], options: dict[str, Any]) -> Any:
     """The panes of the library, in the form of the model."""
     settings = options | {"allowed_lateness": f"{options['allowed_lateness']} microseconds"}
-    result = uc.local.run(entries_of(script), **settings, **combiners(options), schema=SCHEMA)
+    result = run_script(entries_of(script), **settings, **combiners(options), schema=SCHEMA)
     counts = result.counts()
     return Result(
         _rows(result, [*options["by"], *combiners(options)]),

@@ -17,6 +17,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import pyarrow as pa
+from opened import run_script
 
 import uncombine as uc
 from reference.byrule.runner import Result, run
@@ -71,7 +72,7 @@ def by_operator(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
         else entry
         for entry in script
     ]
-    table = uc.local.run(tables, **options, schema=SCHEMA, **combiners_of(options))
+    table = run_script(tables, **options, schema=SCHEMA, **combiners_of(options))
     counts = table.counts()
     late = table.late_rows()
     return {

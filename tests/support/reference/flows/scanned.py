@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from bounded import cut
+from opened import opened
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from streams import changed
@@ -55,10 +56,10 @@ def flows(case: Case, kind: str, spark: SparkSession, path: str) -> dict[str, Fl
     settings: dict[str, Any] = {"diff": case.settings["diff"], "shards": case.shards}
     if kind == "replay":
         settings |= {"watermark": case.strategy, "processing_time": NOW, "replay": True, "close_at_end": case.ends}
-    sources = {SPARK: uc.flow(frame, files="never", native="never", **settings)}
-    sources["a DataFrame's files"] = uc.flow(frame, native="never", **settings)
+    sources = {SPARK: opened(frame, files="never", native="never", **settings)}
+    sources["a DataFrame's files"] = opened(frame, native="never", **settings)
     if not renames(case):
-        sources["files"] = uc.files(spark, path, filter=uc.col("d") < AWAY, **settings)
+        sources["files"] = opened(path, spark=spark, filter=uc.col("d") < AWAY, **settings)
     return {name: grouped(source, case.stages) for name, source in sources.items()}
 
 

@@ -52,7 +52,7 @@ def locally(case: Case, flow: Any) -> Found:
     if case.ends:
         script.append(uc.Watermark(None))
         places.append(len(case.bundles))
-    result = uc.local.run(script, flow)
+    result = flow.run(script)
     counts = [result.counts(stage=i + 1) for i in range(len(case.stages))]
     late = result.late_rows(len(case.stages))
     emits = case.stages[-1].options["late"] == "emit"
@@ -83,7 +83,7 @@ def shows_left_out(case: Case) -> bool:
 def local_flow(case: Case) -> Any:
     """The flow over a local source, or that of a replay where only that can end."""
     try:
-        return grouped(uc.local.source(SCHEMA, watermark=case.strategy, **case.settings), case.stages)
+        return grouped(uc.flow(SCHEMA, watermark=case.strategy, **case.settings), case.stages)
     except InvalidArgument as refused:
         if "can never fire on Global()" not in str(refused):
             raise
