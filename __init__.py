@@ -23,7 +23,6 @@ __all__ = [
     "Clock",
     "Elements",
     "Files",
-    "Tuning",
     "UncombineError",
     "Watermark",
     "changelog",
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from . import changelog, plot, sparkops, testing
     from .doors import flow
     from .files.files import Files
-    from .flows.tuning import Tuning
     from .local.script import Clock, Elements, Watermark
     from .plot.costs import trigger_costs
     from .sparkops import *
@@ -57,7 +55,6 @@ else:
         "Clock": ".local.script",
         "Elements": ".local.script",
         "Files": ".files.files",
-        "Tuning": ".flows.tuning",
         "Watermark": ".local.script",
         "flow": ".doors",
         "trigger_costs": ".plot.costs",

@@ -68,9 +68,9 @@ _STEPS = {
     **dict.fromkeys(("rolling", "hop"), "write flow.window(uc.Sliding('10 minutes', '1 minute')).combine(...)"),
     **dict.fromkeys(
         ("assign_timestamps_and_watermarks", "assignTimestampsAndWatermarks"),
-        "give time= and watermark= to uc.flow() or uc.files()",
+        "give time= and watermark= to uc.flow()",
     ),
-    "withWatermark": "give watermark= to uc.flow() or uc.files()",
+    "withWatermark": "give watermark= to uc.flow()",
     "trigger": "give trigger= to flow.window(...)",
 }
 
@@ -86,7 +86,7 @@ _RESULTS = {
     "to_pandas": "write flow.df.toPandas()",
     "toArrow": "write flow.df.toArrow()",
     "write": "write flow.df.write",
-    "writeStream": "write flow.df.writeStream",
+    "writeStream": "write flow.write_stream(checkpoint=...)",
     "printSchema": "print flow.schema",
     "columns": "write flow.schema.names",
     "dtypes": "write flow.schema",
@@ -115,13 +115,13 @@ _RESULTS = {
     "limit": "write flow.df.limit(...)",
     **dict.fromkeys(("cache", "persist"), "write flow.df.cache()"),
     **dict.fromkeys(
-        ("start", "run", "execute", "awaitTermination"),
-        "write uc.live_table(flow, target, checkpoint=...) or flow.df.writeStream for a stream, flow.df for a bounded "
-        "flow, uc.local.run(script, flow) for a test",
+        ("start", "execute", "awaitTermination"),
+        "write flow.run() in this process, flow.df on Spark, flow.to_table(target) for a table, or "
+        "flow.write_stream(checkpoint=...) for a stream",
     ),
     **dict.fromkeys(
         ("sink", "sink_to", "add_sink", "execute_insert", "toTable", "to_sql"),
-        "write uc.live_table(flow, target, checkpoint=...), or flow.df.writeStream for a sink of Spark",
+        "write flow.to_table(target), or flow.write_stream(checkpoint=...) for a sink of Spark",
     ),
     **dict.fromkeys(("sort", "orderBy", "sort_values"), "write flow.in_order(by=...)"),
 }
@@ -129,7 +129,7 @@ _RESULTS = {
 
 _OF_A_FLOW = (
     *("df", "distinct", "explain", "flat_map", "foreach_batch", "in_order", "join", "left_out", "map", "process"),
-    *("schema", "select", "to_table", "where", "window", "with_columns", "with_time", "write_stream"),
+    *("replay", "run", "schema", "select", "to_table", "where", "window", "with_columns", "with_time", "write_stream"),
 )
 
 _OURS = {
@@ -189,7 +189,7 @@ _OURS = {
     "CombineFn": "AggregateFunction Aggregator",
     # functions
     "flow": "from_dataframe read from_df stream pipeline",
-    "files": "read_parquet read_csv read_json read_files",
+    "Files": "read_parquet read_csv read_json read_files",
     "col": "column Col",
     "when": "case case_when If",
     "session": "spark SparkSession",
@@ -205,10 +205,10 @@ _OTHER = {
     "AccumulationMode": "give mode='accumulating', 'discarding' or 'retracting' to flow.window(...)",
     "concat": "write uc.union(a, b)",
     "WindowInto": "write flow.window(uc.Fixed('1 minute'))",
-    "run": "write uc.local.run(script, flow) without Spark, flow.df or uc.live_table(flow, target, ...) on Spark",
-    "replay": "write uc.flow(df, replay=True, ...), or uc.local.run(script, flow) without Spark",
-    "sink": "write uc.live_table(flow, target, checkpoint=...), or flow.df.writeStream",
-    "to_table": "write flow.to_table(target), or uc.live_table(flow, target, checkpoint=...) for a stream",
+    "run": "write flow.run() in this process, flow.df on Spark, or flow.to_table(target)",
+    "replay": "write uc.flow(...).replay(), and then the windows",
+    "sink": "write flow.to_table(target), or flow.write_stream(checkpoint=...)",
+    "to_table": "write flow.to_table(target)",
     "OrFinally": "write trigger.or_finally(...)",
 }
 

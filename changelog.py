@@ -64,7 +64,7 @@ def to(
 ) -> To:
     """Write the rows of a flow in the convention of another system.
 
-    The result is a function: of an Arrow table, of the result of `uc.local.run`, or of a DataFrame of Spark, as in
+    The result is a function: of an Arrow table, of the result of `flow.run()`, or of a DataFrame of Spark, as in
     `flow.df.transform(uc.changelog.to("debezium", keys=["user", "window"]))`.
 
     "debezium" (the envelope as structs), "debezium_json" (as JSON in `key` and `value`), "delta", "flink" and

@@ -171,7 +171,7 @@ def short(kind: pa.DataType) -> str:
 # The pages of the reference that list names: those of the package's rooms and modules, in the order of use.
 NAMES: dict[str, list[str]] = {
     "flow": [
-        *("flow", "files", "session", "live_table", "Flow", "Flow.window", "Flow.join", "union", "Grouping"),
+        *("flow", "Files", "session", "Tuning", "Flow", "Flow.window", "Flow.join", "union", "Grouping"),
         *(f"Flow.{name}" for name in ("df", "to_table", "left_out", "foreach_batch", "explain")),
     ],
     "steps": [

@@ -1,9 +1,11 @@
 """Flows: the steps that a user writes over rows, as values that no engine has run yet."""
 
 from .flow import Flow
+from .result import Result
+from .tuning import Tuning
 from .union import union
 
-__all__ = ["Flow", "union"]
+__all__ = ["Flow", "Result", "Tuning", "union"]
 
 
 def __dir__() -> list[str]:

@@ -141,8 +141,8 @@ class Result:
 
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Elements([{"ts": 1, "x": 2}]), uc.Watermark(None)]
-        >>> options = {"window": uc.Fixed("1 minute"), "trigger": uc.Repeatedly(uc.AfterCount(1)), "mode": "retracting"}
-        >>> result = uc.local.run(script, **options, total=uc.Sum("x"))
+        >>> minutes = uc.flow(script).window(uc.Fixed("1 minute"), uc.Repeatedly(uc.AfterCount(1)), "retracting")
+        >>> result = minutes.combine(total=uc.Sum("x")).run()
         >>> result["total"].to_pylist(), result.table()["total"].to_pylist()
         ([5, 5, 7], [7])
         """

@@ -124,7 +124,7 @@ class InputNames:
             name = self.names[0]
             return f"the one source {'has no name' if name is None else f'is {name!r}'}"
         if None in self.names:
-            return "a source of the flow has no name: give name= to uc.local.source(), or names to uc.union()"
+            return "a source of the flow has no name: give name= to uc.flow(), or names to uc.union()"
         names = list(dict.fromkeys(self.names))
         return f"the sources are {names}: name one of them in input="
 

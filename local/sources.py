@@ -60,8 +60,8 @@ class WithoutSpark(Source, Engine, GivenRows):
 
     def df(self, flow: Flow) -> Any:
         raise InvalidArgument(
-            f"this flow runs without Spark, so it has no DataFrame of Spark: write {self.call}.to_pandas(flat=True), or "
-            "give uc.flow() a DataFrame of Spark, or spark="
+            f"this flow runs without Spark, so it has no DataFrame of Spark: write {self.call}.to_pandas(flat=True), "
+            "or give uc.flow() a DataFrame of Spark, or spark="
         )
 
     def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> None:

@@ -47,7 +47,7 @@ def animation(
     path
         The file to write.
     result
-        The result of `uc.local.run`, whose column `step` says which entry gave a pane.
+        The result of `flow.run(script)`, whose column `step` says which entry gave a pane.
     script
         The script that gave it.
     time, value, datum, where, by, labels, title, figsize
@@ -71,7 +71,7 @@ def animation(
     entries = check_script(script)
     pictures = pictures_of(result, entries, time=time, value=value, datum=datum, where=where, by=by)
     if "step" not in getattr(result, "column_names", ()):
-        raise InvalidArgument("an animation needs the column 'step' of a local run: run the script with uc.local.run")
+        raise InvalidArgument("an animation needs the column 'step' of a run in this process: write flow.run(script)")
     rows, columns = panels(len(pictures))
     size = figsize or ((9.0, 5.6) if len(pictures) == 1 else (3.0 + 5.2 * columns, 1.2 + 2.7 * rows))
     steps = _steps(len(entries))

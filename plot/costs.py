@@ -43,8 +43,9 @@ def trigger_costs(results: Mapping[str, Any]) -> pa.Table:
     >>> script = [uc.Elements([{"ts": 10_000_000 * i, "x": 1}], at=10_000_000 * i) for i in range(12)]
     >>> script += [uc.Watermark(120_000_000, at=130_000_000)]
     >>> triggers = {"at the end": uc.AfterWatermark(), "each 30 s": uc.AfterWatermark(early=uc.AtPeriod("30 s"))}
-    >>> minutes = {"window": uc.Fixed("1 minute"), "mode": "retracting", "n": uc.Count()}
-    >>> runs = {name: uc.local.run(script, trigger=trigger, **minutes) for name, trigger in triggers.items()}
+    >>> def run(trigger):
+    ...     return uc.flow(script).window(uc.Fixed("1 minute"), trigger, "retracting").combine(n=uc.Count()).run()
+    >>> runs = {name: run(trigger) for name, trigger in triggers.items()}
     >>> uc.trigger_costs(runs).select(["trigger", "panes", "corrections"]).to_pylist()
     [{'trigger': 'at the end', 'panes': 2, 'corrections': 0}, {'trigger': 'each 30 s', 'panes': 6, 'corrections': 4}]
     """

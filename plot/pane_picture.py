@@ -53,7 +53,7 @@ def panes(
     figsize: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the panes that `uc.local.run`, a replay or a query on Spark gave, with the script that gave them.
+    """Draw the panes that `flow.run(script)`, a replay or a query on Spark gave, with the script that gave them.
 
     Rows are points with their values; late ones are hollow, dropped ones crossed out (unless a step before the first
     grouping may have left rows out, or made others of them). The watermark of

@@ -36,7 +36,7 @@ def watermark(
     script
         Rows, and watermark reports, with their processing times (`at=`).
     result
-        The result of `uc.local.run` for the script: its watermarks are drawn, also those of sources with `watermark=`.
+        The result of `flow.run(script)`: its watermarks are drawn, also those of sources with `watermark=`.
         Without it, those that the script reports.
     time
         The event time column of the rows, or a dict of them by input.

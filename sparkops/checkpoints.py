@@ -17,12 +17,12 @@ from ..flows.fingerprint.changes import check_same
 from ..flows.flow import Flow
 from ..panes.state.manifest import bytes_of, checked_head, extra_of
 from ..windows.times import MAX_TIME, MIN_TIME, time_text
+from .query_log import is_checkpoint
 from .restarts import Restart, restart_of, step_names
 from .routes.stored_watermarks import read_extra
 from .routes.streaming import Streaming
 from .session import session
 from .source import spark_source
-from .tables.checkpoints import is_checkpoint
 from .time_modes import as_stored
 
 

@@ -27,10 +27,10 @@ from ..flows.fingerprint.changes import (
 from ..flows.fingerprint.flow import Fingerprint
 from ..flows.flow import Flow, stages_of, transform_names
 from ..panes.state.manifest import extra_of
+from .query_log import last_commit
 from .routes.base import Route
 from .routes.stored_watermarks import read_extra
 from .routes.streaming import Streaming
-from .tables.checkpoints import last_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

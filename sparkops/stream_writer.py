@@ -1,35 +1,40 @@
-"""The writer of the stream of a flow: Spark's own, which refuses what a changelog cannot be written as.
+"""The writer of the stream of a flow: Spark's own, which looks before it starts a query, and sees that it ends.
 
-Guarded by tests/sparkops/test_stream_writer.py.
+Guarded by tests/sparkops/test_stream_writer.py and tests/sparkops/test_time_modes.py.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache, partial
-from typing import Any, TypeAlias, TypeVar, cast
+from contextlib import nullcontext
+from functools import cache
+from typing import Any, TypeVar, cast
 
 from pyspark.sql import SparkSession
 
 from ..errors import InvalidArgument
+from ..tables.target import NONE_YET
+from .ending import end_without_input
+from .query_log import last_plan
 from .starting import Noted, started
 from .time_modes import check_choice
 from .tuning.checkpoint_files import fit_for
 
 _Value = TypeVar("_Value")
 
-_Settings: TypeAlias = Callable[[], AbstractContextManager[Any]]
-
 _TRIED_OUT = ("console", "memory", "noop")
 """The formats that nobody restarts a query from."""
+
+_TEMPORARY = "file:///"
+"""A folder like that of the checkpoint that Spark makes for a query that is given none."""
 
 
 def checked_writer(writer: _Value, wakes: bool | None = None) -> _Value:
     """The writer, which takes the output mode append alone, and warns if a query starts without a checkpoint.
 
-    It also warns of a query that never ends: one that `wakes` under availableNow.
+    A query that `wakes` for timers, for which Spark runs batch after batch, ends under availableNow when all rows are
+    taken.
     """
     kind: Any = type(writer)
     made: Any = writer
@@ -38,27 +43,18 @@ def checked_writer(writer: _Value, wakes: bool | None = None) -> _Value:
     return cast("_Value", made)
 
 
-_TEMPORARY = "file:///"
-"""A folder like that of the checkpoint that Spark makes for a query that is given none."""
-
-
 class _Writer:
-    """The part of a writer that looks at the output mode and at the checkpoint."""
+    """The part of a writer that looks at the output mode, the trigger and the checkpoint."""
 
     _checkpoint: str | None = None
     _format: str | None = None
     _function: Noted | None = None
     _wakes: bool | None = None
+    _now = False
+    """True if the query takes what is there now."""
 
     def trigger(self, **options: Any) -> Any:
-        if self._wakes and options.get("availableNow"):
-            warnings.warn(
-                "the flow can have timers of processing time, for which Spark runs batch after batch, so a query with "
-                "trigger(availableNow=True) never ends: give uc.flow() tuning=uc.Tuning(wake=False), and timers fire "
-                "with the next data, say timers = 'event_time' in the object of a process() that sets no other timers, "
-                "or write flow.to_table(), which ends",
-                stacklevel=2,
-            )
+        self._now = bool(options.get("availableNow"))
         return super().trigger(**options)  # type: ignore[misc]
 
     def outputMode(self, outputMode: str) -> Any:  # noqa: N802, N803
@@ -85,13 +81,8 @@ class _Writer:
         *arguments: Any,
         **options: Any,
     ) -> Any:
-        settings, start = self._checked(format, outputMode, options), super().start  # type: ignore[misc]
-
-        def once() -> Any:
-            with settings():
-                return start(path, format, outputMode, *arguments, **options)
-
-        return started(once, self._has_begun)
+        start = super().start  # type: ignore[misc]
+        return self._started(start, (path, format, outputMode, *arguments), options)
 
     def toTable(  # noqa: N802
         self,
@@ -101,29 +92,22 @@ class _Writer:
         *arguments: Any,
         **options: Any,
     ) -> Any:
-        settings, start = self._checked(format, outputMode, options), super().toTable  # type: ignore[misc]
-
-        def once() -> Any:
-            with settings():
-                return start(tableName, format, outputMode, *arguments, **options)
-
-        return started(once, self._has_begun)
+        start = super().toTable  # type: ignore[misc]
+        return self._started(start, (tableName, format, outputMode, *arguments), options)
 
     def foreachBatch(self, func: Any) -> Any:  # noqa: N802
         if ".connect." not in type(self).__module__:  # where the function travels to the server
             self._function = func = Noted(func)
         return super().foreachBatch(func)  # type: ignore[misc]
 
-    def _has_begun(self) -> bool:
-        return self._function is not None and self._function.called
-
     def _note(self, options: Mapping[str, Any]) -> None:
         for key, value in options.items():
             if key.casefold() == "checkpointlocation":
                 self._checkpoint = str(value)
 
-    def _checked(self, format: str | None, mode: str | None, options: Mapping[str, Any]) -> _Settings:
-        """The settings that hold while the query is started."""
+    def _started(self, start: Callable[..., Any], arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+        """Start a query with the arguments of a method of the writer."""
+        _, format, mode, *_ = arguments
         _check_mode(mode)
         self._note(options)
         spark = SparkSession.getActiveSession()
@@ -137,7 +121,17 @@ class _Writer:
                 ".option('checkpointLocation', folder) before start()",
                 stacklevel=3,
             )
-        return partial(fit_for, folder or _TEMPORARY, spark) if spark else nullcontext
+        endless = bool(self._wakes) and self._now
+        begun = last_plan(spark, folder) if endless and folder and spark else NONE_YET
+
+        def once() -> Any:
+            with fit_for(folder or _TEMPORARY, spark) if spark else nullcontext():
+                return start(*arguments, **options)
+
+        query = started(once, lambda: self._function is not None and self._function.called)
+        if endless:
+            end_without_input(query, begun)
+        return query
 
 
 def _check_mode(mode: str | None) -> None:

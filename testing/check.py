@@ -88,7 +88,7 @@ class Check:
                 if one.processing_time is None or one.strategy is None:
                     raise InvalidArgument(
                         "spark= replays the rows, and a replay needs watermark= and processing_time= at each source of "
-                        "the flow: give both to uc.local.source()"
+                        "the flow: give both to uc.flow()"
                     )
 
     @property
@@ -199,7 +199,7 @@ def assert_rows(result: Result, rows: Any, *, weight: str = DIFF, tolerance: flo
     Parameters
     ----------
     result
-        The result of `uc.local.run`.
+        The result of `flow.run(script)`.
     rows
         A DataFrame, an Arrow table, or dicts. Times may be texts.
     weight

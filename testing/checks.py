@@ -49,7 +49,7 @@ def check_flow(
     Parameters
     ----------
     flow
-        A flow over `uc.local.source`, of any steps and any number of sources. Sources of a union need names; those
+        A flow over `uc.flow(schema)`, of any steps and any number of sources. Sources of a union need names; those
         of a join are "left" and "right" without them.
     expected
         A function of a DataFrame, or of a dict of DataFrames by input if there are several. It gets the rows that

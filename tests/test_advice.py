@@ -29,7 +29,7 @@ ROWS = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), 
         ("dropna", "a flow has no dropna: write flow.where(~uc.col('x').is_null())"),
         ("keyBy", "a flow has no keyBy: give by= to flow.window(...).combine(by=..., ...)"),
         ("resample", "a flow has no resample: write flow.window(uc.Fixed('1 minute')).combine(...)"),
-        ("execute", "a flow has no execute: write uc.live_table(flow, target, checkpoint=...)"),
+        ("execute", "a flow has no execute: write flow.run() in this process"),
     ],
 )
 def test_a_flow_names_what_to_write(name: str, says: str) -> None:
@@ -151,11 +151,11 @@ MINUTES = SOURCE.window(uc.Fixed("1 minute"))
         (lambda: SOURCE.with_columns(y=lambda df: df["x"] * 2), "with_columns(y=) calls <lambda> with an Arrow table"),
         (lambda: uc.progress(SOURCE), "progress() takes a running query, but was given a Flow: write query = flow.df."),
         (lambda: uc.watch(SOURCE), "watch() takes a running query, but was given a Flow: write query = flow.df."),
-        (lambda: uc.flow("/data"), "flow() takes a DataFrame of Spark, but was given str: write uc.files(spark, path)"),
-        (lambda: uc.flow(SOURCE), "flow() takes a DataFrame of Spark, but was given Flow: it is a flow already"),
+        (lambda: uc.flow("/no/data"), "there are no files in /no/data"),
+        (lambda: uc.flow(SOURCE), "uc.flow() was given a flow, which needs no other start: use it as it is"),
         (
             lambda: uc.flow(object(), spark="/data"),
-            "files() takes a session of Spark and then a path, but was first given '/data'",
+            "spark= takes a session, such as uc.session(), but was given '/data'",
         ),
     ],
 )
@@ -217,9 +217,7 @@ def test_every_name_that_a_hint_gives_is_there() -> None:
     assert [other for other in known if hasattr(uc, other)] == []
 
 
-@pytest.mark.parametrize(
-    "module", [uc, uc.local, uc.plot, uc.changelog, uc.testing, uc.combiners, uc.windows, uc.panes]
-)
+@pytest.mark.parametrize("module", [uc, uc.plot, uc.changelog, uc.testing, uc.combiners, uc.windows, uc.panes])
 def test_completion_shows_public_names_only(module: types.ModuleType) -> None:
     names = set(dir(module))
     assert set(module.__all__) <= names

@@ -50,15 +50,20 @@ def write(spark: SparkSession, made: Events, count: int, parts: int, folder: Pat
 
 
 def site(spark: SparkSession, made: Events, folder: Path, **options: Any) -> Site:
-    """The flows over such files, read with these options of `uc.files`."""
+    """The flows over such files, read in this way."""
     options |= {"watermark": WAITS, "diff": "diff" if made.changes else None}
-    given = {name: uc.flow(str(folder / name), spark=spark, name=name, **options) for name in KINDS}
+    replay, most = options.pop("replay", False), options.pop("max_files_per_batch", None)
+    given = {}
+    for name in KINDS:
+        files = uc.Files(str(folder / name), max_files_per_batch=most)
+        flow = uc.flow(files, spark=spark, name=name, **options)
+        given[name] = flow.replay(close_at_end=True) if replay else flow
     return Site(given, timedelta(microseconds=made.longest), made.changes)
 
 
 WAYS: dict[str, dict[str, Any]] = {
     "batch": {},
-    "replay": {"replay": True, "processing_time": "seen", "close_at_end": True},
+    "replay": {"replay": True, "processing_time": "seen"},
     "stream": {"streaming": True, "processing_time": "seen", "max_files_per_batch": 1},
 }
-"""The options of `uc.files` for each way to run a query."""
+"""The options of the flows for each way to run a query."""

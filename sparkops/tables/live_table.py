@@ -21,13 +21,13 @@ from ...tables import Keeper, Layout, Target, Writer, table_flow, target_of
 from ...tables.target import NONE_YET
 from ...tables.watching import watched
 from ..batches import changes_in, packed_changes
+from ..ending import end_without_input
+from ..query_log import last_commit, last_plan, query_id
 from ..restarts import checked_route
 from ..routes.base import Route
 from ..sql_types import spark_schema
 from ..starting import Noted, started
 from ..time_modes import as_stored, wakes
-from .checkpoints import last_commit, last_plan, query_id
-from .ending import end_without_input
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

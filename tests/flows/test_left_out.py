@@ -152,7 +152,7 @@ def test_late_rows_of_two_inputs_are_one_table() -> None:
 
 def test_a_local_flow_has_its_rows_in_the_result() -> None:
     flow = uc.flow(SCHEMA).window(MINUTE).combine(n=uc.Count())
-    with pytest.raises(InvalidArgument, match=r"write uc.local.run\(script, flow\).left_out"):
+    with pytest.raises(InvalidArgument, match=r"write flow.run\(script\).left_out"):
         flow.left_out
     with pytest.raises(InvalidArgument, match="has no stream to write"):
         flow.foreach_batch(lambda panes, rows, number: None)

@@ -246,7 +246,8 @@ SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "id": pa.
 
 def shown_twice(r: random.Random, options: dict[str, Any], each_batch: bool) -> bool:
     """True if a row is in two panes of one window, or of windows that became one."""
-    result = run_script(history(r), schema=SCHEMA, watermark="each_batch" if each_batch else None, by="k", ids=uc.CollectList("id"), n=uc.Count(), **options)  # fmt: skip
+    named = {"by": "k", "ids": uc.CollectList("id"), "n": uc.Count(), **options}
+    result = run_script(history(r), schema=SCHEMA, watermark="each_batch" if each_batch else None, **named)
     seen: Counter[Any] = Counter()
     for pane in result.to_pylist():
         window = None if isinstance(options["window"], uc.Sessions) else repr(pane["window"])

@@ -162,7 +162,7 @@ NEEDS_OPERATORS = {
         uc.flow(t).window(uc.Fixed("1 minute")).combine(n=uc.Count()).with_columns(m=lambda rows: rows["n"])
     ),
     "steps": lambda t: uc.flow(t).distinct("d").window(uc.Fixed("1 minute")).combine(n=uc.Count()),
-    "no grouping": uc.local.source,
+    "no grouping": uc.flow,
     "unions": lambda t: uc.union(a=uc.flow(t), b=uc.flow(t)).window(uc.Fixed("1 minute")).combine(n=uc.Count()),
 }
 

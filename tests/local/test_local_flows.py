@@ -111,16 +111,16 @@ def test_rows_take_the_time_of_a_clock_that_has_started() -> None:
 
 def test_what_a_run_cannot_take_is_refused() -> None:
     counts = uc.flow(COLUMNS).window(uc.Fixed("1 minute")).combine(n=uc.Count())
-    refused: list[tuple[Any, Any, dict[str, Any], str]] = [
-        ([], counts, {"time": "a"}, "no time="),
-        (uc.Elements([]), counts, {}, "a script must be a list"),
-        (counts, None, {}, "the flow after the script"),
-        ([], counts.with_columns(step=uc.col("n")), {}, "'step'"),
-        ([], uc.flow(COLUMNS.append(pa.field("step", pa.int64()))), {}, "'step'"),
+    refused: list[tuple[Any, uc.Flow, str]] = [
+        (uc.Elements([]), counts, "a script must be a list"),
+        (counts, counts, "a script must be a list"),
+        ([], counts.with_columns(step=uc.col("n")), "'step'"),
+        ([], uc.flow(COLUMNS.append(pa.field("step", pa.int64()))), "'step'"),
+        (None, counts, "needs a script, since a source of the flow has columns and no rows"),
     ]
-    for script, flow, options, text in refused:
+    for script, flow, text in refused:
         with pytest.raises(InvalidArgument, match=text):
-            uc.local.run(script, flow, **options)
+            flow.run(script)
 
 
 POINT = pa.struct({"a": pa.float64()})
@@ -219,8 +219,6 @@ def test_a_timer_that_runs_from_before_the_clock_shows_no_time() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda flow, script: script.run(flow), "takes the flow after the script: local.run(script, flow)"),
-        (lambda flow, script: uc.local.run(flow), "or local.run(flow=flow) without a script"),
         (
             lambda flow, script: flow.run(script[0].rows),
             "is a Table: write [uc.Elements(rows), uc.Watermark(",

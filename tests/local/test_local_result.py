@@ -14,7 +14,7 @@ import uncombine as uc
 SCRIPT = [uc.Elements([{"ts": 0, "k": "a", "x": 5}, {"ts": 1, "k": "b", "x": 7}]), uc.Watermark(None)]
 
 
-def of(total: uc.Combiner) -> uc.local.Result:
+def of(total: uc.Combiner) -> uc.Result:
     return uc.flow(SCRIPT).window(uc.Fixed("1 minute")).combine(by="k", total=total).run()
 
 
@@ -49,6 +49,6 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 def test_a_method_that_takes_a_table_takes_a_result(name: str) -> None:
     """By reflection, so that a method of a new pyarrow is not forgotten."""
     simple = ["k", "total", "step"]
-    left, right = (uc.local.Result(result.panes.select(simple)) for result in (ONE, OTHER))
-    right = uc.local.Result(right.panes.rename_columns(["k", "other", "step"])) if name == "join_asof" else right
+    left, right = (uc.Result(result.panes.select(simple)) for result in (ONE, OTHER))
+    right = uc.Result(right.panes.rename_columns(["k", "other", "step"])) if name == "join_asof" else right
     assert CALLS[name](left, right) == CALLS[name](left.panes, right.panes)

@@ -156,7 +156,7 @@ def played(count: int, length: timedelta, keys: int = 1) -> list[Any]:
     return [*script, uc.Watermark(None, at=AT + length * 1.1)]
 
 
-def run_by_user(script: list[Any], window: uc.Window, **options: Any) -> uc.local.Result:
+def run_by_user(script: list[Any], window: uc.Window, **options: Any) -> uc.Result:
     trigger = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
     settings = {"trigger": trigger, "mode": "retracting", "allowed_lateness": "1 day", **options}
     return run_script(script, window=window, total=uc.Sum("x"), **settings)

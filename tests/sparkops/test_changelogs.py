@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +33,20 @@ from pyspark.sql import DataFrame, SparkSession
 from streams import Rows, panes_by_batch, started, together
 
 import uncombine as uc
+from uncombine.changelogs.flows import flow_over as flow_over_opening
 from uncombine.errors import InvalidArgument
 from uncombine.flows.flow import flow_of
 from uncombine.flows.settings import Settings
-from uncombine.sparkops.changelogs import flow_over
+from uncombine.sparkops.changelogs import opened_over
 from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.sql_types import spark_schema
 
 SEEDS = [*range(2), *(pytest.param(i, marks=pytest.mark.soak) for i in range(2, 40))]
 c = uc.changelog
+
+
+def flow_over(given: Any, settings: Settings, changelog: Any) -> uc.Flow:
+    return flow_over_opening(opened_over(given, settings), settings, changelog)
 
 
 def drawn(name: str, seed: int) -> list[Event]:
@@ -212,6 +218,10 @@ def test_final_results_of_a_union_and_a_join_of_changelogs(spark: SparkSession) 
         assert net(got.df.toArrow()) == net(want.run().panes)
 
 
+def streamed(df: Any, changelog: c.Changelog) -> uc.Flow:
+    return totals(uc.flow(df, watermark="20 seconds", changelog=changelog, tuning=uc.Tuning(shards=2)))
+
+
 STREAMED = ["debezium", "debezium json", "debezium keyed", "flat", "kafka json"]
 
 
@@ -223,10 +233,7 @@ def test_changelogs_in_a_stream(names: list[str], spark: SparkSession, tmp_path:
     flows: dict[str, Any] = {}
     for name in names:
         form = FORMS[name]
-        build = lambda df, form=form: totals(
-            uc.flow(df, watermark="20 seconds", changelog=form.changelog, tuning=uc.Tuning(shards=2))
-        )  # noqa: E731
-        flows[name] = ([form.messages(bundle) for bundle in some], build)
+        flows[name] = ([form.messages(bundle) for bundle in some], partial(streamed, changelog=form.changelog))
     plain = uc.flow(weighted(events).schema, watermark="20 seconds", diff="diff")
     want = totals(plain).run([uc.Elements(weighted(bundle)) for bundle in some]).panes
     shown = together(spark, flows, tmp_path)

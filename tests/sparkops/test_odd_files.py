@@ -150,8 +150,8 @@ def test_joins_of_odd_files(seed: int, spark: SparkSession, tmp_path: Path) -> N
         given = {"on_missing_column": "null", "shards": 2, **options}
         return flow(
             [
-                uc.files(spark, *source, schema=table.schema, name=name, **given)
-                for source, table, name in zip(sources, tables, "ab", strict=True)
+                opened(path, format=form, spark=spark, schema=table.schema, name=name, **given)
+                for (path, form), table, name in zip(sources, tables, "ab", strict=True)
             ]
         )
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 from streams import changed
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.sparkops import streamed
+from uncombine.sparkops import stream_writer
 from uncombine.sparkops.tuning.checkpoint_files import BY_RENAMES, WAY
 from uncombine.sparkops.tuning.quiet_start import quiet_start
 
@@ -26,17 +26,21 @@ def flow(spark: SparkSession) -> uc.Flow:
     return uc.flow(rates, time="timestamp", watermark=uc.Monotonic()).window(uc.Fixed("1 hour")).combine(n=uc.Count())
 
 
-def test_another_output_mode_than_append_is_refused(flow: uc.Flow) -> None:
+def test_another_output_mode_than_append_is_refused(flow: uc.Flow, tmp_path: Path) -> None:
     says = r"outputMode\('update'\) does not fit the rows of a flow, which are a changelog to append: leave it out"
-    for df in (flow.df, flow.df.select("n").where("n > 0").drop("m")):
-        assert isinstance(df, DataFrame)
-        assert isinstance(df.writeStream.outputMode("append"), DataStreamWriter)
-        with pytest.raises(InvalidArgument, match=says):
-            df.writeStream.format("noop").outputMode("update")
-        with pytest.raises(InvalidArgument, match=says):
-            df.writeStream.start("out", format="parquet", outputMode="update")
+    writer = flow.write_stream(checkpoint=tmp_path / "c")
+    assert isinstance(writer.outputMode("append"), DataStreamWriter)
+    with pytest.raises(InvalidArgument, match=says):
+        writer.format("noop").outputMode("update")
+    with pytest.raises(InvalidArgument, match=says):
+        writer.start("out", format="parquet", outputMode="update")
     with pytest.raises(InvalidArgument, match=says):
         flow.foreach_batch(lambda panes, left_out, number: None).outputMode("update")
+
+
+def test_the_stream_is_a_dataframe_of_sparks_own(flow: uc.Flow) -> None:
+    assert "uncombine" not in type(flow.df).__module__
+    assert type(flow.df.writeStream) is DataStreamWriter
 
 
 def test_a_query_without_a_checkpoint_is_told(
@@ -44,23 +48,22 @@ def test_a_query_without_a_checkpoint_is_told(
 ) -> None:
     started: list[Any] = []
     monkeypatch.setattr(DataStreamWriter, "start", lambda self, *given, **options: started.append(given))
-    monkeypatch.setattr(streamed, "started", lambda start, begun: start())
+    monkeypatch.setattr(stream_writer, "started", lambda start, begun: start())
+    batches = flow.foreach_batch(lambda panes, left_out, number: None)
     with pytest.warns(UserWarning, match="has no checkpoint, so a restart forgets its windows"):
-        flow.df.writeStream.format("parquet").start(str(tmp_path / "out"))
-    with pytest.warns(UserWarning, match="has no checkpoint"):
-        flow.foreach_batch(lambda panes, left_out, number: None).start()
+        batches.start()
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        flow.df.writeStream.option("checkpointLocation", "c").start("out")
-        flow.df.select("n").writeStream.options(checkpointlocation="c").start("out")
-        flow.df.writeStream.start("out", checkpointLocation="c")
-        flow.df.writeStream.format("noop").start()
+        flow.write_stream(checkpoint=str(tmp_path / "c")).start("out")
+        flow.foreach_batch(lambda panes, left_out, number: None).options(checkpointlocation="c").start("out")
+        flow.foreach_batch(lambda panes, left_out, number: None).start("out", checkpointLocation="c")
+        flow.foreach_batch(lambda panes, left_out, number: None).format("noop").start()
         spark.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path))
         try:
-            flow.df.writeStream.start("out")
+            flow.foreach_batch(lambda panes, left_out, number: None).start("out")
         finally:
             spark.conf.unset("spark.sql.streaming.checkpointLocation")
-    assert len(started) == 7
+    assert len(started) == 6
 
 
 def test_a_query_is_started_in_the_way_that_fits_its_folder(
@@ -68,20 +71,23 @@ def test_a_query_is_started_in_the_way_that_fits_its_folder(
 ) -> None:
     """The folder of an argument or an option is looked at, and that of the session only where a query names none."""
     found: list[str | None] = []
-    monkeypatch.setattr(streamed, "started", lambda start, begun: start())
+    monkeypatch.setattr(stream_writer, "started", lambda start, begun: start())
     for name in ("start", "toTable"):
         monkeypatch.setattr(DataStreamWriter, name, lambda *_, **options: found.append(spark.conf.get(WAY, None)))
-    batches = flow.foreach_batch(lambda panes, left_out, number: None)
+
+    def writer() -> Any:
+        return flow.foreach_batch(lambda panes, left_out, number: None)
+
     everywhere = "spark.sql.streaming.checkpointLocation"
     for folder, other in (("/tmp/c", "nowhere://c"), ("nowhere://c", "/tmp/c")):
-        flow.df.writeStream.option("checkpointLocation", folder).start("out")
-        flow.df.writeStream.options(checkpointLocation=folder).toTable("out")
-        batches.start(checkpointLocation=folder)
+        writer().option("checkpointLocation", folder).start("out")
+        writer().options(checkpointLocation=folder).toTable("out")
+        writer().start(checkpointLocation=folder)
         with changed(spark, {everywhere: folder}):
-            flow.df.writeStream.start("out")
+            writer().start("out")
         with changed(spark, {everywhere: other}):
-            flow.df.writeStream.option("checkpointLocation", folder).start("out")
-    flow.df.writeStream.format("noop").start()
+            writer().option("checkpointLocation", folder).start("out")
+    writer().format("noop").start()
     assert found == [BY_RENAMES] * 5 + [None] * 5 + [BY_RENAMES]
 
 

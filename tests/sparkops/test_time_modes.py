@@ -16,7 +16,7 @@ from streams import START, changed, read_stream, written
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, StateMismatch
-from uncombine.sparkops.tables.ending import end_without_input
+from uncombine.sparkops.ending import end_without_input
 from uncombine.sparkops.time_modes import stored_choice
 
 SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC")})

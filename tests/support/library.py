@@ -11,16 +11,17 @@ ROOT = Path(__file__).resolve().parents[2]
 BELOW = {
     "combiners": set[str](),
     "windows": set[str](),
+    "files": {"combiners", "windows"},
     "triggers": {"combiners", "windows"},
     "panes": {"combiners", "windows", "triggers"},
     "flows": {"combiners", "windows", "triggers", "panes"},
     "changelogs": {"combiners", "panes", "flows"},
     "tables": {"combiners", "panes", "flows"},
-    "local": {"combiners", "windows", "triggers", "panes", "flows", "changelogs", "tables"},
-    "sparkops": {"combiners", "windows", "triggers", "panes", "flows", "changelogs", "tables", "local"},
-    "plot": {"combiners", "windows", "panes", "local"},
+    "local": {"combiners", "files", "windows", "triggers", "panes", "flows", "changelogs", "tables"},
+    "sparkops": {"combiners", "files", "windows", "triggers", "panes", "flows", "changelogs", "tables", "local"},
+    "plot": {"combiners", "windows", "panes", "flows", "local"},
     "testing": {"combiners", "windows", "panes", "flows", "local", "sparkops", "plot"},
-    "cli": {"combiners", "windows", "triggers", "panes", "flows", "local", "sparkops", "plot", "testing"},
+    "cli": {"combiners", "files", "windows", "triggers", "panes", "flows", "local", "sparkops", "plot", "testing"},
 }
 
 MODULES = sorted(

@@ -10,8 +10,8 @@ import pyarrow as pa
 import uncombine as uc
 from uncombine.combiners.rows.plain_types import plain_schema
 from uncombine.flows.flow import Flow, flow_of
+from uncombine.flows.result import Result
 from uncombine.flows.settings import Settings
-from uncombine.local import Result
 from uncombine.local.script import check_script, tables_of
 from uncombine.local.script_run import LocalRun
 from uncombine.local.sources import LocalSource

@@ -10,6 +10,7 @@ from opened import run_script
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
+from uncombine.local.script import Entry
 from uncombine.panes import Grouping, Operator
 from uncombine.triggers import check_trigger, may_finish
 from uncombine.triggers.check import finishes_only_at_the_end, fires_only_at_the_end
@@ -38,9 +39,9 @@ def tree(rng: random.Random, depth: int) -> uc.Trigger:
     return rng.choice([*shapes, uc.RepeatCount(one, 2), uc.Repeatedly(one)])
 
 
-def script(rng: random.Random) -> list[uc.local.Entry]:
+def script(rng: random.Random) -> list[Entry]:
     """Rows in and out of order, one at a time, between moves of two watermarks and the clock."""
-    entries: list[uc.local.Entry] = [uc.Clock(0), uc.Watermark(-5, source="a"), uc.Watermark(-5, source="b")]
+    entries: list[Entry] = [uc.Clock(0), uc.Watermark(-5, source="a"), uc.Watermark(-5, source="b")]
     for step in range(1, 14):
         row = {"ts": rng.randint(max(0, step - 3), step + 2), "x": rng.randint(0, 5)}
         entries.append(uc.Elements([row], at=step))

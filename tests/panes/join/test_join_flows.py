@@ -84,7 +84,7 @@ class Script:
         return pd.DataFrame(rows, columns=["t", "k", "x", "w"]).astype({"k": object, "x": object, "t": object})
 
 
-def never_negative(result: uc.local.Result, keys: list[str]) -> None:
+def never_negative(result: uc.Result, keys: list[str]) -> None:
     """At the end of every entry no row was retracted more often than given."""
     net: Counter[str] = Counter()
     rows = result.panes.to_pylist()

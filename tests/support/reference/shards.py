@@ -33,7 +33,7 @@ class Bundle:
 
 @dataclass
 class Outcome:
-    """The panes of a script for each shard, as `uc.local.run` gives them."""
+    """The panes of a script for each shard, as `flow.run(script)` gives them."""
 
     schema: pa.Schema
     emits: bool
@@ -79,7 +79,7 @@ def bundles(script: Sequence[Any], schema: pa.Schema) -> list[Bundle]:
 
 
 def grouping_of(options: dict[str, Any], combiners: dict[str, Any]) -> tuple[Grouping, int | None]:
-    """The grouping of the options of `uc.local.run`, and after how long a source is idle."""
+    """The grouping of the options of `run_script`, and after how long a source is idle."""
     given = {name: value for name, value in options.items() if name not in ("watermark", "idle_after")}
     idle = options.get("idle_after")
     return Grouping(combiners, **given), None if idle is None else int(span(idle))

@@ -1,4 +1,4 @@
-"""The checkpoint of a query, read by Spark, which may be on another machine.
+"""The log of a query in its checkpoint, read by Spark, which may be on another machine.
 
 Guarded by tests/sparkops/tables/test_live_table.py.
 """
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
-from ...files.data_paths import escaped_name
-from ...tables.target import NONE_YET
+from ..files.data_paths import escaped_name
+from ..tables.target import NONE_YET
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ EVERY = 0.1
 """The seconds between two looks at a query."""
 
 
-def end_without_input(query: StreamingQuery, begun: int, hurry: Callable[[], object]) -> Thread:
+def end_without_input(query: StreamingQuery, begun: int, hurry: Callable[[], object] = lambda: None) -> Thread:
     """Stop a query, from a thread, after its first batch without input.
 
     `begun` is the last batch that an earlier run began. Done again it may be without input although there is some.
