@@ -5,11 +5,13 @@ Guarded by tests/test_doors.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Never
 
 from .changelogs.base import Changelog
 from .changelogs.flows import Opening, flow_over
-from .errors import InvalidArgument, TypeMismatch
+from .errors import InvalidArgument, TypeMismatch, nearest
+from .files.files import OF_FILES
 from .flows.flow import Flow
 from .flows.settings import Settings
 from .flows.tuning import Tuning
@@ -35,6 +37,7 @@ def flow(
     max_future: Span | str | None = "1 day",
     name: str | None = None,
     tuning: Tuning | None = None,
+    **others: Never,
 ) -> Flow:
     """Start a flow: the steps that rows go through, over anything that has rows.
 
@@ -96,6 +99,7 @@ def flow(
     +----+-------------------+-----+
     <BLANKLINE>
     """
+    _check_others(others)
     if tuning is not None and not isinstance(tuning, Tuning):
         raise TypeMismatch(f"tuning= takes uc.Tuning(...), but was given {tuning!r}")
     if isinstance(rows, Flow):
@@ -116,6 +120,23 @@ def flow(
         max_future=max_future,
     )
     return flow_over(_opened(rows, spark, settings, streaming, tuned), settings, changelog)
+
+
+_OPTIONS = ("spark", "streaming", "time", "watermark", "diff", "changelog", "processing_time", "max_future", "name")
+
+
+def _check_others(names: Iterable[str]) -> None:
+    """Raise for an option that a flow does not have, and say where it is."""
+    for name in names:
+        if name in Tuning.__dataclass_fields__:
+            where = f"give tuning=uc.Tuning({name}=...)"
+        elif name in OF_FILES:
+            where = f"give uc.flow() uc.Files(path, {name}=...)"
+        elif name in ("replay", "close_at_end"):
+            where = "write .replay() after uc.flow(...)"
+        else:
+            where = nearest(name, (*_OPTIONS, "tuning"))
+        raise InvalidArgument(f"uc.flow() has no option {name!r}: {where}")
 
 
 def _opened(rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning) -> Opening:

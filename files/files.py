@@ -18,9 +18,15 @@ from ..errors import InvalidArgument, TypeMismatch
 from .data_paths import DataPath, data_paths
 from .describing import describe
 from .file_format import FileFormat
-from .formats import check_arguments
+from .formats import check_option_names
 
 Path: TypeAlias = str | PathLike[str]
+
+
+_ARGUMENTS = ("format", "schema", "filter", "on_bad_file", "on_missing_column", "max_files_per_batch")
+
+_OF_FLOWS = ("spark", "streaming", "time", "watermark", "diff", "changelog", "processing_time", "max_future", "name")
+_ELSEWHERE = {name: f"give {name}= to uc.flow()" for name in (*_OF_FLOWS, "tuning")}
 
 
 class CsvOptions(TypedDict, total=False):
@@ -39,6 +45,10 @@ class CsvOptions(TypedDict, total=False):
     false_values: Sequence[str]
     decimal_point: str
     timestamp_parsers: Sequence[str]
+
+
+OF_FILES = frozenset({*_ARGUMENTS, *CsvOptions.__annotations__})
+"""The names of all options."""
 
 
 class Files:
@@ -93,7 +103,7 @@ class Files:
         if not is_path(path):
             raise TypeMismatch(f"uc.Files() takes a path or several, but was given a {type(path).__name__} as path=")
         given: Mapping[str, Any] = options
-        check_arguments(given, Files, "uc.Files()")
+        check_option_names(given, _ARGUMENTS, _ELSEWHERE)
         several = [path] if isinstance(path, str | PathLike) else list(path)
         self.path: list[str] = [fspath(one) for one in several]
         self.format, self.schema, self.filter = format, schema, filter
@@ -127,8 +137,7 @@ class Files:
 
     def __repr__(self) -> str:
         plain = {"on_bad_file": "error", "on_missing_column": "error"}
-        names = ("format", "schema", "filter", "on_bad_file", "on_missing_column", "max_files_per_batch")
-        given = {name: getattr(self, name) for name in names} | self.options
+        given = {name: getattr(self, name) for name in _ARGUMENTS} | self.options
         open_ = [name for name, value in given.items() if value is None or (name in plain and value == plain[name])]
         said = [f"{name}={value!r}" for name, value in given.items() if name not in open_]
         path = self.path[0] if len(self.path) == 1 else self.path
@@ -146,4 +155,4 @@ def is_path(value: object) -> bool:
     return isinstance(value, list | tuple) and bool(value) and all(isinstance(one, str | PathLike) for one in value)
 
 
-__all__ = ["CsvOptions", "Files", "Path", "is_path"]
+__all__ = ["OF_FILES", "CsvOptions", "Files", "Path", "is_path"]

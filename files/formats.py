@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -63,16 +62,18 @@ def require_format_options(format: str, options: Mapping[str, object]) -> None:
         require_csv_options(options)
 
 
-def check_arguments(options: Iterable[str], function: Callable[..., object], what: str) -> None:
-    """Raise for an option of no format whose name is nearly that of an argument of the function that takes both."""
+def check_option_names(options: Iterable[str], arguments: Iterable[str], elsewhere: Mapping[str, str]) -> None:
+    """Raise for an option of no format; `elsewhere` has the options of other functions, and what to write for each."""
     formats = {name for names in OPTIONS.values() for name in names}
-    arguments = [name for name, one in signature(function).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    known = [*arguments, *sorted(formats)]
     for name in options:
-        near = (
-            [] if name in formats else get_close_matches(_CAPITAL.sub("_", name).lower(), [*arguments, *formats], n=1)
-        )
-        if near and near[0] in arguments:
-            raise InvalidArgument(f"{what} has no option {name!r}: did you mean {near[0]!r}?")
+        plain = _CAPITAL.sub("_", name).lower()
+        if name in formats:
+            continue
+        meant = plain if plain in known or plain in elsewhere else next(iter(get_close_matches(plain, elsewhere)), "")
+        if meant in elsewhere and not get_close_matches(plain, known, n=1, cutoff=0.8):
+            raise InvalidArgument(f"uc.Files() has no option {name!r}: {elsewhere[meant]}")
+        raise InvalidArgument(f"uc.Files() has no option {name!r}: {nearest(plain, known)}")
 
 
 Source = ParquetSource | ArrowSource | CsvSource | JsonSource

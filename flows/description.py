@@ -11,7 +11,8 @@ from typing import Any
 from ..combiners.expressions.expr import Expr
 from ..panes.transforms import Transform
 from .fingerprint.flow import not_compared
-from .flow import Flow, stages_of, transform_names
+from .flow import Flow, stages_of
+from .transform_names import transform_names
 
 
 def description(flow: Flow) -> list[str]:

@@ -754,26 +754,6 @@ def stages_of(flow: Flow) -> int:
     return own + sum(map(stages_of, flow.source.inputs))
 
 
-def transform_names(flow: Flow) -> dict[int, str]:
-    """The name of each transform of a flow, by its identity: its method, and its place among those of this method."""
-    counts: dict[str, int] = {}
-    names: dict[int, str] = {}
-    for transform in _transforms_of(flow):
-        if transform.word is not None and id(transform) not in names:
-            counts[transform.word] = counts.get(transform.word, 0) + 1
-            names[id(transform)] = f"{transform.word} {counts[transform.word]}"
-    return names
-
-
-def _transforms_of(flow: Flow) -> Iterator[Transform]:
-    """All transforms of a flow, in the order in which its rows meet them."""
-    for one in flow.source.inputs:
-        yield from _transforms_of(one)
-    for stage in flow.stages:
-        yield from stage.transforms
-    yield from flow.transforms
-
-
 def before(flow: Flow) -> Before:
     """The input that a flow is for its next stage."""
     if flow.stages:
@@ -816,6 +796,5 @@ __all__ = [
     "last_groupings",
     "leaves_of",
     "stages_of",
-    "transform_names",
     "windows_of",
 ]

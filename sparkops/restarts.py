@@ -25,7 +25,8 @@ from ..flows.fingerprint.changes import (
     words_of,
 )
 from ..flows.fingerprint.flow import Fingerprint
-from ..flows.flow import Flow, stages_of, transform_names
+from ..flows.flow import Flow, stages_of
+from ..flows.transform_names import transform_names
 from ..panes.state.manifest import extra_of
 from .query_log import last_commit
 from .routes.base import Route

@@ -18,9 +18,10 @@ from ...combiners.expressions.expr import Expr
 from ...combiners.rows.plain_types import plain_type
 from ...panes.transforms import Transform
 from ...panes.watermarks.watermark_strategies import IngressTime
-from ..flow import Flow, transform_names
+from ..flow import Flow
 from ..graph import Feed, Graph, Leaf, Step
 from ..steps import GroupingStage, Stage
+from ..transform_names import transform_names
 from .content import content_of, content_of_all, user_parts, without_addresses
 from .rows import hash_of
 

@@ -13,7 +13,7 @@ from opened import opened
 
 import uncombine as uc
 from uncombine.cli.command_line import main
-from uncombine.errors import InvalidArgument, UnreadableFile
+from uncombine.errors import TypeMismatch, UnreadableFile
 from uncombine.files.data_paths import DataPath, data_paths, root_of
 from uncombine.files.listing import list_files
 
@@ -110,5 +110,5 @@ def test_a_path_that_is_not_there_is_told(tmp_path: Path) -> None:
         uc.flow(given)
     with pytest.warns(UserWarning, match=r"skipped: .*none does not exist"):
         assert total(given, on_bad_file="skip") == numbers["axb"]
-    with pytest.raises(InvalidArgument, match="files are named by a path"):
-        uc.flow([])
+    with pytest.raises(TypeMismatch, match="takes a path or several"):
+        uc.Files([])

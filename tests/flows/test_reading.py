@@ -26,7 +26,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opened import opened
 
 import uncombine as uc
 from uncombine.errors import UnreadableFile
@@ -711,7 +710,7 @@ def test_what_is_asked_wrongly(tmp_path: Path, asked: dict[str, Any], message: s
 def test_an_argument_that_is_misspelt_is_no_option_of_the_format(tmp_path: Path, option: str, meant: str) -> None:
     file = write(sample(), tmp_path / "x.parquet")
     with pytest.raises(uc.UncombineError, match=re.escape(meant)):
-        opened(str(file), **{option: ";"})
+        uc.flow(uc.Files(str(file), **{option: ";"}))
 
 
 def test_old_feather_files_say_so(tmp_path: Path) -> None:

@@ -138,7 +138,6 @@ def test_a_later_stage_waits_as_long_as_the_one_before_it() -> None:
         ([asked(**LATE), asked(diff=None)], "diff=None of stage 2 would count rows that the stage before it retracts"),
         ([asked(**LATE), asked(allowed_lateness="1 minute")], "'1 minute' of stage 2 is less than the '1 hour'"),
         ([asked(**LATE), LAST, asked(allowed_lateness="1 minute")], "'1 minute' of stage 3 is less than the '1 hour'"),
-        ([asked(**LATE), asked(max_future="1 day")], "max_future= of stage 2 has no effect"),
         ([LAST, asked(late="duplicate"), LAST], "late='duplicate' of stage 2 shows late rows .* use late='drop'"),
     ],
 )  # fmt: skip

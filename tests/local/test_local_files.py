@@ -17,7 +17,7 @@ import pytest
 from opened import opened
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn, UnreadableFile
+from uncombine.errors import InvalidArgument, UnknownColumn, UnreadableFile
 from uncombine.files import file_format
 from uncombine.files.reading import describe
 from uncombine.local import data_files as module
@@ -255,16 +255,14 @@ def test_the_number_of_threads_changes_no_bit(tmp_path: Path) -> None:
 
 def test_wrong_use_is_told(tmp_path: Path) -> None:
     _, folder = written(tmp_path, count=1)
-    with pytest.raises(TypeMismatch, match=r"local\.files\(\) takes a path or several, but was given a int"):
-        uc.flow(3)  # type: ignore[arg-type]
     with pytest.raises(UnreadableFile, match="there are no files"):
         uc.flow(tmp_path / "nothing")
     with pytest.raises(UnknownColumn, match="time="):
         uc.flow(folder, time="when")
-    with pytest.raises(InvalidArgument, match=r"a flow over uc\.local\.files\(\) has no DataFrame"):
+    with pytest.raises(InvalidArgument, match=r"this flow runs without Spark, so it has no DataFrame"):
         _ = uc.flow(folder).df
     with pytest.raises(InvalidArgument, match="delimter"):
-        uc.flow(folder, delimter=";")
+        uc.flow(uc.Files(folder, delimter=";"))
 
 
 def test_files_are_described(tmp_path: Path) -> None:

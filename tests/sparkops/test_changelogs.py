@@ -28,25 +28,19 @@ from changes import (
     weighted,
 )
 from engine import Engine
-from opened import opened
+from opened import flow_over, opened
 from pyspark.sql import DataFrame, SparkSession
 from streams import Rows, panes_by_batch, started, together
 
 import uncombine as uc
-from uncombine.changelogs.flows import flow_over as flow_over_opening
 from uncombine.errors import InvalidArgument
 from uncombine.flows.flow import flow_of
 from uncombine.flows.settings import Settings
-from uncombine.sparkops.changelogs import opened_over
 from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.sql_types import spark_schema
 
 SEEDS = [*range(2), *(pytest.param(i, marks=pytest.mark.soak) for i in range(2, 40))]
 c = uc.changelog
-
-
-def flow_over(given: Any, settings: Settings, changelog: Any) -> uc.Flow:
-    return flow_over_opening(opened_over(given, settings), settings, changelog)
 
 
 def drawn(name: str, seed: int) -> list[Event]:

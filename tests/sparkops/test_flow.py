@@ -208,7 +208,6 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
             lambda: grouped(grouped(each()).window(FIXED, diff=None)),
             "diff=None of stage 2",
         ),
-        (lambda: grouped(grouped().window(FIXED, max_future="1 day")), "max_future= of stage 2 has no effect"),
         (lambda: grouped(grouped().window(FIXED), s=uc.Sum("score")), "'score', .* known are 'window', 'n'"),
         (lambda: rows_flow().select("usr"), "did you mean 'user'"),
         (lambda: rows_flow().select("user", "user"), "twice"),

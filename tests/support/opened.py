@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 import uncombine as uc
+from uncombine.changelogs.flows import flow_over as flow_of_opening
 from uncombine.combiners import Combiner
 from uncombine.flows.result import Result
+from uncombine.flows.settings import Settings
 from uncombine.local.script_run import LocalRun
+from uncombine.local.sources import LocalSource
+from uncombine.sparkops.changelogs import opened_over
 
 _OF_FILES = ("format", "schema", "filter", "on_bad_file", "on_missing_column", "max_files_per_batch")
 _TUNING = ("native", "files", "shards", "wake")
@@ -29,6 +34,11 @@ def opened(rows: Any, **options: Any) -> uc.Flow:
     return flow.replay(close_at_end=close_at_end) if replay else flow
 
 
+def flow_over(given: Any, settings: Settings, changelog: Any) -> uc.Flow:
+    """A flow over the messages of an input on Spark."""
+    return flow_of_opening(opened_over(given, settings), settings, changelog)
+
+
 def run_script(
     script: Sequence[Any],
     *,
@@ -42,5 +52,9 @@ def run_script(
     combiners = {name: value for name, value in options.items() if isinstance(value, Combiner)}
     of_flow = {name: options.pop(name) for name in _OF_FLOW if name in options and name not in combiners}
     options = {name: value for name, value in options.items() if name not in combiners}
-    flow = uc.flow(script if schema is None else schema, **of_flow).window(window, **options).combine(by, **combiners)
+    source = uc.flow(script if schema is None else schema, **of_flow)
+    assert isinstance(source.source, LocalSource)
+    # A script has an end, also where the watermark is that of each bundle.
+    source = replace(source, source=replace(source.source, streaming=False))
+    flow = source.window(window, **options).combine(by, **combiners)
     return LocalRun(flow, None if idle_after is None else int(uc.span(idle_after))).all(list(script))

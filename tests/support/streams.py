@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from engine import Engine
+from opened import flow_over
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
@@ -23,7 +24,6 @@ import uncombine as uc
 from uncombine.flows.flow import Flow, flow_of
 from uncombine.flows.settings import Settings
 from uncombine.local.script import reports
-from uncombine.sparkops.changelogs import flow_over
 from uncombine.sparkops.inputs import Input
 from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.sql_types import spark_schema

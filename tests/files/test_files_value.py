@@ -1,0 +1,46 @@
+"""Files as a value: options are checked when it is made, and files are looked at when a flow is."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument, TypeMismatch, UnreadableFile
+
+
+def test_it_says_what_was_given() -> None:
+    assert repr(uc.Files("a.csv")) == "Files('a.csv')"
+    files = uc.Files(pathlib.Path("a"), format="csv", filter=uc.col("x") > 3, on_bad_file="skip", delimiter=";")
+    assert repr(files) == "Files('a', format='csv', filter=col('x') > 3, on_bad_file='skip', delimiter=';')"
+    assert repr(uc.Files(["a", "b"], max_files_per_batch=2)) == "Files(['a', 'b'], max_files_per_batch=2)"
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "says"),
+    [
+        (lambda: uc.Files(3), TypeMismatch, "uc.Files() takes a path or several, but was given a int as path="),
+        (lambda: uc.Files([]), TypeMismatch, "uc.Files() takes a path or several, but was given a list as path="),
+        (lambda: uc.Files("a", on_bad_fil="skip"), InvalidArgument, "uc.Files() has no option 'on_bad_fil': did you"),
+        (lambda: uc.flow(uc.Files("/no/such")), UnreadableFile, "there are no files in /no/such"),
+        (lambda: uc.flow("/no/such", streaming=True), InvalidArgument, "streaming=True needs spark="),
+        (
+            lambda: uc.flow(uc.Files("/no/such", max_files_per_batch=1)),
+            InvalidArgument,
+            "max_files_per_batch= needs streaming=True: leave it out",
+        ),
+    ],
+)
+def test_what_cannot_be_right_is_refused(make: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error) as refused:
+        make()
+    assert says in str(refused.value)
+
+
+def test_nothing_is_looked_at_before_a_flow(tmp_path: pathlib.Path) -> None:
+    files = uc.Files(tmp_path / "later.csv")
+    (tmp_path / "later.csv").write_text("ts,x\n2016-01-20T12:00:26Z,5\n")
+    assert uc.flow(files).schema == pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
