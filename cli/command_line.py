@@ -28,9 +28,11 @@ from ..panes.readers.data_paths import data_paths, missing
 from ..panes.readers.formats import format_of
 from ..panes.readers.listing import list_files
 from ..panes.readers.reading import describe
+from ..triggers import TRIGGER_WORDS, as_trigger
+from ..windows import WINDOW_WORDS, as_window
 from .module_names import object_at
 from .progress_bar import progress_bar
-from .words import TRIGGER_WORDS, WINDOW_WORDS, combiner_of, trigger_of, window_of
+from .words import combiner_of
 
 FAILED, WRONG = 1, 2
 
@@ -157,7 +159,7 @@ def _demo(asked: argparse.Namespace) -> int:
 
 
 def _replay(asked: argparse.Namespace) -> int:
-    window, trigger = window_of(asked.window), trigger_of(asked.trigger)
+    window, trigger = as_window(asked.window, "--window"), as_trigger(asked.trigger, "--trigger")
     results = dict(map(combiner_of, asked.combine))
     with progress_bar(f"reading {asked.file}"):
         rows = _rows(asked)
