@@ -51,7 +51,8 @@ def _trigger_words(trigger: uc.Trigger) -> str | None:
         case uc.AfterWatermark(early=None, late=uc.AfterCount(n=1)):
             return "watermark"
         case uc.AfterWatermark(early=early, late=late) if late is not None:
-            parts = [("early", early), ("late", late)] if early is not None else [("late", late)]
+            parts = [("early", early)] * (early is not None)
+            parts += [("late", late)] * (early is None or late != uc.AfterCount(1))  # `early ...` alone has this one
             texts = [(name, _once(part)) for name, part in parts]
             return ", ".join(f"{name} {text}" for name, text in texts) if all(text for _, text in texts) else None
         case uc.Repeatedly(child=child) if (text := _once(child)) is not None:
