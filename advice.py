@@ -290,14 +290,18 @@ def no_such_name(name: str, known: Iterable[str]) -> UnknownName:
     said = f"uncombine has no name {name!r}"
     if name in _OTHER:
         return UnknownName(f"{said}: {_OTHER[name]}")
-    ours = _KNOWN.get(name) or _near(name, known)
+    ours = _KNOWN.get(name) or our_name(name, known)
     return UnknownName(f"{said}: did you mean uc.{ours}?" if ours else said)
 
 
-def _near(name: str, known: Iterable[str]) -> str | None:
-    """Our name, or a name of others, that is written nearly so, in any case of letters."""
+def our_name(name: str, known: Iterable[str]) -> str | None:
+    """The one of our names for a name that is written nearly so, in any case of letters, here or in other libraries.
+
+    >>> our_name("tumbling", ["Fixed", "Sliding"]), our_name("fixd", ["Fixed", "Sliding"])
+    ('Fixed', 'Fixed')
+    """
     ours = {one.casefold(): one for one in known}
-    others = {other.casefold(): one for other, one in _KNOWN.items()}
+    others = {other.casefold(): one for other, one in _KNOWN.items() if one in ours.values()}
     plain = name.casefold().replace("_", "")
     if plain in ours:
         return ours[plain]
@@ -336,5 +340,6 @@ __all__ = [
     "no_such_name",
     "no_such_step",
     "no_such_step_before_combine",
+    "our_name",
     "uncounted",
 ]

@@ -29,9 +29,11 @@ from ..local.data_files import LocalFiles
 from ..local.script import with_times
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
+from ..triggers import TRIGGER_WORDS, as_trigger
+from ..windows import WINDOW_WORDS, as_window
 from .module_names import object_at
 from .progress_bar import progress_bar
-from .words import TRIGGER_WORDS, WINDOW_WORDS, combiner_of, trigger_of, window_of
+from .words import combiner_of
 
 FAILED, WRONG = 1, 2
 
@@ -158,7 +160,7 @@ def _demo(asked: argparse.Namespace) -> int:
 
 
 def _replay(asked: argparse.Namespace) -> int:
-    window, trigger = window_of(asked.window), trigger_of(asked.trigger)
+    window, trigger = as_window(asked.window, "--window"), as_trigger(asked.trigger, "--trigger")
     results = dict(map(combiner_of, asked.combine))
     with progress_bar(f"reading {asked.file}"):
         rows = _rows(asked)

@@ -1,7 +1,9 @@
 """Reads values from their repr, without running code: an expression may call only the names that it is given.
 
-Stored accumulators name their combiner by its repr, and the command line takes windows, triggers and combiners so.
-Guarded by tests/sparkops/stored/test_accumulators.py and tests/cli/test_command_line.py.
+Stored accumulators name their combiner by its repr; the text of a trigger is read so, and on the command line that of a
+combiner.
+
+Guarded by tests/sparkops/stored/test_accumulators.py, tests/triggers/test_words.py and tests/cli/test_command_line.py.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from ..panes.rows.options import RowOptions, StepOptions
 from ..panes.transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
 from ..panes.watermarks.watermark_strategies import IngressTime
 from ..panes.with_time import with_time
-from ..triggers import Trigger
-from ..windows import Span, Window, span
+from ..triggers import Trigger, as_trigger
+from ..windows import Length, Span, Window, as_window, span
 from .join_step import Joined, join_stage
 from .left_out import LATE, late_type
 from .reading import Reading
@@ -315,12 +315,16 @@ class Flow(Advised):
 
     def window(
         self,
-        window: Window,
-        trigger: Trigger | None = None,
+        window: Window | Length,
+        trigger: Trigger | str | None = None,
         mode: Mode | None = None,
         **options: Unpack[GroupingOptions],
     ) -> Windowed:
         """Put the rows in windows; say when panes are emitted (`trigger`) and how they relate (`mode`).
+
+        A window and a trigger are values, or texts in words: `window("sessions 30 minutes", "early every 1 minute")`.
+        A length of time is the size of fixed windows, and "1 month", "1 quarter" and "1 year" are `Calendar` windows.
+        Words and values make the same flow.
 
         Options are those of `Grouping`: allowed_lateness=, on_time=, closing=, only_updated=, eager_retractions=,
         late=, granularity=, timestamp=, allow_finish=. In a later stage the event time is `event_time`, and a
@@ -330,9 +334,8 @@ class Flow(Advised):
         "accumulating".
         """
         require_options(options, OPTIONS, "window()")
-        if not isinstance(window, Window):
-            raise InvalidArgument(f"window() takes a window such as uc.Fixed('1 minute'), but was given {window!r}")
-        return Windowed(self, window, {"trigger": trigger, "mode": mode, **options})
+        asked = None if trigger is None else as_trigger(trigger)
+        return Windowed(self, as_window(window, "window()"), {"trigger": asked, "mode": mode, **options})
 
     def join(
         self,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, require_column
 from ..local.script import Elements, with_times
-from ..windows import Window, time_column, times_of
+from ..windows import Length, Window, as_window, time_column, times_of
 from ..windows.times import FIRST, LAST
 from .inputs import Bounds, table_of
 from .labels import Labels
@@ -28,7 +28,7 @@ MOST = 400
 
 
 def windows(
-    window: Window | Sequence[Window],
+    window: Window | Length | Sequence[Window | Length],
     rows: Any,
     *,
     time: str = "ts",
@@ -40,7 +40,7 @@ def windows(
     Parameters
     ----------
     window
-        A window, or several to compare.
+        A window or its words, or several to compare.
     rows
         The event times, or rows with the column `time`, as a table, a list of dicts or a script.
     time
@@ -53,14 +53,12 @@ def windows(
     >>> import matplotlib; matplotlib.use("agg")
     >>> import uncombine as uc
     >>> times = ["2016-01-20T12:00:05Z", "2016-01-20T12:00:50Z", "2016-01-20T12:03:00Z"]
-    >>> figure = uc.plot.windows([uc.Fixed("1 minute"), uc.Sessions("1 minute")], times)
+    >>> figure = uc.plot.windows([uc.Fixed("1 minute"), "sessions 1 minute"], times)
     >>> [axes.get_title(loc="left") for axes in figure.axes]
     ["Fixed('1 minute')", "Sessions('1 minute')"]
     """
-    kinds = [window] if isinstance(window, Window) else list(window)
-    for kind in kinds:
-        if not isinstance(kind, Window):
-            raise InvalidArgument(f"windows() takes windows such as uc.Fixed('1 minute'), but was given {kind!r}")
+    several = window if isinstance(window, Sequence) and not isinstance(window, str) else [window]
+    kinds = [as_window(one, "windows()") for one in several]
     table, times = _rows(rows, time)
     if not len(times):
         raise InvalidArgument("there are no rows with a time, so there is nothing to draw: give rows")

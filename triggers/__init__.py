@@ -15,6 +15,7 @@ from .context import ChildTrigger, TriggerContext
 from .inputs import check_inputs as check_inputs
 from .inputs import truth as truth
 from .language import RepeatUntil, Trigger
+from .language import as_trigger as as_trigger
 from .language import walk as walk
 from .leaves import (
     AfterBytes,
@@ -29,6 +30,7 @@ from .leaves import (
     WatermarkPercentile,
 )
 from .user import UserTrigger
+from .words import TRIGGER_WORDS as TRIGGER_WORDS
 
 __all__ = [
     "AfterBytes",

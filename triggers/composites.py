@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .language import Group, Trigger, at_least_one, trigger
+from ..windows.window import settle
+from .language import Group, Trigger, as_trigger, at_least_one
 
 
 class FirstOf(Group):
@@ -13,7 +14,7 @@ class FirstOf(Group):
     Parameters
     ----------
     *children
-        The triggers, at least one.
+        The triggers, or their words; at least one.
 
     Examples
     --------
@@ -32,7 +33,7 @@ class AllOf(Group):
     Parameters
     ----------
     *children
-        The triggers, at least one.
+        The triggers, or their words; at least one.
 
     Examples
     --------
@@ -53,7 +54,7 @@ class SequenceOf(Group):
     Parameters
     ----------
     *children
-        The triggers in their order, at least one.
+        The triggers, or their words, in their order; at least one.
 
     Examples
     --------
@@ -66,26 +67,26 @@ class SequenceOf(Group):
         return "one after the other:"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Repeatedly(Trigger):
     """Fires with its child, which starts again each time it finishes.
 
     Parameters
     ----------
     child
-        The trigger that is repeated.
+        The trigger that is repeated, or its words.
 
     Examples
     --------
     >>> import uncombine as uc
-    >>> uc.Repeatedly(uc.AfterCount(2))
-    Repeatedly(AfterCount(2))
+    >>> uc.Repeatedly(uc.AfterCount(2)), uc.Repeatedly("after 2 rows")
+    (Repeatedly(AfterCount(2)), Repeatedly(AfterCount(2)))
     """
 
     child: Trigger
 
-    def __post_init__(self) -> None:
-        trigger(self.child, "Repeatedly")
+    def __init__(self, child: Trigger | str) -> None:
+        settle(self, child=as_trigger(child, "Repeatedly"))
 
     @property
     def children(self) -> tuple[Trigger, ...]:
@@ -95,14 +96,14 @@ class Repeatedly(Trigger):
         return "again and again:"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, init=False, repr=False)
 class RepeatCount(Trigger):
     """Fires with its child n times in all; the child starts again each time it finishes.
 
     Parameters
     ----------
     child
-        The trigger that is repeated.
+        The trigger that is repeated, or its words.
     n
         The number of firings, at least 1.
 
@@ -116,9 +117,8 @@ class RepeatCount(Trigger):
     child: Trigger
     n: int
 
-    def __post_init__(self) -> None:
-        trigger(self.child, "RepeatCount")
-        at_least_one(self.n, "RepeatCount(child, n)")
+    def __init__(self, child: Trigger | str, n: int) -> None:
+        settle(self, child=as_trigger(child, "RepeatCount"), n=at_least_one(n, "RepeatCount(child, n)"))
 
     @property
     def children(self) -> tuple[Trigger, ...]:

@@ -13,12 +13,18 @@ from typing import Any, TypeAlias
 
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, NamedOptions
+from ..windows.window import settle
+from .words import read_trigger
 
 Predicate: TypeAlias = "Expr | Callable[[Any], Any]"
 """An expression, or a function that takes an Arrow table and gives a boolean for each row."""
 
 DOMAINS = ("processing", "event")
 """The names of the two clocks: processing time, and event time as the watermark measures it."""
+
+
+KINDS: dict[str, type[Trigger]] = {}
+"""The triggers of this room by name, which texts may name; each comes in with its class."""
 
 
 class Trigger(NamedOptions):
@@ -31,12 +37,17 @@ class Trigger(NamedOptions):
     RepeatUntil(AfterCount(3), AfterWatermark())
     """
 
+    def __init_subclass__(cls, spoken: bool = True) -> None:
+        # A text may not name a class of the user: it does not say whose it is.
+        if spoken and cls.__module__.startswith(f"{__package__}."):
+            KINDS[cls.__name__] = cls
+
     @property
     def children(self) -> tuple[Trigger, ...]:
         """The triggers that this trigger is made of."""
         return ()
 
-    def or_finally(self, until: Trigger) -> Trigger:
+    def or_finally(self, until: Trigger | str) -> Trigger:
         """Repeat this trigger until another one fires, which is the last firing.
 
         Parameters
@@ -104,17 +115,17 @@ class Trigger(NamedOptions):
 
 
 @dataclass(frozen=True, repr=False)
-class Group(Trigger):
+class Group(Trigger, spoken=False):
     """A trigger made of any number of others."""
 
     parts: tuple[Trigger, ...]
 
-    def __init__(self, *children: Trigger) -> None:
+    def __init__(self, *children: Trigger | str) -> None:
         if len(children) == 1 and isinstance(children[0], list | tuple):
             children = tuple(children[0])
         if not children:
             raise InvalidArgument(f"{type(self).__name__}() needs at least one trigger, such as AfterCount(1)")
-        object.__setattr__(self, "parts", tuple(trigger(child, type(self).__name__) for child in children))
+        object.__setattr__(self, "parts", tuple(as_trigger(child, type(self).__name__) for child in children))
 
     @property
     def children(self) -> tuple[Trigger, ...]:
@@ -124,7 +135,7 @@ class Group(Trigger):
         return f"{type(self).__name__}({', '.join(map(repr, self.parts))})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, init=False, repr=False)
 class RepeatUntil(Trigger):
     """Fires with its child, again and again, until another trigger fires; that is the last firing.
 
@@ -147,9 +158,8 @@ class RepeatUntil(Trigger):
     child: Trigger
     until: Trigger
 
-    def __post_init__(self) -> None:
-        trigger(self.child, "RepeatUntil")
-        trigger(self.until, "RepeatUntil")
+    def __init__(self, child: Trigger | str, until: Trigger | str) -> None:
+        settle(self, child=as_trigger(child, "RepeatUntil"), until=as_trigger(until, "RepeatUntil"))
 
     @property
     def children(self) -> tuple[Trigger, ...]:
@@ -167,11 +177,36 @@ def shown(value: Any) -> str:
     return value.__name__ if isinstance(value, FunctionType) else repr(value)
 
 
-def trigger(value: Any, who: str) -> Trigger:
-    """The value if it is a trigger; otherwise an error that names `who` asked for one."""
-    if not isinstance(value, Trigger):
-        raise InvalidArgument(f"{who} takes triggers such as AfterCount(1), but got {value!r}")
-    return value
+def as_trigger(value: Trigger | str, who: str = "trigger=") -> Trigger:
+    """The trigger that a value stands for: a trigger, or its words.
+
+    Parameters
+    ----------
+    value
+        The trigger, or a text.
+    who
+        The argument or the class that takes the trigger, for the error.
+
+    Returns
+    -------
+    Trigger
+        The trigger.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> from uncombine.triggers import as_trigger
+    >>> as_trigger("early every 1 minute")
+    AfterWatermark(early=AtPeriod('1 minute'), late=AfterCount(1))
+    >>> as_trigger("Repeatedly(FirstOf('after 10 rows', AfterDelay('1 minute')))")
+    Repeatedly(FirstOf(AfterCount(10), AfterDelay('1 minute')))
+    """
+    made: Any = read_trigger(str(value), KINDS) if isinstance(value, str) else value
+    if not isinstance(made, Trigger):
+        raise InvalidArgument(
+            f"{who} takes a trigger such as AfterCount(1) or 'every 10 rows', but was given {value!r}"
+        )
+    return made
 
 
 def walk(root: Trigger) -> Iterator[Trigger]:

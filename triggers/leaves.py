@@ -10,10 +10,11 @@ from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument
 from ..windows.spans import Length, positive, span
 from ..windows.times import time_text, timestamp
-from .language import Predicate, Trigger, at_least_one, domain_of, shown, trigger
+from ..windows.window import settle
+from .language import Predicate, Trigger, as_trigger, at_least_one, domain_of, shown
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, init=False, repr=False)
 class AfterWatermark(Trigger):
     """Fires once when the watermark passes the end of the window, and with `early` before and `late` after that.
 
@@ -22,9 +23,9 @@ class AfterWatermark(Trigger):
     Parameters
     ----------
     early
-        A trigger that is repeated until the watermark passes the end.
+        A trigger that is repeated until the watermark passes the end, or its words.
     late
-        A trigger that is repeated from then on.
+        A trigger that is repeated from then on, or its words.
 
     Examples
     --------
@@ -36,10 +37,11 @@ class AfterWatermark(Trigger):
     early: Trigger | None = None
     late: Trigger | None = None
 
-    def __post_init__(self) -> None:
-        for child in (self.early, self.late):
-            if child is not None:
-                trigger(child, "AfterWatermark")
+    def __init__(self, early: Trigger | str | None = None, late: Trigger | str | None = None) -> None:
+        parts = {"early": early, "late": late}
+        settle(
+            self, **{name: part if part is None else as_trigger(part, "AfterWatermark") for name, part in parts.items()}
+        )
 
     @property
     def children(self) -> tuple[Trigger, ...]:

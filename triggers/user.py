@@ -25,7 +25,7 @@ class _NoChildren:
         return ()
 
 
-class UserTrigger(Trigger):
+class UserTrigger(Trigger, spoken=False):
     """The base of your own triggers, which run row by row in Python; a subclass is best a frozen dataclass.
 
     `on_element` gets each row of a window. `on_timer` is called when the clock of a timer's domain reaches its time,

@@ -26,6 +26,8 @@ from .times import timestamp
 from .times import timestamps as timestamps
 from .window import Assigned as Assigned
 from .window import Window as Window
+from .words import WINDOW_WORDS as WINDOW_WORDS
+from .words import as_window as as_window
 
 __all__ = [
     "Calendar",

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from ..errors import InvalidArgument, OutOfRange, TypeMismatch, nearest
+from .texts import require_short
 
 UNITS = {
     "week": 604_800_000_000,
@@ -134,6 +135,7 @@ def _of_numpy(value: np.timedelta64) -> int:
 
 
 def _read(text: str) -> int:
+    require_short(text, "a length of time", "write it shorter, or as a timedelta")
     words = text.strip().lower().removeprefix("interval ")
     total, at = Fraction(0), 0
     while part := _PART.match(words, at):

@@ -136,7 +136,7 @@ class Window(NamedOptions, ABC):
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def settle(value: Window, **settings: object) -> None:
+def settle(value: object, **settings: object) -> None:
     """Set the fields of a frozen value in its `__init__`."""
     for name, setting in settings.items():
         object.__setattr__(value, name, setting)

@@ -16,12 +16,13 @@ from ...triggers import (
     Repeatedly,
     Trigger,
     UserTrigger,
+    as_trigger,
     check_children,
     check_inputs,
     check_trigger,
     walk,
 )
-from ...windows import Global, Span, Window, policy, span
+from ...windows import Global, Span, Window, as_window, policy, span
 
 Mode: TypeAlias = Literal[
     "discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting"
@@ -77,9 +78,9 @@ class Grouping(NamedOptions):
     combiners
         The name of each result, and its combiner.
     window
-        The windows of event time in which rows are grouped.
+        The windows of event time in which rows are grouped, or their words.
     trigger
-        The trigger that decides when panes are emitted; `Repeatedly(AfterWatermark())` if not given.
+        The trigger that decides when panes are emitted, or its words; `Repeatedly(AfterWatermark())` if not given.
     mode
         The relation of a pane to those before it: "discarding", "accumulating" or "retracting". For triggers that ask
         to clear a window there are also "discarding_by_default" and "accumulating_by_default".
@@ -142,11 +143,8 @@ class Grouping(NamedOptions):
     bounded: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.window, Window):
-            raise InvalidArgument(f"window= takes a window such as Fixed('1 minute'), but was given {self.window!r}")
-        trigger = Repeatedly(AfterWatermark()) if self.trigger is None else self.trigger
-        if not isinstance(trigger, Trigger):
-            raise InvalidArgument(f"trigger= takes a trigger such as AfterWatermark(), but was given {trigger!r}")
+        object.__setattr__(self, "window", as_window(self.window))
+        trigger = Repeatedly(AfterWatermark()) if self.trigger is None else as_trigger(self.trigger)
         check_children(trigger)
         if not isinstance(self.by, str | Iterable):
             raise InvalidArgument(f"by= takes the name of a column or several names, but was given {self.by!r}")

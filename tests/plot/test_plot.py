@@ -332,12 +332,12 @@ def test_a_script_without_a_watermark_says_that_the_run_has_it() -> None:
 
 def test_windows_are_bars_over_their_rows() -> None:
     rows = pa.table({"at": pa.array([AT, AT + timedelta(minutes=1), AT + timedelta(minutes=9)])})
-    kinds = [uc.Fixed("5 minutes"), uc.Sliding("10 minutes", "5 minutes"), uc.Sessions("2 minutes"), uc.Global()]
+    kinds = ["5 minutes", uc.Sliding("10 minutes", "5 minutes"), uc.Sessions("2 minutes"), "global"]
     figure = uc.plot.windows([*kinds, uc.Fixed("5 minutes", per_key_phase=True)], rows, time="at")
     counts = [[text.get_text() for text in axes.texts] for axes in figure.axes[:4]]
     assert counts == [["2", "1"], ["2", "3", "1"], ["2", "1"], ["3"]]
-    with pytest.raises(InvalidArgument, match=r"windows\(\) takes windows such as"):
-        uc.plot.windows("1 minute", rows)
+    with pytest.raises(InvalidArgument, match=r"windows\(\) takes a window such as"):
+        uc.plot.windows([uc.Global(), 5], rows)
     with pytest.raises(InvalidArgument, match=r"gives \d+ windows, and a picture holds 400"):
         uc.plot.windows(uc.Sliding("1 day", "1 minute"), rows, time="at")
 

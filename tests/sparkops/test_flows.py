@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+from by_words import said
 from pyspark.sql import SparkSession
 from reference.flows.agree import _rows, difference, listing, shrunk
 from reference.flows.by_models import knows
@@ -79,6 +81,7 @@ def test_the_cases_have_all_that_a_flow_may_have() -> None:
         for grouping in groupings:
             seen.update([type(grouping.window), grouping.mode, grouping.policy, grouping.granularity, grouping.late])
             seen.update({type(part) for part in walk(grouping.asked)})
+            seen.update([("window", _form(grouping.window)), ("trigger", _form(grouping.asked))])
             seen.update(["changelog"] * grouping.changelog + ["differences"] * (grouping.diff == "diff"))
     windows = {uc.Global, uc.Fixed, uc.Sliding, uc.Sessions, uc.Calendar, uc.Custom, uc.Inherit}
     triggers = {uc.AfterWatermark, uc.AfterCount, uc.AfterBytes, uc.AfterDelay, uc.AtPeriod, uc.WatermarkPercentile}
@@ -90,3 +93,10 @@ def test_the_cases_have_all_that_a_flow_may_have() -> None:
     others = {1, 2, 3, "record", "bundle", "drop", "emit", "duplicate", "changelog", "differences", "idle"}
     assert windows | triggers | strategies | policies | others | set(MODES) <= set(seen)
     assert min(seen["both models"], seen["several shards"]) > 25
+    assert min(seen[what, form] for what in ("window", "trigger") for form in ("words", "text", "value")) > 5
+
+
+def _form(value: Any) -> str:
+    """The way in which a window or a trigger is written in the flow of a case."""
+    text = said(value)
+    return "value" if not isinstance(text, str) else "text" if "(" in text else "words"

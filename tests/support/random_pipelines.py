@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from by_words import said
 from row_steps import START, TIME, draw_trigger
 
 import uncombine as uc
@@ -96,7 +97,9 @@ def _fixed(t: int, period: int, size: int | None = None) -> tuple[int, int]:
 def _grouped(r: random.Random, one: Pipeline) -> Pipeline:
     window, windows = r.choice(WINDOWS)
     options = {"mode": "retracting", "only_updated": r.random() < 0.3, "eager_retractions": r.random() < 0.3}
-    flow = one.flow.window(window, draw_trigger(r), **options, **_late(r, one)).combine(by="k", x=uc.Sum("x"))
+    flow = one.flow.window(said(window), said(draw_trigger(r)), **options, **_late(r, one)).combine(
+        by="k", x=uc.Sum("x")
+    )
     name = f"group by {window!r}"
     return Pipeline(plain(flow), lambda given: summed(one.rows(given), windows), (*one.names, name))
 
@@ -223,7 +226,9 @@ def _joined(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
 def _windows_joined(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
     how, unmatched = r.choice(HOWS)
     sides = [
-        side.flow.window(uc.Fixed("2 minutes"), draw_trigger(r), mode="retracting").combine(by="k", x=uc.Sum("x"))
+        side.flow.window(said(uc.Fixed("2 minutes")), said(draw_trigger(r)), mode="retracting").combine(
+            by="k", x=uc.Sum("x")
+        )
         for side in (one, other)
     ]
     left, right = (side.select("k", "window", "x", "event_time", "diff") for side in sides)

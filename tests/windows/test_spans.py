@@ -115,6 +115,7 @@ def test_what_names_no_unit_is_refused(value: Any) -> None:
         ("1 month", r"use Calendar\('month'\)"),
         ("1 day 2 years", r"use Calendar\('year'\)"),
         ("30m", "write 'min' or 'minutes'"),
+        ("9" * 5000 + " seconds", "has at most 2000 characters"),
     ],
 )
 def test_texts_that_are_no_length(text: str, why: str) -> None:

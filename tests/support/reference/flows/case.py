@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from by_words import said
 
 import uncombine as uc
 from reference.byrule.transcripts import has_own
@@ -131,7 +132,8 @@ def grouped(source: Flow, stages: Sequence[Stage], between: Callable[[Flow], Flo
         if stage.moved:
             time = uc.col("event_time" if i else "ts")
             flow = flow.with_time(time - (uc.col("x").fill_null(0) * FIVE).cast(pa.duration("us")), "20 seconds")
-        flow = flow.window(stage.window, **stage.options).combine(by=stage.by, **stage.combiners)
+        options = stage.options | {"trigger": said(stage.options.get("trigger"))}
+        flow = flow.window(said(stage.window), **options).combine(by=stage.by, **stage.combiners)
     return flow
 
 
