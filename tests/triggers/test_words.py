@@ -213,7 +213,7 @@ def test_texts_with_damage_are_read_or_refused(seed: int) -> None:
 
 
 def test_a_flow_by_words_is_the_flow_by_classes() -> None:
-    rows = uc.local.source(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}))
+    rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}))
     window = uc.Fixed("1 minute")
     for text, trigger in WORDS.items():
         windowed = [rows.window(window, one, allow_finish=True) for one in (text, trigger)]

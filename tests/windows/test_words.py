@@ -168,7 +168,7 @@ def test_texts_with_damage_are_read_or_refused(seed: int) -> None:
 
 
 def test_a_flow_by_words_is_the_flow_by_classes() -> None:
-    rows = uc.local.source(SCHEMA)
+    rows = uc.flow(SCHEMA)
     for text, window in WORDS.items():
         if window == uc.Inherit():
             continue
