@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import inspect
 import random
 from collections.abc import Callable
 from typing import Any
@@ -241,8 +240,3 @@ def test_arguments_in_another_order_say_what_to_write(wrong: Callable[[uc.Flow, 
     with pytest.raises((InvalidArgument, NoSuchStep)) as refused:
         wrong(flow, [uc.Elements(table), uc.Watermark(None)])
     assert says in str(refused.value)
-
-
-def test_a_source_takes_time_and_watermark_as_a_flow_does() -> None:
-    parameters = [list(inspect.signature(start).parameters)[1:3] for start in (uc.flow, uc.local.source)]
-    assert parameters == [["time", "watermark"]] * 2
