@@ -700,11 +700,11 @@ def test_what_is_asked_wrongly(tmp_path: Path, asked: dict[str, Any], message: s
 @pytest.mark.parametrize(
     ("option", "meant"),
     [
-        ("watermak", "did you mean 'watermark'?"),
+        ("watermak", "give watermark= to uc.flow()"),
         ("on_bad_files", "did you mean 'on_bad_file'?"),
-        ("delimeter", "no option 'delimeter': there are none"),
+        ("delimeter", "did you mean 'delimiter'?"),
         ("delimiter", "'parquet' has no option 'delimiter'"),
-        ("sheet", "no option 'sheet': there are none"),
+        ("sheet", "no option 'sheet': known are 'format'"),
     ],
 )
 def test_an_argument_that_is_misspelt_is_no_option_of_the_format(tmp_path: Path, option: str, meant: str) -> None:

@@ -133,13 +133,13 @@ def test_a_checkpoint_keeps_its_mode(spark: SparkSession, tmp_path: Path) -> Non
     place, checkpoint = written([rows("a")], tmp_path / "in"), str(tmp_path / "c [1]")
 
     def query(function: Any, **options: Any) -> Any:
-        writer = flow_of(spark, place, function, **options).df.writeStream.format("noop")
-        return writer.option("checkpointLocation", checkpoint).trigger(once=True).start()
+        batches = flow_of(spark, place, function, **options).foreach_batch(lambda panes, left_out, number: panes.count())
+        return batches.option("checkpointLocation", checkpoint).trigger(once=True).start()
 
     assert stored_choice(spark, checkpoint) is None
     query(Plain, wake=True).awaitTermination()
     assert stored_choice(spark, checkpoint) is True
-    with pytest.raises(StateMismatch, match=r"give the flow wake=True to go on from it"):
+    with pytest.raises(StateMismatch, match=r"give uc.flow\(\) tuning=uc.Tuning\(wake=True\) to go on from it"):
         query(Plain)
     query(Plain, wake=True).awaitTermination()
     writer = flow_of(spark, place, Plain).write_stream(checkpoint=checkpoint).format("noop")
@@ -165,16 +165,22 @@ def test_a_checkpoint_without_batches_for_timers_keeps_its_mode(spark: SparkSess
             (tmp_path / "last").rename(place / "00001.parquet")
 
 
-def test_a_query_that_never_ends_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    place = written([rows("a")], tmp_path / "in")
-    with pytest.warns(UserWarning, match=r"never ends: give the flow wake=False"):
-        flow_of(spark, place, Timed).df.select("k").writeStream.trigger(availableNow=True)
-    with pytest.warns(UserWarning, match=r"say timers = 'event_time' in the object of a process\(\)"):
-        flow_of(spark, place, Timed).foreach_batch(lambda panes, left_out, number: None).trigger(availableNow=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        flow_of(spark, place, Timed).df.writeStream.trigger(processingTime="1 second")
-        flow_of(spark, place, Timed, wake=False).df.writeStream.trigger(availableNow=True)
+@pytest.mark.parametrize("way", ["write_stream", "foreach_batch"])
+def test_a_query_with_timers_ends_when_all_rows_are_taken(way: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark runs batch after batch for the timers."""
+    flow, checkpoint = flow_of(spark, written([rows("a"), rows("b")], tmp_path / "in"), Timed), tmp_path / "c"
+    if way == "write_stream":
+        writer = flow.write_stream(checkpoint=checkpoint).format("noop")
+    else:
+        batches = flow.foreach_batch(lambda panes, left_out, number: panes.count())
+        writer = batches.option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    try:
+        assert query.awaitTermination(240), "the query goes on"
+    finally:
+        query.stop()
+    assert sum(progress.numInputRows for progress in query.recentProgress) == 2
+    assert stored_choice(spark, str(checkpoint)) is True
 
 
 class Query:
