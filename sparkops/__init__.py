@@ -14,31 +14,19 @@ from .files import files
 from .flow import flow
 from .progress import Progress, StageProgress, progress, watch
 from .session import session
-from .stored.columns import add_udf, extract_udf, merge_udf, uncombine_udf
-from .stored.dataframes import accumulate, extract_accumulated, merge_accumulated, uncombine_accumulated
+from .stored.accumulator import Accumulator
 from .tables.live_table import live_table
-from .udfs import as_arrow_udf, as_pandas_udf, register
 
 __all__ = [
+    "Accumulator",
     "Progress",
     "StageProgress",
-    "accumulate",
-    "add_udf",
-    "as_arrow_udf",
-    "as_pandas_udf",
     "combine_per_key",
-    "extract_accumulated",
-    "extract_udf",
     "files",
     "flow",
     "live_table",
-    "merge_accumulated",
-    "merge_udf",
     "progress",
-    "register",
     "session",
-    "uncombine_accumulated",
-    "uncombine_udf",
     "watch",
 ]
 
