@@ -228,7 +228,7 @@ NAMES: dict[str, list[str]] = {
     ],
     "spark": [
         "Accumulator",
-        *(f"Accumulator.{name}" for name in ("add", "merge", "uncombine", "extract", "udf", "register")),
+        *(f"Accumulator.{name}" for name in ("add", "merge", "uncombine", "extract", "udf", "register", "read")),
         "sparkops.combine_per_key",
     ],
     "inside": ["Operator", "OperatorState", "Watermarks", "Counts", "Stepped"],

@@ -24,7 +24,7 @@ from ...combiners import Combiner
 from ...errors import InvalidArgument, NamedOptions, TypeMismatch, require_column
 from ..sql_types import AnySchema, bind, ddl, input_fields, require_combiner, spark_schema
 from . import columns, dataframes
-from .codec import Maker, maker_of
+from .codec import Maker, combiner_of, maker_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,6 +93,23 @@ class Accumulator(NamedOptions):
         # Only the types that the combiner reads: two values that do the same are equal.
         object.__setattr__(self, "schema", bound and input_fields(bound))
         object.__setattr__(self, "name", self.name or repr(self.combiner))
+
+    @classmethod
+    def read(cls, stored: DataFrame, name: str) -> Accumulator:
+        """The accumulator that made a column, from its metadata; not for combiners with functions of your own.
+
+        Examples
+        --------
+        >>> import uncombine as uc
+        >>> spark = uc.session()
+        >>> df = spark.createDataFrame([(3,), (9,)], "score long")
+        >>> stored = uc.Accumulator(uc.Max("score"), "best").add(df)
+        >>> uc.Accumulator.read(stored, "best")
+        Accumulator(Max('score'), 'best', schema='score bigint')
+        """
+        require_column(name, stored.columns, "Accumulator.read")
+        combiner = combiner_of(name, stored.schema[name])
+        return cls(combiner, name, schema=maker_of(name, stored.schema[name], combiner).inputs)
 
     def __repr__(self) -> str:
         name = "" if self.name == repr(self.combiner) else f", {self.name!r}"

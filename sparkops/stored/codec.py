@@ -206,17 +206,11 @@ def maker_of(name: str, field: StructField, combiner: Combiner, schema: AnySchem
 
     `schema` has the types for a column whose metadata was lost; each row still says by its mark who made it.
     """
-    made_by = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
+    made_by = _made_by(name, field)
     if made_by is None:
         if schema is not None and isinstance(field.dataType, StructType):
             return Maker(bind(name, combiner, schema))
-        raise StateMismatch(
-            f"the metadata of column {name!r} names no combiner, so it is no accumulator, or its metadata was lost: "
-            "Accumulator(..., schema=) with the types of its rows reads it all the same, and checks each row"
-        )
-    if not isinstance(made_by, Mapping) or made_by.get("format") != FORMAT:
-        number = made_by.get("format") if isinstance(made_by, Mapping) else None
-        raise StateMismatch(_of_format(f"column {name!r}", number))
+        raise _lost(name)
     inputs, text = _inputs_of(name, made_by), str(made_by.get("combiner"))
     if text != repr(combiner):
         raise StateMismatch(f"column {name!r} was made by {described(text[:1000], inputs)}, not by {combiner!r}")
@@ -226,6 +220,39 @@ def maker_of(name: str, field: StructField, combiner: Combiner, schema: AnySchem
     if schema is not None and (expected := Maker(bind(name, combiner, schema))).mark != maker.mark:
         raise StateMismatch(f"column {name!r} was made by {maker!r}, but schema= says {expected!r}: leave schema= out")
     return maker
+
+
+def combiner_of(name: str, field: StructField) -> Combiner:
+    """The combiner that the metadata of a column of accumulators names."""
+    from ...combiners.read_repr import read_combiner
+
+    made_by = _made_by(name, field)
+    if made_by is None:
+        raise _lost(name)
+    text = str(made_by.get("combiner"))
+    combiner = read_combiner(text)
+    if combiner is None:
+        raise StateMismatch(
+            f"column {name!r} was made by {text[:1000]}, which cannot be made from its name: write "
+            f"Accumulator(combiner, {name!r}) with the combiner itself"
+        )
+    return combiner
+
+
+def _made_by(name: str, field: StructField) -> Mapping[str, Any] | None:
+    """What the metadata of a column says of its maker, in this format; None if nothing."""
+    made_by = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
+    if made_by is None or (isinstance(made_by, Mapping) and made_by.get("format") == FORMAT):
+        return made_by
+    number = made_by.get("format") if isinstance(made_by, Mapping) else None
+    raise StateMismatch(_of_format(f"column {name!r}", number))
+
+
+def _lost(name: str) -> StateMismatch:
+    return StateMismatch(
+        f"the metadata of column {name!r} names no combiner, so it is no accumulator, or its metadata was lost: "
+        "Accumulator(combiner, ..., schema=) with the types of its rows reads it all the same, and checks each row"
+    )
 
 
 def _inputs_of(name: str, made_by: Mapping[str, Any]) -> StructType:

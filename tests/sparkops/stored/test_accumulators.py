@@ -359,7 +359,22 @@ def test_lost_metadata_comes_back(spark: SparkSession, scores: Any) -> None:
 def test_combiners_of_the_users_own_functions(scores: Any) -> None:
     for combiner, expected in ((Differ("score"), 29), (uc.Sum("score").map(pc.negate), -29)):
         own = uc.Accumulator(combiner, "a")
-        assert rows_of(own.extract(own.merge(own.add(scores, by="user")))) == [(expected,)]
+        stored = own.add(scores, by="user")
+        with pytest.raises(
+            uc.errors.StateMismatch, match=r"cannot be made from its name: write Accumulator\(combiner, 'a'"
+        ):
+            uc.Accumulator.read(stored, "a")
+        assert rows_of(own.extract(own.merge(stored))) == [(expected,)]
+
+
+def test_the_metadata_is_read(scores: Any) -> None:
+    best = uc.Accumulator(uc.Max("score").where(uc.col("size") > 1), "best", schema=scores)
+    for stored in (best.add(scores, by="user"), scores.agg(best.add("score", "size"))):
+        assert uc.Accumulator.read(stored, "best") == best
+    with pytest.raises(uc.errors.StateMismatch, match="metadata of column 'user' names no combiner"):
+        uc.Accumulator.read(scores, "user")
+    with pytest.raises(uc.errors.UnknownColumn, match=r"Accumulator\.read needs column 'best'"):
+        uc.Accumulator.read(scores, "best")
 
 
 @pytest.mark.parametrize("combiner", every.EVERY.values(), ids=repr)

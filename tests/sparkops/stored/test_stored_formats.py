@@ -93,6 +93,7 @@ def results(df: Any) -> dict[str | None, dict[str, Any]]:
 def test_accumulators_of_an_earlier_version_are_merged_and_uncombined(days: list[Any]) -> None:
     """All columns at once, as expressions."""
     first, second = days
+    assert {name: uc.Accumulator.read(first, name) for name in first.columns[1:]} == ACCUMULATORS
     both = pa.concat_tables([stored.day(1), stored.day(2)])
     by_user = first.unionByName(second).groupBy("user")
     merged = by_user.agg(*(accumulator.merge(name) for name, accumulator in ACCUMULATORS.items()))
@@ -297,6 +298,8 @@ def test_metadata_that_was_not_written_here_is_refused(part: str | None) -> None
         with pytest.raises(StateMismatch, match=r"^(the metadata of )?column 'total'") as refused:
             codec.maker_of("total", field, uc.Sum("x"))
         assert len(str(refused.value)) < 1500
+        with contextlib.suppress(StateMismatch):
+            assert codec.combiner_of("total", field) == uc.Sum("x")
 
 
 COSTLY = ["Sum('x' * 1500000000)", "-" * 5000 + "x", "(" * 5000 + "1" + ")" * 5000, "'%1400000000d' % 1", "2**10**9"]
