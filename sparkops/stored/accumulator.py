@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class Accumulator(NamedOptions):
     """Accumulators of a combiner as a column of Spark, in a DataFrame or as an expression.
 
-    `extract(add(rows))` is the result of the rows, `merge` of the accumulators of parts is the
-    accumulator of all rows, and `uncombine(whole, part)` that of the rows without the part. Several combiners are one:
+    `extract(add(rows))` is the result of the rows, `merge` of the accumulators of parts is the accumulator of all rows,
+    and `uncombine(whole, part)` that of the rows without the part. Several combiners are one:
     `Accumulator(Struct(total=Sum("x"), middle=Median("x")))`.
 
     Given a DataFrame, a verb gives a DataFrame: the keys and one accumulator for each, in a struct column whose

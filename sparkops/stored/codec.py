@@ -240,7 +240,7 @@ def combiner_of(name: str, field: StructField) -> Combiner:
 
 
 def _made_by(name: str, field: StructField) -> Mapping[str, Any] | None:
-    """What the metadata of a column says of its maker, in this format; None if nothing."""
+    """The part of the metadata of a column that names its maker, in this format; None if it has none."""
     made_by = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
     if made_by is None or (isinstance(made_by, Mapping) and made_by.get("format") == FORMAT):
         return made_by
