@@ -16,7 +16,7 @@ from .windows import *
 
 __version__ = "0.1.0"
 
-ON_SPARK = ("progress", "session", "watch")
+ON_SPARK = ("Accumulator", "progress", "session", "watch")
 """The public names that need pyspark; `from uncombine import *` leaves them out."""
 
 __all__ = [

@@ -69,7 +69,7 @@ def rows() -> Iterator[Row]:
             constant = partial(query, df, arrow, "x"), partial(query, df, pandas, "x")
             yield wall(f"a constant, {what}, {place}", *constant, "a constant in pandas", None, runs=3)
             for name, same in PEERS.items():
-                ours = uc.sparkops.as_arrow_udf(same.combiner, df)
+                ours = uc.Accumulator(same.combiner, schema=df).udf
                 theirs = F.pandas_udf(_of_pandas(same.body), same.kind)
                 both = partial(query, df, ours, same.column), partial(query, df, theirs, same.column)
                 # The JVM has compiled the plan in the rows before.

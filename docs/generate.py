@@ -226,7 +226,11 @@ NAMES: dict[str, list[str]] = {
         "PerKey",
         "Struct",
     ],
-    "spark": [f"sparkops.{name}" for name in uc.sparkops.__all__ if name not in uc.ON_SPARK and "Progress" not in name],
+    "spark": [
+        "Accumulator",
+        *(f"Accumulator.{name}" for name in ("add", "merge", "uncombine", "extract", "udf", "register", "read")),
+        "sparkops.combine_per_key",
+    ],
     "inside": ["Operator", "OperatorState", "Watermarks", "Counts", "Stepped"],
 }
 

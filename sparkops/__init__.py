@@ -12,27 +12,15 @@ if find_spec("pyspark") is None:
 from .combine_per_key import combine_per_key
 from .progress import Progress, StageProgress, progress, watch
 from .session import session
-from .stored.columns import add_udf, extract_udf, merge_udf, uncombine_udf
-from .stored.dataframes import accumulate, extract_accumulated, merge_accumulated, uncombine_accumulated
-from .udfs import as_arrow_udf, as_pandas_udf, register
+from .stored.accumulator import Accumulator
 
 __all__ = [
+    "Accumulator",
     "Progress",
     "StageProgress",
-    "accumulate",
-    "add_udf",
-    "as_arrow_udf",
-    "as_pandas_udf",
     "combine_per_key",
-    "extract_accumulated",
-    "extract_udf",
-    "merge_accumulated",
-    "merge_udf",
     "progress",
-    "register",
     "session",
-    "uncombine_accumulated",
-    "uncombine_udf",
     "watch",
 ]
 

@@ -67,8 +67,7 @@ def bind(who: str, combiner: Combiner, schema: AnySchema | None) -> Bound:
 
     Columns that the combiner does not read are ignored, so they may have any type.
     """
-    if not isinstance(combiner, Combiner):
-        raise InvalidArgument(f"{who} takes a combiner such as Sum('score'), but was given {combiner!r}")
+    require_combiner(who, combiner)
     try:
         combiner.bind(pa.schema([]))
     except UnknownColumn as error:
@@ -90,6 +89,12 @@ def bind(who: str, combiner: Combiner, schema: AnySchema | None) -> Bound:
         if error.column in strange:
             raise strange[error.column] from None
         raise
+
+
+def require_combiner(who: str, combiner: object) -> None:
+    """Raise `InvalidArgument` for all but a combiner."""
+    if not isinstance(combiner, Combiner):
+        raise InvalidArgument(f"{who} takes a combiner such as Sum('score'), but was given {combiner!r}")
 
 
 def conform(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
@@ -141,6 +146,16 @@ def _is_read(kind: pa.DataType) -> bool:
 def input_fields(bound: Bound) -> StructType:
     """The input columns of a bound combiner as a Spark schema."""
     return StructType([StructField(f.name, spark_type(f.type, f"column {f.name!r}")) for f in bound.schema])
+
+
+def ddl(schema: StructType) -> str:
+    """The text of a schema, such as "score bigint", which `spark_schema` reads.
+
+    >>> ddl(spark_schema(pa.schema({"score": pa.int64(), "a b": pa.list_(pa.string())})))
+    'score bigint, `a b` array<string>'
+    """
+    names = [f.name if f.name.isidentifier() and f.name.isascii() else f"`{f.name.replace('`', '``')}`" for f in schema]
+    return ", ".join(f"{name} {f.dataType.simpleString()}" for name, f in zip(names, schema, strict=True))
 
 
 def spark_struct(fields: Iterable[pa.Field], what: str) -> StructType:

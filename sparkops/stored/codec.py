@@ -21,7 +21,7 @@ from ...combiners.rows.columns import Column
 from ...combiners.rows.group_sums import sum_weights
 from ...combiners.rows.groups import Groups
 from ...errors import NotRetractable, StateMismatch, UncombineError
-from ..sql_types import conform, input_fields, spark_struct
+from ..sql_types import AnySchema, bind, conform, ddl, input_fields, spark_struct
 
 FORMAT = 2
 """The format of the layout of accumulators. A change to it increases the number; other formats are refused."""
@@ -198,43 +198,61 @@ class Maker:
 
 def described(combiner: str, inputs: StructType) -> str:
     """The text of a maker."""
-    columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in inputs)
-    return f"{combiner} over ({columns})"
+    return f"{combiner} over ({ddl(inputs)})"
 
 
-def maker_of(name: str, field: StructField, combiner: Combiner | None) -> Maker:
-    """The maker of an accumulator column, from its metadata; `combiner` is for one that metadata cannot give."""
-    from ...combiners.read_repr import LONGEST, read_combiner
+def maker_of(name: str, field: StructField, combiner: Combiner, schema: AnySchema | None = None) -> Maker:
+    """The maker of a column of accumulators of this combiner, over the types that its metadata has.
 
-    made_by = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
+    `schema` has the types for a column whose metadata was lost; each row still says by its mark who made it.
+    """
+    made_by = _made_by(name, field)
     if made_by is None:
-        raise StateMismatch(
-            f"the metadata of column {name!r} names no combiner, so it is no accumulator, or its metadata was lost: "
-            "merge_udf(combiner, schema) checks an accumulator and writes its metadata again"
-        )
-    if not isinstance(made_by, Mapping) or made_by.get("format") != FORMAT:
-        number = made_by.get("format") if isinstance(made_by, Mapping) else None
-        raise StateMismatch(_of_format(f"column {name!r}", number))
-    inputs, text = _inputs_of(name, made_by), made_by.get("combiner")
-    if not isinstance(text, str) or len(text) > LONGEST:
-        raise StateMismatch(
-            f"the metadata of column {name!r} names its combiner by no text of up to {LONGEST} characters: "
-            "merge_udf(combiner, schema) writes it again"
-        )
-    if combiner is not None and repr(combiner) != text:
-        raise StateMismatch(f"column {name!r} was made by {described(text, inputs)}, not by {combiner!r}")
-    known = combiner if combiner is not None else read_combiner(text)
-    if known is None:
-        raise StateMismatch(
-            f"column {name!r} was made by {text[:1000]}, which cannot be made from its name: give the combiner as "
-            f"{name}=..."
-        )
-    from ..sql_types import bind
-
-    maker = Maker(bind(name, known, inputs))
+        if schema is not None and isinstance(field.dataType, StructType):
+            return Maker(bind(name, combiner, schema))
+        raise _lost(name)
+    inputs, text = _inputs_of(name, made_by), str(made_by.get("combiner"))
+    if text != repr(combiner):
+        raise StateMismatch(f"column {name!r} was made by {described(text[:1000], inputs)}, not by {combiner!r}")
+    maker = Maker(bind(name, combiner, inputs))
     if maker.mark != made_by.get("made_by"):
         raise StateMismatch(f"the metadata of column {name!r} names {maker!r}, but another combiner made its values")
+    if schema is not None and (expected := Maker(bind(name, combiner, schema))).mark != maker.mark:
+        raise StateMismatch(f"column {name!r} was made by {maker!r}, but schema= says {expected!r}: leave schema= out")
     return maker
+
+
+def combiner_of(name: str, field: StructField) -> Combiner:
+    """The combiner that the metadata of a column of accumulators names."""
+    from ...combiners.read_repr import read_combiner
+
+    made_by = _made_by(name, field)
+    if made_by is None:
+        raise _lost(name)
+    text = str(made_by.get("combiner"))
+    combiner = read_combiner(text)
+    if combiner is None:
+        raise StateMismatch(
+            f"column {name!r} was made by {text[:1000]}, which cannot be made from its name: write "
+            f"Accumulator(combiner, {name!r}) with the combiner itself"
+        )
+    return combiner
+
+
+def _made_by(name: str, field: StructField) -> Mapping[str, Any] | None:
+    """The part of the metadata of a column that names its maker, in this format; None if it has none."""
+    made_by = field.metadata.get(KEY) if isinstance(field.metadata, Mapping) else None
+    if made_by is None or (isinstance(made_by, Mapping) and made_by.get("format") == FORMAT):
+        return made_by
+    number = made_by.get("format") if isinstance(made_by, Mapping) else None
+    raise StateMismatch(_of_format(f"column {name!r}", number))
+
+
+def _lost(name: str) -> StateMismatch:
+    return StateMismatch(
+        f"the metadata of column {name!r} names no combiner, so it is no accumulator, or its metadata was lost: "
+        "Accumulator(combiner, ..., schema=) with the types of its rows reads it all the same, and checks each row"
+    )
 
 
 def _inputs_of(name: str, made_by: Mapping[str, Any]) -> StructType:
@@ -247,7 +265,7 @@ def _inputs_of(name: str, made_by: Mapping[str, Any]) -> StructType:
         pass
     raise StateMismatch(
         f"the metadata of column {name!r} has no types of the inputs of its combiner, so it was not written by this "
-        "library: merge_udf(combiner, schema) writes it again"
+        "library: accumulate the rows again"
     )
 
 

@@ -74,6 +74,14 @@ def test_flows_through_a_connect_server(tmp_path: Path) -> None:
     for of in pq.read_table(tmp_path / "rolling.parquet").to_pylist():
         same_key = frame["k"].isna() if of["k"] is None else frame["k"] == of["k"]
         assert of["mid"] == frame[same_key & (frame["ts"].dt.hour <= of["hour"])]["x"].median()
+    later, whole = pq.read_table(tmp_path / "later.parquet").to_pylist(), frame.groupby("k", dropna=False)["x"].median()
+    assert later
+    for of in later:
+        same_key = frame["k"].isna() if of["k"] is None else frame["k"] == of["k"]
+        assert of["mid"] == frame[same_key & (frame["ts"].dt.hour > 0)]["x"].median()
+    twice = sorted(map(str, pq.read_table(tmp_path / "plain.parquet").to_pylist()))
+    by_pandas = [{"k": None if key != key else key, "mid": middle} for key, middle in whole.items()]
+    assert twice == sorted(map(str, 2 * by_pandas))
 
 
 @pytest.mark.soak

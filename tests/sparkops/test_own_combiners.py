@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import uncombine as uc
-from uncombine.sparkops import accumulate, add_udf, as_arrow_udf, extract_accumulated, uncombine_accumulated
 
 
 def total() -> Any:
@@ -61,24 +60,25 @@ def test_in_a_flow(scores: Any) -> None:
 
 
 def test_in_a_udf(scores: Any) -> None:
-    calls = [as_arrow_udf(made("x"), scores.schema)("x").alias(n) for n, made in (("t", Total), ("s", uc.Sum))]
+    made = (("t", Total("x")), ("s", uc.Sum("x")))
+    calls = [uc.Accumulator(combiner, schema=scores).udf("x").alias(name) for name, combiner in made]
     found = scores.groupBy("k").agg(*calls).orderBy("k").collect()
     assert [tuple(row) for row in found] == [("a", 80, 80), ("b", 9, 9)]
 
 
 def test_stored_as_columns(scores: Any) -> None:
-    whole = accumulate(scores, by="k", t=Total("x"))
-    some = accumulate(scores.where("x > 1"), by="k", t=Total("x"))
-    with pytest.raises(uc.errors.StateMismatch, match=r"made by Total\('x'\).*give the combiner as t="):
-        extract_accumulated(whole)
-    left = extract_accumulated(uncombine_accumulated(whole, some, by="k", t=Total("x")), t=Total("x"))
+    total = uc.Accumulator(Total("x"), "t")
+    whole, some = total.add(scores, by="k"), total.add(scores.where("x > 1"), by="k")
+    with pytest.raises(uc.errors.StateMismatch, match=r"made by Total\('x'\) over .*, not by Sum\('x'\)"):
+        uc.Accumulator(uc.Sum("x"), "t").extract(whole)
+    left = total.extract(total.uncombine(whole, some, by="k"))
     assert sorted(tuple(row) for row in left.collect()) == [("a", 8)]
 
 
 def test_what_is_no_more_than_a_monoid_names_the_way_out(scores: Any) -> None:
     says = r"is a MONOID combiner and .*: give from_scalar uncombine="
     with pytest.raises(uc.errors.NotRetractable, match=says):
-        accumulate(scores, by="k", diff="w", p=Plain("x"))
+        uc.Accumulator(Plain("x"), "p").add(scores, by="k", diff="w")
     with pytest.raises(uc.errors.NotRetractable, match=says):
         uc.flow(scores, time="ts", diff="w").window(uc.Fixed("1 minute")).combine(p=Plain("x"))
-    assert add_udf(Plain("x"), scores.schema) is not None
+    assert uc.Accumulator(Plain("x"), "p", schema=scores).add("x") is not None

@@ -11,122 +11,59 @@ from typing import Any
 import every
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyspark
 import pytest
-from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
 import uncombine as uc
-from uncombine.sparkops import add_udf, as_arrow_udf, as_pandas_udf, register
 from uncombine.sparkops.sql_types import spark_type
 
-STRUCTS = ("Struct(", "PerKey(", "HeavyHitters(", "LinearRegression(", "CollectList((")
-"""The combiners whose results pandas UDFs cannot hand over."""
 
-
-def calls(make: Callable[..., Any], combiners: dict[str, uc.Combiner], table: pa.Table, df: Any) -> list[Any]:
-    """A call of each UDF on its columns; those that read none get some column."""
+def calls(combiners: dict[str, uc.Combiner], table: pa.Table, df: Any) -> list[Any]:
+    """A call of each function on its columns; those that read none get some column."""
     return [
-        make(combiner, df.schema)(*(combiner.bind(table.schema).columns or ["part"])).alias(name)
+        udf(combiner, df)(*(combiner.bind(table.schema).columns or ["part"])).alias(name)
         for name, combiner in combiners.items()
     ]
 
 
-def ordinary(table: pa.Table) -> pa.Table:
-    """The rows without what pandas cannot tell apart: NaN is null, and integers are small."""
-    for place, field in enumerate(table.schema):
-        column = table[field.name]
-        if pa.types.is_floating(field.type):
-            column = pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column)
-        elif field.type == pa.int64():
-            column = pc.if_else(pc.greater(pc.abs(column), 1000), pa.scalar(7, field.type), column)
-        table = table.set_column(place, field, column)
-    return table
+def udf(combiner: uc.Combiner, schema: Any = None) -> Callable[..., Any]:
+    return uc.Accumulator(combiner, schema=schema).udf
 
 
-def test_arrow_udfs_of_every_combiner(spark: SparkSession) -> None:
+def test_every_combiner(spark: SparkSession) -> None:
     table = every.rows(300, seed=1)
     df = every.frame(spark, table)
-    found = df.groupBy("g").agg(*calls(as_arrow_udf, every.EVERY, table, df))
+    found = df.groupBy("g").agg(*calls(every.EVERY, table, df))
     for name, combiner in every.EVERY.items():
         assert found.schema[name].dataType == spark_type(combiner.bind(table.schema).output, name)
     assert every.differing(every.EVERY, found.toArrow(), uc.aggregate(table, by="g", **every.EVERY), table) == []
 
 
 @pytest.mark.parametrize(("count", "nulls"), [(1, 0.0), (1, 1.0), (0, 0.0)])
-def test_arrow_udfs_of_few_rows(spark: SparkSession, count: int, nulls: float) -> None:
+def test_few_rows(spark: SparkSession, count: int, nulls: float) -> None:
     table = every.rows(count, seed=2, nulls=nulls)
     df = every.frame(spark, table)
-    found = df.groupBy("g").agg(*calls(as_arrow_udf, every.ONE_OF_EACH, table, df)).toArrow()
+    found = df.groupBy("g").agg(*calls(every.ONE_OF_EACH, table, df)).toArrow()
     expected = uc.aggregate(table, by="g", **every.ONE_OF_EACH)
     assert found.num_rows == count
     assert every.differing(every.ONE_OF_EACH, found, expected, table) == []
 
 
-def test_pandas_udfs_of_every_combiner(spark: SparkSession) -> None:
-    table = ordinary(every.rows(300, seed=3))
-    df = every.frame(spark, table)
-    combiners = {name: c for name, c in every.EVERY.items() if not repr(c).startswith(STRUCTS)}
-    found = df.groupBy("g").agg(*calls(as_pandas_udf, combiners, table, df)).toArrow()
-    expected = uc.aggregate(table, by="g", **combiners)
-    for place, field in enumerate(expected.schema):
-        if pa.types.is_floating(field.type):
-            column = pc.if_else(pc.is_nan(expected[field.name]), pa.scalar(None, field.type), expected[field.name])
-            expected = expected.set_column(place, field, column)
-    assert every.differing(combiners, found, expected, table) == []
-
-
-@pytest.mark.parametrize("combiner", [c for c in every.ONE_OF_EACH.values() if repr(c).startswith(STRUCTS)], ids=repr)
-def test_pandas_udfs_refuse_what_pandas_cannot_hold(combiner: uc.Combiner) -> None:
-    with pytest.raises(uc.errors.TypeMismatch, match=r"the result, which is .* use as_arrow_udf"):
-        as_pandas_udf(combiner, every.rows(0, 0).schema)
-
-
-def test_a_pandas_udf_does_not_round_integers(spark: SparkSession) -> None:
+def test_integers_beside_nulls_are_not_rounded(spark: SparkSession) -> None:
     df = spark.createDataFrame([(2**53 + 1,), (None,)], "x long")
-    with pytest.raises(Exception, match=r"column 'x' has nulls and integers above 2\*\*53.*use as_arrow_udf"):
-        df.agg(as_pandas_udf(uc.Max("x"), df)("x")).collect()
-    whole = df.where("x IS NOT NULL")
-    assert whole.agg(as_pandas_udf(uc.Max("x"), df)("x")).first()[0] == 2**53 + 1
-    assert df.agg(as_arrow_udf(uc.Max("x"), df)("x")).first()[0] == 2**53 + 1
+    assert df.agg(udf(uc.Max("x"), df)("x")).first()[0] == 2**53 + 1
 
 
-def test_a_spark_that_hands_over_whole_groups_only_is_told_when_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    def of_4_1(function: Any, kind: Any) -> Any:
-        raise PySparkNotImplementedError(errorClass="UNSUPPORTED_SIGNATURE", messageParameters={"signature": "()"})
-
-    monkeypatch.setattr("pyspark.sql.functions.arrow_udf", of_4_1)
-    with pytest.raises(uc.errors.InvalidArgument, match=r"batches=True\) needs pyspark 4\.2.*combine_per_key"):
-        as_arrow_udf(uc.Sum("x"), pa.schema({"x": pa.int64()}), batches=True)
-
-
-@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="this Spark hands over whole groups only")
-def test_groups_in_batches(spark: SparkSession) -> None:
-    table = every.rows(200, seed=4)
-    df = every.frame(spark, table).repartition(1)
-    combiners = {"a": uc.Median("x_double"), "b": uc.ArgMax("x_text", "y_long"), "c": uc.Count()}
-    expected = uc.aggregate(table, by="g", **combiners)
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 7)
-    try:
-        for name, combiner in combiners.items():
-            udf = as_arrow_udf(combiner, df.schema, batches=True)
-            found = df.groupBy("g").agg(udf(*(combiner.bind(table.schema).columns or ["g"])).alias(name))
-            assert every.differing({name: combiner}, found.toArrow(), expected, table) == []
-    finally:
-        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-
-
-@pytest.mark.parametrize("make", [as_arrow_udf, as_pandas_udf])
-def test_windows(spark: SparkSession, make: Callable[..., Any]) -> None:
-    table = ordinary(every.rows(60, seed=5)).append_column("at", pa.array(range(60)))
+def test_windows(spark: SparkSession) -> None:
+    table = every.rows(60, seed=5).append_column("at", pa.array(range(60)))
     df = every.frame(spark, table)
     combiners = {"top": uc.TopK("x_long", 2), "sum": uc.Sum("x_money"), "mode": uc.Mode("x_text")}
     whole = Window.partitionBy("g")
     frame = Window.partitionBy("g").orderBy("at").rowsBetween(-2, 1)
     running = Window.partitionBy("g").orderBy("at")
     columns = [
-        make(combiner, df)(*combiner.bind(table.schema).columns).over(window).alias(f"{name}_{of}")
+        udf(combiner, df)(*combiner.bind(table.schema).columns).over(window).alias(f"{name}_{of}")
         for name, combiner in combiners.items()
         for of, window in (("whole", whole), ("frame", frame), ("running", running))
     ]
@@ -143,15 +80,15 @@ def test_windows(spark: SparkSession, make: Callable[..., Any]) -> None:
 def test_spark_lets_no_udf_stand_beside_its_own_aggregates(spark: SparkSession) -> None:
     """The page on batch says so, and names ways out; the day Spark allows it, the page is to be changed."""
     df = spark.createDataFrame([("a", 1), ("a", 3), ("b", 5)], "k string, x long")
-    ours, total = as_arrow_udf(uc.Median("x"), df), as_arrow_udf(uc.Sum("x"), df)
-    add = add_udf(uc.Median("x"), df)
-    register(spark, "beside", uc.Median("x"), df)
+    middle, total = uc.Accumulator(uc.Median("x"), schema=df), udf(uc.Sum("x"), df)
+    ours = middle.udf
+    middle.register(spark, "beside")
     df.createOrReplaceTempView("udf_beside")
     grouped = df.groupBy("k")
     for mixed in (
         grouped.agg(ours("x"), F.sum("x")),
-        grouped.agg(as_pandas_udf(uc.Median("x"), df)("x"), F.count("*")),
-        grouped.agg(add("x"), F.first("x")),
+        grouped.agg(ours("x"), F.count("*")),
+        grouped.agg(middle.add("x"), F.first("x")),
         spark.sql("SELECT beside(x), count(*) FROM udf_beside GROUP BY k"),
     ):
         with pytest.raises(Exception, match="INVALID_PANDAS_UDF_PLACEMENT"):
@@ -168,8 +105,8 @@ def test_spark_lets_no_udf_stand_beside_its_own_aggregates(spark: SparkSession) 
 
 def test_structs_and_maps_in_windows(spark: SparkSession) -> None:
     df = spark.createDataFrame([("a", 1, 1.5), ("a", 2, None), ("b", 3, 2.5)], "k string, at long, x double")
-    both = as_arrow_udf(uc.Struct(best=uc.Max("x"), n=uc.Count("x")), df)
-    each = as_arrow_udf(uc.PerKey(uc.Sum("at"), by="k"), df)
+    both = udf(uc.Struct(best=uc.Max("x"), n=uc.Count("x")), df)
+    each = udf(uc.PerKey(uc.Sum("at"), by="k"), df)
     frame = Window.orderBy("at").rowsBetween(-1, 0)
     found = df.select("at", both("x").over(frame).alias("both"), each("k", "at").over(frame).alias("each"))
     assert [(tuple(row["both"]), row["each"]) for row in found.orderBy("at").collect()] == [
@@ -182,12 +119,12 @@ def test_structs_and_maps_in_windows(spark: SparkSession) -> None:
 def test_sql(spark: SparkSession) -> None:
     df = spark.createDataFrame([("a", 3), ("a", 9), ("b", None)], "k string, x long")
     df.createOrReplaceTempView("udf_rows")
-    register(spark, "two_best", uc.TopK("x", 2), df)
-    register(spark, "how_many", uc.Count())
+    uc.Accumulator(uc.TopK("x", 2), schema=df).register(spark, "two_best")
+    uc.Accumulator(uc.Count()).register(spark, "how_many")
     found = spark.sql("SELECT k, two_best(x) AS best, how_many(x) AS n FROM udf_rows GROUP BY k ORDER BY k").collect()
     assert [tuple(row) for row in found] == [("a", [9, 3], 2), ("b", [], 1)]
     with pytest.raises(uc.errors.InvalidArgument, match="register takes a name for SQL"):
-        register(spark, "two best", uc.Count())
+        uc.Accumulator(uc.Count()).register(spark, "two best")
 
 
 NATIVE: dict[str, tuple[uc.Combiner, str]] = {
@@ -226,7 +163,7 @@ ROUNDED = {"mean", "var_samp", "var_pop", "stddev", "covar_samp", "corr", "skewn
 def test_as_spark_says(spark: SparkSession) -> None:
     table = every.rows(400, seed=6)
     df = every.frame(spark, table)
-    ours = calls(as_arrow_udf, {name: ours for name, (ours, _) in NATIVE.items()}, table, df)
+    ours = calls({name: ours for name, (ours, _) in NATIVE.items()}, table, df)
     found = {row["g"]: row for row in df.groupBy("g").agg(*ours).collect()}
     native = [F.expr(theirs).alias(name) for name, (_, theirs) in NATIVE.items()]
     for row in df.groupBy("g").agg(*native).collect():
@@ -251,9 +188,8 @@ def test_times_in_another_zone(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         df = every.frame(spark, table)
-        for make in (as_arrow_udf, as_pandas_udf):
-            found = df.groupBy("g").agg(*calls(make, combiners, table, df)).toArrow()
-            assert every.differing(combiners, found, uc.aggregate(table, by="g", **combiners), table) == []
+        found = df.groupBy("g").agg(*calls(combiners, table, df)).toArrow()
+        assert every.differing(combiners, found, uc.aggregate(table, by="g", **combiners), table) == []
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
@@ -264,7 +200,7 @@ def test_the_users_line_is_shown(spark: SparkSession) -> None:
 
     df = spark.createDataFrame([(3,), (-3,)], "x long")
     with pytest.raises(Exception, match="ZeroDivisionError") as caught:
-        df.agg(as_arrow_udf(uc.Sum("x").map(careless), df)("x")).collect()
+        df.agg(udf(uc.Sum("x").map(careless), df)("x")).collect()
     told = str(caught.value)
     assert "12 // value for value" in told
     assert re.search(r'test_udfs\.py", line \d+, in careless', told)
@@ -272,28 +208,27 @@ def test_the_users_line_is_shown(spark: SparkSession) -> None:
 
 WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
-        lambda: as_arrow_udf(uc.Sum("score")),
+        lambda: udf(uc.Sum("score")),
         uc.errors.InvalidArgument,
-        r"as_arrow_udf\(Sum\('score'\)\) needs the type of 'score'.*df\.schema, or text such as schema='score bigint'",
+        r"Accumulator\(Sum\('score'\)\) needs the type of 'score'.*df\.schema, or text such as schema='score bigint'",
     ),
-    (lambda: as_pandas_udf(uc.Sum("s")), uc.errors.InvalidArgument, "as_pandas_udf.*needs the type of 's'"),
     (
-        lambda: as_arrow_udf(uc.Sum("scores"), pa.schema({"score": pa.int64()})),
+        lambda: udf(uc.Sum("scores"), pa.schema({"score": pa.int64()})),
         uc.errors.UnknownColumn,
         r"Sum\('scores'\) needs column 'scores'.*did you mean 'score'",
     ),
     (
-        lambda: as_arrow_udf(uc.Sum("s"), pa.schema({"s": pa.string()})),
+        lambda: udf(uc.Sum("s"), pa.schema({"s": pa.string()})),
         uc.errors.TypeMismatch,
         "takes numbers, but 's' is string",
     ),
     (
-        lambda: as_arrow_udf(uc.Sum("x"), pa.schema({"x": pa.uint64()})),
+        lambda: udf(uc.Sum("x"), pa.schema({"x": pa.uint64()})),
         uc.errors.TypeMismatch,
         "column 'x' is uint64 in Arrow, but Spark has no such type: cast it",
     ),
-    (lambda: as_arrow_udf("Sum", "s long"), uc.errors.InvalidArgument, "takes a combiner such as"),  # type: ignore[arg-type]
-    (lambda: as_arrow_udf(uc.Sum("s"), {"s": int}), uc.errors.InvalidArgument, r"schema= takes df\.schema or text"),  # type: ignore[arg-type]
+    (lambda: udf("Sum", "s long"), uc.errors.InvalidArgument, "takes a combiner such as"),  # type: ignore[arg-type]
+    (lambda: udf(uc.Sum("s"), {"s": int}), uc.errors.InvalidArgument, r"schema= takes df\.schema or text"),  # type: ignore[arg-type]
 ]  # fmt: skip
 
 
@@ -305,23 +240,22 @@ def test_wrong_use_is_found_when_it_is_made(wrong: Callable[[], Any], kind: type
 
 def test_a_schema_in_text(spark: SparkSession) -> None:
     df = spark.createDataFrame([(Decimal("1.50"),), (Decimal("2.25"),)], "x decimal(10, 2)")
-    assert df.agg(as_arrow_udf(uc.Sum("x"), "x decimal(10, 2)")("x")).first()[0] == Decimal("3.75")
+    assert df.agg(udf(uc.Sum("x"), "x decimal(10, 2)")("x")).first()[0] == Decimal("3.75")
     with pytest.raises(uc.errors.InvalidArgument, match="schema= takes text such as"):
-        as_arrow_udf(uc.Sum("x"), "x of some type")
+        udf(uc.Sum("x"), "x of some type")
     with pytest.raises(uc.errors.TypeMismatch, match="column 'x' is interval year"):
-        as_arrow_udf(uc.Count("x"), "x interval year")
+        udf(uc.Count("x"), "x interval year")
 
 
 def test_too_few_columns(spark: SparkSession) -> None:
     df = spark.createDataFrame([("a", 3)], "k string, x long")
     with pytest.raises(Exception, match=r"ArgMax\('k', 'x'.* takes 'x', 'k', in this order, but was given 1 col"):
-        df.agg(as_arrow_udf(uc.ArgMax("k", "x"), df)("x")).collect()
+        df.agg(udf(uc.ArgMax("k", "x"), df)("x")).collect()
 
 
-@pytest.mark.parametrize("make", [as_arrow_udf, as_pandas_udf])
-def test_columns_by_name(spark: SparkSession, make: Callable[..., Any]) -> None:
+def test_columns_by_name(spark: SparkSession) -> None:
     df = spark.createDataFrame([("p", 3), ("q", 9), ("r", 5)], "a string, b long")
-    best = make(uc.ArgMax("k", "x"), "k string, x long")
+    best = udf(uc.ArgMax("k", "x"), "k string, x long")
     assert df.agg(best(k="a", x="b")).first()[0] == "q"
     with pytest.raises(
         Exception, match="takes the columns 'x', 'k', all by name or all by place, but was given 'k' by name"

@@ -25,6 +25,7 @@ from stored import (
     CHECKPOINT,
     COLUMNS,
     COMBINERS,
+    SCHEMA,
     batches,
     column_of,
     day,
@@ -35,7 +36,6 @@ from stored import (
 from stored_deposits import DEPOSITS, stored_log
 
 import uncombine as uc
-from uncombine.sparkops import accumulate
 
 
 def pack(folder: Path, target: Path) -> None:
@@ -80,7 +80,11 @@ def main() -> None:
         (work / "state" / "panes.jsonl").write_text("".join(f"{line}\n" for line in after))
         pack(work / "state", CHECKPOINT)
         for number in (1, 2):
-            stored = accumulate(spark.createDataFrame(day(number)), by="user", **COMBINERS)
+            rows = spark.createDataFrame(day(number))
+            accumulators = {name: uc.Accumulator(combiner, name, schema=rows) for name, combiner in COMBINERS.items()}
+            stored = rows.groupBy("user").agg(
+                *(a.add(*(a.combiner.bind(SCHEMA).columns or ["user"])) for a in accumulators.values())
+            )
             stored.coalesce(1).write.parquet(str(work / "accumulators" / str(number)))
         pack(work / "accumulators", ACCUMULATORS)
         write_columns(every.ONE_OF_EACH.values())

@@ -21,16 +21,6 @@ from pyspark.sql import functions as F
 import uncombine as uc
 from uncombine.combiners import read_repr as spelled
 from uncombine.combiners.rows.groups import Groups
-from uncombine.sparkops import (
-    accumulate,
-    add_udf,
-    extract_accumulated,
-    extract_udf,
-    merge_accumulated,
-    merge_udf,
-    uncombine_accumulated,
-    uncombine_udf,
-)
 from uncombine.sparkops.sql_types import bind
 from uncombine.sparkops.stored import codec as maker
 from uncombine.sparkops.stored import dataframes as accumulated
@@ -58,42 +48,53 @@ def retractable(table: pa.Table, combiners: dict[str, uc.Combiner]) -> dict[str,
     return {n: c for n, c in combiners.items() if c.bind(table.schema).capability is not uc.Capability.MONOID}
 
 
+def together(combiners: dict[str, uc.Combiner]) -> uc.Accumulator:
+    return uc.Accumulator(uc.Struct(**combiners), "all")
+
+
+def results(accumulator: uc.Accumulator, df: Any) -> pa.Table:
+    return accumulator.extract(df).select("g", "all.*").toArrow()
+
+
+def each(combiners: dict[str, uc.Combiner], df: Any) -> dict[str, uc.Accumulator]:
+    return {name: uc.Accumulator(combiner, name, schema=df) for name, combiner in combiners.items()}
+
+
+def added(accumulators: dict[str, uc.Accumulator], table: pa.Table) -> list[Any]:
+    """The accumulators of groups, each as a column; those that read none get some column."""
+    return [a.add(*(a.combiner.bind(table.schema).columns or ["part"])) for a in accumulators.values()]
+
+
 def test_every_combiner_through_parquet(spark: SparkSession, tmp_path: Path) -> None:
-    """Parts are accumulated and stored; another session rolls them up, and takes one back."""
+    """Parts are accumulated and stored; another session rolls them up, and retracts one."""
     table, combiners = every.rows(300, seed=11), every.A_CLASS_EACH
     df, stored = every.frame(spark, table), str(tmp_path / "stored")
-    accumulate(df, by=["g", "part"], **combiners).write.parquet(stored)
-
-    back = spark.newSession().read.parquet(stored)
-    whole = merge_accumulated(back, by="g")
-    found = extract_accumulated(whole).toArrow()
+    whole = together(combiners)
+    whole.add(df, by=["g", "part"]).write.parquet(stored)
+    found = results(whole, whole.merge(spark.newSession().read.parquet(stored), by="g"))
     assert every.differing(combiners, found, uc.aggregate(table, by="g", **combiners), table) == []
 
     kept = retractable(table, combiners)
-    # The structs of that table have a part that can take nothing back.
+    # The structs of that table have a part that can retract nothing.
     assert {type(c) for n, c in combiners.items() if n not in kept} == {uc.Struct}
-    columns = ["g", *kept]
-    left = uncombine_accumulated(back.select(columns), back.where("part = 2").select(columns), by="g")
+    rest, stored = together(kept), str(tmp_path / "kept")
+    rest.add(df, by=["g", "part"]).write.parquet(stored)
+    back = spark.newSession().read.parquet(stored)
+    left = rest.uncombine(back, back.where("part = 2"), by="g")
     expected = uc.aggregate(table.filter(pc.less(table["part"], 2)), by="g", **kept)
-    assert every.differing(kept, extract_accumulated(left).toArrow(), expected, table) == []
+    assert every.differing(kept, results(rest, left), expected, table) == []
 
 
-def test_every_combiner_through_udfs(spark: SparkSession) -> None:
+def test_every_combiner_through_columns(spark: SparkSession) -> None:
     table, combiners = every.rows(200, seed=12), retractable(every.rows(0, 0), every.ONE_OF_EACH)
     df = every.frame(spark, table)
-
-    def each(make: Callable[..., Any], *columns: Callable[[str, uc.Combiner], list[str]]) -> list[Any]:
-        return [
-            make(c, df.schema)(*(name for of in columns for name in of(n, c))).alias(n) for n, c in combiners.items()
-        ]
-
-    inputs = each(add_udf, lambda _, c: list(c.bind(table.schema).columns) or ["part"])
-    parts = df.groupBy("g", "part").agg(*inputs)
-    whole = parts.groupBy("g").agg(*each(merge_udf, lambda n, _: [n]))
+    accumulators = each(combiners, df)
+    parts = df.groupBy("g", "part").agg(*added(accumulators, table))
+    whole = parts.groupBy("g").agg(*(a.merge(n) for n, a in accumulators.items()))
     last = parts.where("part = 2").select(F.col("g").alias("h"), *(F.col(n).alias(f"{n}_2") for n in combiners))
     both = whole.join(last, F.col("g").eqNullSafe(F.col("h")), "left")
-    left = both.select("g", *each(uncombine_udf, lambda n, _: [n, f"{n}_2"]))
-    found = left.select("g", *each(extract_udf, lambda n, _: [n])).toArrow()
+    left = both.select("g", *(a.uncombine(n, F.col(f"{n}_2")) for n, a in accumulators.items()))
+    found = left.select("g", *(a.extract(n) for n, a in accumulators.items())).toArrow()
     kept = table.filter(pc.less(table["part"], 2))
     expected = uc.aggregate(kept, by="g", **combiners)
     # A join keeps the groups of which nothing is left.
@@ -105,10 +106,13 @@ def test_every_combiner_over_a_window(spark: SparkSession) -> None:
     """Stored parts that roll: each frame has the results of its own rows, and its columns know their makers."""
     table, combiners = every.rows(200, seed=15), every.ONE_OF_EACH
     df = every.frame(spark, table)
-    parts = accumulate(df, by=["g", "part"], **combiners)
+    accumulators = each(combiners, df)
+    parts = df.groupBy("g", "part").agg(*added(accumulators, table))
     frame = Window.partitionBy("g").orderBy("part").rangeBetween(-1, 0)
-    merged = [merge_udf(c, df.schema)(n).over(frame).alias(n) for n, c in combiners.items()]
-    rolled = extract_accumulated(parts.select("g", "part", *merged)).toArrow()
+    merged = parts.select("g", "part", *(a.merge(n).over(frame) for n, a in accumulators.items()))
+    for name, combiner in combiners.items():
+        assert merged.schema[name].metadata[maker.KEY]["combiner"] == repr(combiner)
+    rolled = merged.select("g", "part", *(a.extract(n) for n, a in accumulators.items())).toArrow()
     for part in range(3):
         rows = table.filter(pc.is_in(table["part"], pa.array([part - 1, part], pa.int32())))
         rows = rows.filter(pc.is_in(rows["g"], rows.filter(pc.equal(rows["part"], part))["g"]))
@@ -123,30 +127,31 @@ def test_daily_accumulators_roll(spark: SparkSession) -> None:
     rows["score"] = draw.integers(0, 50, 200)
     rows = rows[(rows["user"] != "b") | (rows["day"] % 3 > 0)]
     df = spark.createDataFrame(rows)
-    of = uc.Median("score"), df
-    add, merge, extract = add_udf(*of), merge_udf(*of), extract_udf(*of)
-    daily = df.groupBy("user", "day").agg(add("score").alias("acc"))
+    middle = uc.Accumulator(uc.Median("score"), "acc", schema=df)
+    daily = df.groupBy("user", "day").agg(middle.add("score"))
     last = Window.partitionBy("user").orderBy("day").rangeBetween(-2, 0)
     before = Window.partitionBy("user").orderBy("day").rangeBetween(-2, -1)
     whole = Window.partitionBy("user")
-    rolled = daily.select("user", "day", merge("acc").over(last).alias("acc"), extract(merge("acc").over(before)))
-    found = {(row[0], row[1]): (row[3], row[2]) for row in extract_accumulated(rolled).collect()}
+    earlier_days = middle.extract(middle.merge("acc").over(before)).alias("before")
+    rolled = daily.select("user", "day", middle.merge("acc").over(last), earlier_days)
+    found = {(row[0], row[1]): (row[3], row[2]) for row in middle.extract(rolled).collect()}
     assert len(found) == rows.groupby(["user", "day"]).ngroups
     for (user, day), (earlier, three) in ((key, (value[0], value[1])) for key, value in found.items()):
         mine = rows[rows["user"] == user]
         assert three == mine[mine["day"].between(day - 2, day)]["score"].median()
         past = mine[mine["day"].between(day - 2, day - 1)]["score"]
         assert earlier == (past.median() if len(past) else None)
-    added = df.select("user", add("score").over(whole).alias("acc"))
-    assert added.schema["acc"].metadata[maker.KEY]["combiner"] == "Median('score')"
-    middle = dict(map(tuple, extract_accumulated(added).distinct().collect()))
-    assert middle == rows.groupby("user")["score"].median().to_dict()
+    by_user = df.select("user", middle.add("score").over(whole))
+    assert by_user.schema["acc"].metadata[maker.KEY]["combiner"] == "Median('score')"
+    medians = dict(map(tuple, middle.extract(by_user).distinct().collect()))
+    assert medians == rows.groupby("user")["score"].median().to_dict()
 
 
 def test_every_combiner_with_weights(spark: SparkSession) -> None:
     table = every.rows(300, seed=13)
     combiners = retractable(table, every.ONE_OF_EACH)
-    found = extract_accumulated(accumulate(every.frame(spark, table), by="g", diff="diff", **combiners)).toArrow()
+    whole = together(combiners)
+    found = results(whole, whole.add(every.frame(spark, table), by="g", diff="diff"))
     expected = uc.aggregate(table, by="g", diff="diff", **combiners)
     assert every.differing(combiners, found, expected, table) == []
 
@@ -156,19 +161,21 @@ def test_every_combiner_with_weights(spark: SparkSession) -> None:
 )
 def test_every_form_of_every_combiner_is_merged(spark: SparkSession, count: int, nulls: float) -> None:
     table = every.rows(count, seed=14, nulls=nulls)
-    stored = accumulate(every.frame(spark, table), by=["g", "part"], **every.ONE_OF_EACH)
-    found = extract_accumulated(merge_accumulated(stored, by="g")).toArrow()
+    whole = together(every.ONE_OF_EACH)
+    found = results(whole, whole.merge(whole.add(every.frame(spark, table), by=["g", "part"]), by="g"))
     expected = uc.aggregate(table, by="g", **every.ONE_OF_EACH)
     assert every.differing(every.ONE_OF_EACH, found, expected, table) == []
 
 
 def test_the_metadata_names_the_maker(spark: SparkSession, scores: Any, tmp_path: Path) -> None:
     combiner = uc.Sum("score").where(uc.col("size") > 1)
-    add, merge = add_udf(combiner, scores), merge_udf(combiner, scores)
+    total = uc.Accumulator(combiner, "total", schema=scores)
     ways = {
-        "accumulate": accumulate(scores, by="user", total=combiner),
-        "add_udf": scores.groupBy("user").agg(add("score", "size").alias("total")),
-        "merge_udf": scores.groupBy("user").agg(add("score", "size").alias("s")).agg(merge("s").alias("total")),
+        "rows": total.add(scores, by="user"),
+        "add": scores.groupBy("user").agg(total.add("score", "size")),
+        "merge": scores.groupBy("user").agg(total.add("score", "size").alias("s")).agg(total.merge("s")),
+        "uncombine": total.add(scores, by="user").select(total.uncombine("total", F.col("total"))),
+        "renamed": scores.groupBy("user").agg(replace(total, name="else").add("score", "size").alias("total")),
     }
     for way, df in ways.items():
         df.write.parquet(str(tmp_path / way))
@@ -179,36 +186,41 @@ def test_the_metadata_names_the_maker(spark: SparkSession, scores: Any, tmp_path
 
 
 def test_rolled_up_over_any_keys(scores: Any) -> None:
-    daily = accumulate(scores, by=["user", "day"], n=uc.Count(), best=uc.Max("score"))
-    assert rows_of(extract_accumulated(merge_accumulated(daily, by="day"))) == [(1, 2, 5), (2, 3, 9)]
-    assert rows_of(extract_accumulated(merge_accumulated(daily))) == [(5, 9)]
-    assert rows_of(extract_accumulated(merge_accumulated(daily, by=("day", "user")).where("day = 1"))) == [
-        (1, "a", 1, 3),
-        (1, "b", 1, 5),
+    both = uc.Accumulator(uc.Struct(n=uc.Count(), best=uc.Max("score")), "both")
+    daily = both.add(scores, by=["user", "day"])
+    assert rows_of(both.extract(both.merge(daily, by="day"))) == [(1, (2, 5)), (2, (3, 9))]
+    assert rows_of(both.extract(both.merge(daily))) == [((5, 9),)]
+    assert rows_of(both.extract(both.merge(daily, by=("day", "user")).where("day = 1"))) == [
+        (1, "a", (1, 3)),
+        (1, "b", (1, 5)),
     ]
 
 
 def test_keys_as_in_spark(spark: SparkSession) -> None:
     rows = [(0.0, ("x", 1)), (-0.0, ("x", 1)), (math.nan, None), (math.nan, None), (None, ("y", None))]
     df = spark.createDataFrame(rows, "a double, b struct<s: string, n: int>").repartition(3)
-    found = extract_accumulated(accumulate(df, by=["a", "b"], n=uc.Count()))
+    count = uc.Accumulator(uc.Count(), "n")
+    found = count.extract(count.add(df, by=["a", "b"]))
     assert sorted(row["n"] for row in found.collect()) == [1, 2, 2]
     odd = df.select(F.create_map(F.lit("k"), "a").alias("m"))
     with pytest.raises(uc.errors.TypeMismatch, match="by= takes columns that can be compared, but 'm' is map<"):
-        accumulate(odd, by="m", n=uc.Count())
+        count.add(odd, by="m")
 
 
 def test_names_that_need_quotes(spark: SparkSession) -> None:
     df = spark.createDataFrame([(1, 2), (1, 3)], ["the.key", "a `b`"])
-    stored = accumulate(df, by="the.key", **{"my.sum": uc.Sum("a `b`")})
-    assert rows_of(extract_accumulated(merge_accumulated(stored, by="the.key"))) == [(1, 5)]
+    for name in ("my.sum", ""):
+        total = uc.Accumulator(uc.Sum("a `b`"), name)
+        merged = total.merge(total.add(df, by="the.key"), by="the.key")
+        assert merged.columns == ["the.key", name or repr(total.combiner)]
+        assert rows_of(total.extract(merged)) == [(1, 5)]
 
 
 def test_a_key_that_is_fully_retracted_has_no_row(scores: Any) -> None:
-    whole = accumulate(scores, by="user", n=uc.Count(), best=uc.Max("score"))
-    second = accumulate(scores.where("day = 2"), by="user", n=uc.Count(), best=uc.Max("score"))
-    left = uncombine_accumulated(whole, second, by="user")
-    assert rows_of(extract_accumulated(left)) == [("a", 1, 3), ("b", 1, 5)]
+    both = uc.Accumulator(uc.Struct(n=uc.Count(), best=uc.Max("score")), "both")
+    whole, second = both.add(scores, by="user"), both.add(scores.where("day = 2"), by="user")
+    left = both.uncombine(whole, second, by="user")
+    assert rows_of(both.extract(left)) == [("a", (1, 3)), ("b", (1, 5))]
     assert left.count() == 2
 
 
@@ -217,19 +229,19 @@ def test_as_many_retracted_as_added_is_not_nothing(spark: SparkSession) -> None:
     df = spark.createDataFrame(
         [("a", 1, 5, 1), ("a", 1, 3, -1), ("a", 2, 3, 1)], "user string, day int, x long, diff int"
     )
-    first = accumulate(df.where("day = 1"), by="user", diff="diff", total=uc.Sum("x"), fast=uc.Mean("x"))
-    assert rows_of(extract_accumulated(first)) == []
-    assert first.count() == 1
-    whole = merge_accumulated(
-        first.unionByName(accumulate(df.where("day = 2"), by="user", total=uc.Sum("x"), fast=uc.Mean("x"))), by="user"
-    )
-    assert rows_of(extract_accumulated(whole)) == [("a", 5, 5.0)]
+    for combiner, expected in ((uc.Sum("x"), 5), (uc.Mean("x"), 5.0)):
+        a = uc.Accumulator(combiner, "a")
+        first = a.add(df.where("day = 1"), by="user", diff="diff")
+        assert rows_of(a.extract(first)) == []
+        assert first.count() == 1
+        whole = a.merge(first.unionByName(a.add(df.where("day = 2"), by="user")), by="user")
+        assert rows_of(a.extract(whole)) == [("a", expected)]
 
 
 def test_null_is_the_accumulator_of_nothing(scores: Any) -> None:
-    of = uc.Sum("score"), scores
-    add, merge, uncombine, extract = (make(*of) for make in (add_udf, merge_udf, uncombine_udf, extract_udf))
-    one = scores.groupBy("user").agg(add("score").alias("a"))
+    total = uc.Accumulator(uc.Sum("score"), "a", schema=scores)
+    merge, uncombine, extract = total.merge, total.uncombine, total.extract
+    one = scores.groupBy("user").agg(total.add("score"))
     none = F.lit(None).cast(one.schema["a"].dataType)
     some = one.withColumn("none", none)
     found = some.select(
@@ -244,19 +256,18 @@ def test_null_is_the_accumulator_of_nothing(scores: Any) -> None:
     assert rows_of(holes.select("user", extract("a"))) == [(None, None), ("a", 12), ("b", None)]
 
 
-def test_weights_in_udfs(scores: Any) -> None:
-    best = add_udf(uc.Max("score"), scores, weights=True)
-    extract = extract_udf(uc.Max("score"), scores)
-    found = scores.groupBy("user").agg(best("score", "diff").alias("a")).select("user", extract("a"))
+def test_weights_in_columns(scores: Any) -> None:
+    best = uc.Accumulator(uc.Max("score"), "a", schema=scores)
+    found = scores.groupBy("user").agg(best.add("score", diff="diff")).select("user", best.extract("a"))
     assert rows_of(found) == [(None, 7), ("a", 9), ("b", None)]
-    count = scores.agg(add_udf(uc.Count(), weights=True)("diff").alias("n"))
-    assert count.select(extract_udf(uc.Count())("n")).first()[0] == 3
+    count = uc.Accumulator(uc.Count(), "n")
+    for counted in (count.add(diff="diff"), count.add("user", diff=F.col("diff"))):
+        assert scores.agg(counted).select(count.extract("n")).first()[0] == 3
+    holes = F.when(F.col("day") == 1, 1).when(F.col("user") == "a", 1).when(F.col("user") == "b", -1)
     with pytest.raises(Exception, match="the weights have 1 nulls: give every row a weight"):
-        scores.agg(
-            best("score", F.when(F.col("day") == 1, 1).when(F.col("user") == "a", 1).when(F.col("user") == "b", -1))
-        ).collect()
-    with pytest.raises(Exception, match="the last column must be integer weights, but is double"):
-        scores.agg(best("score", F.lit(0.5))).collect()
+        scores.agg(best.add("score", diff=holes)).collect()
+    with pytest.raises(Exception, match="diff= takes an integer column of weights, but it is double: cast it"):
+        scores.agg(best.add("score", diff=F.lit(0.5))).collect()
 
 
 MIXED: list[tuple[str, uc.Combiner, str]] = [
@@ -271,73 +282,99 @@ def test_accumulators_of_two_makers_are_never_mixed(
     spark: SparkSession, scores: Any, other: uc.Combiner, schema: str
 ) -> None:
     """The error comes before anything runs, or, if a union hid the metadata, while it runs."""
-    mine = accumulate(scores, by="user", a=uc.Sum("score"))
+    total = uc.Accumulator(uc.Sum("score"), "a")
+    mine = total.add(scores, by="user")
     typed = scores.withColumn("score", F.col("score").cast(schema.split()[1].rstrip(",")))
-    theirs = accumulate(typed, by="user", a=other)
-    told = r"column 'a' was made by Sum\('score'\) over \(score bigint\) on one side and by .* on the other"
+    theirs = uc.Accumulator(other, "a").add(typed, by="user")
+    sides = (
+        r"'a' was made by Sum\('score'\) over \(score bigint\) on one side and by Sum.* over \(score int\) on the other"
+    )
+    told = sides if "score int" in schema else r"'a' was made by Sum\('s.*\) over \(s.*, not by Sum\('score'\)"
     with pytest.raises(uc.errors.StateMismatch, match=told):
-        uncombine_accumulated(mine, theirs, by="user")
+        total.uncombine(mine, theirs, by="user")
     refused = r"StateMismatch: Sum\('score'\) over \(score bigint\) cannot read accumulators that another combiner made"
     with pytest.raises(Exception, match=refused):
-        merge_accumulated(mine.union(theirs), by="user").collect()
+        total.merge(mine.union(theirs), by="user").collect()
 
 
 def test_every_reader_looks_at_each_row(scores: Any) -> None:
-    theirs = accumulate(scores, by="user", a=uc.Sum("size"))
-    mixed = accumulate(scores, by="user", a=uc.Sum("score")).union(theirs)
-    merge, extract, uncombine = (make(uc.Sum("score"), scores) for make in (merge_udf, extract_udf, uncombine_udf))
+    total = uc.Accumulator(uc.Sum("score"), "a", schema=scores)
+    theirs = uc.Accumulator(uc.Sum("size"), "a").add(scores, by="user")
+    mixed = total.add(scores, by="user").union(theirs)
     for way in (
-        extract_accumulated(mixed),
-        mixed.agg(merge("a")),
-        mixed.select(extract("a")),
-        theirs.select(uncombine("a", "a")),
+        total.extract(mixed),
+        total.merge(mixed),
+        mixed.agg(total.merge("a")),
+        mixed.select(total.extract("a")),
+        theirs.select(total.uncombine("a", "a")),
     ):
         with pytest.raises(Exception, match=r"StateMismatch: Sum\('score'\) over .* cannot read accumulators"):
             way.collect()
 
 
 def test_a_maker_that_is_not_what_the_column_says(scores: Any) -> None:
-    mine = accumulate(scores, by="user", a=uc.Sum("score"))
+    total = uc.Accumulator(uc.Sum("score"), "a")
+    mine = total.add(scores, by="user")
     with pytest.raises(uc.errors.StateMismatch, match=r"'a' was made by Sum\('score'\) over .*, not by Sum\('size'\)"):
-        merge_accumulated(mine, by="user", a=uc.Sum("size"))
-    with pytest.raises(uc.errors.StateMismatch, match=r"metadata of column 'user' names no combiner.*merge_udf"):
-        extract_accumulated(mine, user=uc.Sum("score"))
-    with pytest.raises(uc.errors.InvalidArgument, match="has no column of accumulators: make one"):
-        extract_accumulated(scores)
+        uc.Accumulator(uc.Sum("size"), "a").merge(mine, by="user")
+    for schema in (None, scores):
+        with pytest.raises(uc.errors.StateMismatch, match=r"metadata of column 'user' names no combiner.*schema="):
+            uc.Accumulator(uc.Sum("score"), "user", schema=schema).extract(mine)
+    with pytest.raises(uc.errors.UnknownColumn, match=r"Accumulator\.extract needs column 'a'"):
+        total.extract(scores)
+    with pytest.raises(uc.errors.StateMismatch, match=r"over \(score bigint\), but schema= says .* over \(score int\)"):
+        replace(total, schema="score int").extract(mine)
+    filtered = uc.Sum("score").where(uc.col("score") > 0)
     said = mine.schema["a"].metadata[maker.KEY]
-    forged = mine.withMetadata("a", {maker.KEY: {**said, "combiner": "Sum('score').where(col('score') > 0)"}})
+    forged = mine.withMetadata("a", {maker.KEY: {**said, "combiner": repr(filtered)}})
     with pytest.raises(uc.errors.StateMismatch, match="another combiner made its values"):
-        extract_accumulated(forged)
+        uc.Accumulator(filtered, "a").extract(forged)
 
 
 @pytest.mark.parametrize("seeded", [uc.ApproxCountDistinct("score", seed=7), uc.HeavyHitters("score", 2, seed=7)])
 def test_accumulators_of_two_seeds_are_never_mixed(scores: Any, seeded: Any) -> None:
-    others = [accumulate(scores, by="user", a=replace(seeded, seed=seed)) for seed in (0, 8)]
-    mine = accumulate(scores, by="user", a=seeded)
+    others = [uc.Accumulator(replace(seeded, seed=seed), "a").add(scores, by="user") for seed in (0, 8)]
+    accumulator = uc.Accumulator(seeded, "a")
+    mine = accumulator.add(scores, by="user")
     for theirs in others:
-        with pytest.raises(uc.errors.StateMismatch, match=r"'a' was made by .*seed=7\) over .* on the other"):
-            uncombine_accumulated(mine, theirs, by="user")
+        with pytest.raises(uc.errors.StateMismatch, match=r"'a' was made by .* over .*, not by .*seed=7\)"):
+            accumulator.uncombine(mine, theirs, by="user")
     with pytest.raises(Exception, match=r"StateMismatch: .*seed=7\) over .* cannot read accumulators"):
-        extract_accumulated(mine.union(others[0])).collect()
+        accumulator.extract(mine.union(others[0])).collect()
 
 
-def test_lost_metadata_comes_back_through_merge_udf(spark: SparkSession, scores: Any) -> None:
-    stored = accumulate(scores, by="user", a=uc.Sum("score"))
+def test_lost_metadata_comes_back(spark: SparkSession, scores: Any) -> None:
+    total = uc.Accumulator(uc.Sum("score"), "a")
+    stored = total.add(scores, by="user")
     lost = spark.createDataFrame(stored.collect(), "user string, a " + stored.schema["a"].dataType.simpleString())
-    with pytest.raises(uc.errors.StateMismatch, match="names no combiner"):
-        merge_accumulated(lost, by="user", a=uc.Sum("score"))
-    again = lost.groupBy("user").agg(merge_udf(uc.Sum("score"), scores)("a").alias("a"))
-    assert rows_of(extract_accumulated(again)) == [(None, 7), ("a", 12), ("b", 10)]
+    with pytest.raises(uc.errors.StateMismatch, match=r"names no combiner.*schema=\) with the types of its rows"):
+        total.merge(lost, by="user")
+    typed = replace(total, schema=scores)
+    for again in (typed.merge(lost, by="user"), lost.groupBy("user").agg(typed.merge("a"))):
+        assert rows_of(total.extract(again)) == [(None, 7), ("a", 12), ("b", 10)]
+    with pytest.raises(Exception, match=r"StateMismatch: Sum\('size'\) over .* cannot read accumulators"):
+        uc.Accumulator(uc.Sum("size"), "a", schema=scores).extract(lost).collect()
 
 
 def test_combiners_of_the_users_own_functions(scores: Any) -> None:
-    """Their names do not tell how they work, so they are given again."""
-    negated = uc.Sum("score").map(pc.negate)
-    stored = accumulate(scores, by="user", a=Differ("score"), b=negated)
-    with pytest.raises(uc.errors.StateMismatch, match="cannot be made from its name: give the combiner as a="):
-        extract_accumulated(stored)
-    merged = merge_accumulated(stored, a=Differ("score"), b=negated)
-    assert rows_of(extract_accumulated(merged, a=Differ("score"), b=negated)) == [(29, -29)]
+    for combiner, expected in ((Differ("score"), 29), (uc.Sum("score").map(pc.negate), -29)):
+        own = uc.Accumulator(combiner, "a")
+        stored = own.add(scores, by="user")
+        with pytest.raises(
+            uc.errors.StateMismatch, match=r"cannot be made from its name: write Accumulator\(combiner, 'a'"
+        ):
+            uc.Accumulator.read(stored, "a")
+        assert rows_of(own.extract(own.merge(stored))) == [(expected,)]
+
+
+def test_the_metadata_is_read(scores: Any) -> None:
+    best = uc.Accumulator(uc.Max("score").where(uc.col("size") > 1), "best", schema=scores)
+    for stored in (best.add(scores, by="user"), scores.agg(best.add("score", "size"))):
+        assert uc.Accumulator.read(stored, "best") == best
+    with pytest.raises(uc.errors.StateMismatch, match="metadata of column 'user' names no combiner"):
+        uc.Accumulator.read(scores, "user")
+    with pytest.raises(uc.errors.UnknownColumn, match=r"Accumulator\.read needs column 'best'"):
+        uc.Accumulator.read(scores, "best")
 
 
 @pytest.mark.parametrize("combiner", every.EVERY.values(), ids=repr)
@@ -377,36 +414,49 @@ def test_nothing_else_is_read(text: str) -> None:
 
 
 def test_forms_that_cannot_retract(scores: Any) -> None:
-    best = uc.Max("score", retractable=False)
-    stored = accumulate(scores, by="user", best=best)
-    assert rows_of(extract_accumulated(merge_accumulated(stored))) == [(9,)]
-    for why, way in {
-        "uncombine_accumulated retracts rows": lambda: uncombine_accumulated(stored, stored, by="user"),
-        "diff= can retract rows": lambda: accumulate(scores, by="user", diff="diff", best=best),
-        "uncombine_udf retracts rows": lambda: uncombine_udf(best, scores),
-        "weights=True can retract rows": lambda: add_udf(best, scores, weights=True),
+    best = uc.Accumulator(uc.Max("score", retractable=False), "best", schema=scores)
+    stored = best.add(scores, by="user")
+    assert rows_of(best.extract(best.merge(stored))) == [(9,)]
+    for why, ways in {
+        r"Accumulator\.uncombine retracts rows": (
+            lambda: best.uncombine(stored, stored, by="user"),
+            lambda: best.uncombine("best", "best"),
+        ),
+        "diff= can retract rows": (
+            lambda: best.add(scores, by="user", diff="diff"),
+            lambda: best.add("score", diff="diff"),
+        ),
     }.items():
-        with pytest.raises(
-            uc.errors.NotRetractable, match=rf"is a MONOID combiner and {why}: use its retractable form"
-        ):
-            way()
+        for way in ways:
+            with pytest.raises(
+                uc.errors.NotRetractable, match=rf"is a MONOID combiner and {why}: use its retractable form"
+            ):
+                way()
 
 
+COUNT = uc.Accumulator(uc.Count(), "n")
+TOTAL = uc.Accumulator(uc.Sum("score"), "n")
 WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
-    (lambda df: accumulate(df, by="usr", n=uc.Count()), uc.errors.UnknownColumn, "by= needs column 'usr'.*'user'"),
-    (lambda df: accumulate(df, by="user", user=uc.Count()), uc.errors.InvalidArgument, "'user' is both a key column"),
-    (lambda df: accumulate(df, by="user"), uc.errors.InvalidArgument, "accumulate needs at least one combiner"),
-    (lambda df: accumulate(df, n=3), uc.errors.InvalidArgument, "n= takes a combiner such as"),
-    (lambda df: accumulate(df, n=uc.Sum("user")), uc.errors.TypeMismatch, "takes numbers, but 'user' is string"),
-    (lambda df: accumulate(df, diff="dif", n=uc.Count()), uc.errors.UnknownColumn, "diff= needs column 'dif'"),
-    (lambda df: accumulate(df, diff="user", n=uc.Count()), uc.errors.TypeMismatch, "diff= takes .* but 'user' is str"),
-    (lambda df: merge_accumulated(df, a=uc.Count()), uc.errors.UnknownColumn, "a= needs column 'a'"),
-    (lambda df: add_udf(uc.Sum("score")), uc.errors.InvalidArgument, "add_udf.*needs the type of 'score'"),
-    (
-        lambda df: uncombine_accumulated(accumulate(df, n=uc.Count()), df),
-        uc.errors.UnknownColumn,
-        "uncombine_accumulated needs column 'n'",
-    ),
+    (lambda df: COUNT.add(df, by="usr"), uc.errors.UnknownColumn, "by= needs column 'usr'.*'user'"),
+    (lambda df: uc.Accumulator(uc.Count(), "user").add(df, by="user"), uc.errors.InvalidArgument, "'user' is both a"),
+    (lambda df: uc.Accumulator(), uc.errors.InvalidArgument, r"Accumulator\(\) needs 'combiner'"),  # type: ignore[call-arg]
+    (lambda df: uc.Accumulator(3), uc.errors.InvalidArgument, "Accumulator takes a combiner such as"),  # type: ignore[arg-type]
+    (lambda df: uc.Accumulator(uc.Count(), 3), uc.errors.InvalidArgument, "name=.* takes the name of a column"),  # type: ignore[arg-type]
+    (lambda df: uc.Accumulator(uc.Sum("user"), schema=df), uc.errors.TypeMismatch, "takes numbers, but 'user' is str"),
+    (lambda df: uc.Accumulator(uc.Sum("user")).add(df), uc.errors.TypeMismatch, "takes numbers, but 'user' is string"),
+    (lambda df: COUNT.add(df, diff="dif"), uc.errors.UnknownColumn, "diff= needs column 'dif'"),
+    (lambda df: COUNT.add(df, diff="user"), uc.errors.TypeMismatch, "diff= takes .* but 'user' is str"),
+    (lambda df: COUNT.merge(df), uc.errors.UnknownColumn, r"Accumulator\.merge needs column 'n'"),
+    (lambda df: TOTAL.add("score"), uc.errors.InvalidArgument, "Accumulator.*needs the type of 'score'"),
+    (lambda df: TOTAL.extract("n"), uc.errors.InvalidArgument, "Accumulator.*needs the type of 'score'"),
+    (lambda df: COUNT.uncombine(COUNT.add(df), df), uc.errors.UnknownColumn, r"\.uncombine needs column 'n'"),
+    (lambda df: COUNT.add(), uc.errors.InvalidArgument, "was given no column: give it any column"),
+    (lambda df: replace(TOTAL, schema=df).add("score", "size"), uc.errors.InvalidArgument, "was given 2 columns"),
+    (lambda df: replace(TOTAL, schema="score int").add(df), uc.errors.TypeMismatch, "or leave schema= out"),
+    (lambda df: COUNT.add(df, df), uc.errors.InvalidArgument, "takes a DataFrame, or .* given DataFrame, Da"),  # type: ignore[call-overload]
+    (lambda df: COUNT.uncombine(df, "n"), uc.errors.InvalidArgument, "takes two DataFrames, or columns"),  # type: ignore[call-overload]
+    (lambda df: COUNT.merge([df]), uc.errors.InvalidArgument, "takes a DataFrame, or .* given list"),  # type: ignore[call-overload]
+    (lambda df: COUNT.merge("n", by="user"), uc.errors.InvalidArgument, r"merge\(by=\) is for a DataFrame"),  # type: ignore[call-overload]
 ]  # fmt: skip
 
 
@@ -420,13 +470,24 @@ def test_wrong_use_is_found_when_it_is_built(
 
 def test_a_stream_is_refused(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(uc.errors.InvalidArgument, match="accumulate takes a bounded DataFrame"):
-        accumulate(stream, n=uc.Count())
+    with pytest.raises(uc.errors.InvalidArgument, match=r"Accumulator\.add takes a bounded DataFrame"):
+        COUNT.add(stream)
 
 
-def cells(keys: list[int], of: uc.Combiner) -> tuple[accumulated._Cells, pa.Table]:
+def test_an_accumulator_is_a_value(scores: Any) -> None:
+    best = uc.Accumulator(uc.Max("score"), "best", schema=scores)
+    assert repr(best) == "Accumulator(Max('score'), 'best', schema='score bigint')"
+    assert eval(repr(best), {**vars(uc), "Accumulator": uc.Accumulator}) == best
+    assert repr(uc.Accumulator(uc.Count())) == "Accumulator(Count())"
+    assert uc.Accumulator(uc.Count()).name == "Count()"
+    assert len({best, uc.Accumulator(uc.Max("score"), "best", schema="size int, score long"), COUNT}) == 2
+    with pytest.raises(AttributeError):
+        best.name = "other"  # type: ignore[misc]
+
+
+def cells(keys: list[int], of: uc.Combiner) -> tuple[accumulated.Cells, pa.Table]:
     made_by = maker.Maker(bind("n=", of, pa.schema({"k": pa.int64()})))
-    return accumulated._Cells(("k",), {"n": made_by}), pa.table({"k": pa.array(keys, pa.int64())})
+    return accumulated.Cells(("k",), "n", made_by), pa.table({"k": pa.array(keys, pa.int64())})
 
 
 def test_more_keys_than_a_task_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,7 +501,7 @@ def test_more_keys_than_a_task_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [batch.num_rows for batch in few] == [2]
     for batches, rows in ((sent, tables), (few, [cells([1, 2, 1] * 50, uc.Sum("k"))[1]])):
         whole = of.merged(pa.Table.from_batches(batches))
-        found = dict(zip(whole["k"].to_pylist(), of.makers["n"].extract(whole["n"].chunk(0)).to_pylist(), strict=True))
+        found = dict(zip(whole["k"].to_pylist(), of.maker.extract(whole["n"].chunk(0)).to_pylist(), strict=True))
         expected = pa.concat_tables(rows).group_by("k").aggregate([("k", "sum")]).to_pydict()
         assert found == dict(zip(expected["k"], expected["k_sum"], strict=True))
 
@@ -448,17 +509,17 @@ def test_more_keys_than_a_task_holds(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("cut", [1, 2, 3, 5, 100])
 def test_keys_that_lie_across_batches(cut: int) -> None:
     of, table = cells([1, 1, 1, 2, 3, 3, 3, 3, 4], uc.Count())
-    single = of.makers["n"].add(Groups(np.arange(9), 9), [])
+    single = of.maker.add(Groups(np.arange(9), 9), [])
     each = pa.table({"k": table["k"], "n": single})
     gathered = pa.Table.from_batches(of.gathered(each.slice(i, cut) for i in range(0, 9, cut)))
     assert gathered["k"].to_pylist() == [1, 2, 3, 4]
-    assert of.makers["n"].extract(gathered["n"].combine_chunks()).to_pylist() == [3, 1, 4, 1]
+    assert of.maker.extract(gathered["n"].combine_chunks()).to_pylist() == [3, 1, 4, 1]
 
 
 def test_what_is_nothing() -> None:
     """Null and a retracted row are nothing; an excess retraction is not, nor is a rest that rounding may hide."""
     for of, exact in ((uc.Sum("k"), True), (uc.Variance("k"), False)):
-        (made_by,) = cells([], of)[0].makers.values()
+        made_by = cells([], of)[0].maker
         some = made_by.add(Groups(np.arange(2), 2), [pa.array([5, -5])])
         gone = made_by.uncombine(some.slice(0, 1), some.slice(0, 1))
         null = pa.nulls(1, made_by.type)
@@ -468,5 +529,4 @@ def test_what_is_nothing() -> None:
 
 
 def test_rows_without_columns_are_counted(spark: Any) -> None:
-    counted = accumulate(spark.range(3).select(), n=uc.Count())
-    assert extract_accumulated(counted).collect() == [(3,)]
+    assert COUNT.extract(COUNT.add(spark.range(3).select())).collect() == [(3,)]

@@ -25,7 +25,6 @@ import uncombine as uc
 from uncombine.combiners import read_repr
 from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import StateMismatch
-from uncombine.sparkops import extract_accumulated, merge_accumulated, uncombine_accumulated
 from uncombine.sparkops.stored import codec
 
 
@@ -77,8 +76,14 @@ def plain(rows: pa.Table) -> dict[str | None, dict[str, Any]]:
     return out
 
 
+ACCUMULATORS = {
+    name: uc.Accumulator(combiner, name, schema=stored.SCHEMA) for name, combiner in stored.COMBINERS.items()
+}
+
+
 def results(df: Any) -> dict[str | None, dict[str, Any]]:
-    found = {row["user"]: row.asDict() for row in extract_accumulated(df).collect()}
+    shown = df.select("user", *(accumulator.extract(name) for name, accumulator in ACCUMULATORS.items()))
+    found = {row["user"]: row.asDict() for row in shown.collect()}
     for row in found.values():
         del row["user"]
         row["all"] = sorted(row["all"])
@@ -86,13 +91,38 @@ def results(df: Any) -> dict[str | None, dict[str, Any]]:
 
 
 def test_accumulators_of_an_earlier_version_are_merged_and_uncombined(days: list[Any]) -> None:
+    """All columns at once, as expressions."""
     first, second = days
+    assert {name: uc.Accumulator.read(first, name) for name in first.columns[1:]} == ACCUMULATORS
     both = pa.concat_tables([stored.day(1), stored.day(2)])
-    merged = merge_accumulated(first.unionByName(second), by="user")
+    by_user = first.unionByName(second).groupBy("user")
+    merged = by_user.agg(*(accumulator.merge(name) for name, accumulator in ACCUMULATORS.items()))
     assert results(merged) == plain(both)
-    assert results(uncombine_accumulated(merged, second, by="user")) == plain(stored.day(1))
-    today = uc.sparkops.accumulate(first.sparkSession.createDataFrame(stored.day(2)), by="user", **stored.COMBINERS)
-    assert results(uncombine_accumulated(merged, today, by="user")) == plain(stored.day(1)), "equal to those of today"
+    rows = first.sparkSession.createDataFrame(stored.day(2))
+    today = rows.groupBy("user").agg(
+        *(a.add(*(a.combiner.bind(stored.SCHEMA).columns or ["user"])) for a in ACCUMULATORS.values())
+    )
+    for others in (second, today):  # those of today are equal
+        renamed = others.toDF("of", *(f"{name}_2" for name in others.columns[1:]))
+        joined = merged.join(renamed, merged["user"].eqNullSafe(renamed["of"]), "left")
+        left = joined.select("user", *(a.uncombine(name, f"{name}_2") for name, a in ACCUMULATORS.items()))
+        assert results(left.where("n.rows > 0")) == plain(stored.day(1))
+
+
+@pytest.mark.parametrize("name", ["total", "median", "shares"])
+def test_a_column_of_an_earlier_version_as_a_dataframe(days: list[Any], name: str) -> None:
+    """Its metadata names its maker, so the types of the rows need not be given."""
+    first, second = days
+    accumulator = uc.Accumulator(stored.COMBINERS[name], name)
+    merged = accumulator.merge(first.unionByName(second), by="user")
+    today = accumulator.add(first.sparkSession.createDataFrame(stored.day(2)), by="user")
+    for df, rows in (
+        (merged, pa.concat_tables([stored.day(1), stored.day(2)])),
+        (accumulator.uncombine(merged, second, by="user"), stored.day(1)),
+        (accumulator.uncombine(merged, today, by="user"), stored.day(1)),
+    ):
+        found = dict(map(tuple, accumulator.extract(df).collect()))
+        assert found == {user: row[name] for user, row in plain(rows).items()}
 
 
 def test_accumulators_of_every_combiner_are_stored_as_they_were() -> None:
@@ -121,7 +151,7 @@ def test_accumulators_of_a_format_that_is_not_known_are_refused(number: int) -> 
     )
     metadata = {codec.KEY: {**today.metadata[codec.KEY], "format": number}}
     with pytest.raises(StateMismatch) as refused:
-        codec.maker_of("total", StructField("total", today.spark_type, metadata=metadata), None)
+        codec.maker_of("total", StructField("total", today.spark_type, metadata=metadata), uc.Sum("x"))
     assert str(refused.value) == f"column 'total' {told}"
 
     column = today.add(Groups.single(2), [pa.array([3, 4])])
@@ -264,9 +294,12 @@ def test_metadata_that_was_not_written_here_is_refused(part: str | None) -> None
         made_by = value if part is None else {**today.metadata[codec.KEY], part: value}
         if part is None and value is None:
             continue
+        field = StructField("total", today.spark_type, metadata={codec.KEY: made_by})
         with pytest.raises(StateMismatch, match=r"^(the metadata of )?column 'total'") as refused:
-            codec.maker_of("total", StructField("total", today.spark_type, metadata={codec.KEY: made_by}), None)
+            codec.maker_of("total", field, uc.Sum("x"))
         assert len(str(refused.value)) < 1500
+        with contextlib.suppress(StateMismatch):
+            assert codec.combiner_of("total", field) == uc.Sum("x")
 
 
 COSTLY = ["Sum('x' * 1500000000)", "-" * 5000 + "x", "(" * 5000 + "1" + ")" * 5000, "'%1400000000d' % 1", "2**10**9"]
