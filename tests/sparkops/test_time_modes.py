@@ -133,7 +133,9 @@ def test_a_checkpoint_keeps_its_mode(spark: SparkSession, tmp_path: Path) -> Non
     place, checkpoint = written([rows("a")], tmp_path / "in"), str(tmp_path / "c [1]")
 
     def query(function: Any, **options: Any) -> Any:
-        batches = flow_of(spark, place, function, **options).foreach_batch(lambda panes, left_out, number: panes.count())
+        batches = flow_of(spark, place, function, **options).foreach_batch(
+            lambda panes, left_out, number: panes.count()
+        )
         return batches.option("checkpointLocation", checkpoint).trigger(once=True).start()
 
     assert stored_choice(spark, checkpoint) is None
