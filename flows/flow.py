@@ -38,7 +38,6 @@ from ..panes.with_time import with_time
 from ..triggers import Trigger
 from ..windows import Span, Window, span
 from .join_step import Joined, join_stage
-from .left_out import LATE, late_type
 from .reading import Reading
 from .settings import Settings, check_free, check_kept, check_name, check_settings, check_sources
 from .settle import DIFF, Asked, Before, check_followed, check_lateness, followed, settled
@@ -64,8 +63,8 @@ class Source(ABC):
     """The demands of the steps of these flows on the first grouping after them."""
     reading: Reading | None = None
     """The way in which messages of a changelog become these rows, if the engine reads messages."""
-    late_column = True
-    """True if late rows stand among the panes of the last grouping, in the column `late`."""
+    mixes = False
+    """True if one flow can have bounded sources of this kind beside streams."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -112,10 +111,6 @@ class Combined(Source):
     @property
     def streaming(self) -> bool:  # type: ignore[override]
         return any(given.source.streaming for given in self.inputs)
-
-    @property
-    def late_column(self) -> bool:  # type: ignore[override]
-        return self.inputs[0].source.late_column
 
     def describe(self) -> str:
         return f"a union of {len(self.inputs)} flows" if self.stage is None else self.stage.describe()[0]
@@ -169,9 +164,7 @@ class Flow(Advised):
         schema = self.source_schema
         for stage in self.stages:
             schema = self._after(stage.transforms, schema)
-            before, schema = schema, stage.operator(schema).output_schema
-            if stage.shows_late and self.source.late_column:
-                schema = schema.append(pa.field(LATE, late_type(before)))
+            schema = stage.operator(schema).output_schema
         return self._after(self.transforms, schema)
 
     def where(self, predicate: Expr | Callable[[pa.Table], Any]) -> Flow:
@@ -253,8 +246,8 @@ class Flow(Advised):
         """Keep the first row of each id: of the rows that are less than `within` apart, one.
 
         Over a changelog the first row is that with the earliest event time. When it is retracted, the next one takes
-        its place. Without weights the first row that arrives is shown at once and never corrected. Options are
-        allowed_lateness= and late=, as for `window`. The result has `event_time` and `diff`.
+        its place. Without weights the first row that arrives is shown at once and never corrected. allowed_lateness= is
+        that of `window`; rows that come later are in `left_out`. The result has `event_time` and `diff`.
 
         >>> import pyarrow as pa, uncombine as uc
         >>> orders = uc.local.source(pa.table({"ts": [0, 1, 2], "id": ["a", "b", "a"]}))
@@ -267,8 +260,8 @@ class Flow(Advised):
     def in_order(self, by: str | Sequence[str] = (), **options: Unpack[StepOptions]) -> Flow:
         """Hold rows until the watermark passes them, and give them in order of event time for each key.
 
-        Options are allowed_lateness= and late=, as for `window`. The result has `event_time` and `diff`, and no
-        retractions: a row that is retracted while it waits is not given.
+        allowed_lateness= is that of `window`; rows that come later are in `left_out`. The result has `event_time` and
+        `diff`, and no retractions: a row that is retracted while it waits is not given.
 
         >>> import pyarrow as pa, uncombine as uc
         >>> log = uc.local.source(pa.table({"ts": [3, 1, 2], "user": ["a", "a", "a"]}))
@@ -281,8 +274,8 @@ class Flow(Advised):
         """Run a computation with state and timers for each key, which emits rows.
 
         `function` is an object, or a class of objects, as `KeyFunction` describes it. One Python call is made for each
-        row. Options are allowed_lateness= and late=, as for `window`. The result has the key, the columns that the
-        function names, `event_time` and `diff`.
+        row. allowed_lateness= is that of `window`; rows that come later are in `left_out`. The result has the key, the
+        columns that the function names, `event_time` and `diff`.
         """
         return self._stepped(partial(Process, function, column_names(by, "by=")), options, "process()")
 
@@ -448,7 +441,9 @@ class Flow(Advised):
 
     def _stepped(self, make: Callable[..., RowOptions], given: Mapping[str, Any] | None = None, who: str = "") -> Flow:
         """The flow with a step over single rows after it."""
-        require_options(given or {}, ("allowed_lateness", "late"), who)
+        if "late" in (given or {}):
+            raise InvalidArgument(f"{who} has no late=: rows that come too late for it are in left_out")
+        require_options(given or {}, ("allowed_lateness",), who)
         flow = without_counts(followed_flow(self))
         known = before(flow)
         check_kept(known, flow.schema, f"the flow before stage {stages_of(flow) + 1}")
@@ -524,10 +519,6 @@ class Windowed(Advised):
         asked = Asked(combiners, self._window, {"by": column_names(by, "by="), **self._options})
         number = stages_of(flow) + 1
         [grouping] = settled([asked], before(flow), flow._is_bounded, settings.each_batch, number)
-        if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
-            raise InvalidArgument(
-                f"late='emit' gives late rows in column {LATE!r}: give the key or result of that name another one"
-            )
         grouping.check_trigger(settings.each_batch)
         stage = GroupingStage(flow.transforms, grouping, asked)
         stage.operator(flow.schema)
@@ -584,9 +575,8 @@ def _followed(flow: Flow) -> Flow:
     if not flow.stages:
         return flow
     *first, last = flow.stages
-    last = replace(last, followed=True)
     if not isinstance(last, GroupingStage):
-        return replace(flow, stages=(*first, last))
+        return flow
     each_batch = flow.settings.each_batch
     grouping = followed(last.grouping, last.asked, stages_of(flow), each_batch)
     check_followed(grouping, replace(flow, stages=tuple(first), transforms=last.transforms).schema, each_batch)
@@ -657,7 +647,6 @@ def windows_of(flow: Flow) -> list[Window]:
 
 
 __all__ = [
-    "LATE",
     "OPTIONS",
     "Combined",
     "Flow",

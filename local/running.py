@@ -66,7 +66,7 @@ def run(
     -------
     Result
         An Arrow table of the keys, `window`, the results, `event_time`, `diff`, `pane` and `step` (the entry that the
-        row came from), with `.table()`, `.counts()`, `.late_rows()`, `.dropped_rows` and `.output_watermarks`.
+        row came from), with `.table()`, `.counts()`, `.left_out`, `.dropped_rows` and `.output_watermarks`.
 
     Examples
     --------

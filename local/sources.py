@@ -30,7 +30,7 @@ from .script_run import LocalRun
 class WithoutSpark(Source, GivenRows):
     """A source of local runs."""
 
-    late_column = False
+    mixes = True
     made_by: ClassVar[str]
     """The function that makes the source, in messages."""
 

@@ -125,8 +125,6 @@ def table_flow(flow: Flow, keys: str | Sequence[str] | None = None) -> tuple[Flo
 def _settled(flow: Flow) -> Flow:
     """The flow, whose last grouping retracts a row that it shows again."""
     last = flow.stages[-1] if flow.stages else None
-    if last is not None and last.late == "emit":
-        raise InvalidArgument("late='emit' gives rows that no table has: use late='drop'")
     if not isinstance(last, GroupingStage):
         return flow
     grouping = last.grouping
