@@ -127,6 +127,11 @@ def _settled(flow: Flow) -> Flow:
     last = flow.stages[-1] if flow.stages else None
     if not isinstance(last, GroupingStage):
         return flow
+    if not last.drops_late:
+        raise InvalidArgument(
+            "late='duplicate' gives late rows a window of their own, which would replace the row that a table has of "
+            "the window that expired: use late='drop', and read them with left_out"
+        )
     grouping = last.grouping
     if grouping.retracting or not shows_again(grouping, flow.settings.each_batch):
         return flow

@@ -120,7 +120,7 @@ def test_rule_66_rows_pass_unions_and_joins() -> None:
 
 def test_late_rows_of_every_stage_are_there_and_the_panes_have_their_own_columns() -> None:
     """The second stage hears of no lateness, since nothing is retracted, so that it may lose panes of late rows."""
-    each = uc.Repeatedly(uc.AfterCount(1))
+    each = uc.AfterWatermark(early=uc.AfterCount(1), late=uc.AfterCount(1))
     options: dict[str, Any] = {"trigger": each, "mode": "discarding", "allowed_lateness": "1 hour"}
     first = rows_flow(SCHEMA, "ts", uc.Monotonic(), 2, processing_time="at").window(MINUTE, **options)
     flow = first.combine(by="k", n=uc.Count()).window(MINUTE, allowed_lateness="0 seconds").combine(n=uc.Sum("n"))

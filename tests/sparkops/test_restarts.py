@@ -102,7 +102,7 @@ def test_a_checkpoint_of_late_rows_in_a_column_goes_on_with_rows_left_out(monkey
         Engine(flow(), restored=kept).batch(rows(3), now=START // 1000)
     engine = Engine(flow(), restored=again, beside=True)
     panes, left_out = split(engine.batch(rows(1, 72), now=START // 1000)[0])
-    assert panes.filter(pc.equal(panes["diff"], 1))["n"].to_pylist() == [3]
+    assert sorted(panes.filter(pc.equal(panes["diff"], 1))["n"].to_pylist()) == [2, 3]
     assert left_out.num_rows == 0
 
 
