@@ -199,7 +199,6 @@ NAMES: dict[str, list[str]] = {
         "local.Result.to_pandas",
         "local.Result.to_table",
         "local.Result.counts",
-        "local.Result.late_rows",
         "Elements",
         "Watermark",
         "Clock",

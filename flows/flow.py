@@ -40,7 +40,6 @@ from ..panes.with_time import with_time
 from ..triggers import Trigger, as_trigger
 from ..windows import Length, Span, Window, as_window, span
 from .join_step import Joined, join_stage
-from .left_out import LATE, late_type
 from .reading import Reading
 from .result import Result
 from .settings import (
@@ -99,8 +98,6 @@ class Source(ABC):
 class Engine(ABC):
     """Runs a flow in one of the ways out of it. An engine has no way that a method here refuses."""
 
-    late_column = True
-    """True if late rows stand among the panes of the last grouping, in the column `late`."""
     has_streams = True
     """True if it can run a flow whose rows never end."""
 
@@ -196,9 +193,7 @@ class Flow(Advised):
         schema = self.source_schema
         for stage in self.stages:
             schema = self._after(stage.transforms, schema)
-            before, schema = schema, stage.operator(schema).output_schema
-            if stage.shows_late and self.source.engine.late_column:
-                schema = schema.append(pa.field(LATE, late_type(before)))
+            schema = stage.operator(schema).output_schema
         return self._after(self.transforms, schema)
 
     def where(self, predicate: Expr | Callable[[pa.Table], Any]) -> Flow:
@@ -280,8 +275,8 @@ class Flow(Advised):
         """Keep the first row of each id: of the rows that are less than `within` apart, one.
 
         Over a changelog the first row is that with the earliest event time. When it is retracted, the next one takes
-        its place. Without weights the first row that arrives is shown at once and never corrected. Options are
-        allowed_lateness= and late=, as for `window`. The result has `event_time` and `diff`.
+        its place. Without weights the first row that arrives is shown at once and never corrected. allowed_lateness= is
+        that of `window`; rows that come later are in `left_out`. The result has `event_time` and `diff`.
 
         >>> import pyarrow as pa, uncombine as uc
         >>> orders = uc.flow(pa.table({"ts": [0, 1, 2], "id": ["a", "b", "a"]}))
@@ -294,8 +289,8 @@ class Flow(Advised):
     def in_order(self, by: str | Sequence[str] = (), **options: Unpack[StepOptions]) -> Flow:
         """Hold rows until the watermark passes them, and give them in order of event time for each key.
 
-        Options are allowed_lateness= and late=, as for `window`. The result has `event_time` and `diff`, and no
-        retractions: a row that is retracted while it waits is not given.
+        allowed_lateness= is that of `window`; rows that come later are in `left_out`. The result has `event_time` and
+        `diff`, and no retractions: a row that is retracted while it waits is not given.
 
         >>> import pyarrow as pa, uncombine as uc
         >>> log = uc.flow(pa.table({"ts": [3, 1, 2], "user": ["a", "a", "a"]}))
@@ -308,8 +303,8 @@ class Flow(Advised):
         """Run a computation with state and timers for each key, which emits rows.
 
         `function` is an object, or a class of objects, as `KeyFunction` describes it. One Python call is made for each
-        row. Options are allowed_lateness= and late=, as for `window`. The result has the key, the columns that the
-        function names, `event_time` and `diff`.
+        row. allowed_lateness= is that of `window`; rows that come later are in `left_out`. The result has the key, the
+        columns that the function names, `event_time` and `diff`.
         """
         return self._stepped(partial(Process, function, column_names(by, "by=")), options, "process()")
 
@@ -597,7 +592,9 @@ class Flow(Advised):
 
     def _stepped(self, make: Callable[..., RowOptions], given: Mapping[str, Any] | None = None, who: str = "") -> Flow:
         """The flow with a step over single rows after it."""
-        require_options(given or {}, ("allowed_lateness", "late"), who)
+        if "late" in (given or {}):
+            raise InvalidArgument(f"{who} has no late=: rows that come too late for it are in left_out")
+        require_options(given or {}, ("allowed_lateness",), who)
         flow = without_counts(followed_flow(self))
         known = before(flow)
         check_kept(known, flow.schema, f"the flow before stage {stages_of(flow) + 1}")
@@ -671,10 +668,6 @@ class Windowed(Advised):
         asked = Asked(combiners, self._window, {"by": column_names(by, "by="), **self._options})
         number = stages_of(flow) + 1
         [grouping] = settled([asked], before(flow), flow._is_bounded, settings.each_batch, number)
-        if grouping.late == "emit" and LATE in (*grouping.by, *combiners):
-            raise InvalidArgument(
-                f"late='emit' gives late rows in column {LATE!r}: give the key or result of that name another one"
-            )
         grouping.check_trigger(settings.each_batch)
         stage = GroupingStage(flow.transforms, grouping, asked)
         stage.operator(flow.schema)
@@ -730,9 +723,8 @@ def _followed(flow: Flow) -> Flow:
     if not flow.stages:
         return flow
     *first, last = flow.stages
-    last = replace(last, followed=True)
     if not isinstance(last, GroupingStage):
-        return replace(flow, stages=(*first, last))
+        return flow
     each_batch = flow.settings.each_batch
     grouping = followed(last.grouping, last.asked, stages_of(flow), each_batch)
     check_followed(grouping, replace(flow, stages=tuple(first), transforms=last.transforms).schema, each_batch)
@@ -783,7 +775,6 @@ def windows_of(flow: Flow) -> list[Window]:
 
 
 __all__ = [
-    "LATE",
     "OPTIONS",
     "Combined",
     "Engine",

@@ -154,7 +154,7 @@ class Graph:
                 (None,) if len(own) == 1 else tuple(SIDES),
                 tuple(own),
                 row,
-                tuple(why for why in REASONS if (why, step.stage.late) != ("late", "duplicate")),
+                tuple(why for why in REASONS if why != "late" or step.stage.drops_late),
             )
             for step, own in zip(self.steps, names, strict=True)
         }

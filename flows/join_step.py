@@ -57,10 +57,6 @@ class JoinStage(Stage):
         return [self.join.words]
 
     @property
-    def late(self) -> str:
-        return "drop"
-
-    @property
     def max_future(self) -> None:
         return None
 

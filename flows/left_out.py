@@ -1,7 +1,6 @@
 """Rows that the steps of a flow leave out, beside its result: each with its step and the reason.
 
-With `late="emit"` the late rows of the last stage also stand among its panes. Guarded by tests/flows/test_left_out.py,
-tests/sparkops/test_left_out.py and tests/sparkops/test_late_rows.py.
+Guarded by tests/flows/test_left_out.py, tests/sparkops/test_left_out.py and tests/sparkops/test_late_rows.py.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..combiners.rows.columns import flat
-from ..panes.grouping.grouping import RESERVED
-from ..panes.join.join import SIDES
 from ..panes.shard.shard import Played
 
 LEFT_OUT = "left_out"
@@ -126,68 +123,11 @@ def beside(panes: pa.Table, rows: pa.Table) -> pa.Table:
     )
 
 
-LATE = "late"
-"""The column that holds a late row. Such a row of output has diff 0 and no window."""
-
-
-def late_type(schema: pa.Schema) -> pa.StructType:
-    """The type of the column `LATE` for input rows of this schema."""
-    return pa.struct([f.with_nullable(True) for f in schema])
-
-
-def with_late_rows(panes: pa.Table, late: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """The panes of a step, followed by its late rows, if any; `schema` is that of the late rows."""
-    kind = late_type(schema)
-    out = [panes.append_column(LATE, pa.nulls(panes.num_rows, kind))]
-    for rows in late:
-        if rows.num_rows == 0:
-            continue
-        given = {LATE: struct_of(rows, kind), "diff": pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)}
-        keys = [f.name for f in panes.schema if f.name in rows.column_names and f.name not in RESERVED]
-        given |= {name: flat(rows[name]).cast(panes.schema.field(name).type) for name in keys}
-        columns = [given.get(f.name, pa.nulls(rows.num_rows, f.type)) for f in out[0].schema]
-        out.append(pa.Table.from_arrays(columns, schema=out[0].schema))
-    return pa.concat_tables(out)
-
-
-def struct_of(rows: pa.Table, kind: pa.StructType) -> pa.StructArray:
-    """Rows as one column, in the fields of `kind`."""
-    return pa.StructArray.from_arrays([flat(rows[field.name]) for field in kind], fields=list(kind))
-
-
-def late_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """The columns of late rows of inputs with these schemas: those of the one input, or `left` and `right`."""
-    if len(schemas) == 1:
-        return schemas[0]
-    return pa.schema([pa.field(name, late_type(schema)) for name, schema in zip(SIDES, schemas, strict=True)])
-
-
-def late_table(rows: Sequence[pa.Table], schemas: Sequence[pa.Schema]) -> pa.Table:
-    """The late rows of each input in the columns of `late_schema`. In a row of `left` and `right`, one is null."""
-    if len(schemas) == 1:
-        return rows[0] if rows else schemas[0].empty_table()
-    schema = late_schema(schemas)
-    parts = [schema.empty_table()]
-    for field, table in zip(schema, rows, strict=False):
-        columns = [
-            struct_of(table, other.type) if other.name == field.name else pa.nulls(table.num_rows, other.type)
-            for other in schema
-        ]
-        parts.append(pa.Table.from_arrays(columns, schema=schema))
-    return pa.concat_tables(parts)
-
-
 __all__ = [
-    "LATE",
     "LEFT_OUT",
     "REASONS",
     "LeftOut",
     "beside",
     "fields_of",
-    "late_schema",
-    "late_table",
-    "late_type",
     "left_out_schema",
-    "struct_of",
-    "with_late_rows",
 ]

@@ -1,4 +1,4 @@
-"""The result of a run in this process: an Arrow table of panes, with late rows, counts and output watermarks."""
+"""The result of a run in this process: an Arrow table of panes, with rows left out, counts and output watermarks."""
 
 from __future__ import annotations
 
@@ -58,8 +58,6 @@ class Result:
     panes: pa.Table
     """The columns of the flow, and `step`: the entry of the script that gave the row."""
     of_stages: Sequence[Mapping[str, int]] = ()
-    late: Sequence[pa.Table] = ()
-    """The late rows of each stage with `late="emit"`."""
     dropped_rows: Sequence[tuple[int, int]] = field(default_factory=list)
     """The rows whose window had expired: the entry of the script, and the place of the row among the rows of that entry
     at the first grouping."""
@@ -105,19 +103,6 @@ class Result:
         (1, [(1, 0)])
         """
         return self.counts()["dropped"] if self.of_stages else 0
-
-    def late_rows(self, stage: int = 1) -> pa.Table:
-        """The rows of a grouping with `late="emit"` whose window had expired.
-
-        `stage` starts at 1. The rows of a later grouping are panes of the one before it.
-
-        >>> import uncombine as uc
-        >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
-        >>> result = uc.flow(script).window(uc.Fixed("1 minute"), late="emit").combine(n=uc.Count()).run()
-        >>> result.late_rows()["x"].to_pylist()
-        [1]
-        """
-        return self.late[self._place(stage)]
 
     def to_pandas(self, *, flat: bool = False, **options: Any) -> pd.DataFrame:
         """The panes as a pandas DataFrame; `options` are those of `pyarrow.Table.to_pandas`.

@@ -116,7 +116,7 @@ def check_sources(leaves: Sequence[tuple[Any, Settings]], who: str) -> None:
     kinds = {type(source) for source, _ in leaves}
     if len(kinds) > 1:
         raise InvalidArgument(f"{who} takes flows of one engine, and these are local and on Spark: build all on one")
-    if leaves[0][0].late_column and len({source.streaming for source, _ in leaves}) > 1:
+    if leaves[0][0].engine.has_streams and len({source.streaming for source, _ in leaves}) > 1:
         raise InvalidArgument(
             f"{who} takes only streams or only bounded flows: read both with readStream, or both whole"
         )

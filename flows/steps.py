@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,8 +59,6 @@ class Stage(ABC):
     """A step that keeps state, and the transforms before it."""
 
     transforms: tuple[Transform, ...]
-    followed: bool = field(default=False, kw_only=True)
-    """True if another step follows, so that no late rows stand among the panes."""
 
     @abstractmethod
     def operator(self, *schemas: pa.Schema) -> StatefulOperator:
@@ -105,14 +103,9 @@ class Stage(ABC):
         """The stage in one or two lines."""
 
     @property
-    @abstractmethod
-    def late(self) -> str:
-        """The treatment of late rows."""
-
-    @property
-    def shows_late(self) -> bool:
-        """True if late rows stand among the panes, in the column `late`."""
-        return self.late == "emit" and not self.followed
+    def drops_late(self) -> bool:
+        """True if late rows are left out, False if they have windows of their own."""
+        return True
 
     @property
     @abstractmethod
@@ -151,7 +144,7 @@ class GroupingStage(Stage):
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
         grouping = self.grouping
         sees_rows = any(isinstance(t, UserTrigger | OnPunctuation | AfterBytes) for t in walk(grouping.asked))
-        if sees_rows or grouping.late == "emit":
+        if sees_rows:
             return None
         plan = Plan(grouping.combiners, schema, append_only=not grouping.changelog)
         names = {*grouping.by, grouping.time, *grouping.window.columns, *plan.columns}
@@ -184,8 +177,8 @@ class GroupingStage(Stage):
         return [first, f"  {grouping.asked!r}"]
 
     @property
-    def late(self) -> str:
-        return self.grouping.late
+    def drops_late(self) -> bool:
+        return self.grouping.late == "drop"
 
     @property
     def max_future(self) -> Span | None:
@@ -245,7 +238,7 @@ class RowStage(Stage):
     def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
         (schema,) = schemas
         # The state has times to which the allowed lateness was added.
-        may_change = ("late", "max_future", "bounded", "by", "keep_deletes")
+        may_change = ("max_future", "bounded", "by", "keep_deletes")
         options = {name: text for name, text in self.options.given().items() if name not in may_change}
         by = [[name, str(schema.field(name).type)] for name in getattr(self.options, "by", ())]
         columns = [[f.name, str(f.type)] for f in schema]
@@ -261,10 +254,6 @@ class RowStage(Stage):
 
     def describe(self) -> list[str]:
         return [repr(self.options)]
-
-    @property
-    def late(self) -> str:
-        return self.options.late
 
     @property
     def max_future(self) -> Span | None:

@@ -17,11 +17,9 @@ import pyarrow as pa
 from ..errors import InvalidArgument, UnreadableFile
 from ..flows.flow import Flow
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
-from ..flows.join_step import JoinStage
-from ..flows.left_out import late_schema, late_table, with_late_rows
 from ..flows.reading import good
 from ..flows.result import Reached, Result
-from ..flows.steps import GroupingStage, Stage
+from ..flows.steps import GroupingStage
 from ..panes.shard.arrivals import Arrival
 from ..panes.shard.shard import END, Played, Shard, by_bundle
 from ..panes.transforms import Transform, applied
@@ -48,7 +46,6 @@ class LocalRun:
         self.shards = {step: self._start(step, idle_after) for step in self.graph.steps}
         self.now = MIN_TIME
         self.out: list[pa.Table] = []
-        self.late: dict[Step, list[pa.Table]] = {step: [] for step in self.graph.steps}
         self.left_out: list[pa.Table] = []
         self.dropped: list[tuple[int, int]] = []
         self.output_watermarks: list[int] = []
@@ -104,7 +101,7 @@ class LocalRun:
         """Warn if a step leaves out many rows of its sources, whose order nobody has written, as a script is."""
         for step in self.graph.steps:
             leaves = [feed.leaf for feed in step.feeds if feed.leaf is not None]
-            if step.stage.late == "drop" and len(leaves) == len(step.feeds):
+            if step.stage.drops_late and len(leaves) == len(step.feeds):
                 late, count = self.shards[step].state.counts.dropped, sum(rows[leaf].num_rows for leaf in leaves)
                 if (words := late_words(late, count, step.number)) is not None:
                     warn(words, stacklevel=6)
@@ -138,7 +135,7 @@ class LocalRun:
         for feed in self.graph.ends:
             if isinstance(feed.origin, Step):
                 for done in played[feed.origin]:
-                    self._show(place, self._shown(feed, done))
+                    self._show(place, applied(feed.transforms, done.panes))
             elif feed.origin in rows:
                 reading, here = feed.origin.source.reading, rows[feed.origin]
                 if reading is not None:
@@ -174,7 +171,6 @@ class LocalRun:
         if some:
             rows = self.graph.left_out[step].table(some)
             self.left_out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
-            self.late[step] += [late_table(done.left_out("late"), step.schemas) for done in some]
 
     def _parts(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> dict[Feed, dict[int, Part]]:
         """The bundles of an entry for each feed from a source, by their processing time."""
@@ -209,15 +205,6 @@ class LocalRun:
                 places = np.concatenate(here)[late]
                 self.dropped += [(place, int(row)) for row in places]
 
-    def _shown(self, feed: Feed, done: Played) -> pa.Table:
-        panes, step = done.panes, feed.origin
-        assert isinstance(step, Step)
-        if not feed.transforms:
-            return panes
-        if self.flow.source.engine.late_column and step.stage.shows_late:
-            panes = with_late_rows(panes, done.left_out("late"), step.schemas[0])
-        return applied(feed.transforms, panes)
-
     def _show(self, place: int, rows: pa.Table) -> None:
         if rows.num_rows:
             self.out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
@@ -226,10 +213,6 @@ class LocalRun:
         panes = pa.concat_tables([self.schema.append(_STEP).empty_table(), *self.out])
         shards = self.shards.values()
         counts = [{**asdict(s.state.counts), "held": s.operator.held(s.state)} for s in shards]
-        late = [
-            pa.concat_tables([late_schema(step.schemas).empty_table(), *(tables if _tells(step.stage) else ())])
-            for step, tables in self.late.items()
-        ]
         none = next((form.schema.append(_STEP) for form in self.graph.left_out.values()), pa.schema([_STEP]))
         left_out = pa.concat_tables([none.empty_table(), *self.left_out])
         fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
@@ -238,7 +221,6 @@ class LocalRun:
         return Result(
             panes,
             of_stages=counts,
-            late=late,
             dropped_rows=self.dropped,
             output_watermarks=self.output_watermarks,
             rows_kept=kept,
@@ -286,11 +268,6 @@ def _again(flow: Flow, idle_after: int | None, entries: Sequence[Entry]) -> Resu
 
 def _of_tables(flow: Flow) -> Result:
     return LocalRun(flow).of_tables()
-
-
-def _tells(stage: Stage) -> bool:
-    """True if the late rows of a stage are asked for; those of a join always are."""
-    return stage.late == "emit" or isinstance(stage, JoinStage)
 
 
 def _time_of(entry: Entry) -> int:

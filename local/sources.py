@@ -29,7 +29,7 @@ from .script import Entry
 class WithoutSpark(Source, Engine, GivenRows):
     """A source in this process, which runs its flows too."""
 
-    late_column = has_streams = False
+    has_streams = False
 
     @property
     @abstractmethod

@@ -125,10 +125,13 @@ def table_flow(flow: Flow, keys: str | Sequence[str] | None = None) -> tuple[Flo
 def _settled(flow: Flow) -> Flow:
     """The flow, whose last grouping retracts a row that it shows again."""
     last = flow.stages[-1] if flow.stages else None
-    if last is not None and last.late == "emit":
-        raise InvalidArgument("late='emit' gives rows that no table has: use late='drop'")
     if not isinstance(last, GroupingStage):
         return flow
+    if not last.drops_late:
+        raise InvalidArgument(
+            "late='duplicate' gives late rows a window of their own, which would replace the row that a table has of "
+            "the window that expired: use late='drop', and read them with left_out"
+        )
     grouping = last.grouping
     if grouping.retracting or not shows_again(grouping, flow.settings.each_batch):
         return flow

@@ -68,7 +68,7 @@ class Check:
         graph = graph_of(self.flow)
         LocalRun(self.flow)
         for step in graph.steps:
-            if step.stage.late == "duplicate":
+            if not step.stage.drops_late:
                 raise InvalidArgument(
                     "late='duplicate' shows late rows in windows of their own, which expected= cannot know: check the "
                     "flow with late='drop'"

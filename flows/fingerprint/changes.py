@@ -189,7 +189,8 @@ def _difference(name: str, stored: Any, now: Any) -> str | None:
             return f"it had shards={stored} and has shards={now} (from shards= or spark.sql.shuffle.partitions)"
         case "whole_keys":
             held = {True: "all windows of a key in one shard", False: "windows of a key in several shards"}
-            return f"it kept {held[stored]} and keeps {held[now]} (late='emit', rows left out, or processing_time=)"
+            causes = "rows left out by foreach_batch(), processing_time=, or late='emit' of an earlier version"
+            return f"it kept {held[stored]} and keeps {held[now]} ({causes})"
         case "near":
             spans = [f"that start within {span or 0} microseconds" for span in (stored, now)]
             return f"it kept windows of a key in one shard {spans[0]}, and keeps those {spans[1]} (another version)"

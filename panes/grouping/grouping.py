@@ -63,7 +63,7 @@ class GroupingOptions(TypedDict, total=False):
     closing: Literal["non_empty", "always", "never"]
     only_updated: bool
     eager_retractions: bool
-    late: Literal["drop", "emit", "duplicate"]
+    late: Literal["drop", "duplicate"]
     granularity: Literal["bundle", "record"]
     timestamp: Literal["end_of_window", "start_of_window", "earliest", "latest", "watermark"] | None
     allow_finish: bool
@@ -101,8 +101,8 @@ class Grouping(NamedOptions):
     eager_retractions
         True retracts the panes of windows that a merge ends at once, and not with the next pane.
     late
-        The treatment of rows whose window has expired: "drop", "emit" (they are also returned) or "duplicate" (they get
-        a window of their own, which nothing retracts: not for mode="retracting", nor with diff=).
+        The treatment of rows whose window has expired: "drop" (they are in `left_out`) or "duplicate" (they get a
+        window of their own, which nothing retracts: not for mode="retracting", nor with diff=).
     granularity
         "bundle": triggers are evaluated once a bundle; "record": once for each record of a key.
     timestamp
@@ -162,7 +162,10 @@ class Grouping(NamedOptions):
         _one_of("mode", self.mode, MODES)
         _one_of("on_time", self.on_time, ("always", "non_empty"))
         _one_of("closing", self.closing, ("non_empty", "always", "never"))
-        _one_of("late", self.late, ("drop", "emit", "duplicate"))
+        if self.late not in ("drop", "duplicate"):
+            raise InvalidArgument(
+                f"late= is {self.late!r}: it must be 'drop' or 'duplicate', and rows that were dropped are in left_out"
+            )
         _one_of("granularity", self.granularity, ("bundle", "record"))
         if self.timestamp is None:
             object.__setattr__(self, "timestamp", "latest" if isinstance(self.window, Global) else "end_of_window")
@@ -200,7 +203,7 @@ class Grouping(NamedOptions):
             what = "mode='retracting'" if self.retracting else "diff="
             raise InvalidArgument(
                 f"late='duplicate' shows late rows in a separate window that nothing retracts, so it cannot be used "
-                f"with {what}: use late='emit' or late='drop'"
+                f"with {what}: use late='drop', and read them with left_out"
             )
         asks = any(isinstance(part, UserTrigger) for part in walk(self.asked))
         if self.only_updated and (self.mode == "discarding" or (self.mode == "discarding_by_default" and not asks)):

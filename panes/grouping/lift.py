@@ -1,6 +1,6 @@
 """The lift: the task that reads rows combines them to cells, which travel to their shards as few large parcels.
 
-Rows travel as rows if a trigger needs them one by one, if late rows are emitted, or if combining does not pay.
+Rows travel as rows if a trigger needs them one by one, if rows left out are shown, or if combining does not pay.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ def needs_rows(grouping: Grouping) -> bool:
     """True if a shard needs the rows one by one, so that cells are not enough."""
     return (
         grouping.granularity == "record"
-        or grouping.late == "emit"
         or grouping.policy == "earliest"
         or grouping.splits
         or any(isinstance(t, UserTrigger) for t in walk(grouping.asked))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from ...combiners.rows.columns import Column, flat
 from ...combiners.rows.hashing import hash_rows_128, require_hash
 from ...combiners.rows.key_codes import normal_keys
 from ...combiners.rows.plain_types import plain_type
-from ...errors import InvalidArgument, TypeMismatch, nearest, require_column
+from ...errors import InvalidArgument, TypeMismatch, require_column
 from ...windows import Span, span, time_column
 from ...windows.times import FIRST, LAST, MAX_TIME, MIN_TIME, UTC_MICROS
 from ..grouping.grouping import DIFF, EVENT_TIME, check_time_and_weights
@@ -32,7 +32,6 @@ class StepOptions(TypedDict, total=False):
     """The options that all steps over single rows take by name; `RowOptions` says what each is."""
 
     allowed_lateness: Span | str
-    late: Literal["drop", "emit"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -46,9 +45,7 @@ class RowOptions:
     diff
         The weight column of a changelog input, or None: every row is an addition.
     allowed_lateness
-        A row is late if its time plus this is before the watermark.
-    late
-        The treatment of late rows: "drop", or "emit" (they are also returned).
+        A row is late, and left out, if its time plus this is before the watermark.
     max_future
         The longest time by which the event time of a row may be after the processing time; other rows are bad rows.
         None means no limit.
@@ -57,7 +54,6 @@ class RowOptions:
     time: str = "ts"
     diff: str | None = None
     allowed_lateness: Span | Any = field(default_factory=lambda: span("0 seconds"))
-    late: str = "drop"
     max_future: Span | Any | None = field(default_factory=lambda: span("1 day"))
 
     def __post_init__(self) -> None:
@@ -65,8 +61,6 @@ class RowOptions:
         object.__setattr__(self, "max_future", None if self.max_future is None else span(self.max_future))
         if self.allowed_lateness < 0:
             raise InvalidArgument(f"allowed_lateness= is {self.allowed_lateness!r}, and it cannot be negative")
-        if self.late not in ("drop", "emit"):
-            raise InvalidArgument(f"late= is {self.late!r}: {nearest(str(self.late), ('drop', 'emit'))}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self.given().items())})"

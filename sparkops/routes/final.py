@@ -9,7 +9,6 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...flows.flow import groupings_of
-from ...flows.left_out import LATE
 from ...panes.grouping.final_panes import nothing, over_final_panes
 from ...panes.grouping.lift import where_combined
 from ...panes.transforms import applied
@@ -17,7 +16,7 @@ from ..inputs import column, wire_map
 from ..sql_types import spark_schema
 from ..wire import WIRE_DDL
 from .base import Route
-from .final_columns import final_pane, no_late_rows
+from .final_columns import final_pane
 from .tasks import LiftFinal, MergeFinal, Through
 
 if TYPE_CHECKING:
@@ -70,12 +69,12 @@ class FinalPanes(Route):
         if flow.transforms:
             return packed
         diff = F.lit(1).cast("bigint").alias("diff")
-        return packed.select(*map(column, packed.columns), diff, final_pane().alias("pane"), *no_late_rows(flow))
+        return packed.select(*map(column, packed.columns), diff, final_pane().alias("pane"))
 
     def _output(self, stage: int) -> StructType:
         if self.flow.transforms:
             return spark_schema(self.flow.schema)
-        return spark_schema(pa.schema([f for f in self.schemas[stage + 1] if f.name not in ("diff", "pane", LATE)]))
+        return spark_schema(pa.schema([f for f in self.schemas[stage + 1] if f.name not in ("diff", "pane")]))
 
     def explain(self) -> str:
         grouping = groupings_of(self.flow)[0]

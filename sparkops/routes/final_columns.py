@@ -6,21 +6,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...flows.flow import Flow
-from ...flows.left_out import LATE
 from ...panes.grouping.final_panes import FINAL_PANE
 from ...panes.grouping.pane_columns import PANE
 from ..sql_types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-
-
-def no_late_rows(flow: Flow) -> list[Column]:
-    """The empty column of late rows, if the flow asks for it; no row of bounded input is late."""
-    if not flow.stages[-1].shows_late:
-        return []
-    return [F.lit(None).cast(spark_type(flow.schema.field(LATE).type, LATE)).alias(LATE)]
 
 
 def final_pane() -> Column:

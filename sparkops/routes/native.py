@@ -24,7 +24,7 @@ from ...windows.times import FIRST, LAST
 from ..inputs import DataFrameInput, Input, column
 from ..sql_types import spark_type
 from .base import Route
-from .final_columns import final_pane, no_late_rows
+from .final_columns import final_pane
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -89,7 +89,6 @@ class Native(Route):
             at.alias("event_time"),
             F.lit(1).cast("bigint").alias("diff"),
             final_pane().alias("pane"),
-            *no_late_rows(flow),
         )
 
     def explain(self) -> str:

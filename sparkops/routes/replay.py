@@ -43,7 +43,6 @@ class Replay(Live):
             step.ports,
             then=then,
             after=self.after(step) if last else (),
-            late=self.lifted(step)[0] if step.stage.shows_late else None,
             whole=self.whole,
             left_out=self.forms.get(step),
             schema=self.flow.schema,
@@ -123,9 +122,7 @@ def finally_only(flow: Flow) -> Flow:
 def _final(stage: Stage) -> Stage:
     if not isinstance(stage, GroupingStage):
         return stage
-    grouping = final_grouping(stage.grouping)
-    # No row is late, but the column for late rows stays.
-    return replace(stage, grouping=replace(grouping, late="emit") if stage.late == "emit" else grouping)
+    return replace(stage, grouping=final_grouping(stage.grouping))
 
 
 __all__ = ["AtOnce", "Replay", "finally_only"]

@@ -31,7 +31,7 @@ from ..tuning.worker import ready
 from ..wire import whole
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
 from .stored_watermarks import read_extra, restored, stored
-from .tasks import LiftLive, Passing, shown
+from .tasks import LiftLive, Passing
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StatefulProcessorHandle
@@ -86,7 +86,6 @@ class ShardTask:
     ports: tuple[int, ...] = ()
     """For each input, the input of the operator to which its rows go."""
     then: LiftLive | None = None
-    late: pa.Schema | None = None
     whole: bool = False
     """True if the watermark runs from the beginning to the end of time in each bundle."""
     left_out: LeftOut | None = None
@@ -118,9 +117,8 @@ class ShardTask:
             yield from packed(shard, "panes", self._shown(played))
 
     def _shown(self, played: Sequence[Played]) -> Iterator[pa.Table]:
-        """The panes in pieces, with late rows if they are shown."""
-        tables = [shown(instant, self.late) for instant in played]
-        if some := [table for table in tables if table.num_rows]:
+        """The panes in pieces."""
+        if some := [instant.panes for instant in played if instant.panes.num_rows]:
             yield from pieces_of(pa.concat_tables(some))
 
 

@@ -70,7 +70,7 @@ class Streaming(Live):
         shards = packed.groupBy("shard")
         rows = shards.transformWithStateInPandas(thin(ShardProcessor(task)), schema, "append", self._time_mode)
         metric = self.metric(str(step.number))
-        if step.stage.late == "drop":
+        if step.stage.drops_late:
             warn_of_late_rows(self.input.spark, metric, step.number)
         observed = rows.observe(metric, counts())
         sent = WIRE.names if task.columns is None else task.columns.rows.columns()
@@ -98,7 +98,6 @@ class Streaming(Live):
             tuple(strategies),
             step.ports,
             then,
-            self.lifted(step)[0] if step.stage.shows_late else None,
             self.whole,
             self.forms.get(step),
             self._columns(step) if then is None else None,
@@ -118,7 +117,7 @@ class Streaming(Live):
         if self.flat is None:
             return None
         after, stage = self.after(last), last.stage
-        few = few_values(stage.grouping) if isinstance(stage, GroupingStage) and not stage.shows_late else {}
+        few = few_values(stage.grouping) if isinstance(stage, GroupingStage) else {}
         kept = {path: values for path, values in few.items() if not any(step.may_set(path[0]) for step in after)}
         form = FlatRows.of(self.flow.schema, kept)
         return None if form is None else PanesAsColumns(after, form)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...combiners.rows.columns import int64_column
-from ...flows.left_out import LEFT_OUT, LeftOut, beside, with_late_rows
+from ...flows.left_out import LEFT_OUT, LeftOut, beside
 from ...flows.steps import Lifting, Stage
 from ...panes import Grouping
 from ...panes.grouping.final_panes import Final
@@ -253,8 +253,6 @@ class Play:
     """For each input, the input of the operator to which its rows go."""
     then: LiftLive | None = None
     after: Sequence[Transform] = ()
-    late: pa.Schema | None = None
-    """The columns of late rows, if they are shown."""
     whole: bool = False
     """True if the watermark runs from the beginning to the end of time in each bundle."""
     left_out: LeftOut | None = None
@@ -293,10 +291,9 @@ class Play:
                 continue
             for instant in played:
                 asked &= instant.panes.num_rows == 0
-                yield from self._result(shown(instant, self.late))
+                yield from self._result(instant.panes)
         if asked and self.without_rows is not None:
-            none = self.without_rows
-            yield from self._result(none if self.late is None else with_late_rows(none, (), self.late))
+            yield from self._result(self.without_rows)
 
     def _result(self, panes: pa.Table) -> Iterator[pa.RecordBatch]:
         rows = applied(self.after, panes)
@@ -311,8 +308,3 @@ class Play:
             return
         assert self.schema is not None
         yield from batches_of(beside(self.schema.empty_table(), rows))
-
-
-def shown(instant: Played, late: pa.Schema | None) -> pa.Table:
-    """The panes of a step, followed by its late rows if they are shown."""
-    return instant.panes if late is None else with_late_rows(instant.panes, instant.left_out("late"), late)

@@ -9,7 +9,7 @@ import pytest
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.flows.left_out import LeftOut, beside, fields_of, late_table
+from uncombine.flows.left_out import LeftOut, beside, fields_of
 from uncombine.panes.shard.arrivals import Arrival
 from uncombine.panes.shard.shard import Shard
 
@@ -102,7 +102,8 @@ def test_rule_66_sides_of_a_join() -> None:
     result = flow.run(script)
     found = [(row["side"], row["why"], row["row"]["x"]) for row in result.left_out.to_pylist()]
     assert found == [("left", "late", 1), ("right", "late", 4), ("right", "bad", 3)]
-    assert [row["left"] and row["left"]["x"] for row in result.late_rows().to_pylist()] == [1, None]
+    late = [row["row"] for row in result.left_out.to_pylist() if row["why"] == "late"]
+    assert [(row["k"], uc.timestamp(row["ts"])) for row in late] == [("a", 1), ("a", 2)]
 
 
 def test_a_flow_without_steps_leaves_nothing_out() -> None:
@@ -143,11 +144,17 @@ def test_rule_66_two_columns_of_a_row_never_share_a_field() -> None:
     assert kept == {"ts": None, "k": "a", "x": None, "x_1": "two", "X_1_1": "three", "x_1_1_1": "one"}
 
 
-def test_late_rows_of_two_inputs_are_one_table() -> None:
-    one = pa.table({"a": [1]})
-    late = late_table([one, one.slice(0, 0)], [one.schema, one.schema])
-    assert late.to_pylist() == [{"left": {"a": 1}, "right": None}]
-    assert late_table([], [one.schema]).num_rows == 0
+def test_rows_of_two_inputs_are_one_table() -> None:
+    """Also where the right input has other columns, and where one has no rows at all."""
+    both = {"left": SCHEMA, "right": SCHEMA.remove(2).append(pa.field("y", pa.string()))}
+    left, right = (uc.local.source(schema, name=name) for name, schema in both.items())
+    flow = left.join(right, on="k", within=("0 s", "10 s"))
+    after = [uc.Watermark(100 * SECOND, input=name) for name in both]
+    late = uc.Elements([{"ts": 1, "k": "a", "x": 1}], input="left")
+    [row] = uc.local.run([*after, late], flow).left_out.to_pylist()
+    assert (row["side"], row["why"], row["row"]["x"], row["row"]["y"]) == ("left", "late", 1, None)
+    nothing = uc.local.run(after, flow).left_out
+    assert (nothing.num_rows, nothing.schema.names) == (0, ["stage", "side", "why", "row", "step"])
 
 
 def test_a_local_flow_has_its_rows_in_the_result() -> None:

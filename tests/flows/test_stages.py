@@ -272,7 +272,7 @@ def test_rule_37_no_stage_is_late_to_the_next(first: int) -> None:
     taken, refused = 0, 0
     for seed in range(first, first + (60 if first == 0 else 5_000)):
         r = random.Random(seed)
-        options = {**grouping_of(r), "mode": None, "late": r.choice(["drop", "emit", "duplicate", "duplicate"])}
+        options = {**grouping_of(r), "mode": None, "late": r.choice(["drop", "drop", "duplicate", "duplicate"])}
         source = uc.flow(SCHEMA).window(options.pop("window"), **options)
         try:
             flow = source.combine(by="k", n=uc.Count()).window(r.choice(WINDOWS)).combine(total=uc.Sum("n"))
@@ -324,15 +324,17 @@ def test_each_batch_shows_again() -> None:
 
 def test_late_rows_of_every_stage() -> None:
     """The second stage hears of no lateness, since nothing is retracted, so that it may lose panes of late rows."""
-    first = Stage(MINUTE, trigger=UPDATED, mode="discarding", allowed_lateness="1 hour", late="emit", n=uc.Count())
-    second = Stage(MINUTE, allowed_lateness="0 seconds", late="emit", n=uc.Sum("n"))
+    first = Stage(MINUTE, trigger=UPDATED, mode="discarding", allowed_lateness="1 hour", n=uc.Count())
+    second = Stage(MINUTE, allowed_lateness="0 seconds", n=uc.Sum("n"))
     script = [uc.Elements([{"ts": 0}]), uc.Watermark(90 * SECOND), uc.Elements([{"ts": 1}])]
     script += [uc.Watermark(7_200 * SECOND), uc.Elements([{"ts": 2}])]
     result = pipeline([first, second], script)
-    assert result.late_rows()["ts"].cast(pa.int64()).to_pylist() == [2]
-    assert result.late_rows(stage=2).select(["n", "diff"]).to_pylist() == [{"n": 1, "diff": 1}]
+    late, pane = result.left_out.select(["stage", "why", "row", "step"]).to_pylist()[::-1]
+    assert (late["stage"], late["why"], late["step"], uc.timestamp(late["row"]["ts"])) == (1, "late", 4, 2)
+    assert (pane["stage"], pane["why"], pane["step"]) == (2, "late", 2)
+    assert (pane["row"]["n"], pane["row"]["diff"], pane["row"]["ts"]) == (1, 1, None)
     assert [result.counts(stage=i)["dropped"] for i in (1, 2)] == [1, 1]
     assert result.counts()["dropped"] == 2
     for stage in (0, 3, True):
         with pytest.raises(InvalidArgument, match="stage= must be a number from 1 to 2"):
-            result.late_rows(stage=stage)
+            result.counts(stage=stage)

@@ -63,7 +63,7 @@ def facts(result: Any) -> Any:
         rows_of(result.panes),
         [result.counts(stage) for stage in stages],
         rows_of(result.left_out),
-        [result.late_rows(stage).schema for stage in stages],
+        result.left_out.schema,
         (result.dropped_rows, result.output_watermarks, result.rows_kept),
     )
 

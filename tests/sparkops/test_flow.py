@@ -190,9 +190,15 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
         (lambda: grouped(rows_flow(**PLAYED).window(FIXED, uc.AfterCount(1))), r"use Repeatedly\(AfterCount\(1\)\)"),
         (lambda: grouped(rows_flow(**PLAYED).window(uc.Global())), "can never fire on Global"),
         (
-            lambda: grouped(rows_flow(**PLAYED).window(FIXED, late="emit"), late=uc.Count()),
-            "rows in column 'late'",
+            lambda: grouped(rows_flow(**PLAYED).window(FIXED, late="emit")),
+            "late= is 'emit': it must be 'drop' or 'duplicate', and rows that were dropped are in left_out",
         ),
+        (
+            lambda: rows_flow(**PLAYED).distinct("user", within="1 s", late="drop"),
+            r"distinct\(\) has no late=: rows that come too late for it are in left_out",
+        ),
+        (lambda: rows_flow(**PLAYED).in_order(late="drop"), r"in_order\(\) has no late=: .* are in left_out"),
+        (lambda: rows_flow(**PLAYED).process(function=1, late="drop"), r"process\(\) has no late=: .* in left_out"),
         (
             lambda: grouped(grouped(each("accumulating")).window(FIXED)),
             "use mode='retracting'",

@@ -90,7 +90,7 @@ def test_the_cases_have_all_that_a_flow_may_have() -> None:
     strategies = {uc.Punctuated, uc.PerSource, uc.BoundedLag, uc.Monotonic, uc.IngressTime}
     strategies |= {uc.ProcessingTime, uc.EachBatch}
     policies = {"end_of_window", "start_of_window", "earliest", "latest", "watermark"}
-    others = {1, 2, 3, "record", "bundle", "drop", "emit", "duplicate", "changelog", "differences", "idle"}
+    others = {1, 2, 3, "record", "bundle", "drop", "duplicate", "changelog", "differences", "idle"}
     assert windows | triggers | strategies | policies | others | set(MODES) <= set(seen)
     assert min(seen["both models"], seen["several shards"]) > 25
     assert min(seen[what, form] for what in ("window", "trigger") for form in ("words", "text", "value")) > 5

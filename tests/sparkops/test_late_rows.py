@@ -1,4 +1,4 @@
-"""Rows that give no result: counted, seen in the query's progress, given back where that is asked, and never fatal."""
+"""Rows that give no result: counted, seen in the query's progress, given back whole, and never fatal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from engine import Engine
-from pyspark.sql import SparkSession
-from streams import START, panes_by_batch, read_stream, rows_flow, started, written
+from pyspark.sql import DataFrame, SparkSession
+from streams import START, read_stream, rows_flow, split, written
 
 import uncombine as uc
 
@@ -49,10 +49,11 @@ def told(counts: dict[str, int]) -> tuple[int, ...]:
     return tuple(counts[name] for name in ("rows_in", "rows_dropped", "rows_bad", "rows_unassigned", "rows_finished"))
 
 
-@pytest.mark.parametrize("late", ["drop", "emit", "duplicate"])
+@pytest.mark.parametrize("late", ["drop", "duplicate"])
 @pytest.mark.parametrize("shards", [1, 3])
-def test_rows_are_counted_once_whatever_the_shards(late: str, shards: int) -> None:
-    engine = Engine(flow(shards, late=late), seed=1)
+@pytest.mark.parametrize("beside", [False, True])
+def test_rows_are_counted_once_whatever_the_shards(late: str, shards: int, beside: bool) -> None:
+    engine = Engine(flow(shards, late=late), seed=1, beside=beside)
     counts = [told(engine.batch(batch)[1][0]) for batch in BATCHES]
     assert counts == [(5, 0, 2, 0, 0), (3, 2, 0, 0, 0), (3, 1, 2, 0, 0), (2, 0, 0, 0, 0)]
 
@@ -64,20 +65,16 @@ def test_rows_too_far_ahead_do_not_move_the_watermark() -> None:
 
 
 def test_late_rows_are_given_back_whole() -> None:
-    engine = Engine(flow(3, late="emit"), seed=2)
-    got = [engine.batch(batch)[0] for batch in BATCHES]
-    late = [[row for row in panes.to_pylist() if row["diff"] == 0] for panes in got]
+    engine = Engine(flow(3), seed=2, beside=True)
+    got = [split(engine.batch(batch)[0]) for batch in BATCHES]
+    late = [[row for row in left_out.to_pylist() if row["why"] == "late"] for _, left_out in got]
     assert [len(found) for found in late] == [0, 2, 1, 0]
-    given = [row["late"] for found in late for row in found]
+    given = [row["row"] for found in late for row in found]
     assert sorted((row["v"], row["k"]) for row in given) == [(10, "a"), (20, "b"), (30, None)]
     assert {name for row in given for name in row} == set(SCHEMA.names)
-    for found in late:
-        for row in found:
-            assert row["window"] is None
-            assert row["n"] is None
-            assert row["k"] == row["late"]["k"]
-    others = [row for panes in got for row in panes.to_pylist() if row["diff"] == 1]
-    assert all(row["late"] is None for row in others)
+    assert {(row["stage"], row["side"]) for found in late for row in found} == {(1, None)}
+    others = [row for panes, _ in got for row in panes.to_pylist()]
+    assert {row["diff"] for row in others} == {1}
     assert sorted((row["k"], row["n"], row["total"]) for row in others) == [("a", 1, 1), ("b", 1, 1), ("b", 3, 3)]
 
 
@@ -103,12 +100,16 @@ def test_rows_without_a_window_and_for_finished_windows_are_counted_apart() -> N
 
 def test_a_query_lives_on_and_tells_what_it_left_out(spark: SparkSession, tmp_path: Path) -> None:
     df = read_stream(spark, written(BATCHES, tmp_path / "files"), SCHEMA)
-    emitting = windowed(uc.flow(df, watermark=uc.Monotonic(), processing_time="at"), late="emit")
-    query = started(emitting.df, tmp_path)
+    watched = windowed(uc.flow(df, watermark=uc.Monotonic(), processing_time="at"))
+    late = list[tuple[int, str | None]]()
+
+    def keep(panes: DataFrame, left_out: DataFrame, number: int) -> None:
+        late.extend((row.row.v, row.row.k) for row in left_out.where("why = 'late'").collect())
+
+    writer = watched.foreach_batch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     told_by_spark = [told(vars(uc.progress(batch).stages[0])) for batch in query.recentProgress]
     assert told_by_spark == [(5, 0, 2, 0, 0), (3, 2, 0, 0, 0), (3, 1, 2, 0, 0), (2, 0, 0, 0, 0)]
     assert uc.progress(query).stages[0].panes_on_time == 1
-    late = pa.concat_tables(panes_by_batch(tmp_path))
-    late = late.filter(pa.compute.equal(late["diff"], 0))["late"].to_pylist()
-    assert sorted((row["v"], row["k"]) for row in late) == [(10, "a"), (20, "b"), (30, None)]
+    assert sorted(late) == [(10, "a"), (20, "b"), (30, None)]

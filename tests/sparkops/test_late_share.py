@@ -66,7 +66,7 @@ def test_a_history_in_another_order_is_told_once(
         assert "rows as late: give watermark= a lag" in warning
         caplog.clear()
         assert late_rows(spark, tmp_path / "in order", tmp_path / "two") == 0
-        assert late_rows(spark, tmp_path / "mixed", tmp_path / "three", late="emit") == lost
+        assert late_rows(spark, tmp_path / "mixed", tmp_path / "three", late="duplicate") == lost
         assert caplog.messages == []
 
 

@@ -13,7 +13,7 @@ import uncombine as uc
 
 def plain(panes: pa.Table) -> list[str]:
     """Panes without an order."""
-    extra = [name for name in ("step", "late") if name in panes.column_names]
+    extra = [name for name in ("step",) if name in panes.column_names]
     return sorted(map(repr, panes.drop_columns(extra).to_pylist()))
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from engine import Engine, Handle
-from streams import START, in_order, rows_flow
+from streams import START, in_order, rows_flow, split
 
 import uncombine as uc
 from uncombine.errors import StateMismatch
+from uncombine.panes.grouping import lift as lift_module
 from uncombine.panes.grouping.lift import Lift
 
 SECOND = 1_000_000
@@ -44,9 +46,9 @@ def rows(*times: int, v: int = 1) -> pa.Table:
     return pa.Table.from_pylist(found, SCHEMA)
 
 
-def stored() -> dict[tuple[int, int], Handle]:
-    """The values in the store after a batch."""
-    engine = Engine(flow())
+def stored(beside: bool = False) -> dict[tuple[int, int], Handle]:
+    """The values in the store after a batch; `beside` of a query that shows the rows that it leaves out."""
+    engine = Engine(flow(), beside=beside)
     engine.batch(rows(1, 2, 70), now=START // 1000)
     return engine.snapshot()
 
@@ -64,7 +66,6 @@ CHANGES = {
         {"order": ["total", "n"]},
         ["the combiners were in the order ['n', 'total'] and are in ['total', 'n']"],
     ),
-    "late": ({"late": "emit"}, ["it kept windows of a key in several shards and keeps all windows"]),
     "processing time": ({"processing_time": "ts"}, ["keeps all windows of a key in one shard"]),
 }
 
@@ -81,6 +82,28 @@ def test_a_changed_pipeline_is_told_what_changed(name: str) -> None:
         assert part in told
     if name == "combiner added":
         assert "window was" not in told
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_rows_left_out_decide_the_shards_of_windows(beside: bool) -> None:
+    several, one = "windows of a key in several shards", "all windows of a key in one shard"
+    was, is_ = (one, several) if beside else (several, one)
+    with pytest.raises(StateMismatch) as refused:
+        Engine(flow(), restored=stored(beside), beside=not beside).batch(rows(3), now=START // 1000)
+    assert f": it kept {was} and keeps {is_} (rows left out by foreach_batch(), processing_time=" in str(refused.value)
+
+
+def test_a_checkpoint_of_late_rows_in_a_column_goes_on_with_rows_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier version had late='emit', with which rows travelled to their shards as rows."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(lift_module, "needs_rows", lambda grouping: True)
+        kept, again = stored(), stored()
+    with pytest.raises(StateMismatch, match=r"late='emit' of an earlier version\)"):
+        Engine(flow(), restored=kept).batch(rows(3), now=START // 1000)
+    engine = Engine(flow(), restored=again, beside=True)
+    panes, left_out = split(engine.batch(rows(1, 72), now=START // 1000)[0])
+    assert sorted(panes.filter(pc.equal(panes["diff"], 1))["n"].to_pylist()) == [2, 3]
+    assert left_out.num_rows == 0
 
 
 def test_windows_in_other_shards_are_told_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ CASES: dict[str, tuple[Callable[[np.random.Generator], Iterator[pa.Table]], dict
     "60 windows to a row": (sliding, {"window": uc.Sliding("1 hour", "1 minute")}),
     "1 M rows of a key, one by one": (
         one_key,
-        {"window": uc.Fixed("1 hour"), "late": "emit", "trigger": EARLY, "mode": "discarding"},
+        {"window": uc.Fixed("1 hour"), "granularity": "record", "trigger": EARLY, "mode": "discarding"},
     ),
 }
 

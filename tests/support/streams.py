@@ -133,9 +133,13 @@ def play(
     times: Sequence[int] | None = None,
     seed: int | None = None,
     meddle: Callable[[Engine, int], None] | None = None,
+    beside: bool = False,
 ) -> pa.Table:
-    """All panes of a flow over micro-batches in the stand-in, with the batch that each came from in `step`."""
-    engine, out = Engine(flow, seed), []
+    """All panes of a flow over micro-batches in the stand-in, with the batch that each came from in `step`.
+
+    With `beside` the rows that were left out stand beside them, in the column `left_out`.
+    """
+    engine, out = Engine(flow, seed, beside=beside), []
     for i, rows in enumerate(batches):
         if meddle is not None:
             meddle(engine, i)
@@ -146,8 +150,14 @@ def play(
 
 def in_order(panes: pa.Table) -> list[dict[str, Any]]:
     """Panes as rows, those of one step in an order of their own; what is the same for all that know of them."""
-    rows = panes.drop_columns(["late"] if "late" in panes.column_names else []).to_pylist()
-    return sorted(rows, key=lambda row: (row["step"], repr(row)))
+    return sorted(panes.to_pylist(), key=lambda row: (row["step"], repr(row)))
+
+
+def split(both: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The panes, and the rows that were left out beside them."""
+    no = pc.is_null(both["left_out"])
+    rows = both.filter(pc.invert(no))["left_out"].combine_chunks()
+    return both.filter(no).drop_columns(["left_out"]), pa.Table.from_struct_array(rows)
 
 
 def results(panes: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:

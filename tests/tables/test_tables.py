@@ -124,7 +124,7 @@ def test_the_layout_of_a_grouping() -> None:
     [
         (grouped(mode="accumulating", allowed_lateness="1 hour"), None, InvalidArgument, "use mode='retracting'"),
         (grouped(mode="discarding", allowed_lateness="1 hour"), None, InvalidArgument, "does not say which rows"),
-        (grouped(late="emit"), None, InvalidArgument, "use late='drop'"),
+        (grouped(late="duplicate"), None, InvalidArgument, "would replace the row .*: use late='drop'"),
         (grouped(mode="retracting").where(uc.col("diff") > 0), None, InvalidArgument, "would keep rows and drop"),
         (grouped(mode="retracting").select("user", "window"), None, UnknownColumn, "column 'diff' is no longer"),
         (grouped().select("user", "total"), None, UnknownColumn, "'window' of the last grouping is no longer there"),

@@ -78,7 +78,7 @@ def test_rule_51_of_a_changelog_the_first_row_of_each_id_is_shown(seed: int, wit
 @pytest.mark.parametrize(("within", "lateness"), [(25, 0), (25, 12), (1, 5), (None, 7)])
 def test_rule_52_rows_that_are_only_added_are_shown_as_they_come(seed: int, within: int | None, lateness: int) -> None:
     reach = FOREVER if within is None else within
-    run = driven(within, lateness, seed % 2 == 1, late="emit")
+    run = driven(within, lateness, seed % 2 == 1)
     shown: dict[Any, list[int]] = {}
     before, late = -FOREVER, []
     for bundle in scripts(seed, changelog=False):
@@ -175,7 +175,6 @@ def test_with_a_watermark_of_each_batch_nothing_is_late_and_nothing_leaves() -> 
         (lambda: Distinct([]), InvalidArgument, "columns of an id"),
         (lambda: Distinct("id", within="0 s"), InvalidArgument, "more than nothing"),
         (lambda: Distinct("id", bounded=False), InvalidArgument, "within='1 hour'"),
-        (lambda: Distinct("id", late="duplicate"), InvalidArgument, "late="),
         (lambda: Distinct("id", allowed_lateness="-1 s"), InvalidArgument, "negative"),
         (lambda: DistinctOperator(Distinct("ids"), SCHEMA), UnknownColumn, "did you mean 'id'"),
         (lambda: DistinctOperator(Distinct("id", time="x"), SCHEMA), TypeMismatch, "cast it to timestamp"),

@@ -14,7 +14,7 @@ from uncombine.panes.state import store as store_module
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.string(), "x": pa.int64(), "d": pa.int64()})
-LATE = {"allowed_lateness": "2 seconds", "by": "k", "late": "emit"}
+LATE = {"allowed_lateness": "2 seconds", "by": "k"}
 EARLY = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
 DELAYED = uc.Repeatedly(uc.FirstOf(uc.AfterDelay("3 seconds"), uc.AfterWatermark()))
 GROUPINGS: dict[str, dict[str, Any]] = {

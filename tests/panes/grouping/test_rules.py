@@ -143,11 +143,11 @@ def test_rule_09_a_late_row_that_joins_a_live_session_is_kept() -> None:
     assert shown(run([*bridged_in_one_bundle, END], window)) == [(30, 160, 7, 1)]
 
 
-def test_rule_09_late_rows_can_be_had_or_given_a_window_of_their_own() -> None:
+def test_rule_09_late_rows_are_left_out_or_given_a_window_of_their_own() -> None:
     script = [add((0, 1)), mark(60), add((30, 2), (70, 4)), END]
-    emitted = run(script, late="emit")
-    assert emitted.late_rows()["x"].to_pylist() == [2]
-    assert shown(emitted) == [(0, 60, 1, 1), (60, 120, 4, 1)]
+    dropped = run(script)
+    assert [(row["why"], row["row"]["x"], row["step"]) for row in dropped.left_out.to_pylist()] == [("late", 2, 2)]
+    assert shown(dropped) == [(0, 60, 1, 1), (60, 120, 4, 1)]
     duplicated = run(script, late="duplicate")
     assert shown(duplicated, "timing", "is_first", "is_last", "trigger")[1] == (0, 60, 2, 1, "LATE", True, True, "late")
     assert duplicated.dropped == 1

@@ -117,9 +117,8 @@ def test_random_joins_of_rows_against_pandas(seed: int) -> None:
         got[tuple(uc.timestamp(v) if hasattr(v, "year") else v for v in values)] += row["diff"]
     assert got == joined(script.frame("left"), script.frame("right"), how, low, high, ["k"])
     assert result.dropped == len(script.late)
-    late = result.late_rows().to_pylist()
-    found = [(name, row[name]) for row in late for name in SIDES if row[name] is not None]
-    assert Counter((name, uc.timestamp(row["ts"]), row["k"], row["x"]) for name, row in found) == Counter(
+    late = [(one["side"], one["row"]) for one in result.left_out.to_pylist() if one["why"] == "late"]
+    assert Counter((side, uc.timestamp(row["ts"]), row["k"], row["x"]) for side, row in late) == Counter(
         (name, *row[:3]) for name, row in script.late
     )
     never_negative(result, [name for name in result.panes.column_names if name not in ("diff", "step")])
@@ -350,7 +349,7 @@ def windowed(flow: uc.Flow, size: str) -> uc.Flow:
             "on= names 'event_time', which every result has too: leave it out",
         ),
         (lambda a, b: a.join(b.select("k", "x"), "k", within=NEAR), InvalidArgument, "of the right flow"),
-        (lambda a, b: a.join(b, "k", within=NEAR, late="emit"), InvalidArgument, r"has no late=: .* in flow.left_out"),
+        (lambda a, b: a.join(b, "k", within=NEAR, late="drop"), InvalidArgument, r"has no late=: .* in flow.left_out"),
         (lambda a, b: a.join(b, "k", withing=NEAR), InvalidArgument, "join.. has no option 'withing': did you mean"),
         (
             lambda a, b: a.select("k", "x").distinct("k", within="1 s"),

@@ -34,7 +34,7 @@ def test_rule_50_a_row_has_the_columns_of_the_user_and_its_event_time() -> None:
 
 
 def test_rule_50_bad_late_and_weightless_rows_are_not_taken() -> None:
-    options = RowOptions(diff="w", allowed_lateness="5 us", late="emit", max_future="10 us")
+    options = RowOptions(diff="w", allowed_lateness="5 us", max_future="10 us")
     columns = options.columns(pa.schema({"ts": UTC, "w": pa.int64()}), "it")
     times = [100, 94, 95, None, 131, 130, 110, -(2**62)]
     bundle = pa.table({"ts": pa.array(times, UTC), "w": [1, 1, -2, 1, 1, 3, 0, 1]})
@@ -68,7 +68,7 @@ def test_hashes_that_agree_in_one_half_are_two() -> None:
         ({}, {"ts": UTC, "diff": pa.int64()}, InvalidArgument, "give the source diff='diff', or leave the column out"),
         ({"diff": "w"}, {"ts": UTC, "w": pa.string()}, TypeMismatch, "int64 column of weights"),
         ({"diff": "w"}, {"ts": UTC, "m": pa.map_(pa.string(), UTC), "w": pa.int64()}, TypeMismatch, "'m' cannot be"),
-        ({"late": "dropped"}, {}, InvalidArgument, "did you mean 'drop'"),
+        ({"late": "drop"}, {}, TypeError, "unexpected keyword argument 'late'"),
         ({"allowed_lateness": "-1 s"}, {}, InvalidArgument, "cannot be negative"),
     ],
 )
@@ -90,7 +90,8 @@ def _same(table: pa.Table) -> pa.Table:
 def test_a_step_shows_the_options_that_were_given() -> None:
     rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.string()}))
     assert "Distinct(by=('id',), within='1 hour')\n" in repr(rows.distinct("id", within="1 hour")) + "\n"
-    assert "InOrder(by=('id',), late='emit')\n" in repr(rows.in_order(by="id", late="emit")) + "\n"
+    waiting = rows.in_order(by="id", allowed_lateness="5 seconds")
+    assert "InOrder(by=('id',), allowed_lateness='5 seconds')\n" in repr(waiting) + "\n"
     assert "Remember(function=_same)\n" in repr(rows.map(_same, remember=True)) + "\n"
 
 

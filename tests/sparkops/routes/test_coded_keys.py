@@ -124,14 +124,15 @@ def test_only_keys_that_nothing_else_reads_stay_dictionaries() -> None:
 
     def stream(strategy: Any = uc.Monotonic(), **options: Any) -> frozenset[str]:  # noqa: B008
         flow = rows_flow(SCHEMA, "ts", strategy, **options.pop("settings", {}))
+        beside = options.pop("beside", False)
         if options.pop("moved", False):
             flow = flow.where(uc.col("k") != "a")
         flow = flow.window(uc.Fixed("1 minute"), **options).combine(by=("k", "j"), n=uc.Count())
-        route = Streaming(flow, flow.source.input)
+        route = Streaming(flow, flow.source.input, beside)
         return route.lift(route.graph.steps[0], 0).coded
 
     assert stream() == KEYS
     assert stream(uc.PerSource("k", "1 second")) == {"j"}
     assert stream(moved=True) == set()
-    assert stream(late="emit") == set()
+    assert stream(beside=True) == set()
     assert stream(trigger=uc.Repeatedly(uc.AfterBytes(10, "k"))) == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 import uncombine as uc
+from uncombine.flows.left_out import REASONS
 from uncombine.panes import Counts, Grouping, Operator, Stepped, Watermarks
 from uncombine.panes.grouping.lift import Lift
 from uncombine.panes.parcels import MARKS, Parcel
@@ -36,10 +38,10 @@ class Outcome:
     """The panes of a script for each shard, as `flow.run(script)` gives them."""
 
     schema: pa.Schema
-    emits: bool
-    """True if late rows are asked for."""
+    reasons: Sequence[str]
+    """The reasons to leave a row out."""
     panes: list[pa.Table] = field(default_factory=list)
-    late: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
     counts: Counts = field(default_factory=Counts)
     held: int = 0
     atoms: int = 0
@@ -52,7 +54,9 @@ class Outcome:
 
     def add(self, step: int, stepped: Stepped) -> None:
         self.panes.append(stepped.panes.append_column("step", pa.array([step] * stepped.panes.num_rows, pa.int64())))
-        self.late += len(stepped.left_out.get("late", ())) if self.emits else 0
+        for why in self.reasons:
+            if count := len(stepped.left_out.get(why, ())):
+                self.left_out[why] += count
         self.output_watermarks[step] = stepped.output_watermark
 
     def end(self, states: Iterable[Any]) -> Outcome:
@@ -92,7 +96,7 @@ def at_once(script: Sequence[Any], schema: pa.Schema, options: dict[str, Any], c
     state, marks, out = (
         operator.initial(),
         InputWatermarks((Watermarks(idle_after=idle),)),
-        Outcome(operator.output_schema, grouping.late == "emit"),
+        Outcome(operator.output_schema, reasons_of(grouping)),
     )
     for step, bundle in enumerate(bundles(script, schema)):
         marks = marks.told([bundle.reports], bundle.at)
@@ -111,12 +115,16 @@ def in_parcels(
     combiners: dict[str, Any],
     r: random.Random,
     shards: int = 1,
+    rows: bool = False,
 ) -> Outcome:
-    """The loop of a shard: entries in micro-batches of any size, rows cut into any tasks, timers on the way."""
+    """The loop of a shard: entries in micro-batches of any size, rows cut into any tasks, timers on the way.
+
+    With `rows` all travel as rows, as in a flow whose rows left out are shown.
+    """
     grouping, idle = grouping_of(options, combiners)
     operator = Operator(grouping, schema)
-    out, given = Outcome(operator.output_schema, grouping.late == "emit"), bundles(script, schema)
-    lift = Lift(operator.compiled, shards, timed=True)
+    out, given = Outcome(operator.output_schema, reasons_of(grouping)), bundles(script, schema)
+    lift = Lift(operator.compiled, shards, timed=True, rows=rows)
     running = [Shard.start(operator, Watermarks(idle_after=idle)) for _ in range(shards)]
     for first, last in _batches(given, r):
         parts: list[list[Parcel]] = [[_reports(given[first:last])] for _ in running]
@@ -134,6 +142,11 @@ def in_parcels(
                 step = next(i for i in range(first, last) if given[i].at >= instant.at)
                 out.add(step, instant.stepped)
     return out.end(shard.state for shard in running)
+
+
+def reasons_of(grouping: Grouping) -> Sequence[str]:
+    """The reasons to leave a row out; late rows with a window of their own are not left out."""
+    return [why for why in REASONS if why != "late" or grouping.late == "drop"]
 
 
 def one_by_one(grouping: Grouping) -> bool:

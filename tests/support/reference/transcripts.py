@@ -63,13 +63,13 @@ def _options(r: random.Random) -> dict[str, Any]:
         "closing": r.choice(["non_empty", "non_empty", "always", "never"]),
         "only_updated": r.random() < 0.25,
         "eager_retractions": r.random() < 0.3,
-        "late": r.choice(["drop", "emit", "duplicate"]),
+        "late": r.choice(["drop", "drop", "duplicate"]),
         "granularity": r.choice(["bundle", "bundle", "record"]),
         "timestamp": r.choice(["end_of_window", "end_of_window", "start_of_window", "earliest", "latest", "watermark"]),
         "allow_finish": False,
     }
     if options["late"] == "duplicate" and (options["mode"] == "retracting" or changelog):
-        options["late"] = "emit"
+        options["late"] = "drop"
     if options["mode"].startswith("discarding"):
         options["only_updated"] = False
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -74,12 +75,11 @@ def by_operator(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
     ]
     table = run_script(tables, **options, schema=SCHEMA, **combiners_of(options))
     counts = table.counts()
-    late = table.late_rows()
     return {
         "rows": _rows(table),
         **{name: counts[name] for name in ("dropped", "finished", "unassigned", "bad", "held")},
         "dropped_rows": sorted(table.dropped_rows),
-        "late": 0 if late is None else late.num_rows,
+        "left_out": Counter(table.left_out["why"].to_pylist()),
         "output_watermarks": table.output_watermarks,
     }
 
@@ -91,7 +91,10 @@ def by_steps(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
 
 def by_shard(script: list[Any], options: dict[str, Any], seed: int, shards: int = 1) -> dict[str, Any]:
     """Through the loop of a shard, or of several, of which the order of panes in an entry is not known."""
-    found = _found(in_parcels(script, SCHEMA, options, combiners_of(options), random.Random(seed), shards))
+    rows = seed % 2 == 0  # cells do not say which rows were left out
+    found = _found(in_parcels(script, SCHEMA, options, combiners_of(options), random.Random(seed), shards, rows))
+    if not rows:
+        del found["left_out"]
     if shards > 1:
         del found["output_watermarks"]
         found["rows"] = in_any_order(found["rows"])
@@ -108,7 +111,7 @@ def _found(outcome: Outcome) -> dict[str, Any]:
         "rows": _rows(outcome.table),
         **{name: counts[name] for name in ("dropped", "finished", "unassigned", "bad")},
         "held": outcome.held,
-        "late": outcome.late,
+        "left_out": outcome.left_out,
         "output_watermarks": outcome.output_watermarks,
     }
 
@@ -147,7 +150,7 @@ def by_rule(script: list[Any], options: dict[str, Any], waits: bool = True) -> d
         "bad": result.bad,
         "held": len(result.live),
         "dropped_rows": sorted(result.dropped_rows),
-        "late": len(result.late_rows),
+        "left_out": Counter(why for why, _ in result.left_out),
         "output_watermarks": result.output_watermarks,
     }
 

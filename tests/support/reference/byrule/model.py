@@ -52,7 +52,6 @@ class Operator:
     finished: int = 0
     unassigned: int = 0
     bad: int = 0
-    late_rows: list[Row] = field(default_factory=list)
     dropped_places: list[int] = field(default_factory=list)
     left_out: list[tuple[str, Row]] = field(default_factory=list)
     """rule 66: the rows without a result, each once for each reason in a step."""
@@ -343,8 +342,6 @@ class Operator:
         if self.options.late != "duplicate":
             for arrival in came:
                 self.leave("late", arrival.place, arrival.datum.row)
-        if self.options.late == "emit":
-            self.late_rows += [arrival.datum.row for arrival in came if arrival.place not in self.dropped_places]
         self.dropped_places += [arrival.place for arrival in came]
         if self.options.late != "duplicate":
             return []

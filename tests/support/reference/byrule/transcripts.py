@@ -297,7 +297,7 @@ def draw_options(r: random.Random) -> dict[str, Any]:
         "closing": r.choice(["non_empty", "non_empty", "always", "never"]),
         "only_updated": r.random() < 0.25,
         "eager_retractions": r.random() < 0.3,
-        "late": r.choice(["drop", "emit", "duplicate"]),
+        "late": r.choice(["drop", "drop", "duplicate"]),
         "granularity": r.choice(["bundle", "bundle", "record"]),
         "timestamp": r.choice(times),
         "idle_after": r.choice([None, None, None, "30 seconds"]),
@@ -305,7 +305,7 @@ def draw_options(r: random.Random) -> dict[str, Any]:
         "allow_finish": False,
     }
     if options["late"] == "duplicate" and (options["mode"] == "retracting" or changelog):
-        options["late"] = "emit"
+        options["late"] = "drop"
     if options["mode"].startswith("discarding"):
         options["only_updated"] = False
     try:

@@ -53,9 +53,8 @@ def _differences(case: Case) -> Iterator[str]:
         stream = ways.streamed(case, streaming)
         before = local.rows[: len(whole) - len(want.rows[-1][-1])] if case.ends else local.rows
         yield from _rows("stream, local", stream.rows, before, case.shards == 1)
-        late = [*want.late[:-1], want.late[-1][: want.late_before_the_end]]
         left = [some[:n] for some, n in zip(want.left_out, want.left_out_before_the_end, strict=True)]
-        yield from _rest("stream, local", stream, replace(want, late=late, left_out=left), want.counts_before_the_end)
+        yield from _rest("stream, local", stream, replace(want, left_out=left), want.counts_before_the_end)
 
 
 def _rest(who: str, got: Found, want: Outcome, counts: list[dict[str, int]]) -> Iterator[str]:
@@ -65,10 +64,6 @@ def _rest(who: str, got: Found, want: Outcome, counts: list[dict[str, int]]) -> 
         known = {place: want.output_watermarks[place] for place in got.output_watermarks}
         if known != got.output_watermarks:
             yield f"{who}: output watermarks {got.output_watermarks}, {known}"
-    if got.late is not None and want.late:
-        one, other = map(_texts, (got.late, want.late[-1]))
-        if one != other:
-            yield f"{who}: late rows {one}, {other}"
     if got.left_out is not None and want.left_out:
         for stage, (mine, theirs) in enumerate(zip(got.left_out, want.left_out, strict=True), 1):
             one, other = ([f"{why} {_known(row)}" for why, row in some] for some in (mine, theirs))
@@ -77,18 +72,13 @@ def _rest(who: str, got: Found, want: Outcome, counts: list[dict[str, int]]) -> 
 
 
 def _known(row: Row) -> str:
-    """A row that was left out, without what is null in it; the models have no information on panes."""
-    (text,) = _texts([{name: value for name, value in row.items() if value is not None}])
-    return text
+    """A row that was left out, without what is null in it.
 
-
-def _texts(late: Sequence[Row]) -> list[str]:
-    """Late rows to compare: those of a later grouping are panes, and the models have no information on them."""
+    Those of a later grouping are panes, and the models have no information on them.
+    """
     names = {"event_time": "ts", "diff": "d"}
-    rows = ({names.get(name, name): value for name, value in row.items()} for row in late)
-    return sorted(
-        _text({name: value for name, value in row.items() if name not in (*OF_A_REPORT, "pane")}) for row in rows
-    )
+    known = {names.get(name, name): value for name, value in row.items() if value is not None}
+    return _text({name: value for name, value in known.items() if name not in (*OF_A_REPORT, "pane")})
 
 
 def _rows(who: str, got: Sequence[Row], want: Sequence[Row], ordered: bool = True) -> Iterator[str]:

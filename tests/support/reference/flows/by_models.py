@@ -45,9 +45,6 @@ class Model(Protocol):
     def numbers(self) -> dict[str, int]:
         """The counts, and in `held` the number of windows."""
 
-    def late_rows(self) -> list[Row]:
-        """The rows that came too late."""
-
 
 class ByRule:
     """The model that is read off the rules."""
@@ -78,9 +75,6 @@ class ByRule:
 
     def numbers(self) -> dict[str, int]:
         return {name: getattr(self.inner, name) for name in COUNTS} | {"held": len(self.inner.lives())}
-
-    def late_rows(self) -> list[Row]:
-        return self.inner.late_rows
 
     def left_out(self) -> list[tuple[str, Row]]:
         """The rows without a result, each with the reason."""
@@ -114,9 +108,6 @@ class ByWindow:
 
     def numbers(self) -> dict[str, int]:
         return {name: getattr(self.inner, name) for name in COUNTS} | {"held": len(self.inner.live)}
-
-    def late_rows(self) -> list[Row]:
-        raise NotImplementedError
 
 
 @dataclass
@@ -205,14 +196,11 @@ class Grouped:
 
 @dataclass
 class Outcome:
-    """The rows of each grouping by bundle, the counts of each before the end and after it, and the late rows."""
+    """The rows of each grouping by bundle, and the counts of each before the end and after it."""
 
     rows: list[list[list[Row]]]
     counts: list[dict[str, int]] = field(default_factory=list)
     counts_before_the_end: list[dict[str, int]] = field(default_factory=list)
-    late: list[list[Row]] = field(default_factory=list)
-    late_before_the_end: int = 0
-    """The number of late rows of the last grouping before the end."""
     left_out: list[list[tuple[str, Row]]] = field(default_factory=list)
     """The rows that each grouping left out, with the reasons."""
     left_out_before_the_end: list[int] = field(default_factory=list)
@@ -243,7 +231,6 @@ def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any
         out.output_watermarks.append(chain[-1].inner.output_watermark)
     out.counts_before_the_end = [grouped.inner.numbers() for grouped in chain]
     if kind is ByRule:
-        out.late_before_the_end = len(chain[-1].inner.late_rows())
         out.left_out_before_the_end = [len(grouped.inner.left_out()) for grouped in chain]
     if case.ends:
         played = []
@@ -253,7 +240,6 @@ def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any
         out.output_watermarks.append(chain[-1].inner.output_watermark)
     out.counts = [grouped.inner.numbers() for grouped in chain]
     if kind is ByRule:
-        out.late = [grouped.inner.late_rows() for grouped in chain]
         out.left_out = [grouped.inner.left_out() for grouped in chain]
     return out
 

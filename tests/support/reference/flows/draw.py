@@ -120,12 +120,12 @@ def _stage(r: random.Random, place: Place, before: list[Stage]) -> Stage:
         "closing": r.choice(["non_empty", "non_empty", "non_empty", "always", "never"]),
         "only_updated": mode == "retracting" and r.random() < 0.3,
         "eager_retractions": r.random() < 0.3,
-        "late": r.choice(["drop", "emit", "emit", "duplicate"] if last else ["drop"]),
+        "late": r.choice(["drop", "drop", "drop", "duplicate"] if last else ["drop"]),
         "granularity": r.choice(["bundle", "record"]) if place.by_row else "bundle",
         "timestamp": r.choice([None, None, None, *place.policies]),
     }
     if options["late"] == "duplicate" and (carries or mode in (None, "retracting")):
-        options["late"] = "emit"
+        options["late"] = "drop"
     if place.number == 0 or r.random() < 0.3:
         options["allowed_lateness"] = f"{r.choice(LATENESS)} seconds"
     if place.number == 0 and r.random() < 0.2:

@@ -35,7 +35,6 @@ class Found:
     """The result of a way to run a flow; parts that it does not know are None."""
 
     rows: list[Row]
-    late: list[Row] | None
     counts: list[dict[str, int]] | None = None
     output_watermarks: dict[int, int] | None = None
     """After some of the bundles, by their place."""
@@ -54,11 +53,8 @@ def locally(case: Case, flow: Any) -> Found:
         places.append(len(case.bundles))
     result = flow.run(script)
     counts = [result.counts(stage=i + 1) for i in range(len(case.stages))]
-    late = result.late_rows(len(case.stages))
-    emits = case.stages[-1].options["late"] == "emit"
     return Found(
         rows_of(result.drop_columns(["step"])),
-        [] if late is None or not emits else numbers_of(late),
         counts,
         dict(zip(places, result.output_watermarks, strict=True)),
         left_out_of(result.left_out, case),
@@ -105,14 +101,14 @@ def replayed(case: Case, flow: Any) -> Found:
 
 def _replayed(case: Case, flow: Any) -> Found:
     if not shows_left_out(case):
-        return _shown(flow.df.toArrow())
+        return Found(rows_of(flow.df.toArrow()))
     return _with_left_out(route_with_left_out(flow, flow.source.input).df().toArrow(), case)
 
 
 def _with_left_out(both: pa.Table, case: Case) -> Found:
     """Panes, and beside them the rows that were left out."""
     no = pc.is_null(both["left_out"])
-    found = _shown(both.filter(no).drop_columns(["left_out"]))
+    found = Found(rows_of(both.filter(no).drop_columns(["left_out"])))
     rows = pa.Table.from_struct_array(both.filter(pc.invert(no))["left_out"].combine_chunks())
     found.left_out = left_out_of(rows, case)
     return found
@@ -156,7 +152,7 @@ def _streamed(case: Case, flow: Any) -> Found:
             engine = Engine(flow, None if case.in_order else case.seed, kept, beside)
         panes += _batch(engine, table(some), now, totals)
     every = pa.concat_tables(panes)
-    found = _with_left_out(every, case) if beside else _shown(every)
+    found = _with_left_out(every, case) if beside else Found(rows_of(every))
     found.counts = totals
     return found
 
@@ -180,17 +176,6 @@ def _joined(case: Case, r: random.Random, chance: float) -> list[list[Any]]:
         else:
             out.append([bundle])
     return out
-
-
-def _shown(panes: pa.Table) -> Found:
-    """Panes, and the late rows among them."""
-    late = pc.equal(panes["diff"], 0)
-    rows = panes.filter(pc.invert(late))
-    if "late" not in panes.column_names:
-        return Found(rows_of(rows), [])
-    gone = panes.filter(late)["late"].combine_chunks()
-    columns = pa.table([gone.field(i) for i in range(gone.type.num_fields)], [f.name for f in gone.type])
-    return Found(rows_of(rows.drop_columns(["late"])), numbers_of(columns))
 
 
 def numbers_of(rows: pa.Table) -> list[Row]:
