@@ -147,13 +147,13 @@ def test_rule_66_two_columns_of_a_row_never_share_a_field() -> None:
 def test_rows_of_two_inputs_are_one_table() -> None:
     """Also where the right input has other columns, and where one has no rows at all."""
     both = {"left": SCHEMA, "right": SCHEMA.remove(2).append(pa.field("y", pa.string()))}
-    left, right = (uc.local.source(schema, name=name) for name, schema in both.items())
+    left, right = (uc.flow(schema, name=name) for name, schema in both.items())
     flow = left.join(right, on="k", within=("0 s", "10 s"))
     after = [uc.Watermark(100 * SECOND, input=name) for name in both]
     late = uc.Elements([{"ts": 1, "k": "a", "x": 1}], input="left")
-    [row] = uc.local.run([*after, late], flow).left_out.to_pylist()
+    [row] = flow.run([*after, late]).left_out.to_pylist()
     assert (row["side"], row["why"], row["row"]["x"], row["row"]["y"]) == ("left", "late", 1, None)
-    nothing = uc.local.run(after, flow).left_out
+    nothing = flow.run(after).left_out
     assert (nothing.num_rows, nothing.schema.names) == (0, ["stage", "side", "why", "row", "step"])
 
 

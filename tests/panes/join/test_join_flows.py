@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from join_flows import KINDS, joined
+from opened import opened
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
@@ -25,7 +26,7 @@ SIDES = ("left", "right")
 
 
 def source(name: str, **options: Any) -> uc.Flow:
-    return uc.flow(ROWS.append(pa.field("w", pa.int64())) if options.get("diff") else ROWS, name=name, **options)
+    return opened(ROWS.append(pa.field("w", pa.int64())) if options.get("diff") else ROWS, name=name, **options)
 
 
 def two(**options: Any) -> tuple[uc.Flow, uc.Flow]:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from bounded import bounded_flow, cut
 from combining import drawn_combining
 from engine import Engine
+from opened import opened
 from streams import rows_flow
 
 import uncombine as uc
@@ -79,7 +80,7 @@ def shows_left_out(case: Case) -> bool:
 def local_flow(case: Case) -> Any:
     """The flow over a local source, or that of a replay where only that can end."""
     try:
-        return grouped(uc.flow(SCHEMA, watermark=case.strategy, **case.settings), case.stages)
+        return grouped(opened(SCHEMA, watermark=case.strategy, **case.settings), case.stages)
     except InvalidArgument as refused:
         if "can never fire on Global()" not in str(refused):
             raise
