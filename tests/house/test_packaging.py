@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -33,6 +37,15 @@ print(json.dumps([uc.__file__, answer.to_pydict()]))
 """
 
 # Group b has weight 1 - 1 = 0, and so no row.
+# A program of a user with two mistakes that only the types of the package show.
+MISTAKES = """
+import uncombine as uc
+
+def totals(flow: uc.Flow) -> None:
+    flow.window(uc.Fixed("1 minute"), mode="retract")
+    flow.window(uc.Fixed("1 minute"), allowed_latness="1 hour")
+"""
+
 ANSWER = {"k": ["a"], "total": [6]}
 
 SEND = """
@@ -101,11 +114,36 @@ def test_editable_install(environment: Any, editable_wheel: Path, tmp_path: Path
     environment.install(editable_wheel, cwd=tmp_path)
     environment.lend()
     place, answer = environment.script(USE, cwd=tmp_path)
-    assert Path(place) == ROOT / "__init__.py"
+    assert Path(place).resolve() == ROOT / "__init__.py"
     assert answer == ANSWER
 
 
 @pytest.mark.spark
+def test_links_of_src_are_the_package_and_nothing_else() -> None:
+    """One link for each room, none to the root: it has `src` inside of it, and mypy walks that without an end."""
+    links = [place for place in (ROOT / "src" / "uncombine").iterdir() if place.name != "__pycache__"]
+    assert {link.name for link in links} == ROOMS | ROOT_FILES
+    assert [link for link in links if os.readlink(link) != f"../../{link.name}"] == []
+
+
+def test_source_archive_holds_files_for_links(archive: Path, wheel: Path) -> None:
+    with tarfile.open(archive) as packed:
+        members = [member for member in packed.getmembers() if "/src/uncombine/" in member.name]
+    assert [member.name for member in members if not (member.isfile() or member.isdir())] == []
+    sources = {member.name.partition("/src/")[2] for member in members if member.isfile()}
+    assert sources == {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("uncombine/")}
+
+
+def test_type_checkers_find_an_editable_install(environment: Any, editable_wheel: Path, tmp_path: Path) -> None:
+    environment.install(editable_wheel, cwd=tmp_path)
+    (tmp_path / "program.py").write_text(MISTAKES)
+    command = [sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", "--ignore-missing-imports"]
+    command += ["--cache-dir", str(tmp_path / "cache"), "--python-executable", str(environment.python), "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    found = re.findall(r"^program.py:(\d+): error: .*\[([\w-]+)\]$", done.stdout, re.MULTILINE)
+    assert found == [("5", "arg-type"), ("6", "call-arg")], done.stdout + done.stderr
+
+
 def test_wheel_sent_to_spark_workers(environment: Any, wheel: Path, tmp_path: Path) -> None:
     # addPyFile puts only what is called .zip, .egg or .jar on the workers' path, and a wheel is a zip.
     sent = shutil.copy(wheel, tmp_path / "uncombine.zip")
