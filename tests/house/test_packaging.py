@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from library import BELOW
+from markdown_it import MarkdownIt
 
 import uncombine as uc
 from uncombine.panes.state import manifest
@@ -36,7 +37,6 @@ answer = uc.aggregate(table, by=["k"], diff="w", total=uc.Sum("x"))
 print(json.dumps([uc.__file__, answer.to_pydict()]))
 """
 
-# Group b has weight 1 - 1 = 0, and so no row.
 # A program of a user with two mistakes that only the types of the package show.
 MISTAKES = """
 import uncombine as uc
@@ -46,6 +46,7 @@ def totals(flow: uc.Flow) -> None:
     flow.window(uc.Fixed("1 minute"), allowed_latness="1 hour")
 """
 
+# Group b has weight 1 - 1 = 0, and so no row.
 ANSWER = {"k": ["a"], "total": [6]}
 
 SEND = """
@@ -118,7 +119,6 @@ def test_editable_install(environment: Any, editable_wheel: Path, tmp_path: Path
     assert answer == ANSWER
 
 
-@pytest.mark.spark
 def test_links_of_src_are_the_package_and_nothing_else() -> None:
     """One link for each room, none to the root: it has `src` inside of it, and mypy walks that without an end."""
     links = [place for place in (ROOT / "src" / "uncombine").iterdir() if place.name != "__pycache__"]
@@ -144,6 +144,7 @@ def test_type_checkers_find_an_editable_install(environment: Any, editable_wheel
     assert found == [("5", "arg-type"), ("6", "call-arg")], done.stdout + done.stderr
 
 
+@pytest.mark.spark
 def test_wheel_sent_to_spark_workers(environment: Any, wheel: Path, tmp_path: Path) -> None:
     # addPyFile puts only what is called .zip, .egg or .jar on the workers' path, and a wheel is a zip.
     sent = shutil.copy(wheel, tmp_path / "uncombine.zip")
@@ -172,13 +173,28 @@ def test_the_wheel_has_a_command_and_words_for_a_registry(wheel: Path) -> None:
     assert "Keywords: " in head
 
 
-def test_the_text_for_a_registry_has_no_link_into_the_repository(wheel: Path) -> None:
+def test_the_text_for_a_package_index_stands_alone(wheel: Path) -> None:
+    """An index renders the text without the repository around it, so a link into the repository leads nowhere."""
     packed = zipfile.ZipFile(wheel)
     metadata = next(packed.read(name).decode() for name in packed.namelist() if name.endswith("/METADATA"))
     head, _, text = metadata.partition("\n\n")
-    links = re.findall(r"\]\(([^)\s]*)", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
     assert "Description-Content-Type: text/markdown" in head
-    assert links
-    assert [link for link in links if not link.startswith("https://")] == []
-    sections = re.findall(r"^## .*$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert re.findall(r"^## .*$", text, re.MULTILINE) == sections
+    assert text == (ROOT / "docs" / "package.md").read_text(encoding="utf-8")
+    page = MarkdownIt().enable("table").render(text)
+    assert re.findall(r"<h1>(.*?)</h1>", page) == ["uncombine"]
+    assert page.count("<pre>") * 2 == len(re.findall("^```", text, re.MULTILINE))
+    assert page.count("<table>") == 1
+    assert local_links(page) == []
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    table = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    assert {name for row in table for name in re.findall(r"`(\w+)`", row)} == extras - {"dev", "docs"}
+
+
+def local_links(page: str) -> list[str]:
+    """The links and pictures of a page of HTML that lead into the repository."""
+    return [link for link in re.findall(r' (?:href|src)="([^"]*)"', page) if not link.startswith("https://")]
+
+
+def test_a_link_into_the_repository_is_seen() -> None:
+    page = MarkdownIt().render("[a](docs/a.md) ![b](b.png) [c](https://spark.apache.org)")
+    assert local_links(page) == ["docs/a.md", "b.png"]
