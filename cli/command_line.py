@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from ..panes.readers.data_paths import data_paths, missing
 from ..panes.readers.formats import format_of
 from ..panes.readers.listing import list_files
 from ..panes.readers.reading import describe
+from ..panes.showing import Shown, shown_rows
 from .module_names import object_at
 from .progress_bar import progress_bar
 from .words import TRIGGER_WORDS, WINDOW_WORDS, combiner_of, trigger_of, window_of
@@ -244,27 +244,11 @@ def _draw(asked: argparse.Namespace, result: Any, script: list[Any]) -> None:
 
 
 def _show(table: pa.Table, asked: argparse.Namespace) -> None:
-    rows = table.slice(0, asked.limit).to_pylist()
-    if asked.json:
-        for row in rows:
-            print(json.dumps(row, default=str))
+    if not asked.json:
+        print(shown_rows(table, asked.limit).text())
         return
-    print_table(table.column_names, [[_text(value) for value in row.values()] for row in rows])
-    if table.num_rows > len(rows):
-        print(f"... and {table.num_rows - len(rows):,} more rows (--limit)")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M:%S}"
-    return "" if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
-
-
-def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under their names, in columns."""
-    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-    for row in (names, ["-" * width for width in widths], *rows):
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    for row in table.slice(0, asked.limit).to_pylist():
+        print(json.dumps(row, default=str))
 
 
 def _laws(asked: argparse.Namespace) -> int:
@@ -344,7 +328,7 @@ def _checkpoint(asked: argparse.Namespace) -> int:
         facts: Mapping[str, Any] = {**one.made_by, "watermark strategy": ", ".join(one.strategies)}
         lines = [[f"rows in {name}", f"{count:,}"] for name, count in one.held.items()]
         lines += [[name, str(value)] for name, value in facts.items() if name not in ("stage", "shards")]
-        print_table(["", ""], lines)
+        print(Shown(rows=lines, numbers=[False, False]).text())
     return 0
 
 
@@ -368,17 +352,7 @@ def _completion(asked: argparse.Namespace) -> int:
     return 0
 
 
-_BASH = """_uncombine() {
-  local words='@commands@' current="${COMP_WORDS[COMP_CWORD]}"
-  if [ "$COMP_CWORD" -gt 1 ]; then case "${COMP_WORDS[1]}" in
-@cases@
-  esac; fi
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
-  case "$current" in -*) ;; *) [ "$COMP_CWORD" -gt 1 ] && COMPREPLY+=($(compgen -f -- "$current")) ;; esac
-}
-complete -o filenames -F _uncombine uncombine"""
-
-__all__ = ["main", "parser_of", "print_table"]
+__all__ = ["main", "parser_of"]
 
 
 def __dir__() -> list[str]:
