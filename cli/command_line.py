@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import Elements, UncombineError, Watermark, __version__, local, plot
-from ..errors import InvalidArgument, LawViolation, require_column
+from ..errors import InvalidArgument, LawViolation, LibraryMissing, require_column
 from ..local.data_files import LocalFiles
 from ..local.script import with_times
 from ..local.script_run import LocalRun
@@ -144,7 +144,7 @@ def parser_of() -> argparse.ArgumentParser:
     check.set_defaults(run=_check)
 
     completion = parts.add_parser("completion", help='print a completion script: eval "$(uncombine completion bash)"')
-    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
+    completion.add_argument("shell", choices=["bash", "fish", "tcsh", "zsh"])
     completion.set_defaults(run=_completion)
     return parser
 
@@ -333,22 +333,13 @@ def _checkpoint(asked: argparse.Namespace) -> int:
 
 
 def _completion(asked: argparse.Namespace) -> int:
-    """Print a script that completes commands and options."""
-    parser = parser_of()
-    [parts] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    options = {
-        name: " ".join(o for a in part._actions for o in a.option_strings) for name, part in parts.choices.items()
-    }
-    if asked.shell == "fish":
-        print(f"complete -c uncombine -n __fish_use_subcommand -f -a '{' '.join(options)}'")
-        for name, some in options.items():
-            for option in (o for o in some.split() if o.startswith("--")):
-                print(f"complete -c uncombine -n '__fish_seen_subcommand_from {name}' -l {option[2:]}")
-        return 0
-    if asked.shell == "zsh":
-        print("autoload -U +X bashcompinit && bashcompinit")
-    cases = "\n".join(f"    {name}) words='{some}' ;;" for name, some in options.items())
-    print(_BASH.replace("@commands@", " ".join(options)).replace("@cases@", cases))
+    try:
+        import shtab
+    except ImportError:
+        raise LibraryMissing(
+            "completion needs the library shtab, which is not installed: pip install 'uncombine[completion]'"
+        ) from None
+    print(shtab.complete(parser_of(), asked.shell))
     return 0
 
 
