@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 
 from .. import Elements, UncombineError, Watermark, __version__, plot
 from ..doors import flow
-from ..errors import InvalidArgument, LawViolation, require_column
+from ..errors import InvalidArgument, LawViolation, LibraryMissing, require_column
 from ..files.data_paths import data_paths, missing
 from ..files.formats import format_of
 from ..files.listing import list_files
@@ -29,6 +28,7 @@ from ..local.data_files import LocalFiles
 from ..local.script import with_times
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
+from ..panes.showing import Shown, shown_rows
 from ..triggers import TRIGGER_WORDS, as_trigger
 from ..windows import WINDOW_WORDS, as_window
 from .module_names import object_at
@@ -147,7 +147,7 @@ def parser_of() -> argparse.ArgumentParser:
     check.set_defaults(run=_check)
 
     completion = parts.add_parser("completion", help='print a completion script: eval "$(uncombine completion bash)"')
-    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
+    completion.add_argument("shell", choices=["bash", "fish", "tcsh", "zsh"])
     completion.set_defaults(run=_completion)
     return parser
 
@@ -247,27 +247,11 @@ def _draw(asked: argparse.Namespace, result: Any, script: list[Any]) -> None:
 
 
 def _show(table: pa.Table, asked: argparse.Namespace) -> None:
-    rows = table.slice(0, asked.limit).to_pylist()
-    if asked.json:
-        for row in rows:
-            print(json.dumps(row, default=str))
+    if not asked.json:
+        print(shown_rows(table, asked.limit).text())
         return
-    print_table(table.column_names, [[_text(value) for value in row.values()] for row in rows])
-    if table.num_rows > len(rows):
-        print(f"... and {table.num_rows - len(rows):,} more rows (--limit)")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M:%S}"
-    return "" if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
-
-
-def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under their names, in columns."""
-    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-    for row in (names, ["-" * width for width in widths], *rows):
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    for row in table.slice(0, asked.limit).to_pylist():
+        print(json.dumps(row, default=str))
 
 
 def _laws(asked: argparse.Namespace) -> int:
@@ -347,41 +331,22 @@ def _checkpoint(asked: argparse.Namespace) -> int:
         facts: Mapping[str, Any] = {**one.made_by, "watermark strategy": ", ".join(one.strategies)}
         lines = [[f"rows in {name}", f"{count:,}"] for name, count in one.held.items()]
         lines += [[name, str(value)] for name, value in facts.items() if name not in ("stage", "shards")]
-        print_table(["", ""], lines)
+        print(Shown(rows=lines, numbers=[False, False]).text())
     return 0
 
 
 def _completion(asked: argparse.Namespace) -> int:
-    """Print a script that completes commands and options."""
-    parser = parser_of()
-    [parts] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    options = {
-        name: " ".join(o for a in part._actions for o in a.option_strings) for name, part in parts.choices.items()
-    }
-    if asked.shell == "fish":
-        print(f"complete -c uncombine -n __fish_use_subcommand -f -a '{' '.join(options)}'")
-        for name, some in options.items():
-            for option in (o for o in some.split() if o.startswith("--")):
-                print(f"complete -c uncombine -n '__fish_seen_subcommand_from {name}' -l {option[2:]}")
-        return 0
-    if asked.shell == "zsh":
-        print("autoload -U +X bashcompinit && bashcompinit")
-    cases = "\n".join(f"    {name}) words='{some}' ;;" for name, some in options.items())
-    print(_BASH.replace("@commands@", " ".join(options)).replace("@cases@", cases))
+    try:
+        import shtab
+    except ImportError:
+        raise LibraryMissing(
+            "completion needs the library shtab, which is not installed: pip install 'uncombine[completion]'"
+        ) from None
+    print(shtab.complete(parser_of(), asked.shell))
     return 0
 
 
-_BASH = """_uncombine() {
-  local words='@commands@' current="${COMP_WORDS[COMP_CWORD]}"
-  if [ "$COMP_CWORD" -gt 1 ]; then case "${COMP_WORDS[1]}" in
-@cases@
-  esac; fi
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
-  case "$current" in -*) ;; *) [ "$COMP_CWORD" -gt 1 ] && COMPREPLY+=($(compgen -f -- "$current")) ;; esac
-}
-complete -o filenames -F _uncombine uncombine"""
-
-__all__ = ["main", "parser_of", "print_table"]
+__all__ = ["main", "parser_of"]
 
 
 def __dir__() -> list[str]:

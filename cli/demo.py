@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from .. import (
     plot,
 )
 from .. import aggregate as grouped
+from ..panes.showing import shown_rows
 
 SCORES = pa.table(
     {
@@ -191,17 +193,13 @@ def _show(panes: pa.Table) -> None:
     _lines(rows)
 
 
-def _table(table: pa.Table) -> None:
-    _lines(table.to_pylist())
-
-
 def _lines(rows: Sequence[dict[str, Any]]) -> None:
-    names = sorted((list(row) for row in rows), key=len)[-1]
-    cells = [names, *([str(row.get(name, "")) for name in names] for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
-    for row in cells:
-        print("  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-    print()
+    names = max(rows, key=len)
+    _table(pa.table({name: [row.get(name) for row in rows] for name in names}))
+
+
+def _table(table: pa.Table) -> None:
+    print(indent(shown_rows(table).text(), "  ") + "\n")
 
 
 def _say(text: str) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from names_by_job import names_by_page, table, value_of
 
 import uncombine as uc
 
@@ -168,77 +169,13 @@ def short(kind: pa.DataType) -> str:
     return "struct" if pa.types.is_struct(kind) else str(kind)
 
 
-# The pages of the reference that list names: those of the package's rooms and modules, in the order of use.
-NAMES: dict[str, list[str]] = {
-    "flow": [
-        *("flow", "Files", "session", "Tuning", "Flow", "Flow.window", "Flow.join", "union", "Grouping"),
-        *(f"Flow.{name}" for name in ("df", "to_table", "left_out", "foreach_batch", "explain")),
-    ],
-    "steps": [
-        *(f"Flow.{name}" for name in ("where", "select", "with_columns", "with_time", "map", "flat_map", "distinct")),
-        *("Flow.in_order", "Flow.process", "KeyFunction", "KeyContext"),
-    ],
-    "windows": ["Fixed", "Sliding", "Sessions", "Global", "Calendar", "Custom", "Inherit", "span", "timestamp", "Span"],
-    "triggers": [*uc.triggers.__all__, "Trigger.or_finally"],
-    "strategies": [
-        "BoundedLag",
-        "Monotonic",
-        "PerSource",
-        "Punctuated",
-        "IngressTime",
-        "ProcessingTime",
-        "EachBatch",
-        "WatermarkStrategy",
-    ],
-    "local": [
-        "local.run",
-        "local.source",
-        "trigger_costs",
-        "local.Result",
-        "local.Result.table",
-        "local.Result.to_pandas",
-        "local.Result.to_table",
-        "local.Result.counts",
-        "Elements",
-        "Watermark",
-        "Clock",
-    ],
-    "changelog": [f"changelog.{name}" for name in uc.changelog.__all__],
-    "expressions": [
-        *("col", "when", "coalesce", "Expr"),
-        *(f"Expr.{name}" for name in ("is_null", "is_nan", "fill_null", "isin", "cast", "field", "evaluate", "type")),
-    ],
-    "plot": [f"plot.{name}" for name in uc.plot.__all__],
-    "progress": ["progress", "watch", "sparkops.Progress", "sparkops.StageProgress"],
-    "testing": [f"testing.{name}" for name in uc.testing.__all__]
-    + [f"combiners.laws.{name}" for name in ("check_laws", "machine", "typed")],
-    "building": [
-        "aggregate",
-        "Combiner",
-        *(f"Combiner.{name}" for name in ("where", "of", "map", "bind")),
-        "CombineFn",
-        *(f"CombineFn.{name}" for name in ("add", "merge", "uncombine", "negate", "extract", "zero")),
-        "Capability",
-        "from_scalar",
-        "from_columns",
-        "Plan",
-        "PerKey",
-        "Struct",
-    ],
-    "spark": [
-        "Accumulator",
-        *(f"Accumulator.{name}" for name in ("add", "merge", "uncombine", "extract", "udf", "register", "read")),
-        "sparkops.combine_per_key",
-    ],
-    "inside": ["Operator", "OperatorState", "Watermarks", "Counts", "Stepped"],
-}
+NAMES = names_by_page({cls.__name__ for cls in combiners()})
+"""The names of each page of the reference, but for the combiners, which have one of their own."""
 
 
 def path_of(name: str) -> str:
     """The full name by which a public name is found in the sources."""
-    value: Any = uc
-    for part in name.split("."):
-        value = getattr(value, part)
+    value = value_of(name)
     value = value.fget if isinstance(value, property) else value
     module = getattr(value, "__module__", None)
     if module is None or not module.startswith("uncombine"):  # an alias, such as a type of a union
@@ -262,6 +199,14 @@ def settings() -> str:
 
     rows = [f"| `{name}` | `{value}` |" for name, value in SETTINGS.items()]
     return "\n".join(["| setting | value |", "|---|---|", *rows]) + "\n"
+
+
+def classes_of_errors() -> str:
+    """Each class of errors in one line."""
+    kinds = [value for value in vars(uc.errors).values() if inspect.isclass(value)]
+    ours = [kind for kind in kinds if issubclass(kind, uc.UncombineError) and kind.__module__ == uc.errors.__name__]
+    lines = [f"| `{kind.__name__}` | {' '.join((inspect.getdoc(kind) or '').split())} |" for kind in ours]
+    return "\n".join(["| class | raised if |", "|---|---|", *lines]) + "\n"
 
 
 def errors() -> str:
@@ -293,22 +238,24 @@ PARTS: dict[str, Callable[[], str]] = {
     "overview": overview,
     "capabilities": capabilities,
     "combiners": reference,
+    "settings": settings,
+    "errors": classes_of_errors,
+    **{f"names_{page}": partial(table, names) for page, names in NAMES.items()},
 }
-"""Parts that are kept in the pages."""
+"""The parts as the repository has them."""
 
 SITE_PARTS: dict[str, Callable[[], str]] = {
-    "settings": settings,
     "errors": errors,
     **{f"names_{page}": partial(names, page) for page in NAMES},
 }
-"""Parts that the site alone has; in the pages they are empty."""
+"""The parts that are longer on the site: every message of an error, and the whole docstring of a name."""
 
 
 def filled(text: str, site: bool = False) -> str:
-    """A page with its generated parts made again; on the site with all of them."""
+    """A page with its generated parts made again; on the site with the longer ones."""
 
     def part(found: re.Match[str]) -> str:
-        own = PARTS | SITE_PARTS if site else PARTS | dict.fromkeys(SITE_PARTS, str)
+        own = PARTS | SITE_PARTS if site else PARTS
         return found[1] + own[found[2]]() + found[3]
 
     return PART.sub(part, text)
@@ -324,7 +271,8 @@ def main() -> int:
             if "--check" not in sys.argv:
                 page.write_text(new, encoding="utf-8")
     if stale:
-        print("out of date, run make docs:" if "--check" in sys.argv else "written:", ", ".join(stale))
+        again = "out of date, run .venv/bin/python docs/generate.py:"
+        print(again if "--check" in sys.argv else "written:", ", ".join(stale))
     return 1 if stale and "--check" in sys.argv else 0
 
 

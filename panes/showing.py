@@ -40,17 +40,18 @@ class Shown:
     ... 1 more row
     """
 
-    title: str
-    names: Sequence[str]
     rows: Sequence[Sequence[str]]
     numbers: Sequence[bool]
     """True for a column of numbers, which stand to the right."""
-    more: str
+    names: Sequence[str] = ()
+    """The names over the columns; none over rows that need no names."""
+    title: str = ""
+    more: str = ""
     """The words for the rows that are not shown; empty if all are."""
 
     def text(self, width: int | None = None) -> str:
         """The rows in columns, in lines of at most so many characters."""
-        lines = [list(self.names), *map(list, self.rows)]
+        lines = [line for line in (self.names, *self.rows) if line]
         widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
         texts = ["  ".join(map(_padded, line, widths, self.numbers)).rstrip() for line in lines]
         every = [*filter(None, [self.title]), *texts, *filter(None, [self.more])]
@@ -94,7 +95,8 @@ def shown_rows(table: pa.Table, rows: int = ROWS, title: str = "", whole: bool =
     lines = [list(line) for line in zip(*columns, strict=True)]
     numbers = [pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind) for kind in table.schema.types]
     more = f"... {count}" if left > 0 else "" if table.num_rows else "(no rows)"
-    return Shown(_clean(title), [_short(name) for name in table.column_names], lines, numbers, more)
+    names = [_short(name) for name in table.column_names]
+    return Shown(rows=lines, numbers=numbers, names=names, title=_clean(title), more=more)
 
 
 def _text(value: pa.Scalar) -> str:

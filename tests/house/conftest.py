@@ -86,9 +86,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def editable_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The result of `pip install -e`: a wheel that points back to this tree."""
     place = tmp_path_factory.mktemp("editable")
-    script = (
-        f"import sys; sys.path.insert(0, 'docs'); from registry import build_editable; build_editable({str(place)!r})"
-    )
+    script = f"from setuptools.build_meta import build_editable; build_editable({str(place)!r})"
     run(sys.executable, "-c", script, cwd=ROOT, **build_config(place))
     (built,) = place.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source archive of this tree."""
+    place = tmp_path_factory.mktemp("archive")
+    script = f"from setuptools.build_meta import build_sdist; build_sdist({str(place)!r})"
+    run(sys.executable, "-c", script, cwd=ROOT, **build_config(place))
+    (built,) = place.glob("*.tar.gz")
     return built

@@ -108,12 +108,36 @@ def test_the_glossary_is_in_order() -> None:
 
 def test_records_have_numbers_that_stay() -> None:
     """The model of the rules names its notes by their numbers."""
-    text = (ROOT / "docs/design/decisions.md").read_text()
-    assert re.findall(r"^### D(\d+)\. ", text, re.MULTILINE) == [str(n) for n in range(1, 26)]
-    built = re.findall(r"^### (\d+)\. ", text, re.MULTILINE)
-    assert built == [str(n + 1) for n in range(len(built))]
+    text = (ROOT / "docs/design/rule_notes.md").read_text()
+    assert re.findall(r"^## D(\d+)\. ", text, re.MULTILINE) == [str(n) for n in range(1, 26)]
     named = [path.read_text() for path in (ROOT / "tests/support/reference").rglob("*.py")]
     assert {int(n) for source in named for n in re.findall(r"\bD(\d+)\b", source)} <= set(range(1, 26))
+
+
+def wrong_records(text: str) -> list[str]:
+    """The records of decisions without a date, a status, a way that was not taken or a consequence, or out of order."""
+    rows = re.findall(r"^\| \[(.+)\]\(#.+\) \| (\d{4}-\d\d-\d\d) \| (.+) \|$", text, re.MULTILINE)
+    records = re.findall(r"^## ([^\n]+)\n\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    wrong = [] if [row[0] for row in rows] == [title for title, _ in records] else ["the table has other records"]
+    for n, (title, body) in enumerate(records):
+        dated = re.match(r"\*(\d{4}-\d\d-\d\d), ([^\n]+)\*\n\n\S", body)
+        whole = dated and all(f"\n* {part}: " in body for part in ("Not taken", "Consequence"))
+        if not whole or not title.startswith(f"{n + 1}. ") or (title, dated[1], dated[2].split(";")[0]) not in rows:
+            wrong.append(title)
+    return wrong
+
+
+def test_decisions_have_dates_alternatives_and_consequences() -> None:
+    assert wrong_records((ROOT / "docs/design/decisions.md").read_text()) == []
+
+
+def test_a_record_that_lacks_a_part_is_seen() -> None:
+    table = "| [1. A](#1-a) | 2026-11-21 | holds |\n"
+    whole = "\n## 1. A\n\n*2026-11-21, holds; more*\n\nText.\n\n* Not taken: b.\n* Consequence: c.\n"
+    assert wrong_records(table + whole) == []
+    assert wrong_records(table + whole.replace("* Consequence: c.", "")) == ["1. A"]
+    assert wrong_records(table + whole.replace("11-21", "11-22")) == ["1. A"]
+    assert wrong_records(table + whole + whole.replace("1. A", "2. B")) == ["the table has other records", "2. B"]
 
 
 def drawing() -> ModuleType:

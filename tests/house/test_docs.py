@@ -102,8 +102,30 @@ def test_the_reference_has_every_public_name(monkeypatch: pytest.MonkeyPatch) ->
     public = {*uc.__all__, *uc.ON_SPARK, *(f"plot.{name}" for name in uc.plot.__all__)} - rooms
     assert public - listed - combiners == set()
     for page, names in generate.NAMES.items():
-        assert f"<!-- generated: names_{page} -->" in (DOCS / "reference" / f"{page}.md").read_text(encoding="utf-8")
+        text = (DOCS / "reference" / f"{page}.md").read_text(encoding="utf-8")
+        assert f"<!-- generated: names_{page} -->" in text
+        assert len(names) > 1
+        assert all(f"| `{name}" in text for name in names), "the repository has each name, not only the site"
         assert all(generate.path_of(name).startswith("uncombine.") for name in names)
+
+
+def test_a_name_of_an_unknown_module_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    import names_by_job
+
+    monkeypatch.delitem(names_by_job.PAGES, "uncombine.windows")
+    with pytest.raises(SystemExit, match=r"no page has uncombine\.windows\.fixed, the module of Fixed: add it"):
+        names_by_job.page_of("Fixed")
+
+
+def test_a_row_of_the_reference_has_arguments_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    import names_by_job
+
+    assert names_by_job.row("Fixed").startswith("| `Fixed(size, ")
+    assert "**options" not in names_by_job.row("Flow.window")
+    assert ", allowed_lateness, " in names_by_job.row("Flow.window")
+    assert names_by_job.row("Flow.explain").startswith("| `Flow.explain()` | A text")
 
 
 def test_errors_are_listed_by_their_messages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -11,6 +15,7 @@ from typing import Any
 
 import pytest
 from library import BELOW
+from markdown_it import MarkdownIt
 
 import uncombine as uc
 from uncombine.panes.state import manifest
@@ -30,6 +35,15 @@ import uncombine as uc
 table = pa.table({"k": ["a", "b", "a", "b"], "x": [1, 2, 5, 7], "w": [1, 1, 1, -1]})
 answer = uc.aggregate(table, by=["k"], diff="w", total=uc.Sum("x"))
 print(json.dumps([uc.__file__, answer.to_pydict()]))
+"""
+
+# A program of a user with two mistakes that only the types of the package show.
+MISTAKES = """
+import uncombine as uc
+
+def totals(flow: uc.Flow) -> None:
+    flow.window(uc.Fixed("1 minute"), mode="retract")
+    flow.window(uc.Fixed("1 minute"), allowed_latness="1 hour")
 """
 
 # Group b has weight 1 - 1 = 0, and so no row.
@@ -101,8 +115,33 @@ def test_editable_install(environment: Any, editable_wheel: Path, tmp_path: Path
     environment.install(editable_wheel, cwd=tmp_path)
     environment.lend()
     place, answer = environment.script(USE, cwd=tmp_path)
-    assert Path(place) == ROOT / "__init__.py"
+    assert Path(place).resolve() == ROOT / "__init__.py"
     assert answer == ANSWER
+
+
+def test_links_of_src_are_the_package_and_nothing_else() -> None:
+    """One link for each room, none to the root: it has `src` inside of it, and mypy walks that without an end."""
+    links = [place for place in (ROOT / "src" / "uncombine").iterdir() if place.name != "__pycache__"]
+    assert {link.name for link in links} == ROOMS | ROOT_FILES
+    assert [link for link in links if os.readlink(link) != f"../../{link.name}"] == []
+
+
+def test_source_archive_holds_files_for_links(archive: Path, wheel: Path) -> None:
+    with tarfile.open(archive) as packed:
+        members = [member for member in packed.getmembers() if "/src/uncombine/" in member.name]
+    assert [member.name for member in members if not (member.isfile() or member.isdir())] == []
+    sources = {member.name.partition("/src/")[2] for member in members if member.isfile()}
+    assert sources == {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("uncombine/")}
+
+
+def test_type_checkers_find_an_editable_install(environment: Any, editable_wheel: Path, tmp_path: Path) -> None:
+    environment.install(editable_wheel, cwd=tmp_path)
+    (tmp_path / "program.py").write_text(MISTAKES)
+    command = [sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", "--ignore-missing-imports"]
+    command += ["--cache-dir", str(tmp_path / "cache"), "--python-executable", str(environment.python), "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    found = re.findall(r"^program.py:(\d+): error: .*\[([\w-]+)\]$", done.stdout, re.MULTILINE)
+    assert found == [("5", "arg-type"), ("6", "call-arg")], done.stdout + done.stderr
 
 
 @pytest.mark.spark
@@ -134,13 +173,28 @@ def test_the_wheel_has_a_command_and_words_for_a_registry(wheel: Path) -> None:
     assert "Keywords: " in head
 
 
-def test_the_text_for_a_registry_has_no_link_into_the_repository(wheel: Path) -> None:
+def test_the_text_for_a_package_index_stands_alone(wheel: Path) -> None:
+    """An index renders the text without the repository around it, so a link into the repository leads nowhere."""
     packed = zipfile.ZipFile(wheel)
     metadata = next(packed.read(name).decode() for name in packed.namelist() if name.endswith("/METADATA"))
     head, _, text = metadata.partition("\n\n")
-    links = re.findall(r"\]\(([^)\s]*)", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
     assert "Description-Content-Type: text/markdown" in head
-    assert links
-    assert [link for link in links if not link.startswith("https://")] == []
-    sections = re.findall(r"^## .*$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert re.findall(r"^## .*$", text, re.MULTILINE) == sections
+    assert text == (ROOT / "docs" / "package.md").read_text(encoding="utf-8")
+    page = MarkdownIt().enable("table").render(text)
+    assert re.findall(r"<h1>(.*?)</h1>", page) == ["uncombine"]
+    assert page.count("<pre>") * 2 == len(re.findall("^```", text, re.MULTILINE))
+    assert page.count("<table>") == 1
+    assert local_links(page) == []
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    table = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    assert {name for row in table for name in re.findall(r"`(\w+)`", row)} == extras - {"dev", "docs"}
+
+
+def local_links(page: str) -> list[str]:
+    """The links and pictures of a page of HTML that lead into the repository."""
+    return [link for link in re.findall(r' (?:href|src)="([^"]*)"', page) if not link.startswith("https://")]
+
+
+def test_a_link_into_the_repository_is_seen() -> None:
+    page = MarkdownIt().render("[a](docs/a.md) ![b](b.png) [c](https://spark.apache.org)")
+    assert local_links(page) == ["docs/a.md", "b.png"]

@@ -47,7 +47,7 @@ def test_columns_stand_below_each_other() -> None:
     assert lines == ["k     n", "鸭    1", "ab   20", "e\u0301   300"]
     assert shown_rows(pa.table({"k": ["鸭鸭鸭"]})).text(width=5) == "k\n鸭鸭"
     assert shown_rows(pa.table({"k": pa.array([], pa.int64())})).text() == "k\n(no rows)"
-    assert shown_rows(pa.table({})).text() == "\n(no rows)"
+    assert shown_rows(pa.table({})).text() == "(no rows)"
     assert shown_rows(pa.table({"x" * 99: [1]}), title="t" * 99).text().split("\n")[:2] == ["t" * 99, "x" * 37 + "..."]
 
 
