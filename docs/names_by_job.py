@@ -62,7 +62,7 @@ METHODS: dict[str, set[str]] = {
     "Trigger": {"children", "words", "labels"},
     "KeyFunction": set(),
     "KeyContext": {"advance", "wake"},
-    "local.Result": set(),
+    "Result": set(),
 }
 
 STEPS = {"where", "select", "with_columns", "with_time", "map", "flat_map", "distinct", "in_order", "process"}
@@ -70,11 +70,11 @@ STEPS = {"where", "select", "with_columns", "with_time", "map", "flat_map", "dis
 
 # Names in the order of use; the others of a page follow.
 FIRST = [
-    *("flow", "files", "Files", "session", "live_table", "Flow", "Flow.window", "Flow.join", "union", "Grouping"),
+    *("flow", "Files", "Tuning", "session", "Flow", "Flow.window", "Flow.join", "union", "Grouping"),
     *("Fixed", "Sliding", "Sessions", "Global", "Calendar", "Custom", "Inherit", "span", "timestamp"),
     *("BoundedLag", "Monotonic", "PerSource", "Punctuated", "IngressTime", "ProcessingTime", "EachBatch"),
-    *("local.run", "local.source", "local.files", "trigger_costs", "local.Result", "local.Result.table"),
-    *("local.Result.to_pandas", "local.Result.to_table", "Elements", "Watermark", "Clock"),
+    *("Flow.run", "Result", "trigger_costs", "Result.table"),
+    *("Result.to_pandas", "Result.to_table", "Elements", "Watermark", "Clock"),
     *("col", "when", "coalesce", "Expr", "progress", "watch"),
     *("testing.check_flow", "testing.check_script", "testing.assert_rows"),
     *("aggregate", "Combiner", "Combiner.where", "Combiner.of", "Combiner.map", "Combiner.bind"),
