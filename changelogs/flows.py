@@ -17,8 +17,8 @@ from ..errors import InvalidArgument
 from ..flows.flow import Flow, Source, flow_of
 from ..flows.reading import Reading
 from ..flows.settings import Settings
-from ..flows.steps import RowStage
 from ..panes.transforms import Select
+from ..panes.upserts.stage import UpsertsStage
 from ..panes.upserts.upserts import Upserts
 from ..panes.watermarks.watermark_strategies import IngressTime
 from .base import Changelog
@@ -91,7 +91,7 @@ def changed_flow(source: Source, settings: Settings, reading: Reading) -> Flow:
         diff=reading.weight,
         max_future=settings.max_future,
     )
-    stage = RowStage((), step)
+    stage = UpsertsStage((), step)
     stage.operator(flow.schema)
     return replace(flow, stages=(stage,))
 

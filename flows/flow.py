@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike, fspath
+from types import MappingProxyType
 from typing import Any, Literal, Never, TypeAlias, Unpack
 
 import pyarrow as pa
@@ -28,12 +29,19 @@ from ..combiners.column_names import check_named, column_name, column_names
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, require_options
 from ..panes.distinct.distinct import Distinct
-from ..panes.grouping.grouping import Grouping, GroupingOptions, Mode
+from ..panes.distinct.stage import DistinctStage
+from ..panes.grouping.grouping import DIFF, Grouping, GroupingOptions, Mode
+from ..panes.grouping.stage import GroupingStage, OpenGrouping
 from ..panes.in_order.in_order import InOrder
+from ..panes.in_order.stage import InOrderStage
 from ..panes.join.join import SIDES
 from ..panes.process.process import Process
+from ..panes.process.stage import ProcessStage
 from ..panes.remember.remember import Remember
+from ..panes.remember.stage import RememberStage
 from ..panes.rows.options import RowOptions, StepOptions
+from ..panes.rows.stage import RowStage
+from ..panes.stage import Stage, StageInput
 from ..panes.transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
 from ..panes.watermarks.watermark_strategies import IngressTime
 from ..panes.with_time import with_time
@@ -52,8 +60,7 @@ from .settings import (
     check_settings,
     check_sources,
 )
-from .settle import DIFF, Asked, Before, check_followed, check_lateness, followed, settled
-from .steps import GroupingStage, RowStage, Stage
+from .settle import check_followed, check_lateness, followed, settled
 
 How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 """The rows that a join gives."""
@@ -72,8 +79,8 @@ class Source(ABC):
     """The flows whose rows these are, if the source is made of flows."""
     stage: Stage | None = None
     """The step over the rows of `inputs`, with a port for each; None if these rows are those of the source."""
-    before: Before | None = None
-    """The demands of the steps of these flows on the first grouping after them."""
+    output: StageInput | None = None
+    """The rows, as the first stage after them gets them, if the source is made of flows."""
     reading: Reading | None = None
     """The way in which messages of a changelog become these rows, if the engine reads messages."""
 
@@ -145,7 +152,7 @@ class Combined(Source):
 
     schema: pa.Schema
     inputs: tuple[Flow, ...]
-    before: Before
+    output: StageInput
     stage: Stage | None = None
 
     @property
@@ -243,7 +250,7 @@ class Flow(Advised):
         if not callable(function):
             raise InvalidArgument(f"map() takes a function of an Arrow table, but was given {function!r}")
         if remember:
-            return self._stepped(partial(Remember, function))
+            return self._stepped(RememberStage, partial(Remember, function))
         self._check_deterministic("map", deterministic)
         return self._then(Map(function))
 
@@ -267,7 +274,7 @@ class Flow(Advised):
         if not callable(function):
             raise InvalidArgument(f"flat_map() takes a function of an Arrow table, but was given {function!r}")
         if remember:
-            return self._stepped(partial(Remember, function, flat=True))
+            return self._stepped(RememberStage, partial(Remember, function, flat=True))
         self._check_deterministic("flat_map", deterministic)
         return self._then(Map(function, step="flat_map()"))
 
@@ -284,7 +291,9 @@ class Flow(Advised):
         ['a', 'b']
         """
         names = column_names(by[0] if len(by) == 1 else by, "distinct()")
-        return self._stepped(partial(Distinct, names, within=within, bounded=self._is_bounded), options, "distinct()")
+        return self._stepped(
+            DistinctStage, partial(Distinct, names, within=within, bounded=self._is_bounded), options, "distinct()"
+        )
 
     def in_order(self, by: str | Sequence[str] = (), **options: Unpack[StepOptions]) -> Flow:
         """Hold rows until the watermark passes them, and give them in order of event time for each key.
@@ -297,7 +306,7 @@ class Flow(Advised):
         >>> [row.microsecond for row in log.in_order(by="user").run()["ts"].to_pylist()]
         [1, 2, 3]
         """
-        return self._stepped(partial(InOrder, column_names(by, "by=")), options, "in_order()")
+        return self._stepped(InOrderStage, partial(InOrder, column_names(by, "by=")), options, "in_order()")
 
     def process(self, by: str | Sequence[str] = (), *, function: Any, **options: Unpack[StepOptions]) -> Flow:
         """Run a computation with state and timers for each key, which emits rows.
@@ -306,7 +315,7 @@ class Flow(Advised):
         row. allowed_lateness= is that of `window`; rows that come later are in `left_out`. The result has the key, the
         columns that the function names, `event_time` and `diff`.
         """
-        return self._stepped(partial(Process, function, column_names(by, "by=")), options, "process()")
+        return self._stepped(ProcessStage, partial(Process, function, column_names(by, "by=")), options, "process()")
 
     def window(
         self,
@@ -390,10 +399,10 @@ class Flow(Advised):
         named = [with_name(flow, name) for flow, name in zip((self, other), SIDES, strict=True)]
         inputs = tuple(without_counts(followed_flow(flow)) for flow in named)
         check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], "join()")
-        sides = [Joined(f.schema, before(f), windows_of(f), last_groupings(f), f.settings) for f in inputs]
+        sides = [Joined(f.schema, input_of(f), windows_of(f), last_groupings(f), f.settings) for f in inputs]
         options = {"on": on, "how": how, "within": within, "unmatched": unmatched, "suffixes": suffixes}
         stage, schema, settings = join_stage(sides, {**options, "allowed_lateness": allowed_lateness})
-        return Flow(Combined(schema, inputs, stage.before(), stage), settings, schema)
+        return Flow(Combined(schema, inputs, stage.output(), stage), settings, schema)
 
     def replay(self, *, close_at_end: bool = False) -> Flow:
         """Play bounded rows in order of their processing time, with all panes that a stream gives for them.
@@ -590,21 +599,27 @@ class Flow(Advised):
     def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
         return applied(transforms, schema.empty_table()).schema
 
-    def _stepped(self, make: Callable[..., RowOptions], given: Mapping[str, Any] | None = None, who: str = "") -> Flow:
-        """The flow with a step over single rows after it."""
-        if "late" in (given or {}):
+    def _stepped(
+        self,
+        kind: type[RowStage],
+        make: Callable[..., RowOptions],
+        written: Mapping[str, Any] = MappingProxyType({}),
+        who: str = "",
+    ) -> Flow:
+        """The flow with a step over single rows after it, with the options that a user has written."""
+        if "late" in written:
             raise InvalidArgument(f"{who} has no late=: rows that come too late for it are in left_out")
-        require_options(given or {}, ("allowed_lateness",), who)
+        require_options(written, ("allowed_lateness",), who)
         flow = without_counts(followed_flow(self))
-        known = before(flow)
-        check_kept(known, flow.schema, f"the flow before stage {stages_of(flow) + 1}")
-        options: dict[str, Any] = {"time": known.time, "diff": known.diff, "max_future": known.max_future}
-        if known.allowed_lateness is not None:
-            options["allowed_lateness"] = known.allowed_lateness
-        step = make(**{**options, **(given or {})})
-        if known.allowed_lateness is not None and known.diff is not None:
-            check_lateness(span(step.allowed_lateness), known.allowed_lateness, f"stage {stages_of(flow) + 1}")
-        stage = RowStage(flow.transforms, step)
+        rows, number = input_of(flow), stages_of(flow) + 1
+        check_kept(rows, flow.schema, f"the flow before stage {number}")
+        options: dict[str, Any] = {"time": rows.time, "diff": rows.diff, "max_future": rows.max_future}
+        if rows.allowed_lateness is not None:
+            options["allowed_lateness"] = rows.allowed_lateness
+        step = make(**{**options, **written})
+        if rows.allowed_lateness is not None and rows.diff is not None:
+            check_lateness(span(step.allowed_lateness), rows.allowed_lateness, f"stage {number}")
+        stage = kind(flow.transforms, step)
         changed = replace(flow, stages=(*flow.stages, stage), transforms=())
         check_free(changed.schema)
         return changed
@@ -616,11 +631,11 @@ class Flow(Advised):
 
     @property
     def _changes(self) -> bool:
-        return before(followed_flow(self)).diff is not None
+        return input_of(followed_flow(self)).diff is not None
 
     @property
     def _time(self) -> str:
-        return before(self).time
+        return input_of(self).time
 
     def _then(self, transform: Transform) -> Flow:
         changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema, self.source.held)))
@@ -665,11 +680,11 @@ class Windowed(Advised):
         """
         check_named("combine()", unnamed)
         flow, settings = followed_flow(self._flow), self._flow.settings
-        asked = Asked(combiners, self._window, {"by": column_names(by, "by="), **self._options})
+        written = OpenGrouping(combiners, self._window, {"by": column_names(by, "by="), **self._options})
         number = stages_of(flow) + 1
-        [grouping] = settled([asked], before(flow), flow._is_bounded, settings.each_batch, number)
+        [grouping] = settled([written], input_of(flow), flow._is_bounded, settings.each_batch, number)
         grouping.check_trigger(settings.each_batch)
-        stage = GroupingStage(flow.transforms, grouping, asked)
+        stage = GroupingStage(flow.transforms, grouping, written)
         stage.operator(flow.schema)
         return replace(flow, stages=(*flow.stages, stage), transforms=())
 
@@ -693,7 +708,7 @@ def with_name(flow: Flow, name: str | None) -> Flow:
 
 def without_counts(flow: Flow) -> Flow:
     """The flow without the column `diff` of panes that are never retracted, each of which counts as one row."""
-    known, schema = before(flow), flow.schema
+    known, schema = input_of(flow), flow.schema
     if known.panes and known.diff is None and DIFF in schema.names:
         left = Select(tuple(name for name in schema.names if name != DIFF))
         return replace(flow, transforms=(*flow.transforms, left))
@@ -710,7 +725,7 @@ def followed_flow(flow: Flow) -> Flow:
 
 def check_filters(flow: Flow) -> None:
     """Raise if rows are filtered by their weights after the last step."""
-    weight = before(flow).diff
+    weight = input_of(flow).diff
     for step in flow.transforms:
         if isinstance(step, Where) and isinstance(step.predicate, Expr) and weight in step.predicate.columns:
             raise InvalidArgument(
@@ -726,7 +741,7 @@ def _followed(flow: Flow) -> Flow:
     if not isinstance(last, GroupingStage):
         return flow
     each_batch = flow.settings.each_batch
-    grouping = followed(last.grouping, last.asked, stages_of(flow), each_batch)
+    grouping = followed(last.grouping, last.open_grouping, stages_of(flow), each_batch)
     check_followed(grouping, replace(flow, stages=tuple(first), transforms=last.transforms).schema, each_batch)
     return replace(flow, stages=(*first, replace(last, grouping=grouping)))
 
@@ -749,11 +764,13 @@ def stages_of(flow: Flow) -> int:
     return own + sum(map(stages_of, flow.source.inputs))
 
 
-def before(flow: Flow) -> Before:
+def input_of(flow: Flow) -> StageInput:
     """The input that a flow is for its next stage."""
     if flow.stages:
-        return flow.stages[-1].before()
-    return flow.source.before or Before(flow.settings.time, flow.settings.diff, max_future=flow.settings.max_future)
+        return flow.stages[-1].output()
+    return flow.source.output or StageInput(
+        time=flow.settings.time, diff=flow.settings.diff, max_future=flow.settings.max_future
+    )
 
 
 def leaves_of(flow: Flow) -> Iterator[tuple[Source, Settings]]:
@@ -782,11 +799,11 @@ __all__ = [
     "LiveQuery",
     "Source",
     "Windowed",
-    "before",
     "check_filters",
     "flow_of",
     "followed_flow",
     "groupings_of",
+    "input_of",
     "last_groupings",
     "leaves_of",
     "stages_of",

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument
 from ..panes.join.join import SIDES
+from ..panes.stage import Stage
 from ..panes.state.operator import StatefulOperator
 from ..panes.transforms import Transform, applied
 from ..panes.watermarks.watermark_strategies import IngressTime
@@ -23,7 +24,6 @@ from ..panes.watermarks.watermarks import Watermarks
 from .flow import Flow, Source
 from .left_out import REASONS, LeftOut, fields_of
 from .settings import Settings
-from .steps import Stage
 
 
 @dataclass(frozen=True, eq=False)

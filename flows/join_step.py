@@ -14,55 +14,11 @@ import pyarrow as pa
 from ..errors import InvalidArgument, TypeMismatch
 from ..panes.grouping.grouping import Grouping
 from ..panes.join.join import SIDES, Join
-from ..panes.join.operator import JoinOperator
-from ..panes.row_lift import RowLift
+from ..panes.join.stage import JoinStage
+from ..panes.stage import StageInput
 from ..windows import Global, Inherit, Window, span
 from .settings import Settings, check_free, check_kept, shared
-from .settle import DIFF, EVENT_TIME, Before, check_lateness, shows_again
-from .steps import Stage
-
-
-@dataclass(frozen=True)
-class JoinStage(Stage):
-    """A join of two inputs; each has its transforms in its own flow."""
-
-    join: Join
-
-    def operator(self, *schemas: pa.Schema) -> JoinOperator:
-        left, right = schemas
-        return JoinOperator(self.join, left, right)
-
-    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False) -> RowLift:
-        return RowLift([pair[port] for pair in self.join.on], shards)
-
-    def before(self) -> Before:
-        join = self.join
-        weighted = join.left_diff is not None or join.right_diff is not None
-        changes = weighted or (not join.final and (join.alone("left") or join.alone("right")))
-        # The output watermark is held by the lateness of the join, so that a later stage needs none.
-        return Before(EVENT_TIME, DIFF if changes else None, True, changes, span("0 seconds"), None)
-
-    def columns(self, schema: pa.Schema) -> frozenset[str] | None:
-        return None
-
-    def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
-        columns = [[[f.name, str(f.type)] for f in schema] for schema in schemas]
-        return {"step": repr(self.join), "columns": columns}
-
-    @property
-    def code(self) -> Mapping[str, Any]:
-        return {}
-
-    def describe(self) -> list[str]:
-        return [self.join.words]
-
-    @property
-    def max_future(self) -> None:
-        return None
-
-    @property
-    def wakes(self) -> bool:
-        return False
+from .settle import check_lateness, shows_again
 
 
 @dataclass(frozen=True)
@@ -70,7 +26,7 @@ class Joined:
     """One input of a join, as far as the join looks at it."""
 
     schema: pa.Schema
-    before: Before
+    rows: StageInput
     windows: Sequence[Window]
     """The windows of its rows, if they are known."""
     groupings: Sequence[Grouping]
@@ -82,30 +38,30 @@ def join_stage(sides: Sequence[Joined], options: Mapping[str, Any]) -> tuple[Joi
     """The stage of a join with the options that a user gave, its columns, and the options of its flow."""
     left, right = sides
     for side, name in zip(sides, SIDES, strict=True):
-        check_kept(side.before, side.schema, f"the {name} flow of the join")
+        check_kept(side.rows, side.schema, f"the {name} flow of the join")
         if side.settings.each_batch:
             raise InvalidArgument("a join needs a watermark of its rows: use another one than watermark='each_batch'")
         for grouping in side.groupings:
             _check_whole(grouping)
-    lateness = [side.before.allowed_lateness for side in sides if side.before.allowed_lateness is not None]
+    lateness = [side.rows.allowed_lateness for side in sides if side.rows.allowed_lateness is not None]
     known = {name: value for name, value in options.items() if value is not None or name == "on"}
     join = Join(
         **{"allowed_lateness": max(lateness, default=span("0 seconds")), **known},
-        left_time=left.before.time,
-        right_time=right.before.time,
-        left_diff=left.before.diff,
-        right_diff=right.before.diff,
+        left_time=left.rows.time,
+        right_time=right.rows.time,
+        left_diff=left.rows.diff,
+        right_diff=right.rows.diff,
     )
     for side in sides:
-        if side.before.allowed_lateness is not None and side.before.diff is not None:
-            check_lateness(span(join.allowed_lateness), side.before.allowed_lateness, "the join")
+        if side.rows.allowed_lateness is not None and side.rows.diff is not None:
+            check_lateness(span(join.allowed_lateness), side.rows.allowed_lateness, "the join")
     stage = JoinStage((), join)
     schema = stage.operator(left.schema, right.schema).output_schema
     check_free(schema)
     _check_units(left, right)
     if join.within is None:
         _check_windows(left, right)
-    return stage, schema, shared([side.settings for side in sides], stage.before(), "the join")
+    return stage, schema, shared([side.settings for side in sides], stage.output(), "the join")
 
 
 def _check_whole(grouping: Grouping) -> None:
@@ -117,11 +73,11 @@ def _check_whole(grouping: Grouping) -> None:
 
 
 def _check_units(left: Joined, right: Joined) -> None:
-    kinds = [side.schema.field(side.before.time).type for side in (left, right)]
+    kinds = [side.schema.field(side.rows.time).type for side in (left, right)]
     units = [kind.unit if pa.types.is_timestamp(kind) else "day" for kind in kinds]
     if units[0] != units[1]:
         raise TypeMismatch(
-            f"the left time {left.before.time!r} is {kinds[0]} and the right time {right.before.time!r} is {kinds[1]}: "
+            f"the left time {left.rows.time!r} is {kinds[0]} and the right time {right.rows.time!r} is {kinds[1]}: "
             "cast one of them to the unit of the other"
         )
 

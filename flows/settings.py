@@ -15,9 +15,10 @@ import pyarrow as pa
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..panes.grouping.grouping import MAX_FUTURE
 from ..panes.parcels import AT
+from ..panes.stage import StageInput
 from ..panes.watermarks.watermark_strategies import EachBatch, IngressTime, WatermarkStrategy, strategy_of
 from ..windows import Span, span
-from .settle import Before, farthest
+from .settle import farthest
 
 
 @dataclass(frozen=True)
@@ -129,14 +130,14 @@ def check_sources(leaves: Sequence[tuple[Any, Settings]], who: str) -> None:
             )
 
 
-def check_kept(before: Before, schema: pa.Schema, flow: str) -> None:
+def check_kept(rows: StageInput, schema: pa.Schema, flow: str) -> None:
     """Raise if the flow has left out a column that the step after it reads."""
-    for column, what in ((before.time, "event time"), (before.diff, "weight")):
+    for column, what in ((rows.time, "event time"), (rows.diff, "weight")):
         if column is not None and column not in schema.names:
             raise InvalidArgument(f"the {what} column {column!r} of {flow} was left out: keep it in select()")
 
 
-def shared(settings: Sequence[Settings], before: Before, what: str) -> Settings:
+def shared(settings: Sequence[Settings], rows: StageInput, what: str) -> Settings:
     """The options of flows that run as one, which all of them must say alike; `what` is the union or the join."""
     one = settings[0]
     if len({(given.replay, given.close_at_end) for given in settings}) > 1:
@@ -157,9 +158,9 @@ def shared(settings: Sequence[Settings], before: Before, what: str) -> Settings:
             f"shards= of uc.Tuning is {sorted(filter(None, shards))} in the flows of {what}: give one number"
         )
     return Settings(
-        before.time,
+        rows.time,
         EachBatch() if one.each_batch else None,
-        before.diff,
+        rows.diff,
         processing_time=one.processing_time,
         replay=one.replay,
         close_at_end=one.close_at_end,

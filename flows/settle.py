@@ -6,61 +6,17 @@ Every way to run a chain uses this module, so that a stage means the same on a l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from ..combiners import Combiner
 from ..errors import InvalidArgument
-from ..panes.grouping.grouping import DIFF, EVENT_TIME, MAX_FUTURE, Grouping
+from ..panes.grouping.grouping import Grouping
+from ..panes.grouping.stage import OpenGrouping, panes_of
+from ..panes.stage import StageInput
 from ..triggers import UserTrigger, fires_ever, fires_once, fires_only_at_the_end, walk
-from ..windows import Global, Span, Window, span
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A grouping as a user asked for it; options that are not named are open.
-
-    >>> import uncombine as uc
-    >>> from uncombine.flows.settle import Asked, settled
-    >>> per_user = Asked({"n": uc.Count()}, uc.Fixed("1 minute"), {"by": "user", "allowed_lateness": "1 hour"})
-    >>> sizes = Asked({"users": uc.Count()}, uc.Fixed("1 minute"), {"by": "n"})
-    >>> [(stage.time, stage.diff, stage.mode) for stage in settled([per_user, sizes])]
-    [('ts', None, 'retracting'), ('event_time', 'diff', 'retracting')]
-    """
-
-    combiners: Mapping[str, Combiner]
-    window: Window
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        by = self.options.get("by", ())
-        if isinstance(by, Iterable) and not isinstance(by, str):  # an iterator could be read only once
-            object.__setattr__(self, "options", {**self.options, "by": tuple(by)})
-
-
-@dataclass(frozen=True)
-class Before:
-    """The input of a grouping: its columns of event time and weights, and the demands of the steps before it."""
-
-    time: str = "ts"
-    diff: str | None = None
-    panes: bool = False
-    """True if rows come from a grouping, so that their times may lie in the future."""
-    retracts: bool = False
-    """True if a grouping before it retracts panes."""
-    allowed_lateness: Span | None = None
-    """The allowed lateness of the groupings before it, and None if there are none."""
-    max_future: Span | Any | None = MAX_FUTURE
-    """The longest time by which a row of the source may be after the processing time; None means no limit."""
-
-    @classmethod
-    def of(cls, grouping: Grouping) -> Before:
-        """The input that a grouping is for the one after it."""
-        diff = DIFF if carries_retractions(grouping) else None
-        return cls(EVENT_TIME, diff, True, grouping.retracting, span(grouping.allowed_lateness), None)
+from ..windows import Global, Span, span
 
 
 def farthest(limits: Sequence[Span | Any | None]) -> Span | Any | None:
@@ -69,21 +25,25 @@ def farthest(limits: Sequence[Span | Any | None]) -> Span | Any | None:
     return max(known, key=int) if len(known) == len(limits) else None
 
 
+_OF_A_SOURCE = StageInput()
+
+
 def settled(
-    asked: Sequence[Asked],
-    before: Before = Before(),
+    chain: Sequence[OpenGrouping],
+    rows: StageInput = _OF_A_SOURCE,
     bounded: bool = True,
     each_batch: bool = False,
     number: int = 1,
 ) -> list[Grouping]:
     """Settle the open options of a whole chain of groupings; `number` is that of the first stage."""
     out: list[Grouping] = []
-    for i, stage in enumerate(asked):
-        options = {"bounded": bounded, **stage.options}
-        _after(before if i == 0 else Before.of(out[-1]), options, number + i)
-        alone = Grouping(stage.combiners, stage.window, **{**options, "mode": options.get("mode") or _alone(options)})
-        if i + 1 < len(asked):
-            alone = followed(alone, stage, number + i, each_batch)
+    for i, grouping in enumerate(chain):
+        options = {"bounded": bounded, **grouping.options}
+        _after(rows if i == 0 else panes_of(out[-1]), options, number + i)
+        mode = options.get("mode") or _alone(options)
+        alone = Grouping(grouping.combiners, grouping.window, **{**options, "mode": mode})
+        if i + 1 < len(chain):
+            alone = followed(alone, grouping, number + i, each_batch)
         out.append(alone)
     return out
 
@@ -113,11 +73,6 @@ def shows_again(grouping: Grouping, each_batch: bool = False) -> bool:
     return window.merging or not fires_once(trigger)
 
 
-def carries_retractions(grouping: Grouping) -> bool:
-    """True if the panes of a grouping are a changelog for the next: retractions, or differences."""
-    return grouping.retracting or grouping.changelog
-
-
 def check_followed(grouping: Grouping, schema: pa.Schema, each_batch: bool = False) -> None:
     """Raise if the next grouping cannot add up the panes of this one, because a row can be in several of them."""
     if grouping.mode.startswith("discarding") and shows_again(grouping, each_batch):
@@ -129,22 +84,22 @@ def _alone(options: Mapping[str, Any]) -> str:
     return "accumulating" if options.get("diff") is None else "retracting"
 
 
-def _after(before: Before, options: dict[str, Any], number: int) -> None:
-    """Settle the options of a grouping by what comes before it."""
-    options.setdefault("time", before.time)
-    options["max_future"] = before.max_future
-    if before.diff is not None or not before.panes:
-        options.setdefault("diff", before.diff)
-    if options.get("diff") is None and before.retracts:
+def _after(rows: StageInput, options: dict[str, Any], number: int) -> None:
+    """Settle the options of a grouping by the rows that it gets."""
+    options.setdefault("time", rows.time)
+    options["max_future"] = rows.max_future
+    if rows.diff is not None or not rows.panes:
+        options.setdefault("diff", rows.diff)
+    if options.get("diff") is None and rows.retracts:
         raise InvalidArgument(
             f"diff=None of stage {number} would count rows that the stage before it retracts: leave diff= out, "
             f"or name the column that has the weights"
         )
-    if before.allowed_lateness is None:
+    if rows.allowed_lateness is None:
         return
-    options.setdefault("allowed_lateness", before.allowed_lateness)
-    if before.diff is not None:
-        check_lateness(span(options["allowed_lateness"]), before.allowed_lateness, f"stage {number}")
+    options.setdefault("allowed_lateness", rows.allowed_lateness)
+    if rows.diff is not None:
+        check_lateness(span(options["allowed_lateness"]), rows.allowed_lateness, f"stage {number}")
 
 
 def check_lateness(own: Span, before: Span, stage: str) -> None:
@@ -156,7 +111,7 @@ def check_lateness(own: Span, before: Span, stage: str) -> None:
         )
 
 
-def followed(grouping: Grouping, asked: Asked, number: int, each_batch: bool = False) -> Grouping:
+def followed(grouping: Grouping, written: OpenGrouping, number: int, each_batch: bool = False) -> Grouping:
     """The grouping, settled for another one after it."""
     if grouping.late == "duplicate":
         raise InvalidArgument(
@@ -164,7 +119,7 @@ def followed(grouping: Grouping, asked: Asked, number: int, each_batch: bool = F
             "them, so the next step would lose them as late: use late='drop', and read them with left_out, or give "
             "more allowed_lateness="
         )
-    open_mode = asked.options.get("mode") is None
+    open_mode = written.options.get("mode") is None
     window = grouping.window
     known = not window.merging and window.first_start(0) is not None
     if grouping.policy == "start_of_window" and not known and window != Global():
@@ -191,11 +146,6 @@ def followed(grouping: Grouping, asked: Asked, number: int, each_batch: bool = F
 
 
 __all__ = [
-    "DIFF",
-    "EVENT_TIME",
-    "Asked",
-    "Before",
-    "carries_retractions",
     "check_followed",
     "check_lateness",
     "farthest",

@@ -12,11 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
+from ..panes.grouping.grouping import DIFF, EVENT_TIME
+from ..panes.stage import StageInput
 from ..panes.transforms import Transform
-from .flow import Combined, Flow, Windowed, followed_flow, leaves_of, with_name
-from .flow import before as before_of
+from .flow import Combined, Flow, Windowed, followed_flow, input_of, leaves_of, with_name
 from .settings import check_kept, check_sources, shared
-from .settle import DIFF, EVENT_TIME, Before, farthest
+from .settle import farthest
 
 
 def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
@@ -53,13 +54,13 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
         _check_side(side, sides)
     names = [name or f"flow {i + 1}" for i, name in enumerate(sides)]
     ready = [with_name(followed_flow(flow), name) for flow, name in zip(given, sides, strict=True)]
-    befores = [before_of(flow) for flow in ready]
-    before = _of_all(befores, names, ready)
-    columns = [_columns(flow, own, before) for flow, own in zip(ready, befores, strict=True)]
+    own_rows = [input_of(flow) for flow in ready]
+    rows = _of_all(own_rows, names, ready)
+    columns = [_columns(flow, own, rows) for flow, own in zip(ready, own_rows, strict=True)]
     schema = _widened(ready, columns)
     _check_case(schema)
     values: dict[str, Any] = {}
-    if before.diff is not None or before.panes:  # rows without weights stand for one each
+    if rows.diff is not None or rows.panes:  # rows without weights stand for one each
         values[DIFF] = 1
         if DIFF not in schema.names:
             schema = schema.append(pa.field(DIFF, pa.int64()))
@@ -71,8 +72,8 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
     for flow, own, name in zip(ready, columns, names, strict=True):
         fit = CastTo(schema, own, values if side is None else {**values, side: name})
         inputs.append(replace(flow, transforms=(*flow.transforms, fit)))
-    settings = shared([flow.settings for flow in ready], before, "the union")
-    return Flow(Combined(schema, tuple(inputs), before), settings, schema)
+    settings = shared([flow.settings for flow in ready], rows, "the union")
+    return Flow(Combined(schema, tuple(inputs), rows), settings, schema)
 
 
 def _given(flows: Sequence[Any], named: Mapping[str, Any]) -> list[Flow]:
@@ -97,23 +98,23 @@ def _check_side(side: object, sides: Sequence[str | None]) -> None:
         raise InvalidArgument("side= needs a name of its own for each flow: write union(left=..., right=..., side=...)")
 
 
-def _of_all(befores: Sequence[Before], names: Sequence[str], flows: Sequence[Flow]) -> Before:
+def _of_all(own: Sequence[StageInput], names: Sequence[str], flows: Sequence[Flow]) -> StageInput:
     """The input that all flows of a union are for the grouping after it."""
-    for before, name, flow in zip(befores, names, flows, strict=True):
-        check_kept(before, flow.schema, f"flow {name!r} of the union")
-    times = {before.time for before in befores}
-    lateness = [before.allowed_lateness for before in befores if before.allowed_lateness is not None]
-    return Before(
-        befores[0].time if len(times) == 1 else EVENT_TIME,
-        DIFF if any(before.diff is not None for before in befores) else None,
-        any(before.panes for before in befores),
-        any(before.retracts for before in befores),
-        max(lateness, default=None),
-        farthest([before.max_future for before in befores]),
+    for rows, name, flow in zip(own, names, flows, strict=True):
+        check_kept(rows, flow.schema, f"flow {name!r} of the union")
+    times = {rows.time for rows in own}
+    lateness = [rows.allowed_lateness for rows in own if rows.allowed_lateness is not None]
+    return StageInput(
+        time=own[0].time if len(times) == 1 else EVENT_TIME,
+        diff=DIFF if any(rows.diff is not None for rows in own) else None,
+        panes=any(rows.panes for rows in own),
+        retracts=any(rows.retracts for rows in own),
+        allowed_lateness=max(lateness, default=None),
+        max_future=farthest([rows.max_future for rows in own]),
     )
 
 
-def _columns(flow: Flow, own: Before, all_: Before) -> dict[str, str]:
+def _columns(flow: Flow, own: StageInput, all_: StageInput) -> dict[str, str]:
     """The column of the flow for each column of the union."""
     out = {name: name for name in flow.schema.names}
     for column, wanted, what in ((own.time, all_.time, "event time"), (own.diff, all_.diff, "weights")):

@@ -22,10 +22,10 @@ from ..combiners.from_columns import ColumnsCombiner
 from ..combiners.from_scalar import ScalarCombiner
 from ..combiners.rows.columns import flat
 from ..flows.graph import Graph, Leaf, Step, leaf_columns
-from ..flows.steps import GroupingStage
 from ..panes.grouping.final_panes import Final, FinalLift, over_final_panes
 from ..panes.grouping.grouping import Grouping
 from ..panes.grouping.lift import keys_alone
+from ..panes.grouping.stage import GroupingStage
 from ..panes.parcels import Parcel
 from ..panes.transforms import applied
 from ..triggers import AfterWatermark, Repeatedly, fires_only_at_the_end

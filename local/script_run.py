@@ -19,7 +19,7 @@ from ..flows.flow import Flow
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
 from ..flows.reading import good
 from ..flows.result import Reached, Result
-from ..flows.steps import GroupingStage
+from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
 from ..panes.shard.shard import END, Played, Shard, by_bundle
 from ..panes.transforms import Transform, applied

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ..combiners.rows.decoded_sizes import cut, fixed_bytes
 from ..flows.flow import Flow
 from ..flows.graph import Step
-from ..flows.steps import GroupingStage
+from ..panes.grouping.stage import GroupingStage
 from ..panes.parcels import Parcel
 from ..panes.transforms import Select, Transform, Where, WithColumns, applied
 from ..tables import Changes, Layout, changes_of, table_flow, target_of, write_once

@@ -15,16 +15,16 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.description import description
-from ..flows.flow import Combined, Engine, Flow, LiveQuery, Source, before, groupings_of
-from ..flows.join_step import JoinStage
+from ..flows.flow import Combined, Engine, Flow, LiveQuery, Source, groupings_of, input_of
 from ..flows.left_out import LEFT_OUT
 from ..flows.reading import Reading
 from ..flows.result import Result
-from ..flows.settle import EVENT_TIME
-from ..flows.steps import GroupingStage
 from ..local.running import run
 from ..local.script import Elements, Entry, tables_of
+from ..panes.grouping.grouping import EVENT_TIME
 from ..panes.grouping.pane_columns import PANE
+from ..panes.grouping.stage import GroupingStage
+from ..panes.join.stage import JoinStage
 from .batches import write_table
 from .files_input import FilesInput
 from .inputs import DataFrameInput, Input, column
@@ -240,7 +240,7 @@ def _joined(flow: Flow, source: Combined, frames: Sequence[DataFrame]) -> DataFr
     inputs = []
     for given, frame in zip(source.inputs, frames, strict=True):
         over = SparkSource(DataFrameInput(frame))
-        settings = replace(given.settings, time=before(given).time, watermark=None)
+        settings = replace(given.settings, time=input_of(given).time, watermark=None)
         inputs.append(Flow(over, settings, over.schema))
     lines = [f"  {line}" for given in source.inputs for line in description(given)]
     if not isinstance(plan, str):

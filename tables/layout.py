@@ -15,10 +15,11 @@ import pyarrow as pa
 from ..combiners.column_names import column_names
 from ..combiners.rows.hashing import require_hash
 from ..errors import InvalidArgument, TypeMismatch, UnknownColumn, require_column
-from ..flows.flow import Flow, before, check_filters
-from ..flows.settle import DIFF, shows_again
-from ..flows.steps import GroupingStage
+from ..flows.flow import Flow, check_filters, input_of
+from ..flows.settle import shows_again
+from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.pane_columns import PANE, WINDOW
+from ..panes.grouping.stage import GroupingStage
 from .kinds import table_type
 
 CHANGE = "_uncombine_change"
@@ -107,7 +108,7 @@ def table_flow(flow: Flow, keys: str | Sequence[str] | None = None) -> tuple[Flo
         raise InvalidArgument(f"a table is made of a flow, not of a {type(flow).__name__}{ended}")
     flow = _settled(flow)
     check_filters(flow)
-    known, schema = before(flow), flow.schema
+    known, schema = input_of(flow), flow.schema
     diff = known.diff
     if diff is not None and diff not in schema.names:
         raise UnknownColumn(
@@ -135,7 +136,7 @@ def _settled(flow: Flow) -> Flow:
     grouping = last.grouping
     if grouping.retracting or not shows_again(grouping, flow.settings.each_batch):
         return flow
-    if last.asked.options.get("mode") is not None:
+    if last.open_grouping.options.get("mode") is not None:
         raise InvalidArgument(
             f"mode={grouping.mode!r} can show a window more than once and does not say which rows a pane replaces: use "
             "mode='retracting' for a table, or leave mode= out"

@@ -13,14 +13,15 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from ..errors import FlowViolation, InvalidArgument
-from ..flows.flow import Flow, before
+from ..flows.flow import Flow, input_of
 from ..flows.graph import Step, graph_of
 from ..flows.result import Result
-from ..flows.settle import DIFF, shows_again
-from ..flows.steps import GroupingStage
+from ..flows.settle import shows_again
 from ..local.running import run
 from ..local.script import Elements, Entry, Watermark, check_script
 from ..local.script_run import LocalRun
+from ..panes.grouping.grouping import DIFF
+from ..panes.grouping.stage import GroupingStage
 from .inputs import inputs_of
 from .rows import Left, differences, expected_rows, left_of, literal
 from .survivors import Unclear, run_traced
@@ -94,7 +95,7 @@ class Check:
     @property
     def weight(self) -> str | None:
         """The column of weights of the result."""
-        name = DIFF if self.flow.stages else before(self.flow).diff
+        name = DIFF if self.flow.stages else input_of(self.flow).diff
         return name if name in self.flow.schema.names else None
 
     def problem(self, script: Sequence[Entry]) -> Problem | None:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..flows.graph import Graph, Leaf, Step
-from ..flows.join_step import JoinStage
-from ..flows.steps import GroupingStage, RowStage
+from ..panes.grouping.stage import GroupingStage
+from ..panes.join.stage import JoinStage
+from ..panes.rows.stage import RowStage
 from ..windows import MAX_TIME, MIN_TIME, Calendar, Span, Window, span
 from ..windows.spans import UNITS
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..flows.flow import Flow
 from ..flows.graph import Graph, graph_of
-from ..flows.join_step import JoinStage
-from ..flows.steps import GroupingStage, RowStage
+from ..panes.grouping.stage import GroupingStage
+from ..panes.join.stage import JoinStage
+from ..panes.rows.stage import RowStage
 from ..panes.watermarks.watermark_strategies import IngressTime, ProcessingTime, WatermarkStrategy
 from ..windows import span, time_text
 from ..windows.spans import UNITS

@@ -20,12 +20,13 @@ from ..flows.flow import Flow
 from ..flows.graph import Feed, Leaf, Step, graph_of
 from ..flows.left_out import REASONS
 from ..flows.result import Result
-from ..flows.steps import GroupingStage, Stage
 from ..local.inputs import Part
 from ..local.script import Clock, Elements, Entry, instant
 from ..local.script_run import LocalRun
+from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
 from ..panes.shard.shard import END, Played
+from ..panes.stage import Stage
 from ..panes.state.operator_state import Counts
 from ..panes.transforms import applied
 from ..panes.watermarks.watermark_strategies import IngressTime, Punctuated

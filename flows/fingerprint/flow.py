@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from ...combiners.expressions.expr import Expr
 from ...combiners.rows.plain_types import plain_type
+from ...panes.grouping.stage import GroupingStage
+from ...panes.stage import Stage
 from ...panes.transforms import Transform
 from ...panes.watermarks.watermark_strategies import IngressTime
 from ..flow import Flow
 from ..graph import Feed, Graph, Leaf, Step
-from ..steps import GroupingStage, Stage
 from ..transform_names import transform_names
 from .content import content_of, content_of_all, user_parts, without_addresses
 from .rows import hash_of
@@ -56,7 +57,7 @@ class Fingerprints:
         stage, graph = step.stage, self.graph
         ways = [self._entries(feed, stage.columns(feed.output_schema), stage.filters_may_change) for feed in step.feeds]
         # What is shown and never retracted stays right as it is, whatever comes after the step.
-        ends = [feed for feed in graph.ends if feed.origin is step and stage.before().diff is not None]
+        ends = [feed for feed in graph.ends if feed.origin is step and stage.output().diff is not None]
         after = [self._entries(feed, frozenset(feed.output_schema.names), False)[0] for feed in ends]
         return {
             **({"inputs": inputs_of(step)} if len(graph.leaves) > 1 else {}),

@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...combiners.rows.key_codes import has_floats
-from ...flows.flow import Flow, before
-from ...flows.join_step import JoinStage
-from ...flows.steps import GroupingStage
+from ...flows.flow import Flow, input_of
+from ...panes.grouping.stage import GroupingStage
 from ...panes.join.compiled import Compiled, Side, kept_type
+from ...panes.join.stage import JoinStage
 from ...windows.times import FIRST, LAST
 from ..inputs import column
 from ..sql_types import arrow_type, spark_type
@@ -43,7 +43,7 @@ def native_join(stage: JoinStage, inputs: Sequence[Flow], frames: Sequence[DataF
 def _counts_once(flow: Flow) -> bool:
     """True if each row of the flow stands for one row; the final panes of a grouping do."""
     if flow.stages:
-        return all(isinstance(stage, GroupingStage) for stage in flow.stages) or before(flow).diff is None
+        return all(isinstance(stage, GroupingStage) for stage in flow.stages) or input_of(flow).diff is None
     if flow.source.inputs:
         return all(map(_counts_once, flow.source.inputs))
     return flow.settings.diff is None

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from ...flows.flow import Combined, Flow
 from ...flows.graph import Feed, Graph, Leaf, Step, graph_of
-from ...flows.steps import GroupingStage, Stage
 from ...panes.grouping.final_panes import Final, final_grouping, nothing
+from ...panes.grouping.stage import GroupingStage
+from ...panes.stage import Stage
 from ..inputs import wire_map
 from ..sql_types import spark_schema
 from ..wire import WIRE_DDL

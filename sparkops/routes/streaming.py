@@ -13,9 +13,9 @@ from ...errors import InvalidArgument
 from ...flows.fingerprint.flow import Fingerprint, Fingerprints
 from ...flows.graph import Feed, Step
 from ...flows.left_out import LEFT_OUT, beside
-from ...flows.steps import GroupingStage
 from ...panes.grouping.lift import needs_rows, where_combined
 from ...panes.grouping.pane_columns import few_values
+from ...panes.grouping.stage import GroupingStage
 from ...panes.parcels import Parcel
 from ...panes.transforms import Transform, applied
 from ..inputs import wire_map

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from ...combiners.rows.columns import int64_column
 from ...flows.left_out import LEFT_OUT, LeftOut, beside
-from ...flows.steps import Lifting, Stage
 from ...panes import Grouping
 from ...panes.grouping.final_panes import Final
 from ...panes.grouping.lift import Lift, keys_alone
 from ...panes.parcels import AT, MARKS, Parcel
 from ...panes.shard.arrivals import Arrival, arrivals, clock_of
 from ...panes.shard.shard import END, Played, Shard, by_bundle
+from ...panes.stage import Lifting, Stage
 from ...panes.state.operator import StatefulOperator
 from ...panes.transforms import Transform, applied
 from ...panes.watermarks.intake import Intake, Taken, transformed

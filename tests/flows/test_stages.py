@@ -14,7 +14,8 @@ from pipelines import Stage, pipeline
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NotRetractable
-from uncombine.flows.settle import Asked, settled, shows_again
+from uncombine.flows.settle import settled, shows_again
+from uncombine.panes.grouping.stage import OpenGrouping
 
 SECOND = 1_000_000
 NOON = 1_453_291_200 * SECOND
@@ -83,10 +84,10 @@ def test_nothing_is_counted_twice_by_default(window: uc.Window, stages: int) -> 
     assert left(pipeline([first, *between, last], scores()), "total") == {(51,): 1}
 
 
-def asked(**options: Any) -> Asked:
+def asked(**options: Any) -> OpenGrouping:
     combiners = {name: value for name, value in options.items() if isinstance(value, uc.Combiner)}
     settings = {name: value for name, value in options.items() if name not in (*combiners, "window")}
-    return Asked(combiners or {"n": uc.Count()}, options.get("window", MINUTE), settings)
+    return OpenGrouping(combiners or {"n": uc.Count()}, options.get("window", MINUTE), settings)
 
 
 LAST = asked()
@@ -113,7 +114,9 @@ NEWS = asked(mode="discarding", **LATE)
         ([asked(mode="accumulating"), LAST], ["accumulating"] * 2, [None] * 2),
     ],
 )  # fmt: skip
-def test_what_is_left_open_is_settled_by_the_chain(chain: list[Asked], modes: list[str], diffs: list[Any]) -> None:
+def test_what_is_left_open_is_settled_by_the_chain(
+    chain: list[OpenGrouping], modes: list[str], diffs: list[Any]
+) -> None:
     groupings = settled(chain)
     assert [grouping.mode for grouping in groupings] == modes
     assert [grouping.diff for grouping in groupings] == diffs
@@ -141,7 +144,7 @@ def test_a_later_stage_waits_as_long_as_the_one_before_it() -> None:
         ([LAST, asked(late="duplicate"), LAST], "late='duplicate' of stage 2 shows late rows .* use late='drop'"),
     ],
 )  # fmt: skip
-def test_what_would_count_rows_twice_or_lose_them_is_refused(chain: list[Asked], says: str) -> None:
+def test_what_would_count_rows_twice_or_lose_them_is_refused(chain: list[OpenGrouping], says: str) -> None:
     with pytest.raises(InvalidArgument, match=says) as told:
         settled(chain)
     assert "\n" not in str(told.value)

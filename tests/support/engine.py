@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from uncombine.flows.flow import Flow
 from uncombine.flows.graph import Feed, Leaf, Step
-from uncombine.flows.steps import GroupingStage
+from uncombine.panes.grouping.stage import GroupingStage
 from uncombine.panes.parcels import AT
 from uncombine.panes.transforms import applied
 from uncombine.sparkops.routes import shard_processor as processor

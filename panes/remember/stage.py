@@ -1,0 +1,32 @@
+"""The stage of `remember`: its options and its operator.
+
+Guarded by tests/sparkops/test_steps.py and tests/panes/remember/test_remember.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ..rows.stage import RowStage
+from .operator import RememberOperator
+from .remember import Remember
+
+
+@dataclass(frozen=True)
+class RememberStage(RowStage):
+    options: Remember
+
+    def operator(self, *schemas: pa.Schema) -> RememberOperator:
+        (schema,) = schemas
+        return RememberOperator(self.options, schema)
+
+    def keys(self, schema: pa.Schema) -> Sequence[str]:
+        # A row and its retraction are equal.
+        user = self.options.columns(schema, "map()").user
+        return tuple(dict.fromkeys([*user.names, self.options.time]))
+
+
+__all__ = ["RememberStage"]
