@@ -46,7 +46,7 @@ class Reached:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """The result of a local run. `panes` is an Arrow table, and the result can be used as that table.
+    """The result of `flow.run()`. `panes` is an Arrow table, and the result can be used as that table.
 
     >>> import uncombine as uc
     >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
@@ -189,7 +189,7 @@ class Result:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in OF_RESULTS and not hasattr(pa.Table, name):
-            raise NoSuchStep(f"the result of a local run has no {name}: {OF_RESULTS[name]}")
+            raise NoSuchStep(f"the result of flow.run() has no {name}: {OF_RESULTS[name]}")
         value = getattr(self.panes, name)
         return _of_tables(value) if name in _WITH_A_TABLE else value
 
