@@ -35,7 +35,7 @@ NAMES: Mapping[str, Callable[[tuple[str, ...]], Changelog]] = {
 class To:
     """A function that writes rows with weights as messages.
 
-    It takes an Arrow table, the result of a local run, a pandas DataFrame, or a DataFrame of Spark.
+    It takes an Arrow table, the result of `flow.run()`, a pandas DataFrame, or a DataFrame of Spark.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.changelog.to("flink")(pa.table({"n": [1], "diff": [-1]})).to_pylist()

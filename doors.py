@@ -84,13 +84,13 @@ def flow(
     --------
     >>> import uncombine as uc
     >>> rows = [{"ts": "2016-01-20T12:00:26Z", "user": "dan", "score": 5}]
-    >>> totals = uc.flow(rows).window(uc.Fixed("2 minutes")).combine(by="user", total=uc.Sum("score"))
+    >>> totals = uc.flow(rows).window("2 minutes").combine(by="user", total=uc.Sum("score"))
     >>> totals.run().select(["user", "total"]).to_pylist()
     [{'user': 'dan', 'total': 5}]
 
     >>> spark = uc.session()
     >>> df = spark.sql("SELECT timestamp'2016-01-20 12:00:26' AS ts, 'dan' AS user, 5 AS score")
-    >>> on_spark = uc.flow(df).window(uc.Fixed("2 minutes")).combine(by="user", total=uc.Sum("score"))
+    >>> on_spark = uc.flow(df).window("2 minutes").combine(by="user", total=uc.Sum("score"))
     >>> on_spark.df.select("user", "window.start", "total").show()
     +----+-------------------+-----+
     |user|              start|total|

@@ -30,22 +30,18 @@ PAGES = {
     "uncombine.combiners.laws": "testing",
     "uncombine.changelog": "changelog",
     "uncombine.changelogs": "changelog",
-    "uncombine.local": "local",
+    "uncombine.flows.result": "run",
+    "uncombine.local": "run",
     "uncombine.plot": "plot",
-    "uncombine.plot.costs": "local",
+    "uncombine.plot.costs": "run",
     "uncombine.testing": "testing",
     "uncombine.sparkops": "spark",
-    "uncombine.sparkops.files": "flow",
-    "uncombine.sparkops.flow": "flow",
     "uncombine.sparkops.progress": "progress",
     "uncombine.sparkops.session": "flow",
-    "uncombine.sparkops.tables": "flow",
-    "uncombine.sparkops.tuning": "flow",
 }
 
 # Rooms whose names are written with the room, and the few of a room that are for users.
 ROOMS: dict[str, tuple[str, ...] | None] = {
-    "local": None,
     "changelog": None,
     "plot": None,
     "testing": None,
@@ -56,6 +52,7 @@ ROOMS: dict[str, tuple[str, ...] | None] = {
 # Classes whose methods users call, and the methods that only the library calls.
 METHODS: dict[str, set[str]] = {
     "Flow": set(),
+    "Accumulator": set(),
     "Combiner": {"capability", "compile", "tolerance", "append_only"},
     "CombineFn": {"fields", "is_zero", "nullable"},
     "Expr": {"columns"},
@@ -70,11 +67,12 @@ STEPS = {"where", "select", "with_columns", "with_time", "map", "flat_map", "dis
 
 # Names in the order of use; the others of a page follow.
 FIRST = [
-    *("flow", "Files", "Tuning", "session", "Flow", "Flow.window", "Flow.join", "union", "Grouping"),
+    *("flow", "Files", "Tuning", "session", "Flow", "Flow.window", "Flow.join", "union"),
     *("Fixed", "Sliding", "Sessions", "Global", "Calendar", "Custom", "Inherit", "span", "timestamp"),
     *("BoundedLag", "Monotonic", "PerSource", "Punctuated", "IngressTime", "ProcessingTime", "EachBatch"),
-    *("Flow.run", "Result", "trigger_costs", "Result.table"),
-    *("Result.to_pandas", "Result.to_table", "Elements", "Watermark", "Clock"),
+    *("Flow.run", "Flow.df", "Flow.to_table", "Flow.write_stream"),
+    *("Flow.foreach_batch", "Flow.left_out", "Flow.replay"),
+    *("Elements", "Watermark", "Clock", "Result", "Result.table", "Result.to_pandas", "Result.to_table"),
     *("col", "when", "coalesce", "Expr", "progress", "watch"),
     *("testing.check_flow", "testing.check_script", "testing.assert_rows"),
     *("aggregate", "Combiner", "Combiner.where", "Combiner.of", "Combiner.map", "Combiner.bind"),
@@ -94,10 +92,7 @@ def exported() -> Iterator[str]:
     """The names of the package and of its rooms, each value once."""
     seen: set[int] = set()
     for room, some in {"": None, **ROOMS}.items():
-        try:
-            home = value_of(room) if room else uc
-        except AttributeError:
-            continue  # a room that is no more
+        home = value_of(room) if room else uc
         listed = [*uc.__all__, *uc.ON_SPARK] if home is uc else home.__all__
         for name in listed if some is None else [name for name in some if name in listed]:
             value = getattr(home, name)

@@ -84,7 +84,7 @@ class Files:
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "scores.csv"
     >>> _ = path.write_text("ts;score\n2016-01-20T12:00:26Z;5\n")
     >>> scores = uc.flow(uc.Files(path, delimiter=";"))
-    >>> scores.window(uc.Global()).combine(total=uc.Sum("score")).run()["total"].to_pylist()
+    >>> scores.window("global").combine(total=uc.Sum("score")).run()["total"].to_pylist()
     [5]
     """
 

@@ -182,7 +182,7 @@ class Flow(Advised):
 
     >>> import pyarrow as pa, uncombine as uc
     >>> source = uc.flow(pa.table({"ts": ["2016-01-20T12:00:26Z"], "score": [5]}))
-    >>> high = source.where(uc.col("score") > 9).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    >>> high = source.where(uc.col("score") > 9).window("1 minute").combine(n=uc.Count())
     >>> high.run([]).num_rows
     0
     """
@@ -230,7 +230,7 @@ class Flow(Advised):
         >>> import pyarrow as pa, uncombine as uc
         >>> day = pa.array([1_453_248_000, 1_453_334_400], pa.timestamp("s", "UTC"))
         >>> sent = uc.flow(pa.table({"ts": day, "begun": day.slice(1).take(pa.array([0, 0]))}))
-        >>> later = sent.with_time(uc.col("begun")).window(uc.Fixed("1 day")).combine(n=uc.Count())
+        >>> later = sent.with_time(uc.col("begun")).window("1 day").combine(n=uc.Count())
         >>> later.run()["n"].to_pylist()
         [2]
         """
@@ -414,7 +414,7 @@ class Flow(Advised):
         >>> import uncombine as uc
         >>> rows = [{"ts": 0, "seen": 5, "x": 1}, {"ts": 1, "seen": 9, "x": 2}]
         >>> scores = uc.flow(rows, watermark="1 minute", processing_time="seen").replay(close_at_end=True)
-        >>> sums = scores.window(uc.Fixed("1 minute"), uc.Repeatedly(uc.AfterCount(1))).combine(total=uc.Sum("x"))
+        >>> sums = scores.window("1 minute", "early every 1 row").combine(total=uc.Sum("x"))
         >>> sums.run()["total"].to_pylist()
         [1, 3, 3]
         """
@@ -447,7 +447,7 @@ class Flow(Advised):
         --------
         >>> import uncombine as uc
         >>> rows = [{"ts": "2016-01-20T12:00:26Z", "score": 5}]
-        >>> totals = uc.flow(rows).window(uc.Fixed("2 minutes")).combine(total=uc.Sum("score"))
+        >>> totals = uc.flow(rows).window("2 minutes").combine(total=uc.Sum("score"))
         >>> totals.run()["total"].to_pylist()
         [5]
         >>> script = [uc.Elements(rows), uc.Elements(rows), uc.Watermark("2016-01-20T12:02:00Z")]
@@ -511,12 +511,12 @@ class Flow(Advised):
         >>> import tempfile, uncombine as uc
         >>> folder = tempfile.mkdtemp()
         >>> rows = [{"ts": 0, "user": "ada", "score": 3}, {"ts": 1, "user": "ada", "score": 4}]
-        >>> totals = uc.flow(rows).window(uc.Global()).combine(by="user", total=uc.Sum("score"))
+        >>> totals = uc.flow(rows).window("global").combine(by="user", total=uc.Sum("score"))
         >>> totals.to_table(f"duckdb:///{folder}/scores.db#totals")
 
         >>> spark = uc.session()
         >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-        >>> counted = uc.flow(rates, time="timestamp", watermark="1 minute").window(uc.Global(), uc.Always())
+        >>> counted = uc.flow(rates, time="timestamp", watermark="1 minute").window("global", "each row")
         >>> counts = counted.combine(n=uc.Count())
         >>> live = counts.to_table(f"duckdb:///{folder}/a.db#n", checkpoint=f"{folder}/c", trigger={"once": True})
         >>> live.awaitTermination()
@@ -574,7 +574,7 @@ class Flow(Advised):
         >>> import tempfile, uncombine as uc
         >>> spark = uc.session()
         >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-        >>> hours = uc.flow(rates, time="timestamp", watermark="1 minute").window(uc.Fixed("1 hour"))
+        >>> hours = uc.flow(rates, time="timestamp", watermark="1 minute").window("1 hour")
         >>> stream = hours.combine(n=uc.Count()).write_stream(checkpoint=tempfile.mkdtemp())
         >>> query = stream.format("noop").trigger(once=True).start()
         >>> query.awaitTermination()

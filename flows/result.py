@@ -46,11 +46,11 @@ class Reached:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """The result of a local run. `panes` is an Arrow table, and the result can be used as that table.
+    """The result of `flow.run()`. `panes` is an Arrow table, and the result can be used as that table.
 
     >>> import uncombine as uc
     >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
-    >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
+    >>> result = uc.flow(script).window("1 minute").combine(total=uc.Sum("x")).run()
     >>> result.num_rows, result["total"].to_pylist(), result.counts()["dropped"]
     (1, [5], 0)
     """
@@ -84,7 +84,7 @@ class Result:
 
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Watermark("1970-01-02")]
-        >>> uc.flow(script).window(uc.Fixed("1 minute")).combine(n=uc.Count()).run().counts()
+        >>> uc.flow(script).window("1 minute").combine(n=uc.Count()).run().counts()
         {'dropped': 0, 'finished': 0, 'unassigned': 0, 'bad': 0, 'held': 0}
         """
         if stage is not None:
@@ -98,7 +98,7 @@ class Result:
 
         >>> import uncombine as uc
         >>> script = [uc.Watermark("1970-01-02"), uc.Elements([{"ts": 0, "x": 1}])]
-        >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(n=uc.Count()).run()
+        >>> result = uc.flow(script).window("1 minute").combine(n=uc.Count()).run()
         >>> result.dropped, result.dropped_rows
         (1, [(1, 0)])
         """
@@ -112,7 +112,7 @@ class Result:
 
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
-        >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
+        >>> result = uc.flow(script).window("1 minute").combine(total=uc.Sum("x")).run()
         >>> list(result.to_pandas(flat=True).columns)
         ['window_start', 'window_end', 'total', 'event_time', 'diff', 'timing', 'processing_time', 'step']
         """
@@ -126,7 +126,7 @@ class Result:
 
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Elements([{"ts": 1, "x": 2}]), uc.Watermark(None)]
-        >>> minutes = uc.flow(script).window(uc.Fixed("1 minute"), uc.Repeatedly(uc.AfterCount(1)), "retracting")
+        >>> minutes = uc.flow(script).window("1 minute", "every 1 row", "retracting")
         >>> result = minutes.combine(total=uc.Sum("x")).run()
         >>> result["total"].to_pylist(), result.table()["total"].to_pylist()
         ([5, 5, 7], [7])
@@ -172,7 +172,7 @@ class Result:
 
         >>> import tempfile, uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "user": "ada", "x": 5}]), uc.Watermark(None)]
-        >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(by="user", total=uc.Sum("x")).run()
+        >>> result = uc.flow(script).window("1 minute").combine(by="user", total=uc.Sum("x")).run()
         >>> result.to_table(f"duckdb:///{tempfile.mkdtemp()}/shop.db#totals")
         """
         if self.write is None:
@@ -189,7 +189,7 @@ class Result:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in OF_RESULTS and not hasattr(pa.Table, name):
-            raise NoSuchStep(f"the result of a local run has no {name}: {OF_RESULTS[name]}")
+            raise NoSuchStep(f"the result of flow.run() has no {name}: {OF_RESULTS[name]}")
         value = getattr(self.panes, name)
         return _of_tables(value) if name in _WITH_A_TABLE else value
 

@@ -35,7 +35,7 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
     side
         A column to add, with the name of the flow that a row came from.
     named
-        Flows with names. In a script of a local run the name is the `input=` of a source without a name of its own.
+        Flows with names. In a script the name is the `input=` of a source without a name of its own.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files as the source of a local run: threads read them, and combine their rows.
+"""Files as the source of a run in this process: threads read them, and combine their rows.
 
 Guarded by tests/local/test_local_files.py.
 """

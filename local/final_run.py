@@ -1,4 +1,4 @@
-"""Final panes of a local run, combined by threads: rows where they are read, and then what they add up to.
+"""Final panes of a run in this process, combined by threads: rows where they are read, and then what they add up to.
 
 It is the way in which Spark's tasks combine bounded input, in one process: each table of rows becomes parcels of cells
 (`FinalLift`), and the parcels of a shard are merged at once. The panes are those that the operators of `LocalRun` give

@@ -1,4 +1,4 @@
-"""The rows that a source of a local run has by itself, for a run without a script.
+"""The rows that a source of this process has by itself, for a run without a script.
 
 Guarded by tests/local/test_local_final.py.
 """

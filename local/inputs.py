@@ -1,4 +1,4 @@
-"""The inputs of a local run: what each source of a flow makes of the entries of a script.
+"""The inputs of a run in this process: what each source of a flow makes of the entries of a script.
 
 Guarded by tests/local/test_local.py and tests/flows/test_union.py.
 """

@@ -1,4 +1,4 @@
-"""A flow in the middle of a local run: a shard for each of its steps, and the output so far.
+"""A flow in the middle of a run in this process: a shard for each of its steps, and the output so far.
 
 Guarded by tests/local/test_local.py and tests/flows/test_union.py.
 """
@@ -55,7 +55,7 @@ class LocalRun:
             self.schema = self.graph.ends[0].schema
         if "step" in self.schema.names:
             raise InvalidArgument(
-                "the result of a local run has the entry of the script in 'step', and the flow gives a column of that "
+                "the result of flow.run() has the entry of the script in 'step', and the flow gives a column of that "
                 "name too: name it otherwise, or leave it out with select()"
             )
 

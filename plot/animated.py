@@ -38,7 +38,7 @@ def animation(
     title: str = "Panes, step by step",
     figsize: tuple[float, float] | None = None,
 ) -> Path:
-    """Write an HTML page that plays the panes of a local run, entry by entry of its script.
+    """Write an HTML page that plays the panes of a run, entry by entry of its script.
 
     The page has buttons, a slider and a sentence for each step. It is one file: open it in a browser.
 

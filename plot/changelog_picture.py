@@ -40,14 +40,14 @@ def changelog(
     Parameters
     ----------
     rows
-        Rows with weights, in their order: a local result, an Arrow table, or a DataFrame of pandas or Spark.
+        Rows with weights, in their order: a result of `run()`, an Arrow table, or a DataFrame of pandas or Spark.
     keys
         The columns that tell one row of the table from another; the keys of the grouping and its window if not given.
     value
         The column that is written; the first that is no key if not given.
     time
-        The column with the time of each change. If not given: the processing times of panes, else the steps of a local
-        run, else the order of the rows.
+        The column with the time of each change. If not given: the processing times of panes, else the steps of a
+        script, else the order of the rows.
     diff
         The weight column.
     where

@@ -29,7 +29,7 @@ def trigger_costs(results: Mapping[str, Any]) -> pa.Table:
     Parameters
     ----------
     results
-        For each trigger the panes of a local run or of a replay, in any form that `uc.plot.panes` takes.
+        For each trigger the panes of a run or of a replay, in any form that `uc.plot.panes` takes.
 
     Returns
     -------

@@ -58,7 +58,7 @@ class Point:
 
 
 def table_of(result: Any) -> pa.Table:
-    """The rows of a result as a table: Arrow, a local result, pandas, Polars, or a bounded DataFrame of Spark."""
+    """The rows of a result as a table: Arrow, a result of `run()`, pandas, Polars, or a bounded DataFrame of Spark."""
     if isinstance(result, Result):
         return result.panes
     if hasattr(result, "sparkSession"):
@@ -75,8 +75,8 @@ def table_of(result: Any) -> pa.Table:
         return as_table(result)
     except TypeMismatch:
         raise TypeMismatch(
-            "a picture shows panes as an Arrow table, a local result, or a DataFrame of pandas or Spark, but was given "
-            f"a {type(result).__name__}"
+            "a picture shows panes as an Arrow table, a result of flow.run(), or a DataFrame of pandas or Spark, but "
+            f"was given a {type(result).__name__}"
         ) from None
 
 

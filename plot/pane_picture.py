@@ -64,7 +64,7 @@ def panes(
     Parameters
     ----------
     result
-        The panes: the result of a local run, an Arrow table, or a DataFrame of pandas or Spark. Panes from Spark are
+        The panes: the result of `run()`, an Arrow table, or a DataFrame of pandas or Spark. Panes from Spark are
         drawn in the order of their rows, without the dropped rows.
     script
         The script that gave them. Without it only panes are drawn.

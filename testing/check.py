@@ -119,7 +119,7 @@ class Check:
         return None if self.replay is None else self.replayed(script)
 
     def replayed(self, script: Sequence[Entry]) -> Problem | None:
-        """The difference between the rows of a local run and those of a replay on Spark."""
+        """The difference between the rows of a run in this process and those of a replay on Spark."""
         assert self.replay is not None
         rows = [entry for entry in script if isinstance(entry, Elements) and len(entry.rows)]
         if not rows:
@@ -129,9 +129,9 @@ class Check:
         one, other = (Counter(map(repr, table.select(here.column_names).to_pylist())) for table in (here, there))
         if one == other:
             return None
-        lines = [*_some("only in the local run", list((one - other).elements()))]
+        lines = [*_some("only in this process", list((one - other).elements()))]
         lines += _some("only in the replay on Spark", list((other - one).elements()))
-        return Problem("spark", "a replay on Spark gives other rows than a local run", tuple(lines))
+        return Problem("spark", "a replay on Spark gives other rows than a run in this process", tuple(lines))
 
 
 def _check_allowed(allow: object) -> None:

@@ -1,6 +1,6 @@
 """One shard of one stage: it takes bundles, gives panes, and fires every timer at its own processing time.
 
-Local runs, replays and streams drive shards. None of them has its own loop that waits for timers.
+Runs in this process, replays and streams drive shards. None of them has its own loop that waits for timers.
 Guarded by tests/panes/shard/test_shards.py and tests/panes/grouping/test_parts.py.
 """
 

@@ -1,4 +1,4 @@
-"""A columnar `CombineFn` of the user's own: in `aggregate`, local runs and stored state, and what it must give."""
+"""A columnar `CombineFn` of the user's own: in `aggregate`, runs here and stored state, and what it must give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that steps leave out, in local runs: each with its step and the reason."""
+"""Rows that steps leave out, in runs of this process: each with its step and the reason."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     reference = (tmp_path / "reference" / "plot.html").read_text(encoding="utf-8")
     # Parameters that share a text have each its own type, and the text once.
     assert re.search(r"<code>figsize</code></b>.{0,300}?tuple", reference, re.DOTALL)
-    local = (tmp_path / "reference" / "local.html").read_text(encoding="utf-8")
-    assert local.count("instead of a flow of one grouping") == 1
+    spark = (tmp_path / "reference" / "spark.html").read_text(encoding="utf-8")
+    assert spark.count("which are retracted key by key") == 1
     assert "As for <code>time</code>" not in reference
     rules = (tmp_path / "semantics.html").read_text(encoding="utf-8")
     text = (DOCS / "semantics.md").read_text(encoding="utf-8")
@@ -98,7 +98,7 @@ def test_the_reference_has_every_public_name(monkeypatch: pytest.MonkeyPatch) ->
 
     listed = {name for names in generate.NAMES.values() for name in names}
     combiners = {cls.__name__ for cls in generate.combiners()}
-    rooms = {"changelog", "local", "plot", "UncombineError"}
+    rooms = {"changelog", "plot", "UncombineError"}
     public = {*uc.__all__, *uc.ON_SPARK, *(f"plot.{name}" for name in uc.plot.__all__)} - rooms
     assert public - listed - combiners == set()
     for page, names in generate.NAMES.items():

@@ -1,4 +1,4 @@
-"""Files as the source of a local run: the same rows as a table gives, in every format, with every option."""
+"""Files as the source of a run in this process: the same rows as a table gives, in every format, with every option."""
 
 from __future__ import annotations
 

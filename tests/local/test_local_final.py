@@ -1,4 +1,4 @@
-"""Final panes that threads combine, against the operators of a local run, and against raw rows in plain Python."""
+"""Final panes that threads combine, against the operators of a run here, and against raw rows in plain Python."""
 
 from __future__ import annotations
 

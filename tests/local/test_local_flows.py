@@ -1,4 +1,4 @@
-"""Flows in local runs: times of rows, functions of tables, ends of sources, and what is refused."""
+"""Flows in runs of this process: times of rows, functions of tables, ends of sources, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a local run in the place of an Arrow table."""
+"""The result of a run in this process in the place of an Arrow table."""
 
 from __future__ import annotations
 

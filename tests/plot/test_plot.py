@@ -381,7 +381,7 @@ def test_an_animation_is_one_page_with_a_picture_and_a_sentence_for_each_step(tm
     assert page.count("data:image/png;base64,") == 3
     assert "Step 2: 1 row arrives. Retracted: 5. Panes: on time 12." in page or "Retracted: 5. Panes: early 12." in page
     assert "a &lt;title&gt;" in page
-    with pytest.raises(InvalidArgument, match="needs the column 'step' of a local run"):
+    with pytest.raises(InvalidArgument, match="needs the column 'step' of a run in this process"):
         uc.plot.animation(tmp_path / "no.html", result.panes.drop_columns(["step"]), script)
 
 

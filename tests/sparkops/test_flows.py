@@ -1,4 +1,4 @@
-"""Random flows: local runs, replays, streams and the models of the rules give the same panes, counts and late rows."""
+"""Random flows: runs here, replays, streams and the models of the rules give the same panes, counts and late rows."""
 
 from __future__ import annotations
 

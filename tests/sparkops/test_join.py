@@ -1,4 +1,4 @@
-"""Joins on Spark: a replay gives the rows of a local run, and so do streams and batches."""
+"""Joins on Spark: a replay gives the rows of a run in this process, and so do streams and batches."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def rows_of(table: pa.Table) -> Counter[str]:
 
 @pytest.mark.parametrize("names", [("panes",), pytest.param((*PLAIN, *AFTER_STEPS), marks=pytest.mark.soak)], ids=len)
 def test_joins_in_a_stream(names: tuple[str, ...], spark: SparkSession, tmp_path: Path) -> None:
-    """Each flow gives the rows that a local run gives for the same bundles."""
+    """Each flow gives the rows that a run in this process gives for the same bundles."""
     tables = [table_of(seed) for seed in range(3)]
     builds = {name: build for name, build in {**PLAIN, **AFTER_STEPS}.items() if name in names}
 
@@ -140,7 +140,7 @@ FEW = ("full", "deep", "last", "panes", "grouped", "distinct")
 
 @pytest.mark.parametrize("names", [FEW, pytest.param((*PLAIN, *AFTER_STEPS), marks=pytest.mark.soak)], ids=len)
 def test_joins_of_bounded_rows(names: tuple[str, ...], spark: SparkSession) -> None:
-    """Spark's own join gives the rows of a local run; so does the operator, where rows have weights."""
+    """Spark's own join gives the rows of a run in this process; so does the operator, where rows have weights."""
     for weighted in (False, True):
         table = table_of(5, weighted, second="F")  # Spark reads no such file
         df = spark.createDataFrame(table, spark_schema(table.schema))

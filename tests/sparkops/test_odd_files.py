@@ -127,7 +127,7 @@ def test_queries_over_odd_files_with_restarts(seed: int, spark: SparkSession, tm
 
 @pytest.mark.parametrize("seed", seeds(2, 200))
 def test_joins_of_odd_files(seed: int, spark: SparkSession, tmp_path: Path) -> None:
-    """A join of files in batch, in a replay and in a local run is that of the rows by pandas."""
+    """A join of files in batch, in a replay and in this process is that of the rows by pandas."""
     r = random.Random(seed)
     kind = KEYS[r.choice(list(KEYS))]
     tables, sources, by = [], [], "k" if kind.folder and r.random() < 0.4 else None

@@ -1,4 +1,4 @@
-"""Random pipelines of groupings, joins, unions and steps: replays and streams give the rows of a local run."""
+"""Random pipelines of groupings, joins, unions and steps: replays and streams give the rows of a run here."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Case:
         want = made.flow.run([uc.Elements(table), uc.Watermark(None)]).drop_columns(["step"])
         one, other = (left(some.select(want.column_names).to_pylist()) for some in (got, want))
         if one != other:
-            return f"batch: only here {one - other}, only in the local run {other - one}"
+            return f"batch: only here {one - other}, only in this process {other - one}"
         return f"batch: retractions of {made.names}" if min(got["diff"].to_pylist(), default=1) < 0 else None
 
     def stream(self) -> str | None:
@@ -140,13 +140,13 @@ def between(table: pa.Table, first: int, last: int) -> pa.Table:
 
 
 def differs(who: str, got: pa.Table, want: Any, names: tuple[str, ...]) -> str | None:
-    """The difference of rows, and of those left out if they are beside them, from the result of a local run."""
+    """The difference of rows, and of those left out if they are beside them, from the result of a run here."""
     if LEFT_OUT in got.column_names:
         without = got[LEFT_OUT].is_null()
         rows = [repr(row) for row in got.filter(pc.invert(without))[LEFT_OUT].to_pylist()]
         here, there = Counter(rows), Counter(map(repr, want.left_out.drop_columns(["step"]).to_pylist()))
         if here != there:
-            return f"{who} left out: only here {here - there}, only in the local run {there - here}"
+            return f"{who} left out: only here {here - there}, only in this process {there - here}"
         got = got.filter(without)
     columns = [name for name in want.panes.column_names if name != "step"]
     one, other = (table.select(columns).to_pylist() for table in (got, want.panes))
@@ -155,7 +155,7 @@ def differs(who: str, got: pa.Table, want: Any, names: tuple[str, ...]) -> str |
         one, other = left(one), left(other)
     else:
         one, other = Counter(map(repr, one)), Counter(map(repr, other))
-    return None if one == other else f"{who}: only here {one - other}, only in the local run {other - one}"
+    return None if one == other else f"{who}: only here {one - other}, only in this process {other - one}"
 
 
 def left(rows: list[dict[str, Any]]) -> Counter[str]:

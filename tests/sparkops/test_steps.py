@@ -1,4 +1,4 @@
-"""Steps over single rows in flows: a replay gives the rows of a local run, and Spark runs them."""
+"""Steps over single rows in flows: a replay gives the rows of a run in this process, and Spark runs them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ BUILDS: dict[str, Any] = {
 
 
 def test_steps_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
-    """Each flow gives the rows that a local run gives for the same bundles."""
+    """Each flow gives the rows that a run in this process gives for the same bundles."""
     r = random.Random(7)
     tables = [draw_rows(r, weighted=False).drop_columns(["w", "seen"]) for _ in range(3)]
 

@@ -39,19 +39,19 @@ def test_scripts_are_replayed_on_spark(spark: SparkSession) -> None:
 
 
 def test_other_rows_on_spark_are_a_violation(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The replay here is a local run that loses the last row."""
+    """The replay here is a run in this process that loses the last row."""
 
     def lossy(session: Any, flow: uc.Flow, script: Any) -> pa.Table:
         assert session is spark
         return flow.run([*script, uc.Watermark(None)]).panes.slice(1).drop_columns(["step"])
 
     monkeypatch.setattr(sources_on_spark, "replayed", lossy)
-    with pytest.raises(FlowViolation, match="a replay on Spark gives other rows than a local run") as found:
+    with pytest.raises(FlowViolation, match="a replay on Spark gives other rows than a run in this process") as found:
         check_flow(sums(source()), minutes, spark=spark, examples=20)
     assert sum(len(entry.rows) for entry in found.value.script if isinstance(entry, uc.Elements)) <= 2
     module: dict[str, Any] = {"flow": sums(source()), "expected": minutes}
     exec(found.value.test, module)
     with pytest.raises(FlowViolation, match="a replay on Spark"):
         module["test_flow"](spark)
-    with pytest.raises(FlowViolation, match="only in the local run"):
+    with pytest.raises(FlowViolation, match="only in this process"):
         check_script(found.value.script, sums(source()), minutes, spark=spark)

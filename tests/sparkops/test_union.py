@@ -1,4 +1,4 @@
-"""Unions of flows on Spark: a replay gives the panes of a local run, and batches and streams the results of pandas."""
+"""Unions of flows on Spark: a replay gives the panes of a run here, and batches and streams the results of pandas."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Case:
     strategy: WatermarkStrategy
     changelog: bool
     ends: bool
-    """True if a local run and a replay end the input after the last bundle, as a stream never does."""
+    """True if a run in this process and a replay end the input after the last bundle, as a stream never does."""
     clocked: bool
     """True if a stream takes the times of its micro-batches for those of the rows, and wakes for its timers."""
     bundles: tuple[Bundle, ...] = field(default=())
