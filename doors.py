@@ -104,7 +104,7 @@ def flow(
         raise TypeMismatch(f"tuning= takes uc.Tuning(...), but was given {tuning!r}")
     if isinstance(rows, Flow):
         raise TypeMismatch("uc.flow() was given a flow, which needs no other start: use it as it is")
-    if hasattr(rows, "readStream"):
+    if hasattr(rows, "readStream") and not hasattr(rows, "isStreaming"):  # a DataFrame may give a column of any name
         raise TypeMismatch(
             "uc.flow() was given a session: write uc.flow(spark.table(name)), or uc.flow(path, spark=...)"
         )

@@ -66,8 +66,8 @@ def join(batches: int, rows: int) -> uc.Flow:
 
 def main(batches: int = 200, rows: int = 100_000, what: str = "windows") -> None:
     """Run the query and print the table."""
-    df = {"windows": windows, "join": join}[what](batches, rows).df
-    writer = df.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp())
+    flow = {"windows": windows, "join": join}[what](batches, rows)
+    writer = flow.write_stream(checkpoint=tempfile.mkdtemp()).format("noop")
     query = writer.trigger(availableNow=True).start()
     seen: dict[int, int] = {}
     reported = {}

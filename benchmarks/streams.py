@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import uncombine as uc
+from uncombine.sparkops.stream_writer import checked_writer
 
 TITLE = "Streams"
 
@@ -162,7 +163,7 @@ def both(
 def run(df: DataFrame, batches: int) -> list[float]:
     """The milliseconds of each batch with data."""
     checkpoint = tempfile.mkdtemp(prefix="uncombine-bench-")
-    writer = df.writeStream.format("noop").option("checkpointLocation", checkpoint)
+    writer = checked_writer(df.writeStream).format("noop").option("checkpointLocation", checkpoint)
     query = writer.trigger(availableNow=True).start()
     while query.isActive and sum(p["numInputRows"] > 0 for p in query.recentProgress) < batches:
         query.awaitTermination(0.2)

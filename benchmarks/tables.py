@@ -249,8 +249,8 @@ def _few(folder: Path, server: PostgresServer) -> Iterator[Row]:
         return source.window(uc.Global(), uc.Always(), mode="retracting").combine(by="k", s=uc.Sum("v"), c=uc.Count())
 
     def floor() -> Any:
-        writer = totals().df.writeStream.foreachBatch(lambda df, batch: df.collect() and None)
-        return writer.option("checkpointLocation", tempfile.mkdtemp(dir=folder)).trigger(availableNow=True).start()
+        writer = totals().write_stream(checkpoint=tempfile.mkdtemp(dir=folder))
+        return writer.foreachBatch(lambda df, batch: df.collect() and None).trigger(availableNow=True).start()
 
     def live(url: str) -> Any:
         return totals().to_table(url, checkpoint=tempfile.mkdtemp(dir=folder), trigger={"availableNow": True})

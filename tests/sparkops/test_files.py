@@ -270,8 +270,9 @@ def _ways(spark: SparkSession, paths: Any, state: Path, **options: Any) -> list[
     if not isinstance(paths, list):
         live, streamed = opened(paths, spark=spark, streaming=True, watermark=LAG, wake=False, **options), list[int]()
         shown = live.window(uc.Fixed("1 day"), uc.Always(), mode="discarding").combine(v=uc.CollectList("v"))
-        writer = shown.df.writeStream.foreachBatch(lambda df, _: streamed.extend(v for r in df.collect() for v in r.v))
-        writer.option("checkpointLocation", str(state)).trigger(availableNow=True).start().awaitTermination()
+        writer = shown.write_stream(checkpoint=state)
+        writer = writer.foreachBatch(lambda df, _: streamed.extend(v for r in df.collect() for v in r.v))
+        writer.trigger(availableNow=True).start().awaitTermination()
         out.append(sorted(streamed))
     return out
 

@@ -44,7 +44,7 @@ def late_rows(spark: SparkSession, folder: Path, state: Path, **options: Any) ->
         tuning=uc.Tuning(wake=False),
     )
     flow = source.window(uc.Fixed("1 day"), **options).combine(n=uc.Count())
-    writer = flow.df.writeStream.format("noop").option("checkpointLocation", str(state))
+    writer = flow.write_stream(checkpoint=state).format("noop")
     query = writer.queryName(f"backfill {state.name}").trigger(availableNow=True).start()
     query.awaitTermination()
     await_events(spark)

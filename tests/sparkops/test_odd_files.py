@@ -118,8 +118,8 @@ def test_queries_over_odd_files_with_restarts(seed: int, spark: SparkSession, tm
                 for j, path in enumerate(sorted((tmp_path / f"new {i}").iterdir())):
                     os.utime(path, (1_000_000_000 + 10 * i + j,) * 2)
                     path.rename(folder / f"{i}.{j}{path.name}")
-            writer = flow(**live).df.writeStream.foreachBatch(kept).trigger(availableNow=True)
-            writer.option("checkpointLocation", str(tmp_path / "state")).start().awaitTermination()
+            writer = flow(**live).write_stream(checkpoint=tmp_path / "state").foreachBatch(kept)
+            writer.trigger(availableNow=True).start().awaitTermination()
         final = replace(program, options={**program.options, "mode": "accumulating"})
         assert final.shown(flow().df.toArrow()) == program.expected()
     assert program.shown(pa.concat_tables(panes)) == program.expected()

@@ -36,7 +36,7 @@ def flow(**changes: Any) -> Any:
         options = {**{name: options.pop(name) for name in options.pop("order")}, **options}
     combiners = {name: options.pop(name) for name in list(options) if isinstance(options[name], uc.Combiner)}
     settings = {name: options.pop(name) for name in ("shards", "watermark")}
-    settings |= {name: options.pop(name) for name in ("processing_time",) if name in options}
+    settings |= {name: options.pop(name) for name in ("processing_time", "max_future") if name in options}
     by = options.pop("by")
     return rows_flow(SCHEMA, **settings).window(**options).combine(by=by, **combiners)
 

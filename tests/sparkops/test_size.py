@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from streams import START, read_stream, written
 
 import uncombine as uc
@@ -108,8 +108,8 @@ def test_workers_stay_within_bounds(name: str, spark: SparkSession, tmp_path: Pa
     for process in workers():
         (process / "clear_refs").write_text("5")
     flow = uc.flow(read_stream(spark, files, SCHEMA), watermark=uc.BoundedLag("1 minute")).window(**options)
-    df: DataFrame = flow.combine(by="k", n=uc.Count(), total=uc.Sum("v")).df
-    writer = df.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    totals = flow.combine(by="k", n=uc.Count(), total=uc.Sum("v"))
+    writer = totals.write_stream(checkpoint=tmp_path / "checkpoint").format("noop")
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     took = sorted(peak(process) for process in workers())

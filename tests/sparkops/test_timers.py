@@ -129,8 +129,7 @@ def test_a_query_runs_batches_without_data(spark: SparkSession, tmp_path: Path) 
     df = read_stream(spark, written([events(("a", 1, 1), ("b", 2, 1), ("a", 3, 1))], tmp_path / "files"), EVENTS)
     trigger = uc.Repeatedly(uc.AfterDelay("1 second"))
     delayed = uc.flow(df, watermark=uc.Monotonic()).window(uc.Fixed("1 day"), trigger).combine(by="k", n=uc.Count())
-    writer = delayed.df.writeStream.format("memory").queryName("delayed")
-    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer = delayed.write_stream(checkpoint=tmp_path / "checkpoint").format("memory").queryName("delayed")
     query = writer.trigger(processingTime="200 milliseconds").start()
     try:
         for _ in range(1_200):

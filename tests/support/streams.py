@@ -27,6 +27,7 @@ from uncombine.local.script import reports
 from uncombine.sparkops.inputs import Input
 from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.sql_types import spark_schema
+from uncombine.sparkops.stream_writer import checked_writer
 from uncombine.windows import timestamp
 from uncombine.windows.times import times_of
 
@@ -189,7 +190,7 @@ def read_stream(spark: SparkSession, folder: Path, schema: pa.Schema) -> DataFra
 
 def started(df: DataFrame, folder: Path) -> StreamingQuery:
     """A query that takes what is there and ends, its panes in Parquet files."""
-    writer = df.writeStream.format("parquet").option("path", str(folder / "panes"))
+    writer = checked_writer(df.writeStream).format("parquet").option("path", str(folder / "panes"))
     return writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
 
 

@@ -248,7 +248,7 @@ def test_a_stream_whose_folders_come_later(spark: SparkSession, tmp_path: Path) 
             .combine(keys, n=uc.Count())
         )
         assert (READ in flow.explain()) == (not any(folder.glob("*=*")))
-        return flow.df.writeStream.foreachBatch(kept).option("checkpointLocation", str(tmp_path / keys[-1])).start()
+        return flow.write_stream(checkpoint=tmp_path / keys[-1]).foreachBatch(kept).start()
 
     write_in(folder, 1)
     queries = started("", ("id",)), started(", day string", ("id", "day"))

@@ -14,7 +14,7 @@ def main() -> None:
         uc.Files(folder / "in", max_files_per_batch=4), spark=uc.session(), streaming=True, watermark="1 day"
     )
     flow = source.window(uc.Fixed("1 day")).combine(n=uc.Count())
-    writer = flow.df.writeStream.format("noop").option("checkpointLocation", str(folder / "state"))
+    writer = flow.write_stream(checkpoint=folder / "state").format("noop")
     writer.trigger(availableNow=True).start().awaitTermination()
 
 

@@ -53,7 +53,7 @@ def main() -> None:
     )
     made = flow_over(spark, given.kind, given.files, given.out / "marks")
     if given.kind == "stream":
-        writer = made.df.writeStream.format("parquet").option("checkpointLocation", str(given.out / "checkpoint"))
+        writer = made.write_stream(checkpoint=given.out / "checkpoint").format("parquet")
         writer.trigger(availableNow=True).start(str(given.out / "panes")).awaitTermination()
         result = spark.read.parquet(str(given.out / "panes"))
     else:
