@@ -5,35 +5,230 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from . import combiners, flows, panes, triggers, windows
 from .advice import no_such_name
-from .combiners import *
+from .combiners import (
+    ApproxCountDistinct,
+    ApproxQuantiles,
+    ArgMax,
+    ArgMin,
+    BitXor,
+    BoolAnd,
+    BoolOr,
+    BottomK,
+    Capability,
+    CollectList,
+    CollectSet,
+    CombineFn,
+    Combiner,
+    Correlation,
+    Count,
+    CountDistinct,
+    CountIf,
+    Covariance,
+    Expr,
+    Fingerprint,
+    First,
+    GeometricMean,
+    HeavyHitters,
+    Histogram,
+    Kurtosis,
+    Last,
+    LinearRegression,
+    Max,
+    Mean,
+    Median,
+    Min,
+    Mode,
+    PerKey,
+    Product,
+    Quantile,
+    Quantiles,
+    Skewness,
+    StdDev,
+    Struct,
+    Sum,
+    TopK,
+    Variance,
+    WeightedMean,
+    aggregate,
+    coalesce,
+    col,
+    from_columns,
+    from_scalar,
+    when,
+)
 from .errors import UncombineError
-from .flows import *
-from .panes import *
-from .triggers import *
-from .windows import *
+from .flows import (
+    Flow,
+    Result,
+    Tuning,
+    union,
+)
+from .panes import (
+    BoundedLag,
+    EachBatch,
+    IngressTime,
+    KeyContext,
+    KeyFunction,
+    Monotonic,
+    PerSource,
+    ProcessingTime,
+    Punctuated,
+    WatermarkStrategy,
+)
+from .triggers import (
+    AfterBytes,
+    AfterCount,
+    AfterDelay,
+    AfterWatermark,
+    AllOf,
+    Always,
+    AtPeriod,
+    ChildTrigger,
+    FirstOf,
+    Never,
+    OnPunctuation,
+    OnResult,
+    RepeatCount,
+    Repeatedly,
+    RepeatUntil,
+    SequenceOf,
+    Trigger,
+    TriggerContext,
+    UserTrigger,
+    WatermarkPercentile,
+)
+from .windows import (
+    Calendar,
+    Custom,
+    Fixed,
+    Global,
+    Inherit,
+    Sessions,
+    Sliding,
+    Span,
+    span,
+    timestamp,
+)
 
 __version__ = "0.1.0"
 
 ON_SPARK = ("Accumulator", "progress", "session", "watch")
 """The public names that need pyspark; `from uncombine import *` leaves them out."""
 
-__all__ = [
-    "Clock",
-    "Elements",
-    "Files",
-    "UncombineError",
-    "Watermark",
-    "changelog",
+__all__ = [  # noqa: RUF022
+    # A way in, and what comes out
     "flow",
+    "Files",
+    "Flow",
+    "Result",
+    "Tuning",
+    "union",
+    # Scripts: the rows, watermarks and clock of a test
+    "Elements",
+    "Watermark",
+    "Clock",
+    # Windows
+    "Calendar",
+    "Custom",
+    "Fixed",
+    "Global",
+    "Inherit",
+    "Sessions",
+    "Sliding",
+    "Span",
+    "span",
+    "timestamp",
+    # Triggers
+    "AfterBytes",
+    "AfterCount",
+    "AfterDelay",
+    "AfterWatermark",
+    "AllOf",
+    "Always",
+    "AtPeriod",
+    "ChildTrigger",
+    "FirstOf",
+    "Never",
+    "OnPunctuation",
+    "OnResult",
+    "RepeatCount",
+    "RepeatUntil",
+    "Repeatedly",
+    "SequenceOf",
+    "Trigger",
+    "TriggerContext",
+    "UserTrigger",
+    "WatermarkPercentile",
+    # Watermark strategies
+    "BoundedLag",
+    "EachBatch",
+    "IngressTime",
+    "Monotonic",
+    "PerSource",
+    "ProcessingTime",
+    "Punctuated",
+    "WatermarkStrategy",
+    # Combiners
+    "ApproxCountDistinct",
+    "ApproxQuantiles",
+    "ArgMax",
+    "ArgMin",
+    "BitXor",
+    "BoolAnd",
+    "BoolOr",
+    "BottomK",
+    "CollectList",
+    "CollectSet",
+    "Correlation",
+    "Count",
+    "CountDistinct",
+    "CountIf",
+    "Covariance",
+    "Fingerprint",
+    "First",
+    "GeometricMean",
+    "HeavyHitters",
+    "Histogram",
+    "Kurtosis",
+    "Last",
+    "LinearRegression",
+    "Max",
+    "Mean",
+    "Median",
+    "Min",
+    "Mode",
+    "PerKey",
+    "Product",
+    "Quantile",
+    "Quantiles",
+    "Skewness",
+    "StdDev",
+    "Struct",
+    "Sum",
+    "TopK",
+    "Variance",
+    "WeightedMean",
+    # Expressions
+    "Expr",
+    "coalesce",
+    "col",
+    "when",
+    # Computations with state for each key
+    "KeyContext",
+    "KeyFunction",
+    # Combiners of one's own
+    "aggregate",
+    "Combiner",
+    "CombineFn",
+    "Capability",
+    "from_columns",
+    "from_scalar",
+    # Beside flows
+    "changelog",
     "plot",
     "trigger_costs",
-    *combiners.__all__,
-    *flows.__all__,
-    *panes.__all__,
-    *triggers.__all__,
-    *windows.__all__,
+    "UncombineError",
 ]
 
 if TYPE_CHECKING:
@@ -42,7 +237,9 @@ if TYPE_CHECKING:
     from .files.files import Files
     from .local.script import Clock, Elements, Watermark
     from .plot.costs import trigger_costs
-    from .sparkops import *
+    from .sparkops.progress import progress, watch
+    from .sparkops.session import session
+    from .sparkops.stored.accumulator import Accumulator
 else:
     # Loaded at first use, so that `import uncombine` stays light and needs no Spark.
     _LAZY = {

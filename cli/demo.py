@@ -108,7 +108,7 @@ def start() -> Any:
     """Start Spark, or end with a line that says what is missing."""
     _say("Now on Spark, which takes a few seconds to start ...")
     try:
-        from .. import session
+        from ..sparkops.session import session
 
         return session("uncombine demo")
     except UncombineError as error:

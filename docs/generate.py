@@ -19,6 +19,7 @@ import pyarrow as pa
 from names_by_job import names_by_page, table, value_of
 
 import uncombine as uc
+from uncombine.combiners.plan import Plan
 
 HERE = Path(__file__).resolve().parent
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -155,7 +156,7 @@ def state_of(combiner: uc.Combiner) -> str:
     others = {"t": pa.timestamp("us"), "w": pa.float64()}
     for kind in (pa.int64(), pa.float64(), pa.bool_(), pa.string()):
         try:
-            fields = uc.Plan({"r": combiner}, pa.schema({"x": kind, "y": kind, **others})).fields
+            fields = Plan({"r": combiner}, pa.schema({"x": kind, "y": kind, **others})).fields
         except uc.UncombineError:
             continue
         return ", ".join(f"`{short(field.type)}`" for field in fields) + f" for {kind}"

@@ -61,6 +61,7 @@ from .settings import (
     check_sources,
 )
 from .settle import check_followed, check_lateness, followed, settled
+from .tuning import LiveQuery
 
 How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 """The rows that a join gives."""
@@ -135,15 +136,6 @@ class Engine(ABC):
     @abstractmethod
     def explain(self, flow: Flow) -> str:
         """A text that says how the engine runs a flow, and why."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LiveQuery:
-    """The options of the query that keeps a table up to date."""
-
-    checkpoint: str
-    trigger: Mapping[str, Any] | None
-    same: Sequence[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -796,7 +788,6 @@ __all__ = [
     "Combined",
     "Engine",
     "Flow",
-    "LiveQuery",
     "Source",
     "Windowed",
     "check_filters",

@@ -56,9 +56,10 @@ def shows_again(grouping: Grouping, each_batch: bool = False) -> bool:
 
     >>> import uncombine as uc
     >>> from uncombine.flows.settle import shows_again
-    >>> shows_again(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute")))
+    >>> from uncombine.panes.grouping.grouping import Grouping
+    >>> shows_again(Grouping({"n": uc.Count()}, uc.Fixed("1 minute")))
     False
-    >>> shows_again(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), allowed_lateness="1 hour"))
+    >>> shows_again(Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), allowed_lateness="1 hour"))
     True
     """
     trigger, window = grouping.asked, grouping.window

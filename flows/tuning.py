@@ -1,12 +1,13 @@
-"""The options about running a flow, which change no result.
+"""The options about running a flow, which change no result, and those of the query of a table.
 
 Guarded by tests/flows/test_tuning.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import InvalidArgument, NamedOptions
 
@@ -54,4 +55,13 @@ class Tuning(NamedOptions):
             raise InvalidArgument(f"wake= must be True, False or None, but is {self.wake!r}")
 
 
-__all__ = ["Tuning"]
+@dataclass(frozen=True, kw_only=True)
+class LiveQuery:
+    """The options of the query that keeps a table up to date."""
+
+    checkpoint: str
+    trigger: Mapping[str, Any] | None
+    same: Sequence[str]
+
+
+__all__ = ["LiveQuery", "Tuning"]

@@ -15,10 +15,11 @@ import pyarrow as pa
 from ..combiners.rows.plain_types import plain_type
 from ..errors import InvalidArgument
 from ..flows.description import description
-from ..flows.flow import Engine, Flow, LiveQuery, Source
+from ..flows.flow import Engine, Flow, Source
 from ..flows.graph import graph_of
 from ..flows.reading import Reading
 from ..flows.result import Result
+from ..flows.tuning import LiveQuery
 from ..tables import write_result
 from .final_run import are_many, in_slices, why_not_final
 from .given_rows import GivenRows

@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.description import description
-from ..flows.flow import Combined, Engine, Flow, LiveQuery, Source, groupings_of, input_of
+from ..flows.flow import Combined, Engine, Flow, Source, groupings_of, input_of
 from ..flows.left_out import LEFT_OUT
 from ..flows.reading import Reading
 from ..flows.result import Result
+from ..flows.tuning import LiveQuery
 from ..local.running import run
 from ..local.script import Elements, Entry, tables_of
 from ..panes.grouping.grouping import EVENT_TIME

@@ -58,7 +58,8 @@ class Final:
     >>> import pyarrow as pa, uncombine as uc
     >>> from uncombine.panes.grouping.final_panes import Final
     >>> rows = pa.table({"ts": pa.array([0, 1, 70_000_000], pa.timestamp("us", "UTC")), "x": [1, 2, 3]})
-    >>> final = Final(uc.Grouping({"total": uc.Sum("x")}, uc.Fixed("1 minute")), rows.schema)
+    >>> from uncombine.panes.grouping.grouping import Grouping
+    >>> final = Final(Grouping({"total": uc.Sum("x")}, uc.Fixed("1 minute")), rows.schema)
     >>> final.panes(final.merged([parcel for _, parcel in final.lift(2)(rows)])).select(["total", "diff"]).to_pylist()
     [{'total': 3, 'diff': 1}, {'total': 3, 'diff': 1}]
     """
@@ -139,7 +140,8 @@ class Final:
         >>> import pyarrow as pa, uncombine as uc
         >>> from uncombine.panes.grouping.final_panes import Final
         >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
-        >>> Final(uc.Grouping({"n": uc.Count(), "total": uc.Sum("x")}, uc.Global()), schema).nothing().to_pylist()
+        >>> from uncombine.panes.grouping.grouping import Grouping
+        >>> Final(Grouping({"n": uc.Count(), "total": uc.Sum("x")}, uc.Global()), schema).nothing().to_pylist()
         [{'window': None, 'n': 0, 'total': None, 'event_time': None}]
         """
         plan = self.operator.plan

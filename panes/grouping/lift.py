@@ -63,7 +63,8 @@ class Lift:
     >>> from uncombine.panes.grouping.compiled import Compiled
     >>> from uncombine.panes.grouping.lift import Lift
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
-    >>> op = Compiled.of(uc.Grouping({"n": uc.Sum("x")}, uc.Fixed("1 minute")), schema)
+    >>> from uncombine.panes.grouping.grouping import Grouping
+    >>> op = Compiled.of(Grouping({"n": uc.Sum("x")}, uc.Fixed("1 minute")), schema)
     >>> rows = pa.table({"ts": [0, 1], "x": [1, 2]}).cast(schema)
     >>> [(shard, parcel.kind, parcel.table.num_rows) for shard, parcel in Lift(op, 1)(rows, at=0)]
     [(0, 'cells', 1)]

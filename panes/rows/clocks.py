@@ -16,7 +16,8 @@ class Clocks:
 
     >>> import uncombine as uc
     >>> from uncombine.panes.rows.clocks import Clocks
-    >>> Clocks.of(uc.OperatorState({}, watermark=7), watermark=5, processing_time=9, each_batch=False)
+    >>> from uncombine.panes.state.operator_state import OperatorState
+    >>> Clocks.of(OperatorState({}, watermark=7), watermark=5, processing_time=9, each_batch=False)
     Clocks(before=7, after=7, now=9, each_batch=False)
     """
 

@@ -62,7 +62,9 @@ class Shard:
     >>> from uncombine.panes.shard.arrivals import Arrival
     >>> from uncombine.panes.shard.shard import Shard
     >>> schema = pa.schema({"ts": pa.timestamp("us")})
-    >>> shard = Shard.start(uc.Operator(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute")), schema))
+    >>> from uncombine.panes.grouping.operator import Operator
+    >>> from uncombine.panes.grouping.grouping import Grouping
+    >>> shard = Shard.start(Operator(Grouping({"n": uc.Count()}, uc.Fixed("1 minute")), schema))
     >>> rows = pa.table({"ts": [0, 1]}).cast(schema)
     >>> shard, played = shard.take(5, Arrival([rows], reports=[(None, 60_000_000)]))
     >>> [(step.at, step.panes["n"].to_pylist()) for step in played]

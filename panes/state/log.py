@@ -75,7 +75,9 @@ def save(
     >>> import pyarrow as pa, uncombine as uc
     >>> from uncombine.panes.state.log import load, save
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
-    >>> operator = uc.Operator(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute")), schema)
+    >>> from uncombine.panes.grouping.operator import Operator
+    >>> from uncombine.panes.grouping.grouping import Grouping
+    >>> operator = Operator(Grouping({"n": uc.Count()}, uc.Fixed("1 minute")), schema)
     >>> class Log(dict):
     ...     put, remove = dict.__setitem__, dict.__delitem__
     >>> log = Log()

@@ -41,7 +41,9 @@ class OperatorState:
 
     >>> import pyarrow as pa, uncombine as uc
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
-    >>> state = uc.Operator(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute")), schema).initial()
+    >>> from uncombine.panes.grouping.operator import Operator
+    >>> from uncombine.panes.grouping.grouping import Grouping
+    >>> state = Operator(Grouping({"n": uc.Count()}, uc.Fixed("1 minute")), schema).initial()
     >>> len(state.windows), state.counts.dropped
     (0, 0)
     """
@@ -85,7 +87,9 @@ class Stepped:
     >>> import pyarrow as pa, uncombine as uc
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
     >>> each_second = uc.Repeatedly(uc.AtPeriod("1 second"))
-    >>> op = uc.Operator(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), each_second), schema)
+    >>> from uncombine.panes.grouping.operator import Operator
+    >>> from uncombine.panes.grouping.grouping import Grouping
+    >>> op = Operator(Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), each_second), schema)
     >>> bundle = pa.table({"ts": [0], "x": [1]}).cast(schema)
     >>> stepped = op.step(op.initial(), bundle, watermark=0, processing_time=5_500_000)
     >>> stepped.panes.num_rows, op.next_timer(stepped.state)

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from ...errors import UncombineError
 from ...files.data_paths import escaped_name
-from ...flows.flow import Flow, LiveQuery
+from ...flows.flow import Flow
 from ...flows.graph import graph_of
+from ...flows.tuning import LiveQuery
 from ...tables import Keeper, Layout, Target, Writer, table_flow, target_of
 from ...tables.target import NONE_YET
 from ...tables.watching import watched

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
+from uncombine.combiners.plan import Plan
 from uncombine.combiners.rows.columns import Column
 from uncombine.combiners.rows.groups import Groups
 from uncombine.combiners.sketches import rank_buckets
@@ -151,7 +152,7 @@ def test_values_retracted_more_often_than_they_came_are_kept() -> None:
 def test_both_forms_agree_on_many_values(distinct: int) -> None:
     table = pa.table({"g": np.arange(20 * distinct) % 20, "x": np.arange(20 * distinct) * 31 + 5})
     forms = {f"{keep}": uc.ApproxCountDistinct("x", retractable=keep) for keep in (True, False)}
-    plans = {name: uc.Plan({"n": form}, table.schema) for name, form in forms.items()}
+    plans = {name: Plan({"n": form}, table.schema) for name, form in forms.items()}
     groups = Groups(np.asarray(table["g"]), 20)
     results = [plan.extract(plan.add(groups, table))[0] for plan in plans.values()]
     assert results[0] == results[1]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
+from uncombine.combiners.plan import Plan
 from uncombine.combiners.sketches.approx_quantiles import LogBinsFn
 
 NORMAL = np.finfo(np.float64).tiny
@@ -86,7 +87,7 @@ def test_the_state_does_not_grow_with_the_values() -> None:
 
 def test_quantiles_of_one_error_share_a_sketch_and_read_back() -> None:
     a, b = uc.ApproxQuantiles("x", [0.5]), uc.ApproxQuantiles("x", [0.9, 1])
-    assert len(uc.Plan({"a": a, "b": b}, pa.schema({"x": pa.float64()})).parts) == 1
+    assert len(Plan({"a": a, "b": b}, pa.schema({"x": pa.float64()})).parts) == 1
     assert (
         repr(uc.ApproxQuantiles("x", [0.5], relative_error=0.1)) == "ApproxQuantiles('x', (0.5,), relative_error=0.1)"
     )

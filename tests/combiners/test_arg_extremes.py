@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from multisets import check, few, order, rows
 
 import uncombine as uc
+from uncombine.combiners.plan import Plan
 from uncombine.errors import NotRetractable, TypeMismatch, UnknownColumn
 
 PAIRS = [
@@ -80,7 +81,7 @@ def test_ties_go_to_the_end_of_the_values_with_null_below_all() -> None:
 
 def test_all_that_order_alike_share_one_state() -> None:
     schema = pa.schema({"x": pa.int64(), "t": pa.int64()})
-    several = uc.Plan({"a": uc.ArgMin("x", "t"), "b": uc.ArgMax("x", "t"), "c": uc.First("x", by="t")}, schema)
+    several = Plan({"a": uc.ArgMin("x", "t"), "b": uc.ArgMax("x", "t"), "c": uc.First("x", by="t")}, schema)
     assert len(several.parts) == 1
 
 

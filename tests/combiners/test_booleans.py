@@ -15,6 +15,7 @@ from multisets import GROUPS, VALUES, accumulate, check, few, rows
 
 import uncombine as uc
 from uncombine.combiners.laws.compare import bits
+from uncombine.combiners.plan import Plan
 from uncombine.errors import TypeMismatch
 
 
@@ -70,7 +71,7 @@ def test_as_pandas_on_many_rows() -> None:
 
 def test_both_share_their_counts_with_each_other_and_with_count() -> None:
     several = {"all": uc.BoolAnd("b"), "any": uc.BoolOr("b"), "n": uc.Count("b"), "yes": uc.CountIf("b")}
-    assert len(uc.Plan(several, pa.schema({"b": pa.bool_()})).parts) == 2
+    assert len(Plan(several, pa.schema({"b": pa.bool_()})).parts) == 2
 
 
 @pytest.mark.parametrize(("combiner", "name"), [(uc.BoolAnd("x"), "int64"), (uc.BitXor("x"), "float64")])

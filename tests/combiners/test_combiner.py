@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import uncombine as uc
+from uncombine.combiners.plan import Plan
 from uncombine.errors import NotRetractable, TypeMismatch
 
 RNG = np.random.default_rng(11)
@@ -61,20 +62,18 @@ def test_structs_hold_what_their_members_hold() -> None:
 
 def test_equal_parts_are_held_once() -> None:
     schema = pa.schema({"x": pa.int64(), "y": pa.int64()})
-    plan = uc.Plan({"m": uc.Mean("x"), "s": uc.Sum("x"), "n": uc.Count("x")}, schema)
+    plan = Plan({"m": uc.Mean("x"), "s": uc.Sum("x"), "n": uc.Count("x")}, schema)
     assert len(plan.parts) == 2
-    ordered = uc.Plan({"low": uc.Min("x"), "mid": uc.Median("x"), "n": uc.CountDistinct("x")}, schema)
+    ordered = Plan({"low": uc.Min("x"), "mid": uc.Median("x"), "n": uc.CountDistinct("x")}, schema)
     assert len(ordered.parts) == 1
-    assert (
-        len(uc.Plan({"a": uc.Sum("x"), "b": uc.Sum("y"), "c": uc.Sum("x").where(uc.col("y") > 0)}, schema).parts) == 6
-    )
+    assert len(Plan({"a": uc.Sum("x"), "b": uc.Sum("y"), "c": uc.Sum("x").where(uc.col("y") > 0)}, schema).parts) == 6
 
 
 def test_a_plan_promises_what_its_weakest_member_does() -> None:
     schema = pa.schema({"x": pa.float64(), "n": pa.int64()})
-    assert uc.Plan({"s": uc.Sum("n")}, schema).capability is uc.Capability.GROUP
-    assert uc.Plan({"s": uc.Sum("x")}, schema).capability is uc.Capability.CANCELLATIVE
-    monoid = uc.Plan({"s": uc.Sum("x"), "m": uc.Max("x", retractable=False)}, schema)
+    assert Plan({"s": uc.Sum("n")}, schema).capability is uc.Capability.GROUP
+    assert Plan({"s": uc.Sum("x")}, schema).capability is uc.Capability.CANCELLATIVE
+    monoid = Plan({"s": uc.Sum("x"), "m": uc.Max("x", retractable=False)}, schema)
     assert monoid.capability is uc.Capability.MONOID
     with pytest.raises(NotRetractable, match="m="):
         monoid.require_retractable("the input has negative weights")
@@ -82,7 +81,7 @@ def test_a_plan_promises_what_its_weakest_member_does() -> None:
 
 def test_append_only_input_uses_the_smallest_state_and_gives_the_same() -> None:
     schema = pa.schema({"x": pa.int64()})
-    assert uc.Plan({"m": uc.Max("x")}, schema, append_only=True).fields[0].type == pa.int64()
+    assert Plan({"m": uc.Max("x")}, schema, append_only=True).fields[0].type == pa.int64()
     weighed = FRAME.assign(w=1)
     for combiner in (uc.Max("x"), uc.Min("x"), uc.Median("x"), uc.CountDistinct("x"), uc.Struct(m=uc.Max("x"))):
         kept = uc.aggregate(weighed, by="k", diff="w", r=combiner)["r"].to_pylist()

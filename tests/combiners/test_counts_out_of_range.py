@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
+from uncombine.combiners.plan import Plan
 from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import NotRetractable, OutOfRange
 
@@ -41,8 +42,8 @@ def rows(count: int) -> pa.Table:
     return pa.table({"x": [3] * count, "y": [1] * count, "b": [True] * count, "f": [3.0] * count}, KIND)
 
 
-def one(combiner: uc.Combiner, weights: list[int]) -> tuple[uc.Plan, tuple[pa.Array, ...]]:
-    plan = uc.Plan({"r": combiner}, KIND)
+def one(combiner: uc.Combiner, weights: list[int]) -> tuple[Plan, tuple[pa.Array, ...]]:
+    plan = Plan({"r": combiner}, KIND)
     return plan, plan.add(Groups.single(len(weights)), rows(len(weights)), np.array(weights, np.int64))
 
 

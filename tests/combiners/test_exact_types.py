@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.combiners.floats import pieces
+from uncombine.combiners.plan import Plan
 from uncombine.combiners.rows.columns import Column
 from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import OutOfRange, TypeMismatch
@@ -216,7 +217,7 @@ def check(seed: int) -> None:
     rows = [*kept, *gone, *((group, pair, -w) for group, pair, w in gone)]
     draw.shuffle(rows)
     combiners = {**one_column(kinds[0]), **two_columns(kinds)}
-    plan = uc.Plan(combiners, pa.schema(list(zip("xy", kinds, strict=True))))
+    plan = Plan(combiners, pa.schema(list(zip("xy", kinds, strict=True))))
 
     def add(rows: list[tuple[int, Pair, int]]) -> tuple[pa.Array, ...]:
         table = pa.table([column(kind, [pair[i] for _, pair, _ in rows]) for i, kind in enumerate(kinds)], plan.schema)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from multisets import ORDERED, check, expand, few, rows
 
 import uncombine as uc
+from uncombine.combiners.plan import Plan
 from uncombine.combiners.rows.groups import Groups
 from uncombine.combiners.states import net_extremes
 from uncombine.errors import NotRetractable, OutOfRange, TypeMismatch
@@ -58,10 +59,10 @@ def test_results_of_a_changelog_without_its_state(passes: int, shape: str, monke
             if isinstance(combiner, uc.Median) and pa.types.is_string(values.type):
                 continue
             table = pa.table({"x": values})
-            plan = uc.Plan({"r": combiner, "n": uc.Count()}, table.schema)
+            plan = Plan({"r": combiner, "n": uc.Count()}, table.schema)
             want = plan.extract(plan.add(groups, table, w))
             assert [column.to_pylist() for column in plan.results(groups, table, w)] == [c.to_pylist() for c in want]
-            shared = uc.Plan({"r": combiner, "all": uc.CollectSet("x")}, table.schema)
+            shared = Plan({"r": combiner, "all": uc.CollectSet("x")}, table.schema)
             assert shared.results(groups, table, w)[0].equals(want[0])
 
 

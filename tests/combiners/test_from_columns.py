@@ -11,6 +11,7 @@ import pytest
 from opened import run_script
 
 import uncombine as uc
+from uncombine.combiners.plan import Plan
 from uncombine.combiners.rows.groups import Groups
 
 
@@ -56,7 +57,7 @@ def test_in_aggregate() -> None:
 
 
 def test_equal_parts_are_held_once_and_told_by_their_names() -> None:
-    plan = uc.Plan({"a": Total("x"), "b": Total("x") / uc.Count()}, pa.schema({"x": pa.int64()}))
+    plan = Plan({"a": Total("x"), "b": Total("x") / uc.Count()}, pa.schema({"x": pa.int64()}))
     assert [field.name for field in plan.fields] == ["0.columns.total", "0.columns.n", "1.count.count"]
 
 
@@ -128,7 +129,7 @@ def test_zero_is_what_it_says_it_is() -> None:
             return pa.array(np.asarray(accumulators[0]) - 10)
 
     ten = uc.from_columns("FromTen", FromTen(), output=pa.int64())
-    plan = uc.Plan({"t": ten("x")}, pa.schema({"x": pa.int64()}))
+    plan = Plan({"t": ten("x")}, pa.schema({"x": pa.int64()}))
     state = plan.add(Groups(np.arange(3), 3), pa.table({"x": [-10, 0, 1]}))
     assert plan.is_zero(state).tolist() == [False, True, False]
 

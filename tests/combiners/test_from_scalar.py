@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.combiners.laws import LawViolation, check_laws
+from uncombine.combiners.plan import Plan
 from uncombine.combiners.rows.groups import Groups
 
 STATE = pa.struct([("sum", pa.int64()), ("n", pa.int64())])
@@ -91,7 +92,7 @@ def test_no_values_give_what_a_fresh_state_gives() -> None:
 def test_equal_factories_share_their_state_and_read_back() -> None:
     assert MeanOf("x") == MeanOf("x") != MeanOf("y")
     assert repr(Dot("x", uc.col("y") + 1)) == "Dot('x', col('y') + 1)"
-    plan = uc.Plan({"a": MeanOf("x"), "b": uc.Struct(m=MeanOf("x"))}, pa.schema({"x": pa.int64()}))
+    plan = Plan({"a": MeanOf("x"), "b": uc.Struct(m=MeanOf("x"))}, pa.schema({"x": pa.int64()}))
     assert len(plan.fields) == 1
 
 
@@ -155,7 +156,7 @@ def test_a_state_of_zeros_is_not_nothing_where_nothing_looks_otherwise() -> None
         uncombine=lambda s, t: s - t + 10, extract=lambda s: s - 10,
         accumulator=pa.int64(), output=pa.int64(), capability=uc.Capability.GROUP,
     )  # fmt: skip
-    plan = uc.Plan({"t": FromTen("x")}, pa.schema({"x": pa.int64()}))
+    plan = Plan({"t": FromTen("x")}, pa.schema({"x": pa.int64()}))
     state = plan.add(Groups(np.arange(3), 3), pa.table({"x": [-10, 0, 1]}))
     assert plan.is_zero(state).tolist() == [False, True, False]
 

@@ -16,6 +16,7 @@ from multisets import NUMBERS, VALUES, check, few, rows
 
 import uncombine as uc
 from uncombine.combiners.laws.compare import bits
+from uncombine.combiners.plan import Plan
 from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import InvalidArgument, TypeMismatch
 
@@ -37,7 +38,7 @@ def test_as_numpy_on_every_type(name: str, data: st.DataObject) -> None:
 
 def test_many_counts_are_not_copied() -> None:
     """The result of a thousand bins of many groups is large, and is there once."""
-    plan = uc.Plan({"r": uc.Histogram("x", range(1001))}, pa.schema({"x": pa.int64()}))
+    plan = Plan({"r": uc.Histogram("x", range(1001))}, pa.schema({"x": pa.int64()}))
     acc = plan.add(Groups(np.arange(100), 100), pa.table({"x": np.arange(100)}))
     (result,) = plan.extract(acc)
     assert result.values.buffers()[1].address == acc[0].values.buffers()[1].address

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
+from uncombine.combiners.plan import Plan
 from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import OutOfRange, TypeMismatch
 
@@ -194,7 +195,7 @@ def test_accumulators_are_shared() -> None:
         "g": uc.GeometricMean("x"),
         "p": uc.Product("x"),
     }
-    assert [part.fn.label for part in uc.Plan(combiners, SCHEMA).parts] == ["sum", "count", "specials", "logs"]
+    assert [part.fn.label for part in Plan(combiners, SCHEMA).parts] == ["sum", "count", "specials", "logs"]
 
 
 @pytest.mark.parametrize(

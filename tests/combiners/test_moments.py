@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncombine as uc
+from uncombine.combiners.plan import Plan
 from uncombine.errors import InvalidArgument, NotRetractable, TypeMismatch
 
 NUMBERS = st.sampled_from([0.0, 1.0, 2.0, 3.0, 0.1, -7.5, 1e9, -1e9, 1e16, 1e-9])
@@ -161,9 +162,9 @@ def test_integers_and_decimals_are_read_as_floats(values: list[float], kind: pa.
 
 def test_accumulators_are_shared() -> None:
     combiners = {**forms(), "mean": uc.Mean("x", exact=True), "rows": uc.Count("x")}
-    fast = uc.Plan(combiners, table([]).schema)
+    fast = Plan(combiners, table([]).schema)
     assert [part.fn.label for part in fast.parts] == ["count", "squares", "powers", "powers", "exact", "specials"]
-    exact = uc.Plan({**forms(exact=True), "total": uc.Sum("x", exact=True)}, table([]).schema)
+    exact = Plan({**forms(exact=True), "total": uc.Sum("x", exact=True)}, table([]).schema)
     assert [part.fn.label for part in exact.parts] == ["count", "specials", "exact", "exact", "exact", "exact"]
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.combiners.laws import check_laws
+from uncombine.combiners.plan import Plan
 
 ROWS = st.lists(
     st.tuples(
@@ -81,7 +82,7 @@ def test_a_key_with_more_retractions_than_rows_stays_in_the_state() -> None:
 def test_equal_maps_share_their_state_and_read_back() -> None:
     made = uc.PerKey(uc.Sum("x"), by="k")
     assert made == eval(repr(made), {"PerKey": uc.PerKey, "Sum": uc.Sum})
-    plan = uc.Plan({"a": made, "b": uc.Struct(m=made)}, pa.schema({"x": pa.int64(), "k": pa.string()}))
+    plan = Plan({"a": made, "b": uc.Struct(m=made)}, pa.schema({"x": pa.int64(), "k": pa.string()}))
     assert len(plan.fields) == 1
 
 

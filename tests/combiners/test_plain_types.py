@@ -16,6 +16,7 @@ import uncombine as uc
 from uncombine.combiners.rows.plain_types import plain_type
 from uncombine.errors import OutOfRange
 from uncombine.panes.grouping.final_panes import Final
+from uncombine.panes.grouping.grouping import Grouping
 
 aggregation = sys.modules["uncombine.combiners.aggregate"]
 ROWS = 60
@@ -121,7 +122,7 @@ def test_groupings_of_rows_that_come_so(plain: pa.Array, kind: pa.DataType) -> N
 
     def final(column: pa.Array) -> list[dict[str, Any]]:
         rows = pa.table({"ts": times, "v": column})
-        grouping = uc.Grouping({"n": uc.Count(), "most": uc.Max("v")}, uc.Fixed("1 minute"), by=("v",))
+        grouping = Grouping({"n": uc.Count(), "most": uc.Max("v")}, uc.Fixed("1 minute"), by=("v",))
         ended = Final(grouping, rows.schema)
         panes = ended.panes(ended.merged([parcel for _, parcel in ended.lift(3)(rows)]))
         assert panes.schema.field("v").type == plain.type

@@ -10,6 +10,8 @@ import pytest
 import uncombine as uc
 from uncombine.errors import InvalidArgument
 from uncombine.flows.left_out import LeftOut, beside, fields_of
+from uncombine.panes.grouping.grouping import Grouping
+from uncombine.panes.grouping.operator import Operator
 from uncombine.panes.shard.arrivals import Arrival
 from uncombine.panes.shard.shard import Shard
 
@@ -113,7 +115,7 @@ def test_a_flow_without_steps_leaves_nothing_out() -> None:
 
 def test_cells_name_no_rows() -> None:
     """Rows that were combined on their way cannot be told apart any more."""
-    operator = uc.Operator(uc.Grouping({"n": uc.Count()}, MINUTE), SCHEMA)
+    operator = Operator(Grouping({"n": uc.Count()}, MINUTE), SCHEMA)
     shard = Shard.start(operator)
     given = pa.table({"ts": [1, None], "k": ["a", "b"], "x": [1, 2]}).cast(SCHEMA)
     shard, played = shard.take(0, Arrival([given]))

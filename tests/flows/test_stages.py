@@ -15,6 +15,7 @@ from pipelines import Stage, pipeline
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NotRetractable
 from uncombine.flows.settle import settled, shows_again
+from uncombine.panes.grouping.grouping import Grouping
 from uncombine.panes.grouping.stage import OpenGrouping
 
 SECOND = 1_000_000
@@ -263,7 +264,7 @@ def test_what_is_shown_once_is_shown_once(first: int) -> None:
     for seed in range(first, first + (120 if first == 0 else 20_000)):
         r = random.Random(seed)
         options, each_batch = grouping_of(r), r.random() < 0.2
-        grouping = uc.Grouping({"n": uc.Count()}, **options)
+        grouping = Grouping({"n": uc.Count()}, **options)
         if not shows_again(grouping, each_batch):
             once += 1
             assert not any(shown_twice(r, options, each_batch) for _ in range(3)), seed
@@ -313,13 +314,13 @@ def test_rule_37_no_stage_is_late_to_the_next(first: int) -> None:
 )
 def test_what_is_called_shown_again_can_be(options: dict[str, Any], again: bool) -> None:
     settings = {"window": MINUTE, "mode": "accumulating", **options}
-    assert shows_again(uc.Grouping({"n": uc.Count()}, **settings)) == again
+    assert shows_again(Grouping({"n": uc.Count()}, **settings)) == again
     assert any(shown_twice(random.Random(seed), settings, False) for seed in range(25)) == again
 
 
 def test_each_batch_shows_again() -> None:
     settings: dict[str, Any] = {"window": MINUTE, "mode": "accumulating"}
-    assert shows_again(uc.Grouping({"n": uc.Count()}, **settings), each_batch=True)
+    assert shows_again(Grouping({"n": uc.Count()}, **settings), each_batch=True)
     assert any(shown_twice(random.Random(seed), settings, True) for seed in range(20))
     stages = [Stage(MINUTE, total=uc.Sum("score")), Stage(uc.Fixed("1 day"), total=uc.Sum("total"))]
     assert left(pipeline(stages, scores()[:-1], watermark="each_batch"), "total") == {(51,): 1}

@@ -14,6 +14,7 @@ import pytest
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NamedOptions, UncombineError
+from uncombine.panes.grouping.grouping import Grouping
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64(), "k": pa.string()})
 
@@ -57,7 +58,7 @@ def refused(call: Callable[[], object], sort: type[Exception] = UncombineError) 
 
 
 def test_the_families_are_there() -> None:
-    families = {uc.TopK, uc.Sessions, uc.AfterCount, uc.PerSource, uc.Elements, uc.changelog.Debezium, uc.Grouping}
+    families = {uc.TopK, uc.Sessions, uc.AfterCount, uc.PerSource, uc.Elements, uc.changelog.Debezium, Grouping}
     assert families <= set(CLASSES.values())
 
 

@@ -14,7 +14,9 @@ from opened import run_script
 
 import uncombine as uc
 from uncombine.panes.grouping.final_panes import Final, FinalLift
+from uncombine.panes.grouping.grouping import Grouping
 from uncombine.panes.grouping.lift import Lift
+from uncombine.panes.grouping.operator import Operator
 from uncombine.panes.parcels import Parcel
 from uncombine.windows.calendar import UNITS
 from uncombine.windows.times import MAX_TIME
@@ -27,8 +29,8 @@ SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
 def test_rows_of_one_time_and_of_several_go_to_the_same_shard(window: uc.Window, by: tuple[str, ...]) -> None:
     """Rows of one processing time travel as cells, those of several as rows."""
     trigger = uc.Repeatedly(uc.AfterCount(1))
-    grouping = uc.Grouping({"n": uc.Count()}, window, trigger, by=by)
-    lift = Lift(uc.Operator(grouping, SCHEMA).compiled, 16, timed=True)
+    grouping = Grouping({"n": uc.Count()}, window, trigger, by=by)
+    lift = Lift(Operator(grouping, SCHEMA).compiled, 16, timed=True)
     for second in range(20):
         rows = pa.table({"ts": [second * 1_000_000] * 2, "x": [second] * 2}).cast(SCHEMA)
         one, several = lift(rows, 5), lift(rows, np.array([5, 6]))
@@ -40,7 +42,7 @@ USERS = pa.schema({"ts": SCHEMA.field("ts").type, "k": pa.string(), "n": pa.int6
 MINUTE = 60 * SECOND
 
 
-def shards_of(grouping: uc.Grouping) -> dict[tuple[str, int], set[int]]:
+def shards_of(grouping: Grouping) -> dict[tuple[str, int], set[int]]:
     """The shards of each key in each block of 64 windows, of rows that are combined and of rows that are not."""
     stride = grouping.window.stride or MINUTE
     starts = [i * stride for i in range(-100, 300)]
@@ -76,7 +78,7 @@ def shards_of(grouping: uc.Grouping) -> dict[tuple[str, int], set[int]]:
 def test_windows_of_a_text_that_are_near_go_to_one_shard(
     window: uc.Window, by: str, combiners: dict[str, uc.Combiner], together: bool
 ) -> None:
-    found = shards_of(uc.Grouping(combiners, window, by=(by,)))
+    found = shards_of(Grouping(combiners, window, by=(by,)))
     assert {len(shards) == 1 for shards in found.values()} == {together}
     assert len(set.union(*found.values())) > 8
     of_one = [shards for (key, _), shards in found.items() if key in ("user 0", "0")]
@@ -85,7 +87,7 @@ def test_windows_of_a_text_that_are_near_go_to_one_shard(
 
 def test_the_time_within_which_windows_are_near() -> None:
     windows = (uc.Global(), uc.Sessions("1 minute"), uc.Fixed("2000000 days"))
-    lifts = [Final(uc.Grouping({"n": uc.Count()}, window, by=("k",)), USERS).lift(4) for window in windows]
+    lifts = [Final(Grouping({"n": uc.Count()}, window, by=("k",)), USERS).lift(4) for window in windows]
     assert [lift.near for lift in lifts] == [0, 0, MAX_TIME], "what is too long is cut off"
     days = {unit: uc.Calendar(unit).stride // (86_400 * SECOND) for unit in UNITS}
     assert days == {"day": 1, "week": 7, "month": 30, "quarter": 90, "year": 360}
@@ -100,7 +102,7 @@ def pieces(table: pa.Table, r: random.Random) -> list[pa.Table]:
     return [shuffled.slice(a, b - a) for a, b in zip([0, *ends], [*ends, table.num_rows], strict=True)]
 
 
-def final_panes(table: pa.Table, grouping: uc.Grouping, shards: int, r: random.Random) -> pa.Table:
+def final_panes(table: pa.Table, grouping: Grouping, shards: int, r: random.Random) -> pa.Table:
     """The panes of all shards, each merged of the parcels of every piece, which come in any order."""
     final = Final(grouping, table.schema)
     lift = final.lift(shards)
@@ -134,7 +136,7 @@ def test_final_panes_of_any_cut(window: uc.Window, policy: str, changelog: bool)
         r = random.Random(seed)
         table = rows(count, seed, changelog)
         options = {"window": window, "by": by, "timestamp": policy, "diff": "d" if changelog else None}
-        panes = final_panes(table, uc.Grouping(COMBINERS, mode="retracting", **options), r.choice([1, 2, 5]), r)
+        panes = final_panes(table, Grouping(COMBINERS, mode="retracting", **options), r.choice([1, 2, 5]), r)
         assert found(panes, by) == found(locally(table, options), by)
         if not (changelog and policy in ("earliest", "latest")):  # of all rows, also retracted ones
             assert found(panes, by) == oracle(table, window, by, policy)
@@ -149,7 +151,7 @@ def test_final_panes_of_weights_that_do_not_add_up(window: uc.Window) -> None:
         weights = pa.array([r.choice([1, 1, -1, 2, -2, 0]) for _ in range(60)], pa.int64())
         table = table.set_column(table.schema.get_field_index("d"), "d", weights)
         options = {"window": window, "by": ("k",), "diff": "d"}
-        panes = final_panes(table, uc.Grouping(COMBINERS, mode="retracting", **options), 3, r)
+        panes = final_panes(table, Grouping(COMBINERS, mode="retracting", **options), 3, r)
         assert found(panes, ("k",)) == found(locally(table, options), ("k",))
 
 
@@ -158,7 +160,7 @@ def test_texts_that_repeat_travel_as_dictionaries() -> None:
     seconds = [second for second in range(40) for _ in range(8)]
     users = [f"user {i % 8}" if i % 8 else None for i in range(320)]
     table = pa.table({"ts": pa.array([s * 1_000_000 for s in seconds], SCHEMA.field("ts").type), "k": users})
-    final = Final(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 second"), by=("k",)), table.schema)
+    final = Final(Grouping({"n": uc.Count()}, uc.Fixed("1 second"), by=("k",)), table.schema)
     repeated = [Parcel.unpack(parcel.pack()) for _, parcel in final.lift(3)(table)]
     alone = [Parcel.unpack(parcel.pack()) for _, parcel in final.lift(3)(table.slice(0, 8))]
     kinds = {pa.types.is_dictionary(parcel.table["key.0"].type) for parcel in repeated}

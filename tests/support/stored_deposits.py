@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 import uncombine as uc
+from uncombine.panes.grouping.grouping import Grouping
+from uncombine.panes.grouping.operator import Operator
 from uncombine.panes.state.log import load, save
 
 DEPOSITS = Path(__file__).parents[1] / "data" / "stored" / "deposits_3.zip"
@@ -20,9 +22,9 @@ class Chunks(dict[int, bytes]):
     put, remove = dict.__setitem__, dict.__delitem__
 
 
-def deposits_grouping() -> uc.Grouping:
+def deposits_grouping() -> Grouping:
     """A grouping of one window."""
-    return uc.Grouping({"m": uc.Median("x"), "n": uc.Count()}, uc.Sessions("1 hour"), by="k", mode="accumulating")
+    return Grouping({"m": uc.Median("x"), "n": uc.Count()}, uc.Sessions("1 hour"), by="k", mode="accumulating")
 
 
 def deposits_rows(number: int) -> pa.Table:
@@ -34,7 +36,7 @@ def deposits_rows(number: int) -> pa.Table:
 
 def stored_log() -> tuple[Chunks, bytes]:
     """The log and the manifest after three bundles."""
-    operator, log, manifest = uc.Operator(deposits_grouping(), SCHEMA), Chunks(), None
+    operator, log, manifest = Operator(deposits_grouping(), SCHEMA), Chunks(), None
     for number in range(3):
         loaded = load(manifest, log, operator)
         manifest = save(operator.step(loaded.state, deposits_rows(number), watermark=0).state, loaded, log)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
+from uncombine.panes.grouping.grouping import Grouping
 from uncombine.triggers import TRIGGER_WORDS, as_trigger
 
 LATE = uc.AfterCount(1)
@@ -221,6 +222,6 @@ def test_a_flow_by_words_is_the_flow_by_classes() -> None:
         assert by_words.stages == by_class.stages
         assert repr(by_words.stages) == repr(by_class.stages)
         assert by_words.explain() == by_class.explain()
-        groupings = [uc.Grouping({"n": uc.Count()}, window, one, allow_finish=True) for one in (text, trigger)]  # type: ignore[arg-type]
+        groupings = [Grouping({"n": uc.Count()}, window, one, allow_finish=True) for one in (text, trigger)]  # type: ignore[arg-type]
         assert groupings[0] == groupings[1]
         assert groupings[0].trigger == trigger

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
+from uncombine.panes.grouping.grouping import Grouping
 from uncombine.windows import WINDOW_WORDS, Window, as_window
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
@@ -178,6 +179,6 @@ def test_a_flow_by_words_is_the_flow_by_classes() -> None:
         assert by_words.stages == by_class.stages
         assert repr(by_words.stages) == repr(by_class.stages)
         assert by_words.explain() == by_class.explain()
-        grouping = uc.Grouping({"n": uc.Count()}, text)  # type: ignore[arg-type]
-        assert grouping == uc.Grouping({"n": uc.Count()}, window)
+        grouping = Grouping({"n": uc.Count()}, text)  # type: ignore[arg-type]
+        assert grouping == Grouping({"n": uc.Count()}, window)
         assert type(grouping.window) is type(window)

@@ -19,6 +19,8 @@ from stored_deposits import DEPOSITS, SCHEMA, Chunks, deposits_grouping, deposit
 import uncombine as uc
 from uncombine.errors import StateMismatch
 from uncombine.panes.grouping import contents
+from uncombine.panes.grouping.grouping import Grouping
+from uncombine.panes.grouping.operator import Operator
 from uncombine.panes.state.log import load, save
 from uncombine.panes.state.manifest import require_version
 
@@ -135,7 +137,7 @@ def no_pane_changes(name: str, seeds: range, monkeypatch: pytest.MonkeyPatch) ->
         retracts = r.random() < 0.5
         if retracts := name == "sessions of changes" or (retracts and name != "discarding"):
             options |= {"diff": "d", "mode": "retracting"}
-        operator = uc.Operator(uc.Grouping(COMBINERS if retracts else CHEAP, **options), SCHEMA)
+        operator = Operator(Grouping(COMBINERS if retracts else CHEAP, **options), SCHEMA)
         log, manifest, state = Log(), None, operator.initial()
         watermark = now = most = 0
         least = (1, 400, 40)[seed % 3]
@@ -159,9 +161,9 @@ def no_pane_changes(name: str, seeds: range, monkeypatch: pytest.MonkeyPatch) ->
             assert all(len(store) == 0 for store in ended.state.stores.values() if store is not None)
 
 
-def written_by(grouping: uc.Grouping, bundles: list[list[tuple[Any, ...]]], cells: list[int]) -> list[int]:
+def written_by(grouping: Grouping, bundles: list[list[tuple[Any, ...]]], cells: list[int]) -> list[int]:
     """The bytes that each bundle writes; `cells` gets the number of rows of its chunks that are new."""
-    operator, log, manifest = uc.Operator(grouping, SCHEMA), Log(), None
+    operator, log, manifest = Operator(grouping, SCHEMA), Log(), None
     sizes = []
     for rows in bundles:
         before = log.written
@@ -184,7 +186,7 @@ def test_a_few_rows_more_write_a_few_bytes(window: uc.Window, trigger: Any) -> N
     many = [(i, "k", i * 7919 % 1_000_003, 1) for i in range(60_000)]
     few = [[(i, "k", i, 1), (i, "k", i + 1, 1)] for i in range(20)]
     chunks: list[int] = []
-    grouping = uc.Grouping({"m": uc.Median("x")}, window, trigger, by="k", mode="accumulating")
+    grouping = Grouping({"m": uc.Median("x")}, window, trigger, by="k", mode="accumulating")
     first, *more = written_by(grouping, [many, *few], chunks)
     assert first > 120_000
     assert max(more) < 6_000
@@ -195,7 +197,7 @@ def test_a_multiset_that_grows_is_written_a_few_times() -> None:
     """Deposits are joined when they have grown by a fourth: each value is written about log(n) times, and not n."""
     size = 2_500
     bundles = [[(i, "k", (i * size + j) * 7919 % 1_000_003, 1) for j in range(size)] for i in range(60)]
-    grouping = uc.Grouping({"m": uc.Median("x")}, uc.Sessions("1 hour"), by="k", mode="accumulating")
+    grouping = Grouping({"m": uc.Median("x")}, uc.Sessions("1 hour"), by="k", mode="accumulating")
     chunks: list[int] = []
     sizes = written_by(grouping, bundles, chunks)
     assert sum(sizes) < 12 * 60 * sizes[0]  # 30 times it would be if each batch wrote all
@@ -208,9 +210,9 @@ def test_a_long_text_is_not_written_with_its_neighbours() -> None:
     long = "".join(r.choices("abcdefgh", k=1_000_000))
     few = [[(0, f"k{i % 5}", i, 1)] for i in range(12)]
     for grouping in (
-        uc.Grouping({"m": uc.Max("k")}, uc.Fixed("1 hour"), mode="accumulating"),
-        uc.Grouping({"m": uc.Max("k", retractable=False)}, uc.Fixed("1 hour"), mode="accumulating"),
-        uc.Grouping({"n": uc.Count()}, uc.Fixed("1 hour"), by="k", mode="accumulating"),
+        Grouping({"m": uc.Max("k")}, uc.Fixed("1 hour"), mode="accumulating"),
+        Grouping({"m": uc.Max("k", retractable=False)}, uc.Fixed("1 hour"), mode="accumulating"),
+        Grouping({"n": uc.Count()}, uc.Fixed("1 hour"), by="k", mode="accumulating"),
     ):
         first, *more = written_by(grouping, [[(0, long, 0, 1)], *few], [])
         assert first > 200_000
@@ -219,7 +221,7 @@ def test_a_long_text_is_not_written_with_its_neighbours() -> None:
 
 def test_the_format_is_the_old_one_without_deposits(monkeypatch: pytest.MonkeyPatch) -> None:
     """An older version refuses a state with deposits, which it would lose, and goes on with any other."""
-    operator = uc.Operator(uc.Grouping({"m": uc.Median("x")}, uc.Fixed("1 hour")), SCHEMA)
+    operator = Operator(Grouping({"m": uc.Median("x")}, uc.Fixed("1 hour")), SCHEMA)
     log, manifest = Log(), None
     loaded = load(manifest, log, operator)
     state = operator.step(loaded.state, bundle([(0, "k", 1, 1)]), watermark=0).state
@@ -231,7 +233,7 @@ def test_the_format_is_the_old_one_without_deposits(monkeypatch: pytest.MonkeyPa
     divided = save(operator.step(loaded.state, bundle([(0, "k", 1, 1)]), watermark=0).state, loaded, log)
     assert divided.startswith(b'{"version":3,')
     require_version(divided)
-    other = uc.Operator(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 hour")), SCHEMA)
+    other = Operator(Grouping({"n": uc.Count()}, uc.Fixed("1 hour")), SCHEMA)
     with pytest.raises(StateMismatch, match="another kind of window or input"):
         load(divided, log, other)
 
@@ -241,7 +243,7 @@ def test_a_state_with_deposits_that_was_stored_goes_on(tmp_path: Path) -> None:
     with zipfile.ZipFile(DEPOSITS) as archive:
         archive.extractall(tmp_path)
     log = Log({int(path.name): path.read_bytes() for path in tmp_path.iterdir() if path.name.isdigit()})
-    operator = uc.Operator(deposits_grouping(), SCHEMA)
+    operator = Operator(deposits_grouping(), SCHEMA)
     loaded = load((tmp_path / "manifest").read_bytes(), log, operator)
     assert loaded.state.deposits is not None
     assert len(loaded.state.deposits) > 0

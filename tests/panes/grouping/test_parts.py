@@ -10,6 +10,8 @@ import pytest
 
 import uncombine as uc
 from uncombine.panes.grouping import step as step_module
+from uncombine.panes.grouping.grouping import Grouping
+from uncombine.panes.grouping.operator import Operator
 from uncombine.panes.state import store as store_module
 
 SECOND = 1_000_000
@@ -58,8 +60,8 @@ def ordered(table: pa.Table) -> list[str]:
 
 @pytest.mark.parametrize("name", GROUPINGS)
 def test_a_step_in_parts_is_a_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    grouping = uc.Grouping({"n": uc.Count(), "s": uc.Sum("x"), "m": uc.Median("x")}, **GROUPINGS[name])
-    operator, rng = uc.Operator(grouping, SCHEMA), np.random.default_rng(5)
+    grouping = Grouping({"n": uc.Count(), "s": uc.Sum("x"), "m": uc.Median("x")}, **GROUPINGS[name])
+    operator, rng = Operator(grouping, SCHEMA), np.random.default_rng(5)
     state = cut = operator.initial()
     taken = []
     take = store_module.Store.take
@@ -96,7 +98,7 @@ def test_more_text_than_an_array_can_hold(monkeypatch: pytest.MonkeyPatch) -> No
     """2.3 GB of the windows of one shard, taken in hand by one step."""
     monkeypatch.setattr(step_module, "IN_HAND", 128 << 20)
     schema = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "x": pa.string()})
-    operator = uc.Operator(uc.Grouping({"m": uc.Max("x")}, uc.Fixed("1 minute"), by="k"), schema)
+    operator = Operator(Grouping({"m": uc.Max("x")}, uc.Fixed("1 minute"), by="k"), schema)
     state, each, size = operator.initial(), 230, 1_000_000
     for first in range(0, 10 * each, each):
         numbers = np.arange(first, first + each)

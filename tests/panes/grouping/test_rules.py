@@ -17,7 +17,7 @@ import uncombine as uc
 from uncombine.errors import InvalidArgument, NotRetractable
 from uncombine.panes import Grouping, Operator
 from uncombine.panes.grouping.grouping import MODES
-from uncombine.panes.watermarks.watermarks import InputWatermarks
+from uncombine.panes.watermarks.watermarks import InputWatermarks, Watermarks
 from uncombine.windows import MAX_TIME, MIN_TIME
 
 NOON = 1_714_564_800_000_000
@@ -188,17 +188,17 @@ def test_rule_10_the_watermark_moves_when_a_source_becomes_idle() -> None:
 
 
 def test_rule_10_percentiles_over_sources() -> None:
-    marks = uc.Watermarks()
+    marks = Watermarks()
     for source, time in (("a", 10), ("b", 20), ("c", 30), ("d", 40)):
         marks = marks.advanced(source, time, now=0)
     assert [marks.percentile(p) for p in (100, 75, 50, 25, 1)] == [10, 20, 30, 40, 40]
 
 
 def test_rule_10_a_grouping_is_one_source_however_many_shards_it_has() -> None:
-    shards = InputWatermarks((uc.Watermarks.of_step(["shard 0", "shard 1"]),))
+    shards = InputWatermarks((Watermarks.of_step(["shard 0", "shard 1"]),))
     shards = shards.told([[("shard 0", 10), ("shard 1", 50)]], now=0)
     assert shards.percentiles([1, 50, 100]) == {1: 10, 50: 10, 100: 10}
-    both = InputWatermarks((shards.inputs[0], uc.Watermarks())).told([[], [(None, 20)]], now=0)
+    both = InputWatermarks((shards.inputs[0], Watermarks())).told([[], [(None, 20)]], now=0)
     assert both.percentiles([50, 100]) == {50: 20, 100: 10}
 
 

@@ -13,6 +13,7 @@ from reference.byrule.transcripts import SCHEMA, has_own, is_merging, transcript
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
+from uncombine.panes.grouping.grouping import Grouping
 from uncombine.triggers import compile_trigger, walk
 
 MINUTE = 60_000_000
@@ -457,7 +458,7 @@ class Idle(uc.UserTrigger):
 )
 def test_children_that_cannot_be_asked_are_refused_when_built(trigger: uc.Trigger, message: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), uc.Repeatedly(uc.FirstOf(uc.Never(), trigger)))
+        Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), uc.Repeatedly(uc.FirstOf(uc.Never(), trigger)))
     assert message in str(refused.value)
 
 

@@ -19,11 +19,14 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import StateMismatch
+from uncombine.panes.grouping.grouping import Grouping
+from uncombine.panes.grouping.operator import Operator
 from uncombine.panes.state import host_files
 from uncombine.panes.state.cache import ChunkCache
 from uncombine.panes.state.codec import pack_places, unpack_places
 from uncombine.panes.state.log import Loaded, load, save
 from uncombine.panes.state.manifest import bytes_of, extra_of
+from uncombine.panes.state.operator_state import OperatorState
 from uncombine.panes.state.store import Store
 
 SECOND = 1_000_000
@@ -97,7 +100,7 @@ GROUPINGS: dict[str, dict[str, Any]] = {
     "no end": {"window": uc.Global(), "trigger": uc.Repeatedly(uc.AfterCount(2)), "by": "k"},
 }
 OPERATORS = {
-    name: uc.Operator(uc.Grouping({"n": uc.Count(), "s": uc.Sum("x"), "m": uc.Median("x")}, **options), SCHEMA)
+    name: Operator(Grouping({"n": uc.Count(), "s": uc.Sum("x"), "m": uc.Median("x")}, **options), SCHEMA)
     for name, options in GROUPINGS.items()
 }
 ROW = st.tuples(
@@ -131,7 +134,7 @@ def same_store(found: Store, expected: Store) -> None:
             assert np.array_equal(x, y)
 
 
-def same_state(found: uc.OperatorState, expected: uc.OperatorState) -> None:
+def same_state(found: OperatorState, expected: OperatorState) -> None:
     same_store(found.windows, expected.windows)
     assert (found.atoms is None) == (expected.atoms is None)
     if found.atoms is not None and expected.atoms is not None:
@@ -156,7 +159,7 @@ def numbered(prefix: str) -> Callable[[], str]:
 class Run:
     """An operator whose state goes through a log after each step, with caches that come and go."""
 
-    def __init__(self, operator: uc.Operator, directory: Path) -> None:
+    def __init__(self, operator: Operator, directory: Path) -> None:
         self.operator = operator
         self.directory = directory
         self.log = Log()
@@ -290,7 +293,7 @@ def test_deaths_are_joined_as_they_pile_up() -> None:
 
 
 def test_rows_that_expire_write_nothing() -> None:
-    operator = uc.Operator(uc.Grouping({"n": uc.Count()}, uc.Fixed("4 seconds"), by="k"), SCHEMA)
+    operator = Operator(Grouping({"n": uc.Count()}, uc.Fixed("4 seconds"), by="k"), SCHEMA)
     run = Run(operator, Path("unused"))
     times = np.repeat([0, 4 * SECOND, 8 * SECOND], 400)
     run.step(many(np.arange(1200), times), "no cache", numbered("a"), watermark=0)

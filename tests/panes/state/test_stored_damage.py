@@ -19,6 +19,8 @@ from watched import changed_paths, tree
 import uncombine as uc
 from uncombine.errors import StateMismatch
 from uncombine.panes.grouping import contents
+from uncombine.panes.grouping.grouping import Grouping
+from uncombine.panes.grouping.operator import Operator
 from uncombine.panes.parcels import Parcel
 from uncombine.panes.state.cache import ChunkCache
 from uncombine.panes.state.codec import pack_places, unpack_places
@@ -43,8 +45,8 @@ COMBINERS = {"n": uc.Count(), "s": uc.Sum("x"), "m": uc.Median("x"), "t": uc.Max
 LATE = {"allowed_lateness": "5 seconds", "by": "k"}
 EARLY = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
 OPERATORS = [
-    uc.Operator(uc.Grouping(COMBINERS, uc.Fixed("4 seconds"), EARLY, mode="retracting", **LATE), SCHEMA),
-    uc.Operator(uc.Grouping(COMBINERS, uc.Sessions("2 seconds"), **LATE), SCHEMA),
+    Operator(Grouping(COMBINERS, uc.Fixed("4 seconds"), EARLY, mode="retracting", **LATE), SCHEMA),
+    Operator(Grouping(COMBINERS, uc.Sessions("2 seconds"), **LATE), SCHEMA),
 ]
 DAMAGED = [
     *(pytest.param(operator, False, id=name) for operator, name in zip(OPERATORS, ("fixed", "sessions"), strict=True)),
@@ -68,7 +70,7 @@ def bundle(r: random.Random, count: int, second: int) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def stored(operator: uc.Operator, r: random.Random) -> tuple[bytes, Log]:
+def stored(operator: Operator, r: random.Random) -> tuple[bytes, Log]:
     """A state after some bundles, with several chunks and lists of dead rows."""
     log, manifest = Log(), None
     for second in range(6):
@@ -189,7 +191,7 @@ def forged_table(r: random.Random, value: bytes) -> bytes:
 @pytest.mark.parametrize(("operator", "deposits"), DAMAGED)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_damaged_state_is_refused_or_right(
-    operator: uc.Operator, deposits: bool, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    operator: Operator, deposits: bool, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a checkpoint says, only files in the folder of the cache are written or removed."""
     outside, host = tmp_path / "outside", tmp_path / "host"

@@ -12,7 +12,7 @@ import pytest
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
 from uncombine.panes.watermarks.watermark_strategies import strategy_of
-from uncombine.panes.watermarks.watermarks import InputWatermarks
+from uncombine.panes.watermarks.watermarks import InputWatermarks, Watermarks
 
 SECOND = 1_000_000
 TIME = pa.timestamp("us", "UTC")
@@ -142,8 +142,8 @@ def test_rule_10_a_punctuation_for_all_counts_for_all_sources() -> None:
 
 
 def test_rule_10_a_report_for_all_counts_for_the_percentiles_of_sources_still_to_come() -> None:
-    marks = uc.Watermarks.declared([], for_all="*").advanced("*", 60, now=0).advanced("b", 10, now=0)
-    held = InputWatermarks((marks, uc.Watermarks()))
+    marks = Watermarks.declared([], for_all="*").advanced("*", 60, now=0).advanced("b", 10, now=0)
+    held = InputWatermarks((marks, Watermarks()))
     assert held.percentiles([50]) == {50: 60}
 
 

@@ -17,6 +17,7 @@ from streams import START, in_order, rows_flow
 import uncombine as uc
 from uncombine.combiners.rows.columns import joined_tables
 from uncombine.files.reading import FileFormat, Split, read
+from uncombine.panes.grouping.grouping import Grouping
 from uncombine.sparkops.routes.streaming import Streaming
 from uncombine.sparkops.routes.tasks import LiftFinal, MergeFinal
 from uncombine.sparkops.scans.faster import Renamed
@@ -71,7 +72,7 @@ def test_short_texts_in_dictionaries_stay_there(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_final_panes_do_not_depend_on_the_form_of_texts(window: uc.Window, seed: int, tmp_path: Path) -> None:
-    grouping = uc.Grouping({"n": uc.Count(), "total": uc.Sum("x")}, window, by=("j", "k"))
+    grouping = Grouping({"n": uc.Count(), "total": uc.Sum("x")}, window, by=("j", "k"))
     lift, merge = LiftFinal(grouping, SCHEMA, (), (0, 1)), MergeFinal(grouping, SCHEMA)
     assert lift.coded == KEYS
     given, form = files(tmp_path), FileFormat("parquet", SCHEMA, str(tmp_path))
@@ -103,7 +104,7 @@ def test_panes_of_a_stream_do_not_depend_on_the_form_of_texts() -> None:
 
 def test_keys_under_other_names_stay_dictionaries() -> None:
     """A column of a file can have several names, of which another is read otherwise."""
-    grouping = uc.Grouping({"n": uc.Count(), "most": uc.Max("m")}, uc.Fixed("1 minute"), by=("k", "j"))
+    grouping = Grouping({"n": uc.Count(), "most": uc.Max("m")}, uc.Fixed("1 minute"), by=("k", "j"))
     schema = pa.schema([*SCHEMA, pa.field("m", pa.string())])
     lift = LiftFinal(grouping, schema, (), (0,))
     names = ("ts", "k", "j", "m")
@@ -115,7 +116,7 @@ def test_keys_under_other_names_stay_dictionaries() -> None:
 def test_only_keys_that_nothing_else_reads_stay_dictionaries() -> None:
     def lift(*transforms: Any, **options: Any) -> LiftFinal:
         options = {"combiners": {"n": uc.Count()}, "window": uc.Fixed("1 minute"), "by": ("k", "j"), **options}
-        return LiftFinal(uc.Grouping(**options), SCHEMA, transforms, (0,))
+        return LiftFinal(Grouping(**options), SCHEMA, transforms, (0,))
 
     assert lift().coded == KEYS
     assert lift(combiners={"most": uc.Max("k")}).coded == {"j"}

@@ -13,6 +13,7 @@ from streams import START, rows_flow
 
 import uncombine as uc
 from uncombine.panes.parcels import AT, Parcel
+from uncombine.panes.watermarks.watermarks import Watermarks
 from uncombine.sparkops.routes import shard_rows
 from uncombine.sparkops.routes.shard_processor import ShardProcessor, ShardTask
 from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS
@@ -99,7 +100,7 @@ def test_another_operator_runs_in_a_stream() -> None:
     """The processor knows the protocol of operators alone. A new worker continues each batch from the state."""
     handle, seen = Handle(), list[list[str]]()
     for now, given in [(1, [("a", 5_000), ("b", 9_000)]), (2, [("a", 7_000)]), (8, [("c", 8_000)]), (20, [])]:
-        worker = thin(ShardProcessor(ShardTask(Later, (uc.Watermarks(),), {"stage": "1 of 1"}, ("none",))))
+        worker = thin(ShardProcessor(ShardTask(Later, (Watermarks(),), {"stage": "1 of 1"}, ("none",))))
         worker.init(handle)
         rows = pa.Table.from_pylist([{"id": id, "due": due, AT: now * 1000} for id, due in given])
         parcels = pd.DataFrame({"payload": [Parcel("rows", rows).pack()] if given else []})

@@ -15,6 +15,7 @@ from uncombine.errors import UncombineError
 from uncombine.flows.flow import flow_of
 from uncombine.flows.settings import Settings
 from uncombine.local.sources import LocalSource
+from uncombine.panes.grouping.grouping import Grouping
 from uncombine.windows import Span
 
 from .case import MARK, NOON, NOW, ORIGIN, SCHEMA, SECOND, Bundle, Case, Evens, Row, Stage, grouped
@@ -149,7 +150,7 @@ def _finishes(trigger: Any, window: Any, options: dict[str, Any]) -> bool:
     """True if the grouping is refused unless it allows that its trigger finishes."""
     try:
         lateness = Span(int(uc.span(options.get("allowed_lateness", "0 seconds"))))
-        uc.Grouping({"n": uc.Count()}, window, trigger, allowed_lateness=lateness)
+        Grouping({"n": uc.Count()}, window, trigger, allowed_lateness=lateness)
     except UncombineError:
         return True
     return False
