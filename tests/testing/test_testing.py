@@ -47,7 +47,7 @@ from uncombine.testing.rows import literal
 RIGHT: dict[str, tuple[uc.Flow, Callable[..., Any]]] = {
     "grouping": (sums(plain()), minutes),
     "lateness": (sums(plain(), allowed_lateness="1 minute"), minutes),
-    "strategy": (sums(plain(watermark=uc.PerSource("k", "20 seconds", "1 minute")), max_future=None), minutes),
+    "strategy": (sums(plain(watermark=uc.PerSource("k", "20 seconds", "1 minute"), max_future=None)), minutes),
     "changelog": (sums(signed()), minutes),
     "sessions": (sums(signed(), uc.Sessions("30 seconds")), sessions),
     "sliding": (sums(plain(), uc.Sliding("1 minute", "30 seconds"), by=()), hops),
