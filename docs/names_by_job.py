@@ -18,11 +18,9 @@ PAGES = {
     "uncombine.flows": "flow",
     "uncombine.doors": "flow",
     "uncombine.files": "flow",
-    "uncombine.panes": "inside",
     "uncombine.panes.grouping.grouping": "flow",
     "uncombine.panes.process": "steps",
     "uncombine.panes.watermarks": "strategies",
-    "uncombine.panes.watermarks.watermarks": "inside",
     "uncombine.windows": "windows",
     "uncombine.triggers": "triggers",
     "uncombine.combiners": "building",
@@ -47,6 +45,7 @@ ROOMS: dict[str, tuple[str, ...] | None] = {
     "testing": None,
     "combiners.laws": ("check_laws", "machine", "typed"),
     "sparkops": None,
+    "panes.grouping.grouping": ("Grouping",),
 }
 
 # Classes whose methods users call, and the methods that only the library calls.
@@ -93,7 +92,7 @@ def exported() -> Iterator[str]:
     seen: set[int] = set()
     for room, some in {"": None, **ROOMS}.items():
         home = value_of(room) if room else uc
-        listed = [*uc.__all__, *uc.ON_SPARK] if home is uc else home.__all__
+        listed = [*uc.__all__, *uc.ON_SPARK] if home is uc else getattr(home, "__all__", some)
         for name in listed if some is None else [name for name in some if name in listed]:
             value = getattr(home, name)
             if not inspect.ismodule(value) and value is not uc.UncombineError and id(value) not in seen:

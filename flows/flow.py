@@ -226,7 +226,7 @@ class Flow(Advised):
         >>> later.run()["n"].to_pylist()
         [2]
         """
-        return self._then(with_time(self._time, value, at_most_back))
+        return self._then(with_time(input_of(self).time, value, at_most_back))
 
     def map(self, function: Callable[[pa.Table], Any], *, remember: bool = False, deterministic: bool = True) -> Flow:
         """Apply a function of an Arrow table that returns an Arrow table or a pandas DataFrame.
@@ -624,10 +624,6 @@ class Flow(Advised):
     @property
     def _changes(self) -> bool:
         return input_of(followed_flow(self)).diff is not None
-
-    @property
-    def _time(self) -> str:
-        return input_of(self).time
 
     def _then(self, transform: Transform) -> Flow:
         changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema, self.source.held)))
