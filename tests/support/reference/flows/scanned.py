@@ -20,7 +20,7 @@ from uncombine.flows.flow import Flow
 
 from .case import NOW, SCHEMA, Case, grouped
 from .draw import table
-from .ways import Found, _shown
+from .ways import Found, rows_of
 
 SPARK = "rows that Spark reads"
 
@@ -68,7 +68,7 @@ def scanned(made: dict[str, Flow], spark: SparkSession) -> dict[str, Found]:
     with changed(spark):
         frames = [flow.df.withColumn("way", F.lit(name)) for name, flow in made.items()]
         rows = reduce(DataFrame.unionByName, frames).toArrow()
-    return {name: _shown(rows.filter(pc.equal(rows["way"], name)).drop_columns(["way"])) for name in made}
+    return {name: Found(rows_of(rows.filter(pc.equal(rows["way"], name)).drop_columns(["way"]))) for name in made}
 
 
 __all__ = ["SPARK", "flows", "scanned", "written"]

@@ -197,4 +197,4 @@ def rows_of(panes: pa.Table) -> list[Row]:
     return out
 
 
-__all__ = ["Found", "local_flow", "locally", "replay_flow", "replayed", "stream_flow", "streamed"]
+__all__ = ["Found", "local_flow", "locally", "replay_flow", "replayed", "rows_of", "stream_flow", "streamed"]
