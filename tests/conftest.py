@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import seeds
 from class_archive import ClassArchive, place, quick_jvms
 from hypothesis import HealthCheck, settings
 from warm_python import warm_python
@@ -41,9 +42,19 @@ class _RootIsADirectory:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_RootIsADirectory())
+    seeds.pin()
     # Programs and Spark's workers import the same helpers as the tests.
     folders = [str(ROOT / folder) for folder in config.getini("pythonpath")]
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def pytest_report_header() -> str:
+    return seeds.header()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(seeds.header())
 
 
 _FOLDER = pytest.StashKey[str]()

@@ -26,6 +26,8 @@ from uncombine.panes.state.host_files import FileCache
 from uncombine.panes.state.log import load, save
 from uncombine.panes.state.manifest import bytes_of, checked_head
 
+pytestmark = pytest.mark.full
+
 SECOND = 1_000_000
 
 
