@@ -42,19 +42,10 @@ class _RootIsADirectory:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_RootIsADirectory())
-    seeds.pin()
+    config.pluginmanager.register(seeds)
     # Programs and Spark's workers import the same helpers as the tests.
     folders = [str(ROOT / folder) for folder in config.getini("pythonpath")]
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *filter(None, [os.environ.get("PYTHONPATH")])])
-
-
-def pytest_report_header() -> str:
-    return seeds.header()
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
-        terminalreporter.write_line(seeds.header())
 
 
 _FOLDER = pytest.StashKey[str]()

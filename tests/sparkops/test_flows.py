@@ -14,6 +14,7 @@ from reference.flows.by_models import knows
 from reference.flows.draw import draw, settled
 from reference.flows.scanned import SPARK, flows, scanned, written
 from reference.flows.ways import local_flow, locally
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.panes.grouping.grouping import MODES
@@ -28,7 +29,7 @@ def agree(first: int, last: int) -> None:
             pytest.fail(f"{listing(case)}\n{difference(case)}", pytrace=False)
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
+@pytest.mark.parametrize("first", seeds(40, 1_000, step=10))
 def test_all_ways_to_run_a_flow_agree(first: int) -> None:
     agree(first, first + 10)
 
@@ -50,17 +51,11 @@ def test_all_ways_to_run_many_flows_agree(first: int) -> None:
     agree(first, first + 200)
 
 
-SCANNED = [(0, "replay"), (1, "batch")]
-SCANNED_IN_SOAK = [(seed, ("replay", "replay", "batch")[seed % 3]) for seed in range(2, 62)]
-
-
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("seed", "kind"), [*SCANNED, *(pytest.param(*case, marks=pytest.mark.soak) for case in SCANNED_IN_SOAK)]
-)
-def test_a_data_frame_of_files_gives_the_same_rows(seed: int, kind: str, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", seeds(2, 62))
+def test_a_data_frame_of_files_gives_the_same_rows(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     """Spark reads the rows or the tasks read the files, in a replay and at once."""
-    case = draw(seed)
+    case, kind = draw(seed), ("replay", "replay", "batch")[seed % 3]
     made = flows(case, kind, spark, written(case, tmp_path / "in"))
     for name, flow in made.items():
         assert ("read by the tasks that combine their rows" in flow.source.taken.describe()) == (name != SPARK)

@@ -18,6 +18,7 @@ from join_flows import draw_flow, joined, kept
 from opened import opened
 from pyspark.sql import SparkSession
 from row_steps import SECOND, START, TIME, draw_rows, script_of
+from seeds import seeds
 from streams import read_stream, rows_flow, started, together, written
 
 import uncombine as uc
@@ -43,7 +44,7 @@ def drawn(seed: int) -> tuple[uc.Flow, dict[str, pa.Table]]:
     return draw_flow(r, sources), tables
 
 
-@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(i, marks=pytest.mark.soak) for i in range(12, 1_012))])
+@pytest.mark.parametrize("seed", seeds(12, 1_012))
 def test_a_replay_gives_the_rows_of_a_local_run(seed: int) -> None:
     flow, tables = drawn(seed)
     local = flow.run(script_of(tables))

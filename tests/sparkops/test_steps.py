@@ -15,6 +15,7 @@ import pytest
 from bounded import bounded_flow, cut
 from pyspark.sql import SparkSession
 from row_steps import Totals, draw_flow, draw_rows, scored, script_of
+from seeds import seeds
 from streams import together
 
 import uncombine as uc
@@ -39,7 +40,7 @@ def drawn(seed: int) -> tuple[uc.Flow, dict[str, pa.Table]]:
     return draw_flow(r, sources), tables
 
 
-@pytest.mark.parametrize("seed", [*range(60), *(pytest.param(i, marks=pytest.mark.soak) for i in range(60, 2_060))])
+@pytest.mark.parametrize("seed", seeds(60, 2_060))
 def test_a_replay_gives_the_rows_of_a_local_run(seed: int) -> None:
     flow, tables = drawn(seed)
     local = flow.run(script_of(tables))
@@ -72,7 +73,7 @@ def test_steps_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
         assert len(want) > 3
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.soak) for i in range(1, 20))])
+@pytest.mark.parametrize("seed", seeds(1, 20))
 def test_queries_of_random_steps_end(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     """Three flows as one query, which runs no batch without data unless a timer of processing time can be due."""
     r, flows, wants = random.Random(seed), {}, {}

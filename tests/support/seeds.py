@@ -31,9 +31,18 @@ def pin() -> str:
     return chosen
 
 
-def header() -> str:
-    """The line that says how to repeat a run."""
+def pytest_configure() -> None:
+    pin()
+
+
+def pytest_report_header() -> str:
     return f"seeds of {pin()} ({VARIABLE}={pin()} repeats them)"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """A failure says how to draw its seed on another day."""
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(pytest_report_header())
 
 
 def drawn(count: int, pool: int, day: date) -> list[int]:

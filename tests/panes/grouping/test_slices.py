@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from reference.windows_model import windows_of
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.panes import Grouping
@@ -35,7 +36,7 @@ def drawn(r: random.Random) -> uc.Sliding:
     return uc.Sliding(uc.Span(max(size, 1)), uc.Span(period), uc.Span(r.randint(-(10**14), 10**14)))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_windows_are_those_of_each_row(seed: int) -> None:
     r = random.Random(seed)
     window = drawn(r)
