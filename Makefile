@@ -5,6 +5,7 @@ READY := $(VENV)/.ready
 ORACLE := out/oracle
 PYTEST_ARGS ?=
 MATRIX ?=
+MUTATE ?=
 TIMES ?= 3
 LOOPS ?= 2
 
@@ -75,6 +76,14 @@ bench-world: .venv
 # No seed is drawn, so that each is left to this run.
 soak: .venv
 	UNCOMBINE_SEEDS=none HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "soak or not spark" $(PYTEST_ARGS)
+
+# Faults planted in a copy of the code, one at a time, and which of them the tests find.
+mutate: .venv
+	$(BIN)/python tests/support/mutate.py $(MUTATE)
+
+# Which lines the suite without Spark runs; below the floor it fails.
+coverage: .venv
+	$(BIN)/python -m pytest -n 2 -m "not spark and not soak and not full" --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 # A machine that has other work: the suite passes there too.
 busy: .venv

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import seeds
 from class_archive import ClassArchive, place, quick_jvms
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from warm_python import warm_python
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,6 +29,8 @@ settings.register_profile("dev", deadline=None, max_examples=100)
 settings.register_profile(
     "soak", deadline=None, max_examples=5_000, print_blob=True, suppress_health_check=_SLOW_MACHINE
 )
+# An example that fails is enough: nobody reads it (tests/support/mutate.py).
+settings.register_profile("found", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
