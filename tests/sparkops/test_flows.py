@@ -1,4 +1,4 @@
-"""Random flows: local runs, replays, streams and the models of the rules give the same panes, counts and late rows."""
+"""Random flows: local runs, replays, streams and the model of the rules give the same panes, counts and late rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from by_words import said
 from pyspark.sql import SparkSession
 from reference.flows.agree import _rows, difference, listing, shrunk
-from reference.flows.by_models import knows
 from reference.flows.draw import draw, settled
 from reference.flows.scanned import SPARK, flows, scanned, written
 from reference.flows.ways import local_flow, locally
@@ -71,7 +70,7 @@ def test_the_cases_have_all_that_a_flow_may_have() -> None:
     for seed in range(100):
         case = draw(seed)
         groupings = [stage.grouping for stage in settled(case).stages]
-        seen.update([type(case.strategy), len(groupings), "both models" if all(map(knows, groupings)) else "one model"])
+        seen.update([type(case.strategy), len(groupings)])
         seen.update(["several shards"] * (case.shards > 1) + ["idle"] * (case.strategy.idle is not None))
         for grouping in groupings:
             seen.update([type(grouping.window), grouping.mode, grouping.policy, grouping.granularity, grouping.late])
@@ -87,7 +86,7 @@ def test_the_cases_have_all_that_a_flow_may_have() -> None:
     policies = {"end_of_window", "start_of_window", "earliest", "latest", "watermark"}
     others = {1, 2, 3, "record", "bundle", "drop", "duplicate", "changelog", "differences", "idle"}
     assert windows | triggers | strategies | policies | others | set(MODES) <= set(seen)
-    assert min(seen["both models"], seen["several shards"]) > 25
+    assert seen["several shards"] > 25
     assert min(seen[what, form] for what in ("window", "trigger") for form in ("words", "text", "value")) > 5
 
 
