@@ -5,14 +5,15 @@ READY := $(VENV)/.ready
 ORACLE := out/oracle
 PYTEST_ARGS ?=
 MATRIX ?=
+MUTATE ?=
 TIMES ?= 3
 LOOPS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables bench-nexmark bench-scaling bench-world soak busy matrix oracle docs docs-serve release clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables bench-nexmark bench-scaling bench-world full soak coverage mutate busy matrix oracle docs docs-serve release clean
 
 help:
-	@echo "make demo | notebooks | test | lint | types | format | bench | bench-spark | bench-stream | bench-tables | bench-nexmark | bench-scaling | bench-world | soak | busy | matrix | oracle | docs | docs-serve | release | clean"
+	@echo "make demo | notebooks | test | full | lint | types | format | bench | bench-spark | bench-stream | bench-tables | bench-nexmark | bench-scaling | bench-world | soak | coverage | mutate | busy | matrix | oracle | docs | docs-serve | release | clean"
 
 .venv: $(READY)
 
@@ -32,8 +33,12 @@ notebooks: .venv
 
 test: lint types
 	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" > /dev/null || \
-	  echo "No Java found, so the tests that use Spark will fail: install Java 17 or newer, or leave them out with make test PYTEST_ARGS='-m \"not spark and not soak\"'."
+	  echo "No Java found, so the tests that use Spark will fail: install Java 17 or newer, or leave them out with make test PYTEST_ARGS='-m \"not spark and not soak and not full\"'."
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+# The rest: what is built of the code, damaged data, and the tools of tests.
+full: .venv
+	$(BIN)/python -m pytest -n 2 -m "full and not soak" $(PYTEST_ARGS)
 
 lint: .venv
 	$(BIN)/ruff check .
@@ -68,8 +73,17 @@ bench-scaling: .venv
 bench-world: .venv
 	$(BIN)/python benchmarks/run.py world
 
+# No seed is drawn, so that each is left to this run.
 soak: .venv
-	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "soak or not spark" $(PYTEST_ARGS)
+	UNCOMBINE_SEEDS=none HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "soak or not spark" $(PYTEST_ARGS)
+
+# Faults planted in a copy of the code, one at a time, and which of them the tests find.
+mutate: .venv
+	$(BIN)/python tests/support/mutate.py $(MUTATE)
+
+# Which lines the suite without Spark runs; below the floor it fails.
+coverage: .venv
+	$(BIN)/python -m pytest -n 2 -m "not spark and not soak and not full" --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 # A machine that has other work: the suite passes there too.
 busy: .venv

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import seeds
 from class_archive import ClassArchive, place, quick_jvms
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from warm_python import warm_python
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +29,8 @@ settings.register_profile("dev", deadline=None, max_examples=100)
 settings.register_profile(
     "soak", deadline=None, max_examples=5_000, print_blob=True, suppress_health_check=_SLOW_MACHINE
 )
+# An example that fails is enough: nobody reads it (tests/support/mutate.py).
+settings.register_profile("found", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
@@ -41,6 +44,7 @@ class _RootIsADirectory:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_RootIsADirectory())
+    config.pluginmanager.register(seeds)
     # Programs and Spark's workers import the same helpers as the tests.
     folders = [str(ROOT / folder) for folder in config.getini("pythonpath")]
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *filter(None, [os.environ.get("PYTHONPATH")])])

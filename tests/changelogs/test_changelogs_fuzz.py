@@ -22,13 +22,14 @@ from hostile_json import (
     spoilt_fields,
     spoilt_row,
 )
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.changelogs import Changelog
 
 c = uc.changelog
 COUNT = 60
-SEEDS = [*range(6), *(pytest.param(i, marks=pytest.mark.soak) for i in range(6, 180))]
+SEEDS = seeds(6, 180)
 
 
 def envelope(r: random.Random, row: str) -> str:

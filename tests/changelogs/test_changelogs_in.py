@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 from changes import FORMS, ROW, SECOND, TIME, Event, bundles, debezium, history, left, net, totals, weighted
 from random_pipelines import draw
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
 
-SEEDS = [*range(4), *(pytest.param(i, marks=pytest.mark.soak) for i in range(4, 60))]
+SEEDS = seeds(4, 60)
 c = uc.changelog
 NOW = datetime(2016, 1, 20, 12, tzinfo=UTC)
 
@@ -69,7 +70,7 @@ def test_bundles_of_messages_give_what_their_weights_give(name: str, seed: int) 
 
 
 @pytest.mark.parametrize("name", ["debezium", "debezium keyed", "flat", "kafka json", "wal2json keyed"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_times_that_are_missing_or_far_ahead_count_as_those_of_the_weights(name: str, seed: int) -> None:
     form, r = FORMS[name], random.Random(f"{name} {seed}")
     events = [replace(event, old=odd(event.old), new=odd(event.new)) for event in history(r, 25)]
@@ -396,7 +397,7 @@ def known(row: Any) -> Any:
     return None if row is None else {**row, "x": 3 if row["x"] is None else row["x"]}
 
 
-@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(i, marks=pytest.mark.soak) for i in range(40, 600))])
+@pytest.mark.parametrize("seed", seeds(40, 600))
 def test_pipelines_over_messages_end_as_those_over_weights(seed: int) -> None:
     (read, messages), (plain, rows), names = pipelines(seed)
     got, want = read.run(messages).panes, plain.run(rows).panes

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from changes import ROW, history, wal2json, wal2json_1
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.changelogs import json_in
@@ -55,7 +56,7 @@ def same(one: pa.Table, other: pa.Table) -> bool:
     return repr(one.to_pylist()) == repr(other.to_pylist()) and one.schema == other.schema
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_columns_come_back_from_their_texts(seed: int) -> None:
     r = random.Random(seed)
     rows = table(r, KINDS, r.randrange(60)).slice(r.randrange(3))
@@ -71,7 +72,7 @@ def test_columns_come_back_from_their_texts(seed: int) -> None:
     assert not unread.any()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_values_that_arrow_does_not_read_come_back_too(seed: int) -> None:
     rows = table(random.Random(seed), {**KINDS, **ODD}, 20)
     read, unread = Texts("value", rows.schema)(pa.table({"value": texts_of(rows)}))
@@ -109,7 +110,7 @@ GOOD = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_a_bad_text_is_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts of one piece or of several, with bad ones and nulls among them, also such as make others of two texts."""
     r = random.Random(seed)
@@ -224,7 +225,7 @@ def test_a_large_value_that_did_not_change_is_that_of_the_old_row() -> None:
 
 
 @pytest.mark.parametrize("keys", [None, "id"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_messages_of_wal2json_in_columns_are_those_one_by_one(
     seed: int, keys: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,13 +10,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from changes import history, net, totals, weighted
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, OutOfRange, UnknownColumn
 from uncombine.panes.grouping.pane_columns import PANE
 
 c = uc.changelog
-SEEDS = [*range(6), *(pytest.param(i, marks=pytest.mark.soak) for i in range(6, 60))]
+SEEDS = seeds(6, 60)
 
 WINDOWED = ["k", "window"]
 

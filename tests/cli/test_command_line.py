@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import stored
 from hostile_texts import COSTLY, damaged
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.cli.command_line import main, parser_of
@@ -300,7 +301,7 @@ def test_texts_that_cost_too_much_are_refused_in_a_sentence(text: str) -> None:
     assert len(str(refused.value)) < 6000
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.soak) for i in range(1, 40))])
+@pytest.mark.parametrize("seed", seeds(1, 40))
 def test_texts_with_damage_are_read_or_refused(seed: int) -> None:
     good = ["a=TopK('x', 3)", "p=quantile:x:0.9", "a=Sum('x').where(col('y') > 2)", "a=avg:x", "n=count:*"]
     for text in damaged(random.Random(seed), good, 250):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import TypeMismatch
@@ -80,7 +81,7 @@ def test_a_retracted_row_leaves_no_trace(
         assert all(a.equals(b) for a, b in zip(whole, fn.accumulate(table(kept)), strict=True))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 def test_fast_forms_against_numpy(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(5, 2, 200)

@@ -49,6 +49,7 @@ def test_right_ones_pass(combiner: Any, named: dict[str, Any]) -> None:
     run(combiner, **named)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     ["mean of means", "counts of zero kept", "a bag that loses all copies", "nothing left where the other is greater",

@@ -20,6 +20,8 @@ from uncombine.combiners.states.vectors import VectorFn
 from uncombine.combiners.states.zset import ZSet
 from uncombine.combiners.summing import WideSumFn
 
+pytestmark = pytest.mark.full
+
 
 def mean_count(values: np.ndarray, counts: np.ndarray, groups: Any) -> tuple[pa.Array, pa.Array]:
     total = np.bincount(groups.codes, counts, groups.count)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from opened import run_script
 from pipelines import Stage, pipeline
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.combiners.rows.plain_types import plain_type
@@ -141,7 +142,7 @@ def test_groupings_of_rows_that_come_so(plain: pa.Array, kind: pa.DataType) -> N
     assert staged(kind).equals(staged(plain.type))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 @pytest.mark.parametrize("diff", [None, "diff"])
 def test_pieces_give_what_one_pass_gives(seed: int, diff: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The path of columns beyond 2 GiB, with a lower limit."""

@@ -20,6 +20,8 @@ from uncombine.errors import UnreadableFile
 from uncombine.files import reading
 from uncombine.files.reading import describe, read, splits
 
+pytestmark = pytest.mark.full
+
 SCRIPT = program("damage")
 
 

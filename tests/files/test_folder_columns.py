@@ -14,6 +14,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from opened import opened
+from seeds import seeds
 
 import uncombine as uc
 
@@ -94,7 +95,7 @@ def test_values_of_another_type_are_told(tmp_path: Path) -> None:
     assert "column 'k'" in told
 
 
-@pytest.mark.parametrize("some", [0, *(pytest.param(i, marks=pytest.mark.soak) for i in range(1, 20))])
+@pytest.mark.parametrize("some", seeds(1, 20))
 def test_random_folders_over_columns_of_files(some: int, tmp_path: Path) -> None:
     """The folder's value is read in every format and layout, and exactly a difference is told."""
     kinds = {name: kind for name, kind in odd_files.KEYS.items() if kind.folder}

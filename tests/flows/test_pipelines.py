@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 from random_pipelines import SCHEMA, Pipeline, Rows, draw, draw_rows, rows_left
 from row_steps import script_of
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.testing.survivors import Unclear, run_traced
@@ -75,7 +76,7 @@ def check(seeds: range) -> None:
     assert unclear < len(found) / 3
 
 
-FIRSTS = [*range(0, 200, BUNCH), *(pytest.param(n, marks=pytest.mark.soak) for n in range(200, 10_000, BUNCH))]
+FIRSTS = seeds(200, 10_000, step=BUNCH)
 
 
 @pytest.mark.parametrize("first", FIRSTS)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from seeds import seeds
 from stepping import SCHEMA, scripts, table_of, tuples
 
 from uncombine.panes.distinct.distinct import Distinct
@@ -19,9 +20,7 @@ from uncombine.panes.remember.operator import RememberOperator
 from uncombine.panes.remember.remember import Remember
 from uncombine.windows.times import MAX_TIME
 
-SEEDS = pytest.mark.parametrize(
-    "seed", [*range(15), *(pytest.param(n, marks=pytest.mark.soak) for n in range(15, 500))]
-)
+SEEDS = pytest.mark.parametrize("seed", seeds(15, 500))
 Net = Counter[Any]
 
 

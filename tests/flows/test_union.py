@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch
@@ -256,7 +257,7 @@ def test_decimals_hold_the_integers_beside_them() -> None:
 
 
 EACH = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
-SEEDS = [*range(16), *(pytest.param(i, marks=pytest.mark.soak) for i in range(16, 216))]
+SEEDS = seeds(16, 216)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 BUSY = Path(__file__).resolve().parents[1] / "support" / "busy.py"
 SHOWN = """
 import os, pathlib

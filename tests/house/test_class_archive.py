@@ -15,6 +15,8 @@ import pytest
 from apps import members
 from class_archive import QUICK_JVM, SPARK, ClassArchive, Maker, unfinished, with_archive
 
+pytestmark = pytest.mark.full
+
 MAPPED, LOADED = "source: shared objects file (top)", "source: file:"
 """Java's log of a class from such an archive, and of one from a jar."""
 

@@ -63,6 +63,7 @@ def test_the_site_shows_every_page_and_only_pages_that_are_there() -> None:
     assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 
 
+@pytest.mark.full
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     shutil.rmtree(ROOT / "out" / "sources", ignore_errors=True)  # as in a fresh clone

@@ -8,6 +8,8 @@ import pytest
 from matrix.pins import PROJECT, lowest
 from matrix.run import LIBRARIES, QUICK, Result, constraints, counted, table
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = PROJECT.read_text()
 

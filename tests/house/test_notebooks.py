@@ -18,6 +18,8 @@ GOLDEN = {case["name"]: case for case in json.loads((ROOT / "tests/data/streamin
 sys.path.insert(0, str(ROOT / "notebooks"))
 from run import executed, texts  # noqa: E402
 
+pytestmark = pytest.mark.full
+
 PANE = re.compile(r"^ *([+-])(\d+) +(all of time|\S+ - \S+) +(early|on time|late|retracted)$", re.MULTILINE)
 
 

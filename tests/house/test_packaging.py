@@ -21,6 +21,8 @@ import uncombine as uc
 from uncombine.panes.state import manifest
 from uncombine.sparkops.stored import codec
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = set(BELOW)
 

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from warm_python import warm_python
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only"),
+]
 
 PROGRAM = """
 import os, sys

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from opened import run_script
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.combiners.rows.plain_types import plain_type
@@ -139,7 +140,7 @@ def test_a_table_of_panes_that_do_not_retract_is_warned_of(window: uc.Window) ->
         assert once.table()["n"].to_pylist() == [4]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_dictionaries_give_what_their_values_give(seed: int) -> None:
     """Values may be repeated, null, of any type, others in each chunk, and more than an index of 8 bits has."""
     r = random.Random(seed)
@@ -218,7 +219,7 @@ class Inside:
         return pa.table({"ts": times, "k": column, "x": list(range(len(column)))})
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_dictionaries_inside_others_give_what_their_values_give(seed: int) -> None:
     inside = Inside(seed)
     coded = [inside.table(), inside.table()]

@@ -15,6 +15,7 @@ import pytest
 from bounded import bounded_flow
 from reference.flows.case import grouped
 from reference.flows.draw import draw, table
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import UncombineError
@@ -100,7 +101,7 @@ def compared(seeds: range, monkeypatch: pytest.MonkeyPatch) -> int:
     return count
 
 
-@pytest.mark.parametrize("first", range(0, 400, 100))
+@pytest.mark.parametrize("first", seeds(400, 1_000, step=100))
 def test_random_flows_give_the_panes_of_the_operators(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compared(range(first, first + 100), monkeypatch) > 20
 

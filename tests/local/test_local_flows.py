@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NoSuchStep, TypeMismatch
@@ -175,7 +176,7 @@ def test_the_name_of_the_column_that_carries_processing_times_is_refused() -> No
         uc.flow(COLUMNS, processing_time="pt").with_columns(**{name: uc.col("a")})
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", seeds(24))
 def test_rows_with_times_of_their_own_play_as_entries_of_these_times(seed: int) -> None:
     rng = random.Random(seed)
     minute = 60_000_000

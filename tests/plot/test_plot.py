@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from golden import Case, cases
 from opened import run_script
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch
@@ -278,7 +279,7 @@ def line_of(axes: Any, label: str = "watermark") -> list[tuple[Any, Any]]:
     return [(at, mark) for mark, at in seen.items()]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_the_watermark_of_a_flow_is_drawn_as_the_run_had_it(seed: int) -> None:
     """Against the watermark in plain Python: the greatest event time so far less the lag, or the clock less the lag."""
     r = random.Random(seed)

@@ -30,6 +30,7 @@ from changes import (
 from engine import Engine
 from opened import flow_over, opened
 from pyspark.sql import DataFrame, SparkSession
+from seeds import seeds
 from streams import Rows, panes_by_batch, started, together
 
 import uncombine as uc
@@ -39,7 +40,7 @@ from uncombine.flows.settings import Settings
 from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.sql_types import spark_schema
 
-SEEDS = [*range(2), *(pytest.param(i, marks=pytest.mark.soak) for i in range(2, 40))]
+SEEDS = seeds(2, 40)
 c = uc.changelog
 
 

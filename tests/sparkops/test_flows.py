@@ -1,4 +1,4 @@
-"""Random flows: runs here, replays, streams and the models of the rules give the same panes, counts and late rows."""
+"""Random flows: runs here, replays, streams and the model of the rules give the same panes, counts and late rows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from by_words import said
 from pyspark.sql import SparkSession
 from reference.flows.agree import _rows, difference, listing, shrunk
-from reference.flows.by_models import knows
 from reference.flows.draw import draw, settled
 from reference.flows.scanned import SPARK, flows, scanned, written
 from reference.flows.ways import local_flow, locally
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.panes.grouping.grouping import MODES
@@ -28,7 +28,7 @@ def agree(first: int, last: int) -> None:
             pytest.fail(f"{listing(case)}\n{difference(case)}", pytrace=False)
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
+@pytest.mark.parametrize("first", seeds(40, 1_000, step=10))
 def test_all_ways_to_run_a_flow_agree(first: int) -> None:
     agree(first, first + 10)
 
@@ -50,17 +50,11 @@ def test_all_ways_to_run_many_flows_agree(first: int) -> None:
     agree(first, first + 200)
 
 
-SCANNED = [(0, "replay"), (1, "batch")]
-SCANNED_IN_SOAK = [(seed, ("replay", "replay", "batch")[seed % 3]) for seed in range(2, 62)]
-
-
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("seed", "kind"), [*SCANNED, *(pytest.param(*case, marks=pytest.mark.soak) for case in SCANNED_IN_SOAK)]
-)
-def test_a_data_frame_of_files_gives_the_same_rows(seed: int, kind: str, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", seeds(2, 62))
+def test_a_data_frame_of_files_gives_the_same_rows(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     """Spark reads the rows or the tasks read the files, in a replay and at once."""
-    case = draw(seed)
+    case, kind = draw(seed), ("replay", "replay", "batch")[seed % 3]
     made = flows(case, kind, spark, written(case, tmp_path / "in"))
     for name, flow in made.items():
         assert ("read by the tasks that combine their rows" in flow.source.taken.describe()) == (name != SPARK)
@@ -76,7 +70,7 @@ def test_the_cases_have_all_that_a_flow_may_have() -> None:
     for seed in range(100):
         case = draw(seed)
         groupings = [stage.grouping for stage in settled(case).stages]
-        seen.update([type(case.strategy), len(groupings), "both models" if all(map(knows, groupings)) else "one model"])
+        seen.update([type(case.strategy), len(groupings)])
         seen.update(["several shards"] * (case.shards > 1) + ["idle"] * (case.strategy.idle is not None))
         for grouping in groupings:
             seen.update([type(grouping.window), grouping.mode, grouping.policy, grouping.granularity, grouping.late])
@@ -92,7 +86,7 @@ def test_the_cases_have_all_that_a_flow_may_have() -> None:
     policies = {"end_of_window", "start_of_window", "earliest", "latest", "watermark"}
     others = {1, 2, 3, "record", "bundle", "drop", "duplicate", "changelog", "differences", "idle"}
     assert windows | triggers | strategies | policies | others | set(MODES) <= set(seen)
-    assert min(seen["both models"], seen["several shards"]) > 25
+    assert seen["several shards"] > 25
     assert min(seen[what, form] for what in ("window", "trigger") for form in ("words", "text", "value")) > 5
 
 

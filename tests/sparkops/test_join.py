@@ -12,12 +12,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bounded import bounded_flow, cut
 from engine import Engine
 from join_flows import draw_flow, joined, kept
 from opened import opened
 from pyspark.sql import SparkSession
-from row_steps import SECOND, START, TIME, draw_rows, script_of
+from replays import drawn, replayed, run_locally
+from row_steps import SECOND, START, TIME, draw_rows
+from seeds import seeds
 from streams import read_stream, rows_flow, started, together, written
 
 import uncombine as uc
@@ -26,29 +27,10 @@ from uncombine.sparkops.routes.streaming import Streaming
 from uncombine.sparkops.sql_types import spark_schema
 
 
-def drawn(seed: int) -> tuple[uc.Flow, dict[str, pa.Table]]:
-    """A random flow of a replay with joins, and the rows of its sources."""
-    r = random.Random(seed)
-    weighted = r.random() < 0.5
-    tables = {name: draw_rows(r, weighted, place) for place, name in enumerate("abc"[: r.choice([2, 2, 3])])}
-    settings: dict[str, Any] = {"processing_time": "seen", "replay": True, "close_at_end": True}
-    settings |= {"diff": "w" if weighted else None, "shards": r.choice([1, 2, 3])}
-    strategies = [uc.BoundedLag("2 minutes"), uc.BoundedLag("30 seconds"), uc.Monotonic()]
-    sources = [
-        bounded_flow(cut(table, 3, seed), "ts", r.choice(strategies), seed, name=name, **settings)
-        for name, table in tables.items()
-    ]
-    if not weighted:
-        sources = [source.map(lambda table: table.drop_columns(["w"])) for source in sources]
-    return draw_flow(r, sources), tables
-
-
-@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(i, marks=pytest.mark.soak) for i in range(12, 1_012))])
+@pytest.mark.parametrize("seed", seeds(12, 1_012))
 def test_a_replay_gives_the_rows_of_a_local_run(seed: int) -> None:
-    flow, tables = drawn(seed)
-    local = flow.run(script_of(tables))
-    replay = flow.df.toArrow()
-    assert Counter(map(repr, replay.to_pylist())) == Counter(map(repr, local.drop_columns(["step"]).to_pylist()))
+    flow, tables = drawn(seed, draw_flow, [2, 2, 3])
+    assert replayed(flow) == run_locally(flow, tables)
 
 
 def sides(flow: uc.Flow) -> tuple[uc.Flow, uc.Flow]:

@@ -18,16 +18,13 @@ from odd_files import FORMATS, KEYS, START, TIME, VALUES, Kind, drawn_values, od
 from odd_streams import SECOND, draw_program
 from opened import opened
 from pyspark.sql import DataFrame, SparkSession
+from seeds import seeds
 from streams import changed, rows_flow
 
 import uncombine as uc
 from uncombine.files.listing import list_files
 from uncombine.files.reading import FileFormat, Split, describe, read
 from uncombine.sparkops.routes.streaming import Streaming
-
-
-def seeds(few: int, many: int) -> list[Any]:
-    return [*range(few), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(few, many))]
 
 
 def failed(path: str, reason: str) -> None:
@@ -53,9 +50,9 @@ def bits(table: pa.Table) -> Counter[Any]:
     return Counter(map(plain, table.to_pylist()))
 
 
-@pytest.mark.parametrize("some", seeds(1, 40))
-def test_values_are_read_to_the_last_bit(some: int, tmp_path: Path) -> None:
-    for seed in range(60 * some, 60 * some + 60):
+@pytest.mark.parametrize("first", seeds(60, 2_400, step=15))
+def test_values_are_read_to_the_last_bit(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 15):
         r, folder = random.Random(seed), odd_folder(seed, tmp_path / str(seed))
         format = r.choice(FORMATS)
         fits = {name: kind for name, kind in VALUES.items() if format in kind.formats}
@@ -71,10 +68,10 @@ def test_values_are_read_to_the_last_bit(some: int, tmp_path: Path) -> None:
             assert found == bits(pa.Table.from_pylist(rows, schema)), seed
 
 
-@pytest.mark.parametrize("some", seeds(1, 30))
-def test_streams_of_odd_files_with_restarts(some: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", seeds(12, 360, step=3))
+def test_streams_of_odd_files_with_restarts(first: int, tmp_path: Path) -> None:
     """The panes that are left are those of all rows, whatever form each file has its keys and texts in."""
-    for seed in range(12 * some, 12 * some + 12):
+    for seed in range(first, first + 3):
         r = random.Random(seed)
         program = draw_program(r)
 

@@ -17,6 +17,7 @@ from opened import opened
 from pyspark.sql import SparkSession
 from random_pipelines import SCHEMA, draw, draw_rows
 from row_steps import script_of
+from seeds import seeds
 from streams import read_stream, rows_flow, started, written
 
 import uncombine as uc
@@ -27,7 +28,7 @@ from uncombine.sparkops.sql_types import spark_schema
 
 STRATEGIES = [uc.BoundedLag("2 minutes"), uc.BoundedLag("30 seconds"), uc.Monotonic()]
 STRATEGIES += [uc.ProcessingTime("1 minute"), uc.PerSource("k", "30 seconds", "2 minutes")]
-BUNCH = 10
+BUNCH = 5
 
 
 class Case:
@@ -166,7 +167,7 @@ def left(rows: list[dict[str, Any]]) -> Counter[str]:
     return Counter({row: times for row, times in out.items() if times})
 
 
-FIRSTS = [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(BUNCH, 500, BUNCH))]
+FIRSTS = seeds(10, 500, step=BUNCH)
 
 
 @pytest.mark.parametrize("first", FIRSTS)

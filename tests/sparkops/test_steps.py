@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from bounded import bounded_flow, cut
+from bounded import bounded_flow
 from pyspark.sql import SparkSession
-from row_steps import Totals, draw_flow, draw_rows, scored, script_of
+from replays import drawn, replayed, run_locally
+from row_steps import Totals, draw_flow, draw_rows, scored
+from seeds import seeds
 from streams import together
 
 import uncombine as uc
@@ -23,28 +25,10 @@ from uncombine.sparkops.sql_types import passed, spark_schema
 from uncombine.sparkops.time_modes import choice_of
 
 
-def drawn(seed: int) -> tuple[uc.Flow, dict[str, pa.Table]]:
-    """A random flow of a replay, and the rows of its sources."""
-    r = random.Random(seed)
-    weighted = r.random() < 0.6
-    tables = {name: draw_rows(r, weighted, place) for place, name in enumerate("ab"[: r.choice([1, 1, 2])])}
-    settings: dict[str, Any] = {"processing_time": "seen", "replay": True, "close_at_end": True}
-    settings |= {"diff": "w" if weighted else None, "shards": r.choice([1, 2, 3])}
-    strategy = r.choice([uc.BoundedLag("2 minutes"), uc.BoundedLag("30 seconds"), uc.Monotonic()])
-    sources = [
-        bounded_flow(cut(table, 3, seed), "ts", strategy, seed, name=name, **settings) for name, table in tables.items()
-    ]
-    if not weighted:
-        sources = [source.map(lambda table: table.drop_columns(["w"])) for source in sources]
-    return draw_flow(r, sources), tables
-
-
-@pytest.mark.parametrize("seed", [*range(60), *(pytest.param(i, marks=pytest.mark.soak) for i in range(60, 2_060))])
+@pytest.mark.parametrize("seed", seeds(60, 2_060))
 def test_a_replay_gives_the_rows_of_a_local_run(seed: int) -> None:
-    flow, tables = drawn(seed)
-    local = flow.run(script_of(tables))
-    replay = flow.df.toArrow()
-    assert Counter(map(repr, replay.to_pylist())) == Counter(map(repr, local.drop_columns(["step"]).to_pylist()))
+    flow, tables = drawn(seed, draw_flow, [1, 1, 2])
+    assert replayed(flow) == run_locally(flow, tables)
 
 
 BUILDS: dict[str, Any] = {
@@ -72,7 +56,7 @@ def test_steps_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
         assert len(want) > 3
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.soak) for i in range(1, 20))])
+@pytest.mark.parametrize("seed", seeds(1, 20))
 def test_queries_of_random_steps_end(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     """Three flows as one query, which runs no batch without data unless a timer of processing time can be due."""
     r, flows, wants = random.Random(seed), {}, {}

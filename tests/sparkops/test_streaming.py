@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from engine import Engine
 from pyspark.sql import DataFrame, SparkSession
-from reference.compare import SCHEMA, combiners
+from reference.byrule.agree import combiners_of
+from reference.byrule.transcripts import SCHEMA
 from scripts import locally, scripted
 from streams import MARK, NOW, ORIGIN, in_order, play, punctuated, punctuated_schema, rows_flow, split, together
 
@@ -26,9 +27,8 @@ def flow_of(options: dict[str, Any], shards: int, **settings: Any) -> Any:
     """A flow with the options of a random transcript."""
     given = dict(options)
     diff, by = given.pop("diff"), given.pop("by")
-    given["allowed_lateness"] = f"{options['allowed_lateness']} microseconds"
     flow = rows_flow(punctuated_schema(SCHEMA), "ts", MARKED, shards, diff=diff, **settings)
-    return flow.window(**given).combine(by=by, **combiners(options))
+    return flow.window(**given).combine(by=by, **combiners_of(options))
 
 
 def forgetful(engine: Engine, batch: int) -> None:
@@ -98,9 +98,8 @@ def through_spark(seeds: range, wanted: int, spark: SparkSession, folder: Path, 
 def streamed(options: dict[str, Any], df: DataFrame) -> Any:
     given = dict(options)
     diff, by = given.pop("diff"), given.pop("by")
-    given["allowed_lateness"] = f"{options['allowed_lateness']} microseconds"
     flow = uc.flow(df, time="ts", watermark=MARKED, diff=diff, processing_time=NOW, tuning=uc.Tuning(shards=1))
-    return flow.window(**given).combine(by=by, **combiners(options))
+    return flow.window(**given).combine(by=by, **combiners_of(options))
 
 
 def test_random_scripts_through_a_query(spark: SparkSession, tmp_path: Path) -> None:

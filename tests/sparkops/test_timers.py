@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from engine import Engine
 from pyspark.sql import SparkSession
-from reference.compare import SCHEMA, combiners
+from reference.byrule.agree import combiners_of
+from reference.byrule.transcripts import SCHEMA
 from scripts import locally, scripted
 from streams import MARK, ORIGIN, START, in_order, play, punctuated, punctuated_schema, read_stream, rows_flow, written
 
@@ -44,12 +45,11 @@ def test_random_scripts_whose_clock_is_that_of_the_batches() -> None:
         script, options = scripted(seed)
         given = dict(options)
         diff, by = given.pop("diff"), given.pop("by")
-        given["allowed_lateness"] = f"{options['allowed_lateness']} microseconds"
         one = options["timestamp"] in ("earliest", "latest") or options["window"] == uc.Global()
         marks = uc.Punctuated(MARK, source=ORIGIN)
         try:
             source = rows_flow(punctuated_schema(SCHEMA), "ts", marks, 1 if one else 3, diff=diff)
-            flow = source.window(**given).combine(by=by, **combiners(options))
+            flow = source.window(**given).combine(by=by, **combiners_of(options))
         except InvalidArgument:
             continue
         if not uses_processing_time(flow.stages[0].grouping.asked):

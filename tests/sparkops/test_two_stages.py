@@ -14,6 +14,7 @@ import pytest
 from bounded import bounded_flow, cut
 from pipelines import Stage, pipeline
 from pyspark.sql import DataFrame, SparkSession
+from seeds import seeds
 from streams import (
     MARK,
     NOW,
@@ -117,7 +118,7 @@ def locally(entries: list[Any]) -> pa.Table:
     return pipeline(stages, entries, schema=SCHEMA)
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.soak) for first in range(5, 105, 5))])
+@pytest.mark.parametrize("first", seeds(5, 105, step=5))
 def test_two_stages_with_retractions(first: int) -> None:
     """Random flows have chains such as these; here the reference is pandas, over all rows at once."""
     retracted = 0
@@ -162,7 +163,7 @@ def test_panes_of_a_stage_may_lie_in_the_future(window: uc.Window) -> None:
         assert [{name: row[name] for name in want[0]} for row in results(panes, ["total"])] == want
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_a_merge_that_runs_again_gives_the_next_stage_the_same_rows(seed: int) -> None:
     """Sums of floats depend on their order, and parcels come in any order; the stand-in compares both attempts."""
     rng = np.random.default_rng(seed)

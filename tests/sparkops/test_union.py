@@ -15,6 +15,7 @@ import pytest
 from bounded import bounded_flow, cut
 from pyspark.sql import SparkSession
 from row_steps import draw_trigger, script_of
+from seeds import seeds
 from streams import START, panes_by_batch, read_stream, rows_flow, started, written
 
 import uncombine as uc
@@ -64,7 +65,7 @@ def draw_union(r: random.Random, sources: dict[str, uc.Flow]) -> uc.Flow:
     return flow
 
 
-@pytest.mark.parametrize("seed", [*range(60), *(pytest.param(i, marks=pytest.mark.soak) for i in range(60, 2_060))])
+@pytest.mark.parametrize("seed", seeds(60, 2_060))
 def test_a_replay_gives_the_panes_of_a_local_run(seed: int) -> None:
     r = random.Random(seed)
     tables = {name: draw_rows(r, place) for place, name in enumerate(["a", "b", "c"][: r.choice([2, 2, 3])])}

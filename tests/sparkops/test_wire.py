@@ -8,6 +8,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 from combining import drawn_combining
+from seeds import seeds
 
 from uncombine.sparkops import wire
 from uncombine.sparkops.session import SETTINGS
@@ -28,7 +29,7 @@ def drawn_rows(draw: random.Random, most: int) -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", seeds(300))
 def test_parcels_come_out_as_they_went_in(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In any order of the parts, in batches of any size."""
     draw = random.Random(seed)

@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
-from reference.windows_model import EPOCH, MAX_TIME, MIN_TIME, united, windows_of
+from reference.byrule.times import EPOCH, MAX_TIME, MIN_TIME
+from reference.byrule.windows import assign, united
 
 import uncombine as uc
 
@@ -181,7 +182,7 @@ def spans(window: uc.Window, row: dict[str, Any]) -> list[tuple[int, int]]:
             )
             first, after = (dt.datetime(d.year, d.month, d.day, tzinfo=zone) for d in (day, day + dt.timedelta(1)))
             return [(micros(first), micros(after))]
-    return windows_of(window, row["ts"])
+    return assign(window, row["ts"], row)
 
 
 def micros(time: dt.datetime) -> int:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 from odd_files import FORMATS, KEYS, START, TEXTS, TIME, VALUES, drawn_values, plain
-from reference.windows_model import MAX_TIME, MIN_TIME, united, windows_of
+from reference.byrule.times import MAX_TIME, MIN_TIME
+from reference.byrule.windows import assign, united
 
 import uncombine as uc
 
@@ -99,7 +100,7 @@ class Program:
         window = self.options["window"]
         for values, row in zip(pa.Table.from_pylist(given, self.schema).to_pylist(), given, strict=True):
             key = tuple(plain(values[name], zeros=True) for name in self.by)
-            for span in windows_of(window, row["ts"]):
+            for span in assign(window, row["ts"], row):
                 cells[key, span].append(values)
                 spans[key].append(span)
         if window.merging:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 from opened import run_script
-from reference.compare import SCHEMA, combiners, entries_of
+from reference.byrule.agree import combiners_of, with_tables
+from reference.byrule.transcripts import SCHEMA
 from reference.transcripts import transcript
 from streams import timed
 
@@ -17,12 +18,11 @@ import uncombine as uc
 def scripted(seed: int) -> tuple[list[Any], dict[str, Any]]:
     """A random script whose entries all have a time, and the options of its grouping."""
     script, options = transcript(seed)
-    return timed(entries_of(script)), options
+    return timed(with_tables(script)), options
 
 
 def locally(script: list[Any], options: dict[str, Any]) -> pa.Table:
-    given = options | {"allowed_lateness": f"{options['allowed_lateness']} microseconds"}
-    return run_script(script, **given, **combiners(options), schema=SCHEMA)
+    return run_script(script, **options, **combiners_of(options), schema=SCHEMA)
 
 
 def apart(script: list[Any]) -> list[Any]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from live_tables import LAYOUT, NESTED, ROWS, VALUES, batch_of, changes, finds, follows, holds, refuses, row, writer_of
 from opened import run_script
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import (
@@ -44,7 +45,7 @@ def net_of(rows: pa.Table, keys: list[str]) -> dict[Any, tuple[int, tuple[Any, .
     return out
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_the_net_of_a_batch_is_that_of_a_dictionary(seed: int) -> None:
     r = random.Random(seed)
     held, rows = dict[Any, Any](), list[dict[str, Any]]()
@@ -169,7 +170,7 @@ def test_a_missing_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
         grouped().to_table("duckdb:///shop.db#t")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_a_table_follows_the_batches(seed: int, tmp_path: Path) -> None:
     assert follows(f"duckdb:///{tmp_path}/a.db#t", seed) > 50
 

@@ -138,6 +138,7 @@ WRONG: dict[str, tuple[Callable[[], uc.Flow], Callable[..., Any], int]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", WRONG)
 def test_planted_faults_are_found_and_made_small(name: str) -> None:
     make, expected, most = WRONG[name]
@@ -153,6 +154,7 @@ def test_planted_faults_are_found_and_made_small(name: str) -> None:
         test()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("examples", [12, pytest.param(100, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", RIGHT_FLOWS)
 def test_the_right_flows_of_planted_faults_pass(name: str, examples: int) -> None:
@@ -160,6 +162,7 @@ def test_the_right_flows_of_planted_faults_pass(name: str, examples: int) -> Non
     check_flow(flow, expected, examples=examples, **options)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", WRONG_FLOWS)
 def test_a_planted_fault_is_found_with_the_default_number_of_scripts(name: str) -> None:
     right, flow = WRONG_FLOWS[name]

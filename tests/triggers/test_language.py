@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UncombineError
@@ -54,7 +55,7 @@ def tree(rng: random.Random, depth: int) -> uc.Trigger:
     )
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_the_text_reads_back_to_an_equal_trigger(seed: int) -> None:
     trigger = tree(random.Random(seed), seed % 4)
     again = eval(repr(trigger), vars(uc))

@@ -7,6 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 from opened import run_script
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
@@ -64,7 +65,7 @@ def test_the_scripts_make_triggers_finish_too_early() -> None:
     assert lost(uc.RepeatCount(EARLY, 2), 1, "0 seconds", True) > 0
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", seeds(80))
 def test_rule_26_a_trigger_that_is_accepted_loses_no_rows(seed: int) -> None:
     rng = random.Random(seed)
     trigger = tree(rng, rng.choice([1, 1, 2]))

@@ -14,6 +14,7 @@ from by_words import said, words_of
 from hostile_texts import COSTLY, damaged
 from hypothesis import given
 from hypothesis import strategies as st
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
@@ -157,7 +158,7 @@ def test_texts_that_cost_too_much_are_refused_in_a_sentence(text: str) -> None:
     assert len(str(refused.value)) < 6000
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.soak) for i in range(1, 40))])
+@pytest.mark.parametrize("seed", seeds(1, 40))
 def test_texts_with_damage_are_read_or_refused(seed: int) -> None:
     refused = 0
     for text in damaged(random.Random(seed), [*WORDS, *map(repr, [*WORDS.values(), *ALSO])], 250):

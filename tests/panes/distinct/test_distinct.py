@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from seeds import seeds
 from stepping import SCHEMA, Driven, scripts, table_of
 
 from uncombine.combiners.rows.columns import Column
@@ -20,7 +21,7 @@ from uncombine.panes.distinct.operator import DistinctOperator
 PLAIN = SCHEMA.remove(3)
 FOREVER = 10**18
 
-SEEDS = pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.soak) for n in range(4, 200))])
+SEEDS = pytest.mark.parametrize("seed", seeds(4, 200))
 
 
 def micros(count: int) -> str:

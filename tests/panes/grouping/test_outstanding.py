@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
@@ -36,7 +37,7 @@ def numbers_of(shown: Outstanding) -> list[list[int]]:
     return [[record["start"] for record in records] for records in found]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_moves_of_windows_move_their_panes(seed: int) -> None:
     r = random.Random(seed)
     fresh = iter(range(10_000))

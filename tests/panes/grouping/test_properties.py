@@ -13,6 +13,7 @@ import pytest
 from opened import run_script
 from pipelines import Stage, pipeline
 from reference.shards import in_parcels
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.panes.grouping import bundle, compiled
@@ -80,7 +81,7 @@ def left(result: pa.Table) -> Counter[Any]:
     return Counter({value: n for value, n in found.items() if n})
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_what_retractions_leave_is_the_result_over_all_rows(seed: int) -> None:
     rng = random.Random(seed)
     window, trigger = WINDOWS[seed % 5], TRIGGERS[seed // 5 % 6]
@@ -106,7 +107,7 @@ def test_fixed_windows_against_pandas() -> None:
     assert got == {key: (int(s), int(m), float(d)) for key, s, m, d in grouped.itertuples()}
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_sessions_against_a_walk_through_sorted_times(seed: int) -> None:
     rows = data(random.Random(seed), 60)
     result = run_script([uc.Elements(rows), uc.Watermark(None)], window=uc.Sessions("5 seconds"), by="k", **COMBINERS)
@@ -127,7 +128,7 @@ def test_sessions_against_a_walk_through_sorted_times(seed: int) -> None:
     assert got == expected
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_a_second_stage_over_the_changes_is_the_second_stage_over_the_result(seed: int) -> None:
     rng = random.Random(seed)
     first: dict[str, Any] = {
@@ -170,7 +171,7 @@ def same_start(code: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarr
 
 
 # Every kind of window meets every trigger in 15 seeds.
-@pytest.mark.parametrize("seed", [*range(15), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(15, 90))])
+@pytest.mark.parametrize("seed", seeds(15, 90))
 @pytest.mark.parametrize("collisions", [False, True])
 def test_sessions_over_a_changelog_end_as_over_the_rows_that_are_left(
     seed: int, collisions: bool, monkeypatch: pytest.MonkeyPatch

@@ -1,31 +1,33 @@
-"""The columnar operator against a model of it that goes row by row, over random transcripts."""
+"""The columnar operator against the rules, over random transcripts, and in every way to run it."""
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from reference.compare import difference, listing, simplest
+from reference.byrule.agree import disagreements
+from reference.byrule.transcripts import transcripts
 from reference.transcripts import transcript
+from seeds import seeds
+
+DRAWS = [transcript, transcripts]
+BUNCH = 5
+Draw = Callable[[int], tuple[list[Any], dict[str, Any]]]
 
 
-def agree(first: int, last: int) -> None:
-    """Through the local runner and through the loop of a shard."""
-    for seed, shard in itertools.product(range(first, last), (False, True)):
-        script, options = transcript(seed)
-        way = seed if shard else None
-        if difference(script, options, way) is not None:
-            script, options = simplest(script, options, way)
-            found = difference(script, options, way)
-            pytest.fail(f"seed {seed}, shard {shard}\n{listing(script, options)}\n{found}", pytrace=False)
+def found_in(first: int, last: int, draw: Draw) -> list[str]:
+    return [f"seed {seed}, {way}: {found}" for seed, way, _, _, found in disagreements(first, last, draw)]
 
 
-@pytest.mark.parametrize("first", range(0, 100, 50))
-def test_transcripts_give_the_panes_of_the_model(first: int) -> None:
-    agree(first, first + 50)
+@pytest.mark.parametrize("first", seeds(100, 1_000, step=BUNCH))
+@pytest.mark.parametrize("draw", DRAWS)
+def test_the_operator_does_what_the_rules_say(first: int, draw: Draw) -> None:
+    assert found_in(first, first + BUNCH, draw) == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(1_000, 21_000, 500))
-def test_many_transcripts_give_the_panes_of_the_model(first: int) -> None:
-    agree(first, first + 500)
+@pytest.mark.parametrize("draw", DRAWS)
+def test_the_operator_does_what_the_rules_say_over_many_transcripts(first: int, draw: Draw) -> None:
+    assert found_in(first, first + 500, draw) == []

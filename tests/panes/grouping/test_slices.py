@@ -8,7 +8,8 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from reference.windows_model import windows_of
+from reference.byrule.windows import assign
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.panes import Grouping
@@ -35,7 +36,7 @@ def drawn(r: random.Random) -> uc.Sliding:
     return uc.Sliding(uc.Span(max(size, 1)), uc.Span(period), uc.Span(r.randint(-(10**14), 10**14)))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_windows_are_those_of_each_row(seed: int) -> None:
     r = random.Random(seed)
     window = drawn(r)
@@ -46,14 +47,14 @@ def test_windows_are_those_of_each_row(seed: int) -> None:
     expected: Counter[tuple[int, int, int]] = Counter()
     of_row: list[tuple[int, tuple[int, int, int]]] = []
     for row, (time, key) in enumerate(zip(times, keys, strict=True)):
-        for start, end in windows_of(window, time):
+        for start, end in assign(window, time, {}):
             expected[key, start, end] += row + 1
             of_row.append((row, (key, start, end)))
     names = list(zip(found.keys[0].to_pylist(), found.start.tolist(), found.end.tolist(), strict=True))
     sums = uc.Sum("x").bind(SCHEMA).extract(found.acc).to_pylist()
     assert dict(zip(names, sums, strict=True)) == expected
     assert len(names) == len(expected)
-    assert found.unassigned == sum(not windows_of(window, time) for time in times)
+    assert found.unassigned == sum(not assign(window, time, {}) for time in times)
     pairs = zip(*(side.tolist() for side in found.of_row()), strict=True)
     assert sorted((row, names[cell]) for row, cell in pairs) == sorted(of_row)
 

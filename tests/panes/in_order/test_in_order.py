@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from seeds import seeds
 from stepping import SCHEMA, Driven, scripts, table_of
 
 import uncombine as uc
@@ -15,7 +16,7 @@ from uncombine.panes.in_order.operator import InOrderOperator
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 
 PLAIN = SCHEMA.remove(3)
-SEEDS = pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.soak) for n in range(6, 200))])
+SEEDS = pytest.mark.parametrize("seed", seeds(6, 200))
 
 
 def driven(lateness: int = 0, stored: bool = False, **options: Any) -> Driven:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from join_flows import KINDS, joined
 from opened import opened
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
@@ -102,7 +103,7 @@ def length(micros: int) -> str:
     return f"{micros} us"
 
 
-@pytest.mark.parametrize("seed", [*range(30), *(pytest.param(i, marks=pytest.mark.soak) for i in range(30, 1_530))])
+@pytest.mark.parametrize("seed", seeds(30, 1_530))
 def test_random_joins_of_rows_against_pandas(seed: int) -> None:
     r = random.Random(seed)
     how, unmatched = KINDS[seed % len(KINDS)]
@@ -138,7 +139,7 @@ def test_random_joins_of_rows_against_pandas(seed: int) -> None:
         assert counts.counts(2)["dropped"] == 0
 
 
-@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(i, marks=pytest.mark.soak) for i in range(20, 1_020))])
+@pytest.mark.parametrize("seed", seeds(20, 1_020))
 def test_random_joins_of_panes_against_pandas(seed: int) -> None:
     """Sums for each minute are corrected, joined by minute, and may be added up or united again: nothing is late."""
     r = random.Random(seed)

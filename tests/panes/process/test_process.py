@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from seeds import seeds
 from stepping import SCHEMA, Driven, scripts, table_of, tuples
 
 import uncombine as uc
@@ -22,7 +23,7 @@ from uncombine.panes.process.process import Process
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 
 PLAIN = SCHEMA.remove(3)
-SEEDS = pytest.mark.parametrize("seed", [*range(8), *(pytest.param(n, marks=pytest.mark.soak) for n in range(8, 200))])
+SEEDS = pytest.mark.parametrize("seed", seeds(8, 200))
 
 
 class Busy:

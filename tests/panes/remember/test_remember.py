@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from seeds import seeds
 from stepping import SCHEMA, Driven, scripts, table_of, tuples
 
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
@@ -17,7 +18,7 @@ from uncombine.panes.remember.remember import Remember
 from uncombine.windows.times import MAX_TIME
 
 PLAIN = SCHEMA.remove(3)
-SEEDS = pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.soak) for n in range(6, 200))])
+SEEDS = pytest.mark.parametrize("seed", seeds(6, 200))
 
 
 class Guess:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from seeds import seeds
 
 from uncombine.panes.state import store as store_module
 from uncombine.panes.state.found import Found
@@ -21,7 +22,7 @@ def put(store: Store, ids: np.ndarray, hashes: np.ndarray, event: np.ndarray) ->
 
 
 @pytest.mark.parametrize("most", [store_module.CHUNK_BYTES, 2_000, 300])
-@pytest.mark.parametrize("seed", range(7))
+@pytest.mark.parametrize("seed", seeds(7))
 def test_rows_come_out_by_hash_or_by_clock_and_no_others(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "CHUNK_BYTES", most)
     rng = np.random.default_rng(seed)

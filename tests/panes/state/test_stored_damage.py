@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from seeds import seeds
 from watched import changed_paths, tree
 
 import uncombine as uc
@@ -27,6 +28,8 @@ from uncombine.panes.state.codec import pack_places, unpack_places
 from uncombine.panes.state.host_files import FileCache
 from uncombine.panes.state.log import load, save
 from uncombine.panes.state.manifest import bytes_of, checked_head
+
+pytestmark = pytest.mark.full
 
 SECOND = 1_000_000
 
@@ -55,7 +58,7 @@ DAMAGED = [
         for operator, name in zip(OPERATORS, ("fixed", "sessions"), strict=True)
     ),
 ]
-SEEDS = [*range(12), *(pytest.param(i, marks=pytest.mark.soak) for i in range(12, 250))]
+SEEDS = seeds(12, 250)
 CASES = 20
 """The damaged states of a seed, of each operator."""
 
@@ -305,7 +308,7 @@ def parcels(r: random.Random) -> Parcel:
     return Parcel(r.choice(["cells", "rows"]), table, at=r.randrange(9), bad=1, lo=2)
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(i, marks=pytest.mark.soak) for i in range(6, 100))])
+@pytest.mark.parametrize("seed", seeds(6, 100))
 def test_a_damaged_parcel_is_refused(seed: int) -> None:
     """Also one with the right checksum, whose offsets lead out of its texts."""
     r = random.Random(seed)

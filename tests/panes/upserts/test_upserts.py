@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from seeds import seeds
 from stepping import Log
 
 from uncombine.errors import InvalidArgument, OutOfRange, TypeMismatch
@@ -101,7 +102,7 @@ def cut(r: random.Random, rows: list[Any]) -> list[list[Any]]:
     return [rows[first:stop] for first, stop in zip([0, *at], [*at, len(rows)], strict=True)]
 
 
-SEEDS = [*range(60), *(pytest.param(i, marks=pytest.mark.soak) for i in range(60, 600))]
+SEEDS = seeds(60, 600)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

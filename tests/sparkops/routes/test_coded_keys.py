@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from combining import drawn_combining
 from engine import Engine
+from seeds import seeds
 from streams import START, in_order, rows_flow
 
 import uncombine as uc
@@ -70,7 +71,7 @@ def test_short_texts_in_dictionaries_stay_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "window", [uc.Fixed("1 minute"), uc.Sliding("1 minute", "20 seconds"), uc.Sessions("1 second")]
 )
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_final_panes_do_not_depend_on_the_form_of_texts(window: uc.Window, seed: int, tmp_path: Path) -> None:
     grouping = Grouping({"n": uc.Count(), "total": uc.Sum("x")}, window, by=("j", "k"))
     lift, merge = LiftFinal(grouping, SCHEMA, (), (0, 1)), MergeFinal(grouping, SCHEMA)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from programs import program
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.combiners.rows.decoded_sizes import cut, fixed_bytes
@@ -194,7 +195,7 @@ def test_values_of_csv_options_are_checked_when_built(options: dict[str, Any]) -
 # Cutting
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_cuts_keep_the_bound_and_the_rows(seed: int) -> None:
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, 60))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
+from seeds import seeds
 from streams import together
 
 import uncombine as uc
@@ -74,7 +75,7 @@ def few_of(rng: random.Random, rows: pa.Table) -> dict[tuple[str, ...], list[Any
     return few
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_spark_puts_rows_together_again(seed: int, spark: SparkSession) -> None:
     rng = random.Random(seed)
     schema = pa.schema([(name, kind(rng)) for name in rng.sample(NAMES, rng.randint(1, len(NAMES)))])

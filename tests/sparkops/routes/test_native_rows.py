@@ -15,6 +15,7 @@ import pytest
 from opened import opened
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.combiners.expressions.expr import Expr
@@ -117,7 +118,7 @@ def in_any_order(rows: pa.Table) -> list[str]:
     return sorted(map(repr, rows.to_pylist()))
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_spark_and_arrow_keep_the_same_rows(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(seed)
     rows = table(rng, 60)
@@ -166,7 +167,7 @@ def test_most_of_the_flows_are_spark_s_own(spark: SparkSession) -> None:
     assert len([flow for flow in flows if flow.transforms]) - len(native) >= 20
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_windows_of_rows_that_spark_filters(seed: int, spark: SparkSession) -> None:
     """A flow over a DataFrame that begins with conditions has the panes of the same flow in Python."""
     rng = random.Random(seed)

@@ -19,6 +19,7 @@ import stored
 from engine import Engine
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
+from seeds import seeds
 from streams import START, rows_flow
 
 import uncombine as uc
@@ -253,7 +254,7 @@ def odd_values(r: random.Random, values: pa.Array) -> pa.Array:
     )
 
 
-@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(i, marks=pytest.mark.soak) for i in range(2, 60))])
+@pytest.mark.parametrize("seed", seeds(2, 60))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_damaged_accumulators_are_refused_or_give_a_result(seed: int) -> None:
     """A field of a stored accumulator can have any value of its type."""
@@ -319,7 +320,7 @@ def test_names_that_cost_too_much_are_no_combiners(text: str) -> None:
     assert read_repr.read_combiner(text) is None
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.soak) for i in range(1, 40))])
+@pytest.mark.parametrize("seed", seeds(1, 40))
 def test_names_with_damage_are_combiners_or_none(seed: int) -> None:
     r, names = random.Random(seed), [repr(combiner) for combiner in every.ONE_OF_EACH.values()]
     pieces = [

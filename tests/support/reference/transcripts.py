@@ -1,4 +1,8 @@
-"""Random scripts and options, a pair for each seed."""
+"""Random scripts and options, a pair for each seed, beside those of `byrule/transcripts.py`.
+
+Here the clocks and the times of rows wander on together, weights are also 2 and -1 of rows that never came, and lengths
+of windows have fractions of seconds.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +62,7 @@ def _options(r: random.Random) -> dict[str, Any]:
         "mode": "retracting" if crowded else r.choice(modes),
         "by": r.choice([(), ("k",)] if crowded else [(), ("k",), ("k",), ("k", "j")]),
         "diff": "d" if changelog else None,
-        "allowed_lateness": lateness,
+        "allowed_lateness": _text(lateness),
         "on_time": r.choice(["always", "always", "non_empty"]),
         "closing": r.choice(["non_empty", "non_empty", "always", "never"]),
         "only_updated": r.random() < 0.25,
@@ -156,11 +160,11 @@ def _script(r: random.Random, options: dict[str, Any]) -> list[Any]:
     script: list[Any] = []
     crowded, alone = options["window"] == uc.Sessions("10 seconds"), r.random() < 0.5
 
-    def report() -> tuple[int, str | None]:
+    def report() -> uc.Watermark:
         source = r.choice(sources)
         own = marks[source]
         marks[source] = max(0, r.choice([event, event, event - 60, event + 60, own + 10, own + 30, LATEST]))
-        return START + marks[source] * SECOND + r.choice([-1, 0, 0]), source
+        return uc.Watermark(START + marks[source] * SECOND + r.choice([-1, 0, 0]), source)
 
     for _ in range(r.randint(8, 25) if crowded else r.randint(3, 12)):
         chance = r.random()
@@ -173,18 +177,18 @@ def _script(r: random.Random, options: dict[str, Any]) -> list[Any]:
             rows = [_row(r, event, old, options, keys) for _ in range(r.choice([0, 1, 1, 2, 3, 5, 8]))]
             clock += r.choice([0, 0, 1, 5, 30])
             reports = [report() for _ in range(r.choice([0, 0, 1, 2]))]
-            script.append(("elements", rows, START + clock * SECOND if timed and r.random() < 0.8 else None, reports))
+            script.append(uc.Elements(rows, START + clock * SECOND if timed and r.random() < 0.8 else None, reports))
         elif chance < 0.85:
-            script.append(("watermark", *report()))
+            script.append(report())
         else:
             clock += r.choice([1, 3, 10, 60, 600])
-            script.append(("clock", START + clock * SECOND))
-    if not any(entry[0] == "elements" and entry[1] for entry in script):
-        script.insert(0, ("elements", [_row(r, event, old, options, ["a", "b"])], None, []))
+            script.append(uc.Clock(START + clock * SECOND))
+    if not any(isinstance(entry, uc.Elements) and len(entry.rows) for entry in script):
+        script.insert(0, uc.Elements([_row(r, event, old, options, ["a", "b"])]))
     if r.random() < 0.5:
-        script += [("watermark", START + r.choice([700, 10**7]) * SECOND, source) for source in sources]
+        script += [uc.Watermark(START + r.choice([700, 10**7]) * SECOND, source) for source in sources]
     if r.random() < 0.3:
-        script += [("watermark", 2**63 - 1, source) for source in sources]
+        script += [uc.Watermark(2**63 - 1, source) for source in sources]
     return script
 
 

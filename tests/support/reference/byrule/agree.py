@@ -9,7 +9,7 @@ import random
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ from opened import run_script
 
 import uncombine as uc
 from reference.byrule.runner import Result, run
+from reference.byrule.times import FIRST_YEAR, LAST_YEAR
 from reference.byrule.transcripts import NOON, SCHEMA, shrink, transcripts
 from reference.shards import Outcome, at_once, in_parcels
 
-FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 PANE = (
     "index",
     "nonspeculative_index",
@@ -33,6 +33,7 @@ PANE = (
     "is_first",
     "is_last",
     "watermark",
+    "watermark_percentile",
     "processing_time",
     "trigger",
 )
@@ -58,22 +59,31 @@ def highest(rows: Weighted) -> int | None:
     return max((x for x, weight in weights.items() if weight > 0), default=None)
 
 
+AGGREGATES = {"n": count, "start": total, "end": highest}
+"""Results may be named as the bounds of a window are."""
+
+
 def combiners_of(options: dict[str, Any]) -> dict[str, Any]:
-    combiners: dict[str, Any] = {"n": uc.Count(), "total": uc.Sum("x")}
-    if not (options["diff"] and options["mode"] == "discarding"):
-        combiners["hi"] = uc.Max("x")
+    """The combiners; the maximum has no differences to show, so it is left out where a pane is a difference."""
+    combiners: dict[str, Any] = {"n": uc.Count(), "start": uc.Sum("x")}
+    if not (options["diff"] and options["mode"] != "retracting"):
+        combiners["end"] = uc.Max("x")
     return combiners
 
 
-def by_operator(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Through the local runner."""
-    tables = [
+def with_tables(script: list[Any]) -> list[Any]:
+    """A script whose rows are tables."""
+    return [
         replace(entry, rows=pa.Table.from_pylist([dict(row) for row in entry.rows], SCHEMA))
         if isinstance(entry, uc.Elements)
         else entry
         for entry in script
     ]
-    table = run_script(tables, **options, schema=SCHEMA, **combiners_of(options))
+
+
+def by_operator(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Through the local runner."""
+    table = run_script(with_tables(script), **options, schema=SCHEMA, **combiners_of(options))
     counts = table.counts()
     return {
         "rows": _rows(table),
@@ -137,9 +147,7 @@ def _without_times(kind: pa.DataType) -> pa.DataType:
 
 
 def by_rule(script: list[Any], options: dict[str, Any], waits: bool = True) -> dict[str, Any]:
-    aggregates = {"n": count, "total": total, "hi": highest}
-    if options["diff"] and options["mode"] == "discarding":
-        del aggregates["hi"]
+    aggregates = {name: AGGREGATES[name] for name in combiners_of(options)}
     default = uc.Repeatedly(uc.AfterWatermark())
     result: Result = run(script, aggregates=aggregates, default_trigger=default, waits=waits, **options)
     return {
@@ -159,7 +167,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
     """Times outside the years that can be shown become the first or last that can; readings of clocks become null."""
     window, pane = row["window"], dict(row["pane"])
     for name in ("watermark", "processing_time"):
-        pane[name] = pane[name] if pane[name] is not None and FIRST <= pane[name] <= LAST else None
+        pane[name] = pane[name] if pane[name] is not None and FIRST_YEAR <= pane[name] <= LAST_YEAR else None
     return {
         **row,
         "window": None if window is None else tuple(map(_clip, window)),
@@ -169,7 +177,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clip(time: int | None) -> int | None:
-    return None if time is None else max(FIRST, min(time, LAST))
+    return None if time is None else max(FIRST_YEAR, min(time, LAST_YEAR))
 
 
 WAYS = ("local", "steps", "shard", "shards")
@@ -180,7 +188,7 @@ def ways_of(options: dict[str, Any], seed: int) -> tuple[str, ...]:
     """Two of those that there are for such options, all of them in turn."""
     # Shards know no watermark of a batch. Each has an output watermark of its own, before which no row counts for a
     # timestamp and no result of all time is.
-    others = WAYS[1:2] if options["watermark"] is not None else WAYS[1:]
+    others = WAYS[1:2] if options.get("watermark") is not None else WAYS[1:]
     if options["timestamp"] in ("earliest", "latest") or options["window"] == uc.Global():
         others = others[:2]
     return WAYS[0], others[seed % len(others)]
@@ -218,10 +226,12 @@ def difference(script: list[Any], options: dict[str, Any], way: str = "local", s
     return None
 
 
-def disagreements(first: int, last: int) -> Iterator[tuple[int, str, list[Any], dict[str, Any], str]]:
+def disagreements(
+    first: int, last: int, draw: Callable[[int], tuple[list[Any], dict[str, Any]]] = transcripts
+) -> Iterator[tuple[int, str, list[Any], dict[str, Any], str]]:
     """Seeds whose transcripts run otherwise than the rules say."""
     for seed in range(first, last):
-        script, options = transcripts(seed)
+        script, options = draw(seed)
         for way in ways_of(options, seed):
             if (found := difference(script, options, way, seed)) is not None:
                 yield seed, way, script, options, found

@@ -69,6 +69,7 @@ def fire(
     clock: int,
     asked: list[str],
     floor: int,
+    percentile: float | None,
     expires: bool = True,
 ) -> list[Row]:
     """The output of one firing; phase "expiry" is the closing of the window."""
@@ -100,6 +101,7 @@ def fire(
         # rule 31: also on the pane after which there can be none.
         "is_last": closing or phase == "late" or ((live.trigger.finished or gone) and options.closing != "always"),
         "watermark": reading(watermark),
+        "watermark_percentile": percentile,
         "processing_time": reading(clock),
         "trigger": ", ".join(dict.fromkeys(tag[1:] for tag in asked if tag.startswith("="))) or phase,  # rule 28
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -158,9 +158,17 @@ class Operator:
         if live.trigger.ready(now):
             asked = live.trigger.fire(now)
             live.trigger.close(now)
-            out = fire(self.options, live, phase, watermark, self.clock, asked, self.output_watermark, expires)
+            out = self.fired(live, phase, watermark, asked, expires)
         live.trigger.close(now)
         return out
+
+    def fired(
+        self, live: Live, phase: str, watermark: int, asked: Sequence[str] = (), expires: bool = True
+    ) -> list[Row]:
+        """rule 21: panes also tell the greatest percentile of the trigger that has reached the end of the window."""
+        reached = max((p for p in self.percents if max(self.percentile(p), watermark) >= live.end), default=None)
+        floor = self.output_watermark
+        return fire(self.options, live, phase, watermark, self.clock, list(asked), floor, reached, expires)
 
     # -- taking rows in
 
@@ -348,7 +356,7 @@ class Operator:
         live = new_window(key, window, self.watermark, self.options.trigger)
         live.contents, live.fresh = [arrival.datum for arrival in came], True
         live.reach = max(datum.t for datum in live.contents)
-        return fire(self.options, live, "late", self.watermark, self.clock, [], self.output_watermark)
+        return self.fired(live, "late", self.watermark)
 
     def expire(self) -> list[Row]:
         """13 e, rules 8 and 31."""
@@ -356,7 +364,7 @@ class Operator:
         for live in self.lives():
             if self.watermark >= expiry(self.options, live):
                 if self.options.closing != "never":
-                    out += fire(self.options, live, "expiry", self.watermark, self.clock, [], self.output_watermark)
+                    out += self.fired(live, "expiry", self.watermark)
                 del self.windows[live.key][live.window]
                 if not self.windows[live.key]:
                     del self.windows[live.key]

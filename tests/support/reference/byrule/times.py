@@ -8,6 +8,8 @@ from typing import Any
 # rules 1, 7: the beginning and the end of time.
 MIN_TIME = -(2**63) + 1
 MAX_TIME = 2**63 - 1
+# The first and the last instant that can be shown.
+FIRST_YEAR, LAST_YEAR = -62_135_596_800_000_000, 253_402_300_799_999_999
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

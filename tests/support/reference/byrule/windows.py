@@ -85,6 +85,11 @@ def hull(windows: Sequence[Window]) -> Window:
     return min(start for start, _ in windows), max(end for _, end in windows)
 
 
+def united(windows: Sequence[Window]) -> list[Window]:
+    """Windows of one key that become one where they overlap."""
+    return [hull(group) for group in components(None, windows)]
+
+
 def _calendar(window: Any, t: int) -> Window:
     """The unit whose first date is the last to have begun."""
     zone = ZoneInfo(window.tz)

@@ -1,4 +1,4 @@
-"""Random flows of one to three groupings, run in every way that there is and compared with the models of the rules.
+"""Random flows of one to three groupings, run in every way that there is and compared with the model of the rules.
 
 Panes are compared whole and in order, with the counts, the late rows and the output watermarks. These differences are
 inherent:
@@ -9,7 +9,4 @@ inherent:
   flows have one shard, and why.
 * Entries and micro-batches are cut anywhere between bundles, so the `step` of a pane is not compared. Its processing
   time names the bundle.
-
-The model by rule gives no `watermark_percentile`. The model by window knows no windows and triggers of users, no
-inherited windows and only days and months of UTC; it gives no late rows.
 """

@@ -16,9 +16,8 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import uncombine as uc
 from reference.flows import net, ways
-from reference.flows.by_models import OF_A_REPORT, ByRule, ByWindow, Outcome, knows, run
+from reference.flows.by_rules import OF_A_REPORT, Outcome, run
 from reference.flows.case import NOON, Case, Row
 from reference.flows.draw import draw, settled
 from reference.flows.ways import Found
@@ -34,16 +33,12 @@ def difference(case: Case) -> str | None:
 
 def _differences(case: Case) -> Iterator[str]:
     groupings = [stage.grouping for stage in settled(case).stages]
-    want = run(case, groupings, ByRule)
+    want = run(case, groupings)
     flow = ways.local_flow(case)
     local = ways.locally(case, flow)
     whole = _flat(want.rows[-1])
-    yield from _rows("local, model by rule", [_without_percentile(row) for row in local.rows], whole)
-    yield from _rest("local, model by rule", local, want, want.counts)
-    if all(map(knows, groupings)) and not isinstance(case.strategy, uc.ProcessingTime | uc.EachBatch):
-        other = run(case, groupings, ByWindow)
-        yield from _rows("local, model by window", local.rows, _flat(other.rows[-1]))
-        yield from _rest("local, model by window", local, other, other.counts)
+    yield from _rows("local, rules", local.rows, whole)
+    yield from _rest("local, rules", local, want, want.counts)
     if case.ends and (found := net.wrong(case, groupings, want)) is not None:
         yield f"net: {found}"
     replay = ways.replayed(case, ways.replay_flow(case))
@@ -74,7 +69,7 @@ def _rest(who: str, got: Found, want: Outcome, counts: list[dict[str, int]]) -> 
 def _known(row: Row) -> str:
     """A row that was left out, without what is null in it.
 
-    Those of a later grouping are panes, and the models have no information on them.
+    Those of a later grouping are panes, and the model has no information on them.
     """
     names = {"event_time": "ts", "diff": "d"}
     known = {names.get(name, name): value for name, value in row.items() if value is not None}
@@ -96,11 +91,6 @@ def _text(row: Row) -> str:
 
 def _flat(rows: Sequence[Sequence[Row]]) -> list[Row]:
     return [row for some in rows for row in some]
-
-
-def _without_percentile(row: Row) -> Row:
-    pane = {name: value for name, value in row["pane"].items() if name != "watermark_percentile"}
-    return {**row, "pane": pane}
 
 
 def seconds(time: int | None) -> str:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from by_words import said
 
 import uncombine as uc
+from reference.byrule.times import FIRST_YEAR, LAST_YEAR
 from reference.byrule.transcripts import has_own
-from reference.state_model import FIRST_YEAR, LAST_YEAR
 from uncombine.flows.flow import Flow
 from uncombine.panes.watermarks.watermark_strategies import WatermarkStrategy
 

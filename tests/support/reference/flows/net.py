@@ -11,7 +11,7 @@ from reference.byrule.windows import assign, components, hull, merges
 from uncombine.flows.settle import shows_again
 from uncombine.panes import Grouping
 
-from .by_models import Outcome, data, passed_on
+from .by_rules import Outcome, data, passed_on
 from .case import SECOND, Case, Row, prepared
 
 LONG = 3_600 * SECOND

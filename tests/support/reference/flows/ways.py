@@ -21,7 +21,7 @@ from reference.byrule.times import MAX_TIME, MIN_TIME
 from uncombine.errors import InvalidArgument
 from uncombine.sparkops.routes import route_with_left_out
 
-from .by_models import COUNTS
+from .by_rules import COUNTS
 from .case import SCHEMA, Case, Row, grouped
 from .draw import table
 
@@ -188,7 +188,7 @@ def numbers_of(rows: pa.Table) -> list[Row]:
 
 
 def rows_of(panes: pa.Table) -> list[Row]:
-    """Panes as the models give them."""
+    """Panes as the model gives them."""
     out = numbers_of(panes)
     for row in out:
         window = row["window"]

@@ -1,23 +1,20 @@
-"""Cases through the models of the rules: the chain of groupings, its sources and its timers, in plain Python."""
+"""Cases by the model of the rules: the chain of groupings, its sources and its timers, in plain Python."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import uncombine as uc
-from reference import model, state_model
 from reference.byrule import model as byrule
 from reference.byrule.agree import count, highest, total
 from reference.byrule.emitting import expiry
 from reference.byrule.options import Options
 from reference.byrule.runner import Sources
-from reference.byrule.times import MAX_TIME, MIN_TIME, plus
-from reference.state_model import FIRST_YEAR, LAST_YEAR
+from reference.byrule.times import FIRST_YEAR, LAST_YEAR, MAX_TIME, MIN_TIME, plus
 from uncombine.panes import Grouping
 from uncombine.panes.watermarks.watermark_strategies import WatermarkStrategy
-from uncombine.triggers import UserTrigger, walk
 
 from .case import BACK, MARK, NOW, ORIGIN, SECOND, Case, Evens, Row, prepared
 
@@ -26,28 +23,10 @@ COUNTS = ("dropped", "finished", "unassigned", "bad")
 OF_A_REPORT = (NOW, MARK)
 """The columns in which a row and its retraction differ: what they say of processing time and the watermark."""
 _FAR = 2**62
-_WINDOWS = (uc.Global, uc.Fixed, uc.Sliding, uc.Sessions, uc.Calendar)
-
-
-class Model(Protocol):
-    """A grouping by one of the models."""
-
-    output_watermark: int
-
-    def step(
-        self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int], whole: bool = False
-    ) -> list[Row]:
-        """The rows that a step gives; `whole` if the watermark runs to the end of time in this bundle (rule 12)."""
-
-    def next_timer(self, after: int | None) -> int:
-        """The next processing time at which something is due; `after` is that of the last step for a timer."""
-
-    def numbers(self) -> dict[str, int]:
-        """The counts, and in `held` the number of windows."""
 
 
 class ByRule:
-    """The model that is read off the rules."""
+    """A grouping by the model that is read off the rules."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.inner = byrule.Operator(Options(**options))
@@ -59,9 +38,11 @@ class ByRule:
     def step(
         self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int], whole: bool = False
     ) -> list[Row]:
+        """The rows that a step gives; `whole` if the watermark runs to the end of time in this bundle (rule 12)."""
         return [_plain(row) for row in self.inner.step(rows, now, watermark, percentile, whole)]
 
-    def next_timer(self, after: int | None) -> int:
+    def next_timer(self) -> int:
+        """The next processing time at which something is due."""
         return self.inner.next_timer()
 
     def waits_for(self, watermark: int) -> bool:
@@ -74,56 +55,12 @@ class ByRule:
         return found
 
     def numbers(self) -> dict[str, int]:
+        """The counts, and in `held` the number of windows."""
         return {name: getattr(self.inner, name) for name in COUNTS} | {"held": len(self.inner.lives())}
 
     def left_out(self) -> list[tuple[str, Row]]:
         """The rows without a result, each with the reason."""
         return self.inner.left_out
-
-
-class ByWindow:
-    """The model that goes window by window; it knows no windows or triggers of users."""
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        self.inner = model._Model(state_model.Options(**options))
-
-    @property
-    def output_watermark(self) -> int:
-        return self.inner.output_watermark
-
-    def step(
-        self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int], whole: bool = False
-    ) -> list[Row]:
-        if whole:
-            raise NotImplementedError
-        inner = self.inner
-        inner.clock, inner.sources, inner.out = max(inner.clock, now), _Reached(watermark, percentile), []
-        inner.step(rows)
-        return [{name: value for name, value in row.items() if name != "step"} for row in inner.out]
-
-    def next_timer(self, after: int | None) -> int:
-        served = MIN_TIME - 1 if after is None else after
-        due = [d for w in self.inner.live.values() if not w.trigger.finished for d in w.trigger.deadlines("processing")]
-        return min((at for d in due if (at := max(d, self.inner.clock)) > served), default=MAX_TIME)
-
-    def numbers(self) -> dict[str, int]:
-        return {name: getattr(self.inner, name) for name in COUNTS} | {"held": len(self.inner.live)}
-
-
-@dataclass
-class _Reached:
-    """The watermark of one step and its percentiles."""
-
-    least: int
-    percentile: Callable[[float], int]
-
-
-def knows(grouping: Grouping) -> bool:
-    """True if the model that goes window by window has such a grouping."""
-    own = any(isinstance(part, UserTrigger) for part in walk(grouping.asked))
-    window = grouping.window
-    plain = not isinstance(window, uc.Calendar) or (window.unit in ("day", "month") and window.tz == "UTC")
-    return isinstance(window, _WINDOWS) and not window.columns and plain and not own
 
 
 def options_of(grouping: Grouping, first: bool) -> dict[str, Any]:
@@ -152,19 +89,19 @@ class Played:
 class Grouped:
     """One grouping of a chain, with the watermarks of its sources and the loop that waits for timers (rule 10, D3)."""
 
-    def __init__(self, inner: Model, sources: Sources, back: int) -> None:
+    def __init__(self, inner: ByRule, sources: Sources, back: int) -> None:
         self.inner, self.sources, self.back = inner, sources, back
         self.now = MIN_TIME
 
     def take(
         self, at: int, rows: list[Row], reports: Iterable[tuple[str | None, int | None]], whole: bool = False
     ) -> list[Played]:
-        out, after = list[Played](), None
-        while (timer := self._next(after, at)) <= at and timer < MAX_TIME:
+        out = list[Played]()
+        while (timer := self._next(at)) <= at and timer < MAX_TIME:
             if self.sources.clock_lag is not None and timer > self.now:
                 self.now = timer - 1  # rule 10: a timer knows the watermark of the microsecond before it
                 out.append(self._step([]))
-            self.now = after = max(self.now, timer)
+            self.now = max(self.now, timer)
             out.append(self._step([]))
         self.now = at
         if self.sources.clock_lag is not None:
@@ -174,8 +111,8 @@ class Grouped:
             self.sources.move(source, known, at)
         return [*out, self._step(rows, whole and bool(rows))]
 
-    def _next(self, after: int | None, at: int) -> int:
-        timer = min(self.inner.next_timer(after), self.sources.next_idle())
+    def _next(self, at: int) -> int:
+        timer = min(self.inner.next_timer(), self.sources.next_idle())
         lag = self.sources.clock_lag
         if lag is None or self.now == MIN_TIME:
             return timer
@@ -208,11 +145,11 @@ class Outcome:
     output_watermarks: list[int] = field(default_factory=list)
 
 
-def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any]], Model]) -> Outcome:
-    """All groupings of a case by one model, each over what the one before it gives."""
+def run(case: Case, groupings: Sequence[Grouping]) -> Outcome:
+    """All groupings of a case, each over what the one before it gives."""
     backs = [BACK if stage.moved else 0 for stage in case.stages]
     sources = [sources_of(case.strategy, backs[0]), *(Sources(None) for _ in groupings[1:])]
-    chain = [Grouped(kind(options_of(g, i == 0)), sources[i], backs[i]) for i, g in enumerate(groupings)]
+    chain = [Grouped(ByRule(options_of(g, i == 0)), sources[i], backs[i]) for i, g in enumerate(groupings)]
     out = Outcome([[] for _ in chain])
     for bundle in case.bundles:
         rows = [dict(row) for row in bundle.rows]
@@ -230,8 +167,7 @@ def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any
             out.rows[i].append(_rows(played))
         out.output_watermarks.append(chain[-1].inner.output_watermark)
     out.counts_before_the_end = [grouped.inner.numbers() for grouped in chain]
-    if kind is ByRule:
-        out.left_out_before_the_end = [len(grouped.inner.left_out()) for grouped in chain]
+    out.left_out_before_the_end = [len(grouped.inner.left_out()) for grouped in chain]
     if case.ends:
         played = []
         for i, grouped in enumerate(chain):
@@ -239,8 +175,7 @@ def run(case: Case, groupings: Sequence[Grouping], kind: Callable[[dict[str, Any
             out.rows[i].append(_rows(played))
         out.output_watermarks.append(chain[-1].inner.output_watermark)
     out.counts = [grouped.inner.numbers() for grouped in chain]
-    if kind is ByRule:
-        out.left_out = [grouped.inner.left_out() for grouped in chain]
+    out.left_out = [grouped.inner.left_out() for grouped in chain]
     return out
 
 

@@ -1,0 +1,74 @@
+"""The seeds of random suites that a run draws: a quarter of each, others on each day.
+
+`seeds(40)` is for `parametrize`: the seeds of today are to be run, and the others have the mark `soak`.
+The environment variable `UNCOMBINE_SEEDS` has a date whose seeds are drawn instead, `all`, or `none`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from datetime import date
+from typing import Any
+
+import pytest
+
+VARIABLE = "UNCOMBINE_SEEDS"
+SHARE = 4
+"""One seed in so many is drawn."""
+
+
+def pin() -> str:
+    """The draw of this run, put into the environment, so that processes that it starts draw the same."""
+    chosen = os.environ.get(VARIABLE) or date.today().isoformat()
+    if chosen not in ("all", "none"):
+        try:
+            chosen = date.fromisoformat(chosen).isoformat()
+        except ValueError:
+            message = f"{VARIABLE} must be a date such as 2026-11-25, all or none, but is {chosen!r}."
+            raise pytest.UsageError(message) from None
+    os.environ[VARIABLE] = chosen
+    return chosen
+
+
+def pytest_configure() -> None:
+    pin()
+
+
+def pytest_report_header() -> str:
+    return f"seeds of {pin()} ({VARIABLE}={pin()} repeats them)"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """A failure says how to draw its seed on another day."""
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(pytest_report_header())
+
+
+def drawn(count: int, pool: int, day: date) -> list[int]:
+    """The places of a day among those of a pool: a quarter of `count`, going through the pool day by day."""
+    share = -(-count // SHARE)
+    first = day.toordinal() * share
+    return sorted({(first + i) % pool for i in range(share)})
+
+
+def seeds(count: int, most: int = 0, *, step: int = 1, always: Collection[int] = ()) -> list[Any]:
+    """The seeds 0, `step`, 2 `step`, ... up to `most`, or `count` if that is greater, as parameters of a test.
+
+    A quarter of as many as are below `count` is drawn, from all up to `most`. `always` has seeds that once showed a
+    fault, which every run takes. The others have the mark `soak`. Of a `step`, each seed is the first of a bunch.
+    """
+    whole = range(0, max(count, most), step)
+    chosen = pin()
+    if chosen == "all":
+        run = {seed for seed in whole if seed < count} | set(always)
+    elif chosen == "none":
+        run = set()
+    else:
+        run = {whole[i] for i in drawn(-(-count // step), len(whole), date.fromisoformat(chosen))} | set(always)
+    return [seed if seed in run else pytest.param(seed, marks=pytest.mark.soak) for seed in whole]
+
+
+def few(count: int, most: int = 0, *, step: int = 1) -> list[int]:
+    """The seeds that are drawn, for a test that looks at all of them together."""
+    return [seed for seed in seeds(count, most, step=step) if isinstance(seed, int)]
