@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multisets import check, few, order, rows
+from seeds import share
 
 import uncombine as uc
 from uncombine.combiners.plan import Plan
@@ -36,7 +37,7 @@ def pairs(counts: Counter[tuple[Any, ...]], ignore_nulls: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("retractable", [True, False])
-@pytest.mark.parametrize("names", PAIRS, ids="-".join)
+@pytest.mark.parametrize("names", share(PAIRS), ids="-".join)
 @few
 @given(data=st.data())
 def test_the_ends_of_the_sorted_pairs(names: tuple[str, str], retractable: bool, data: st.DataObject) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multisets import ORDERED, check, expand, few, rows
+from seeds import share
 
 import uncombine as uc
 from uncombine.combiners.plan import Plan
@@ -20,7 +21,7 @@ from uncombine.errors import NotRetractable, OutOfRange, TypeMismatch
 
 
 @pytest.mark.parametrize("retractable", [True, False])
-@pytest.mark.parametrize("name", ORDERED)
+@pytest.mark.parametrize("name", share(ORDERED))
 @few
 @given(data=st.data())
 def test_the_ends_of_the_sorted_values(name: str, retractable: bool, data: st.DataObject) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import settings
+from seeds import share
 
 import uncombine as uc
 from uncombine.combiners.laws import check_laws, subjects
@@ -120,7 +121,7 @@ EXAMPLES = min(settings.default.max_examples // 8, 100)
 TURNS = 10
 
 
-@pytest.mark.parametrize("place", range(len(FORMS)), ids=lambda place: repr(FORMS[place]))
+@pytest.mark.parametrize("place", share(range(len(FORMS))), ids=lambda place: repr(FORMS[place]))
 def test_laws(place: int) -> None:
     """A few of the types that a form takes, others for each form."""
     chosen = typings(FORMS[place])

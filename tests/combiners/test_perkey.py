@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from seeds import share
 
 import uncombine as uc
 from uncombine.combiners.laws import check_laws
@@ -105,13 +106,13 @@ def test_wrong_use(combiner, error: type[Exception], says: str) -> None:
         uc.aggregate(pa.table({"x": [1], "k": ["a"], "l": [[1]]}), r=combiner())
 
 
-@pytest.mark.parametrize(
-    "combiner",
-    [
-        uc.PerKey(uc.PerKey(uc.Max("x"), by="k"), by="x"),
-        uc.PerKey(uc.Struct(n=uc.Count(), h=uc.Histogram("x", [0, 1, 2])), by="k"),
-        uc.PerKey(uc.Sum("x"), by="k"),
-    ],
-)
+OF_LAWS = [
+    uc.PerKey(uc.PerKey(uc.Max("x"), by="k"), by="x"),
+    uc.PerKey(uc.Struct(n=uc.Count(), h=uc.Histogram("x", [0, 1, 2])), by="k"),
+    uc.PerKey(uc.Sum("x"), by="k"),
+]
+
+
+@pytest.mark.parametrize("combiner", share(OF_LAWS))
 def test_laws(combiner: uc.Combiner) -> None:
     check_laws(combiner, values={"x": pa.float64(), "k": pa.string()}, max_examples=30)

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multisets import ORDERED, check, expand, few, order, rows
+from seeds import share
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
 
 
 @pytest.mark.parametrize("retractable", [True, False])
-@pytest.mark.parametrize("name", ORDERED)
+@pytest.mark.parametrize("name", share(ORDERED))
 @few
 @given(data=st.data())
 def test_the_ends_of_the_sorted_values(name: str, retractable: bool, data: st.DataObject) -> None:

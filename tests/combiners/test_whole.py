@@ -17,6 +17,7 @@ import every
 import numpy as np
 import pyarrow as pa
 import pytest
+from seeds import share
 
 import uncombine as uc
 from uncombine.combiners.combiner import Bound
@@ -171,7 +172,7 @@ def check(combiner: uc.Combiner, seeds: Sequence[int], sizes: Sequence[int]) -> 
     return types
 
 
-@pytest.mark.parametrize("combiner", FORMS, ids=repr)
+@pytest.mark.parametrize("combiner", share(FORMS), ids=repr)
 def test_the_same_as_add_and_extract(combiner: uc.Combiner) -> None:
     assert check(combiner, (1,), SIZES) > 0
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from seeds import share
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NamedOptions, UncombineError
@@ -109,7 +110,7 @@ def use(value: Any) -> None:
     flow.window(**windows).combine(n=uc.Count()).run(script)
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", share(CLASSES))
 def test_strange_values_are_refused_or_right(name: str) -> None:
     """Each argument in turn is a strange one, and some calls have only strange ones."""
     kind: Any = CLASSES[name]

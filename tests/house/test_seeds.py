@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from seeds import VARIABLE, drawn, few, pin, seeds
+from seeds import VARIABLE, drawn, few, pin, seeds, share
 
 pytestmark = pytest.mark.full
 
@@ -84,3 +84,14 @@ def test_processes_of_a_run_draw_the_same_seeds_and_a_failure_says_which(tmp_pat
         suite.unlink()
     assert "9 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert done.stdout.count("seeds of 2026-11-25 (UNCOMBINE_SEEDS=2026-11-25 repeats them)") == 1
+
+
+def test_cases_that_are_not_drawn_are_left_to_the_full_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = ["a", "b", pytest.param("c", marks=pytest.mark.spark, id="third"), "d", "e"]
+    for day in ("2026-11-25", "2026-11-26", "2026-11-27"):
+        monkeypatch.setenv(VARIABLE, day)
+        left = [case for case in share(cases) if "full" in {mark.name for mark in getattr(case, "marks", ())}]
+        assert len(left) == 3
+        assert all("spark" in {mark.name for mark in case.marks} for case in left if case.id == "third")
+    monkeypatch.setenv(VARIABLE, "all")
+    assert share(cases) == cases

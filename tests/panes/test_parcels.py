@@ -11,6 +11,7 @@ import pytest
 from combining import drawn_combining
 from finals import COMBINERS, POLICIES, SECOND, WINDOWS, found, oracle, rows
 from opened import run_script
+from seeds import share
 
 import uncombine as uc
 from uncombine.panes.grouping.final_panes import Final, FinalLift
@@ -128,7 +129,7 @@ def locally(table: pa.Table, options: dict[str, Any]) -> pa.Table:
     return run_script(script, mode="retracting", schema=table.schema, **COMBINERS, **options)
 
 
-@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+@pytest.mark.parametrize("window", share(WINDOWS), ids=repr)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("changelog", [False, True], ids=["rows", "changelog"])
 def test_final_panes_of_any_cut(window: uc.Window, policy: str, changelog: bool) -> None:

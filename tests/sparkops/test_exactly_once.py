@@ -77,6 +77,7 @@ def ordered(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.to_pylist()))
 
 
+@pytest.mark.full
 def test_a_kill(spark: SparkSession, tmp_path: Path) -> None:
     """The run to the end after it is in the session of the tests, as the run without kills is."""
     files, out = written(batches(0, 5), tmp_path / "files"), tmp_path / "out"

@@ -67,6 +67,7 @@ def test_four_executors_killed(tmp_path: Path) -> None:
     assert left_over(panes) == recomputed(tables)
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["stream", pytest.param("batch", marks=SOAK), pytest.param("replay", marks=SOAK)])
 def test_an_executor_killed_among_shards_that_are_done(kind: str, tmp_path: Path) -> None:

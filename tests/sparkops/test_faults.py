@@ -21,6 +21,7 @@ import uncombine as uc
 MARKERS = ("lift", "merge", "last", "lift of a replay", "replay")
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_workers_that_die_in_another_zone(tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))

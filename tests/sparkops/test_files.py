@@ -19,6 +19,7 @@ import pytest
 from opened import opened
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from seeds import share
 
 import uncombine as uc
 from uncombine.sparkops.progress import progress_of
@@ -219,10 +220,11 @@ def test_what_cannot_be_is_said_when_the_flow_is_built(spark: SparkSession, tmp_
 
 
 @pytest.mark.parametrize(
-    ("version", "block"), [("PARQUET_1_0", 128 << 20), ("PARQUET_2_0", 40_000), ("PARQUET_2_0", 128 << 20)]
+    "form", share([("PARQUET_1_0", 128 << 20), ("PARQUET_2_0", 40_000), ("PARQUET_2_0", 128 << 20)]), ids=str
 )
-def test_files_of_the_java_writer(spark: SparkSession, tmp_path: Path, version: str, block: int) -> None:
+def test_files_of_the_java_writer(spark: SparkSession, tmp_path: Path, form: tuple[str, int]) -> None:
     """It goes on without a dictionary that becomes too large, in version 2 with differences of texts."""
+    version, block = form
     few = F.concat(F.lit("u"), (F.col("id") % 2).cast("string"))
     df = spark.range(0, 30_000, 1, 1).select(
         F.timestamp_micros("id").alias("ts"),

@@ -89,6 +89,7 @@ def test_a_share_is_that_of_one_query_so_far() -> None:
     assert late.warning({"id": "q", "runId": "c", "batchId": 0, "observedMetrics": {"uncombine flow 1": {}}}) is None
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_a_program_that_ends_with_its_query_says_so(tmp_path: Path) -> None:
     """The rows of its last batch are late, and stderr has the warning."""

@@ -15,14 +15,16 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from seeds import share
 
 import uncombine as uc
 from uncombine.sparkops import combine_per_key
 from uncombine.sparkops.combine_per_key import per_key
 
 
-@pytest.mark.parametrize(("count", "nulls"), [(300, 0.2), (1, 0.0), (1, 1.0), (0, 0.0)])
-def test_every_combiner(spark: SparkSession, count: int, nulls: float) -> None:
+@pytest.mark.parametrize("form", share([(300, 0.2), (1, 0.0), (1, 1.0), (0, 0.0)]), ids=str)
+def test_every_combiner(spark: SparkSession, form: tuple[int, float]) -> None:
+    count, nulls = form
     table = every.rows(count, 7, nulls)
     found = combine_per_key(every.frame(spark, table), "g", **every.EVERY).toArrow()
     assert every.differing(every.EVERY, found, uc.aggregate(table, by="g", **every.EVERY), table) == []

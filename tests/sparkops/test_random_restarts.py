@@ -11,6 +11,7 @@ import pytest
 import random_changes
 from engine import Engine
 from flow_changes import SCHEMA
+from seeds import seeds
 from streams import START, in_order, rows_flow
 
 import uncombine as uc
@@ -66,7 +67,14 @@ def run(seeds: range) -> None:
         assert outcomes.count(outcome) >= max(1, len(seeds) // 100), outcome
 
 
-def test_a_restart_is_refused_or_right() -> None:
+@pytest.mark.parametrize("first", seeds(110, 324, step=27))
+def test_a_restart_is_refused_or_right(first: int) -> None:
+    outcomes = {restarted(seed) for seed in range(first, first + 27)}
+    assert {"refused", "went on"} & outcomes
+
+
+@pytest.mark.full
+def test_a_restart_comes_to_each_of_its_ends() -> None:
     run(range(110))
 
 

@@ -16,6 +16,7 @@ from flow_changes import ON, PAIRS, REAL, SCHEMA, again, counted
 from opened import opened
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from seeds import share
 from streams import START, changed, read_stream, written
 
 import uncombine as uc
@@ -88,7 +89,7 @@ def restart(name: str, spark: SparkSession, folder: Path) -> None:
         run(after.write_stream(checkpoint=place))  # it is that of the changed flow now
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", share(REAL))
 def test_a_changed_flow_is_refused_before_its_query_starts(name: str, spark: SparkSession, tmp_path: Path) -> None:
     restart(name, spark, tmp_path)
 

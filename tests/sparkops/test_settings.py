@@ -66,6 +66,7 @@ def test_settings_that_change_nothing(spark: SparkSession, tmp_path: Path, setti
     assert sorted(map(repr, got)) == sorted(map(repr, want.select(["n", "middle"]).to_pylist()))
 
 
+@pytest.mark.full
 def test_a_checkpoint_that_was_copied(spark: SparkSession, tmp_path: Path) -> None:
     """Both go on, each with rows of its own, though a worker remembers the state of the one."""
     first, *later = batches(6, 3)
@@ -84,6 +85,7 @@ def test_a_checkpoint_that_was_copied(spark: SparkSession, tmp_path: Path) -> No
         assert left_over(whole) == recomputed([first, table])
 
 
+@pytest.mark.full
 def test_other_shuffle_partitions(spark: SparkSession, tmp_path: Path) -> None:
     first, later = closed(batches(7, 2))
     files = written([first], tmp_path / "files")

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from reference.byrule.agree import combiners_of
 from reference.byrule.transcripts import SCHEMA
 from scripts import locally, scripted
+from seeds import seeds
 from streams import MARK, NOW, ORIGIN, in_order, play, punctuated, punctuated_schema, rows_flow, split, together
 
 import uncombine as uc
@@ -73,9 +74,14 @@ def reasons(left_out: pa.Table) -> Counter[str]:
     )
 
 
-def test_random_scripts_give_the_panes_of_the_local_runner_through_restarts() -> None:
+@pytest.mark.parametrize("seed", seeds(20, 60))
+def test_random_scripts_give_the_panes_of_the_local_runner_through_restarts(seed: int) -> None:
     """Entries of one processing time are micro-batches of their own, which `test_flows.py` does not have."""
-    assert sum(agree(seed) for seed in range(20)) > 15
+    agree(seed)
+
+
+def test_streams_have_most_groupings() -> None:
+    assert sum(prepared(*scripted(seed)) is not None for seed in range(20)) > 15
 
 
 def through_spark(seeds: range, wanted: int, spark: SparkSession, folder: Path, longest: int = 1_000) -> None:
@@ -102,8 +108,9 @@ def streamed(options: dict[str, Any], df: DataFrame) -> Any:
     return flow.window(**given).combine(by=by, **combiners_of(options))
 
 
-def test_random_scripts_through_a_query(spark: SparkSession, tmp_path: Path) -> None:
-    through_spark(range(100), 4, spark, tmp_path, longest=10)
+@pytest.mark.parametrize("first", seeds(100, 400, step=100))
+def test_random_scripts_through_a_query(first: int, spark: SparkSession, tmp_path: Path) -> None:
+    through_spark(range(first, first + 100), 2, spark, tmp_path, longest=10)
 
 
 @pytest.mark.soak

@@ -65,6 +65,7 @@ def check(case: Case, got: pa.Table) -> None:
     assert in_order(got) == in_order(want)
 
 
+@pytest.mark.full
 def test_published_panes(spark: SparkSession, tmp_path: Path) -> None:
     chosen = [streamed()[name] for name in SOME]
     got = run(spark, chosen, tmp_path)

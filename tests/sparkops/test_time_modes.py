@@ -12,6 +12,7 @@ import pytest
 from opened import opened
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from seeds import share
 from streams import START, changed, read_stream, written
 
 import uncombine as uc
@@ -103,7 +104,9 @@ def test_the_object_says_which_timers_it_sets() -> None:
         source.process(function=Other).run([uc.Elements(rows("a"))])
 
 
-@pytest.mark.parametrize(("function", "options"), [(Timed, {}), (Plain, {"wake": True})], ids=["timer", "old"])
+@pytest.mark.parametrize(
+    ("function", "options"), share([pytest.param(Timed, {}, id="timer"), pytest.param(Plain, {"wake": True}, id="old")])
+)
 def test_a_live_table_ends_by_itself(
     function: Any, options: dict[str, Any], spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -167,7 +170,7 @@ def test_a_checkpoint_without_batches_for_timers_keeps_its_mode(spark: SparkSess
             (tmp_path / "last").rename(place / "00001.parquet")
 
 
-@pytest.mark.parametrize("way", ["write_stream", "foreach_batch"])
+@pytest.mark.parametrize("way", share(["write_stream", "foreach_batch"]))
 def test_a_query_with_timers_ends_when_all_rows_are_taken(way: str, spark: SparkSession, tmp_path: Path) -> None:
     """Spark runs batch after batch for the timers."""
     flow, checkpoint = flow_of(spark, written([rows("a"), rows("b")], tmp_path / "in"), Timed), tmp_path / "c"

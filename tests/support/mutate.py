@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -55,7 +56,11 @@ OPPOSITE = {
     "any": "all",
     "all": "any",
 }
-SECONDS = 900
+_TESTS: dict[str, list[Path]] = defaultdict(list)
+"""The files of tests by the names of the modules that they test."""
+for _test in sorted((ROOT / "tests").rglob("test_*.py")):
+    _TESTS[_test.stem.removeprefix("test_")].append(_test)
+SECONDS = 1_800
 """A run of tests that takes longer has not come to its end, which is a way to find a mutation."""
 
 
@@ -161,16 +166,27 @@ def stages(mutation: Mutation, spark: bool) -> Iterator[tuple[str, list[str]]]:
     """Expressions of marks, each with the tests to run, from those that are likely to find a mutation to all."""
     module, room = Path(mutation.file), next(room for room in ROOMS if mutation.file.startswith(room + "/"))
     plain = "not spark and not soak and not full"
-    named = f"tests/{module.parent}/test_{module.stem}.py"
-    table = [line for line in (ROOT / "docs/design/tests.md").read_text().splitlines() if f"`{module}`" in line]
-    guards = re.findall(r"`(tests/[\w/]+\.py)`", " ".join(table))
-    own = [test for test in dict.fromkeys([named, *guards]) if (ROOT / test).exists()]
+    own = _tests_of(module)
     if own:
         yield plain, own
     yield "not spark and not soak", [f"tests/{room}"]
     yield plain, [test for test in WIDE if test != f"tests/{room}"]
     if spark and room == "sparkops/routes":
         yield "spark and not soak and not full", ["tests/sparkops"]
+
+
+def _tests_of(module: Path) -> list[str]:
+    """The tests of a module: those of its name, those in the table of the page, and a few that import it."""
+    found = [f"tests/{path}" for path in sorted(p.relative_to(ROOT / "tests").as_posix() for p in _TESTS[module.stem])]
+    for line in (ROOT / "docs/design/tests.md").read_text().splitlines():
+        found += re.findall(r"`(tests/[\w/]+\.py)`", line) if f"`{module}`" in line else []
+    room = ".".join(("uncombine", *module.parent.parts))
+    imports = re.compile(
+        rf"import {room}\.{module.stem}\b|from {room}\.{module.stem} |from {room} import .*\b{module.stem}\b"
+    )
+    every = [test for tests in _TESTS.values() for test in tests if imports.search(test.read_text())]
+    found += [test.relative_to(ROOT).as_posix() for test in sorted(every)[:5]]
+    return list(dict.fromkeys(found))
 
 
 def copied(folder: Path) -> Path:

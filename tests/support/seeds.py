@@ -1,13 +1,15 @@
 """The seeds of random suites that a run draws: a quarter of each, others on each day.
 
 `seeds(40)` is for `parametrize`: the seeds of today are to be run, and the others have the mark `soak`.
+`share(values)` draws a quarter of a long list of cases in the same way; the others have the mark `full`, so that
+`make full` runs them.
 The environment variable `UNCOMBINE_SEEDS` has a date whose seeds are drawn instead, `all`, or `none`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import date
 from typing import Any
 
@@ -67,6 +69,24 @@ def seeds(count: int, most: int = 0, *, step: int = 1, always: Collection[int] =
     else:
         run = {whole[i] for i in drawn(-(-count // step), len(whole), date.fromisoformat(chosen))} | set(always)
     return [seed if seed in run else pytest.param(seed, marks=pytest.mark.soak) for seed in whole]
+
+
+def share(values: Iterable[Any]) -> list[Any]:
+    """The cases of a long list, as parameters of a test that has one: those that are not drawn are left to `make full`.
+
+    A tuple with marks or an id comes as `pytest.param`.
+    """
+    cases, chosen = list(values), pin()
+    if chosen == "all":
+        return cases
+    run = () if chosen == "none" else drawn(len(cases), len(cases), date.fromisoformat(chosen))
+    return [case if place in run else _left_to_full(case) for place, case in enumerate(cases)]
+
+
+def _left_to_full(case: Any) -> Any:
+    if isinstance(case, type(pytest.param())):
+        return pytest.param(*case.values, marks=[*case.marks, pytest.mark.full], id=case.id)
+    return pytest.param(case, marks=pytest.mark.full)
 
 
 def few(count: int, most: int = 0, *, step: int = 1) -> list[int]:

@@ -51,6 +51,7 @@ def places_in(folder: Path, server: PostgresServer) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.full
 def test_writers_that_are_killed(tmp_path: Path, server: PostgresServer) -> None:
     agree(places_in(tmp_path, server), kills=5, seed=1, count=20)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from reference.byrule.agree import disagreements
 from reference.transcripts import transcript
+from seeds import share
 from stored_deposits import DEPOSITS, SCHEMA, Chunks, deposits_grouping, deposits_rows, stored_log
 
 import uncombine as uc
@@ -117,7 +118,7 @@ def drawn(r: random.Random, retracts: bool) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.parametrize("name", GROUPINGS)
+@pytest.mark.parametrize("name", share(GROUPINGS))
 def test_deposits_change_no_pane(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     no_pane_changes(name, range(3), monkeypatch)
 

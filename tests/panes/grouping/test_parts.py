@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from seeds import share
 
 import uncombine as uc
 from uncombine.panes.grouping import step as step_module
@@ -58,7 +59,7 @@ def ordered(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.drop_columns(bags).to_pylist()))
 
 
-@pytest.mark.parametrize("name", GROUPINGS)
+@pytest.mark.parametrize("name", share(GROUPINGS))
 def test_a_step_in_parts_is_a_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     grouping = Grouping({"n": uc.Count(), "s": uc.Sum("x"), "m": uc.Median("x")}, **GROUPINGS[name])
     operator, rng = Operator(grouping, SCHEMA), np.random.default_rng(5)

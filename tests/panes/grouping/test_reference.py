@@ -20,7 +20,7 @@ def found_in(first: int, last: int, draw: Draw) -> list[str]:
     return [f"seed {seed}, {way}: {found}" for seed, way, _, _, found in disagreements(first, last, draw)]
 
 
-@pytest.mark.parametrize("first", seeds(100, 1_000, step=BUNCH))
+@pytest.mark.parametrize("first", seeds(100, 400, step=BUNCH))
 @pytest.mark.parametrize("draw", DRAWS)
 def test_the_operator_does_what_the_rules_say(first: int, draw: Draw) -> None:
     assert found_in(first, first + BUNCH, draw) == []

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeds import share
 
 import uncombine as uc
 from uncombine.errors import StateMismatch
@@ -194,7 +195,7 @@ class Run:
         save(self.operator.step(loaded.state, rows.slice(1), **later).state, loaded, log)
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", share(OPERATORS))
 @settings(max_examples=settings.default.max_examples // 4)
 @given(batches=BATCHES)
 def test_a_state_that_is_stored_after_each_step_is_the_one_that_never_was(

@@ -19,7 +19,7 @@ import stored
 from engine import Engine
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
-from seeds import seeds
+from seeds import seeds, share
 from streams import START, rows_flow
 
 import uncombine as uc
@@ -110,7 +110,7 @@ def test_accumulators_of_an_earlier_version_are_merged_and_uncombined(days: list
         assert results(left.where("n.rows > 0")) == plain(stored.day(1))
 
 
-@pytest.mark.parametrize("name", ["total", "median", "shares"])
+@pytest.mark.parametrize("name", share(["total", "median", "shares"]))
 def test_a_column_of_an_earlier_version_as_a_dataframe(days: list[Any], name: str) -> None:
     """Its metadata names its maker, so the types of the rows need not be given."""
     first, second = days
