@@ -28,7 +28,7 @@ from ..local.data_files import LocalFiles
 from ..local.script import with_times
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
-from ..panes.showing import Shown, shown_rows
+from ..panes.showing import TablePreview, shown_rows
 from ..triggers import TRIGGER_WORDS, as_trigger
 from ..windows import WINDOW_WORDS, as_window
 from .module_names import object_at
@@ -331,7 +331,7 @@ def _checkpoint(asked: argparse.Namespace) -> int:
         facts: Mapping[str, Any] = {**one.made_by, "watermark strategy": ", ".join(one.strategies)}
         lines = [[f"rows in {name}", f"{count:,}"] for name, count in one.held.items()]
         lines += [[name, str(value)] for name, value in facts.items() if name not in ("stage", "shards")]
-        print(Shown(rows=lines, numbers=[False, False]).text())
+        print(TablePreview(rows=lines, numbers=[False, False]).text())
     return 0
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..combiners.rows.columns import flat
-from ..panes.shard.shard import Played
+from ..panes.shard.shard import Instant
 
 LEFT_OUT = "left_out"
 """The column of a row that was left out, where such rows stand beside the rows of a result."""
@@ -40,7 +40,7 @@ class LeftOut:
         """The columns of rows that were left out."""
         return left_out_schema(self.row)
 
-    def table(self, played: Iterable[Played]) -> pa.Table:
+    def table(self, played: Iterable[Instant]) -> pa.Table:
         """The rows that some steps left out."""
         parts = [self.schema.empty_table()]
         for done in played:

@@ -19,7 +19,7 @@ from ..combiners.rows.groups import group_rows
 from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument, NoSuchStep
 from ..panes.grouping.grouping import Grouping
-from ..panes.showing import Shown, shown_rows
+from ..panes.showing import TablePreview, shown_rows
 from .settle import shows_again
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class Result:
     def __rich__(self) -> Any:
         return self._shown().rich()
 
-    def _shown(self) -> Shown:
+    def _shown(self) -> TablePreview:
         shown = shown_rows(self.panes)
         return replace(shown, more="; ".join(filter(None, [shown.more, self._words_of_left_out])))
 

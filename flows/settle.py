@@ -61,7 +61,7 @@ def shows_again(grouping: Grouping, each_batch: bool = False) -> bool:
     >>> shows_again(uc.Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), allowed_lateness="1 hour"))
     True
     """
-    trigger, window = grouping.asked, grouping.window
+    trigger, window = grouping.effective_trigger, grouping.window
     if not fires_ever(trigger):
         return False
     if grouping.closing == "always":
@@ -137,7 +137,9 @@ def followed(grouping: Grouping, written: OpenGrouping, number: int, each_batch:
             f"mode={grouping.mode!r} of stage {number} can show a window more than once, and the next grouping would "
             "count it each time: use mode='retracting', or leave mode= out"
         )
-    if grouping.mode == "discarding_by_default" and any(isinstance(t, UserTrigger) for t in walk(grouping.asked)):
+    if grouping.mode == "discarding_by_default" and any(
+        isinstance(t, UserTrigger) for t in walk(grouping.effective_trigger)
+    ):
         raise InvalidArgument(
             f"mode='discarding_by_default' of stage {number} lets its trigger show rows again, and the next grouping "
             "would count them each time: use mode='discarding' or mode='retracting'"

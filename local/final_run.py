@@ -69,7 +69,7 @@ def why_not_final(graph: Graph) -> str | None:
 
 def _keeps_to_operators(grouping: Grouping) -> str | None:
     """The part of a grouping because of which it needs its operator."""
-    window, trigger = grouping.window, grouping.asked
+    window, trigger = grouping.window, grouping.effective_trigger
     gaps = isinstance(window, Sliding) and int(window.period) > int(window.size)
     if isinstance(window, Custom) or window.columns or gaps:
         return f"{window!r}, which can leave rows out"

@@ -17,7 +17,7 @@ from ..flows.graph import Feed, Leaf, Step
 from ..panes.parcels import MARKS, runs
 from ..panes.shard.arrivals import Arrival, reports_by_time
 from ..panes.transforms import Select, WithColumns, applied
-from ..panes.watermarks.intake import Intake, Taken
+from ..panes.watermarks.intake import Intake, TimedRows
 from ..panes.watermarks.watermark_strategies import IngressTime, Punctuated
 from ..panes.watermarks.watermarks import Report, Watermarks
 from ..windows import time_column
@@ -61,12 +61,12 @@ class LocalInput:
             out[at] = Part(Arrival([taken.rows.take(pa.array(here))], reports=found.get(at, ()), whole=whole), here)
         return out
 
-    def _taken(self, place: int, entry: Entry, rows: pa.Table, now: int) -> Taken:
+    def _taken(self, place: int, entry: Entry, rows: pa.Table, now: int) -> TimedRows:
         settings, transforms = self.leaf.settings, self.feed.transforms
         if not isinstance(entry, Elements):
-            return Taken(self.feed.output_schema.empty_table(), now, MARKS.empty_table())
+            return TimedRows(rows=self.feed.output_schema.empty_table(), at=now, reports=MARKS.empty_table())
         if settings.strategy is None and settings.processing_time is None and not self.step.guards:
-            return Taken(applied(transforms, rows), now, MARKS.empty_table())
+            return TimedRows(rows=applied(transforms, rows), at=now, reports=MARKS.empty_table())
         times = self._times(rows, now)
         if isinstance(settings.strategy, IngressTime) and (times == MIN_TIME).any():
             raise InvalidArgument(

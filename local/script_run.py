@@ -21,7 +21,7 @@ from ..flows.reading import good
 from ..flows.result import Reached, Result
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
-from ..panes.shard.shard import END, Played, Shard, by_bundle
+from ..panes.shard.shard import END, Instant, Shard, by_bundle
 from ..panes.transforms import Transform, applied
 from ..panes.watermarks.late_share import late_words
 from ..panes.watermarks.watermarks import Watermarks
@@ -124,7 +124,7 @@ class LocalRun:
         """Take one entry through all steps, in their order; `rows` has the rows of each source that it goes to."""
         self.now = max(self.now, _time_of(entry))
         parts = self._parts(place, entry, rows)
-        played: dict[Step, list[Played]] = {}
+        played: dict[Step, list[Instant]] = {}
         for step in self.graph.steps:
             given = [self._arrivals(feed, parts, played) for feed in step.feeds]
             shard, played[step] = self.shards[step].play(*given, until=self.now)
@@ -158,14 +158,14 @@ class LocalRun:
         return Reached({**last, **{name: after[name] for name in moved_before}}, after)
 
     def _arrivals(
-        self, feed: Feed, parts: Mapping[Feed, Mapping[int, Part]], played: Mapping[Step, Sequence[Played]]
+        self, feed: Feed, parts: Mapping[Feed, Mapping[int, Part]], played: Mapping[Step, Sequence[Instant]]
     ) -> dict[int, Arrival]:
         """The rows of a feed as bundles for its step."""
         if isinstance(feed.origin, Step):
             return _passed_on(feed.transforms, played[feed.origin], self.flow.settings.each_batch)
         return {at: part.arrival for at, part in parts.get(feed, {}).items()}
 
-    def _leave_out(self, place: int, step: Step, played: Sequence[Played]) -> None:
+    def _leave_out(self, place: int, step: Step, played: Sequence[Instant]) -> None:
         """Keep the rows that a step left out."""
         some = [done for done in played if done.rows]
         if some:
@@ -192,7 +192,7 @@ class LocalRun:
         place: int,
         step: Step,
         given: Sequence[Mapping[int, Arrival]],
-        played: Sequence[Played],
+        played: Sequence[Instant],
         parts: Mapping[Feed, Mapping[int, Part]],
     ) -> None:
         """Keep the places of rows whose window had expired, if the rows come from the script."""
@@ -200,7 +200,7 @@ class LocalRun:
             return
         for done in played:
             at = done.arrived
-            if at is not None and len(late := done.stepped.left_out.get("late", ())):
+            if at is not None and len(late := done.result.left_out.get("late", ())):
                 here = [parts[feed][at].places for feed in step.feeds if at in parts.get(feed, {})]
                 places = np.concatenate(here)[late]
                 self.dropped += [(place, int(row)) for row in places]
@@ -212,7 +212,7 @@ class LocalRun:
     def _result(self, again: Callable[[Flow], Result]) -> Result:
         panes = pa.concat_tables([self.schema.append(_STEP).empty_table(), *self.out])
         shards = self.shards.values()
-        counts = [{**asdict(s.state.counts), "held": s.operator.held(s.state)} for s in shards]
+        counts = [{**asdict(s.state.counts), "held": s.operator.count_entries(s.state)} for s in shards]
         none = next((form.schema.append(_STEP) for form in self.graph.left_out.values()), pa.schema([_STEP]))
         left_out = pa.concat_tables([none.empty_table(), *self.left_out])
         fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
@@ -286,7 +286,7 @@ def _tables(leaf: Leaf, entries: Sequence[Entry], goes: Sequence[bool]) -> list[
     return [schema.empty_table() if table is None else table for table in tables_of(own, times, schema)]
 
 
-def _passed_on(transforms: Sequence[Transform], played: Sequence[Played], each_batch: bool) -> dict[int, Arrival]:
+def _passed_on(transforms: Sequence[Transform], played: Sequence[Instant], each_batch: bool) -> dict[int, Arrival]:
     """The panes of a step as bundles for the next one, each with the output watermark after it.
 
     Also the panes of a timer are a bundle, in which the watermark runs to the end of time with `each_batch`.

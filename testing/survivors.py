@@ -25,7 +25,7 @@ from ..local.script import Clock, Elements, Entry, instant
 from ..local.script_run import LocalRun
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
-from ..panes.shard.shard import END, Played
+from ..panes.shard.shard import END, Instant
 from ..panes.stage import Stage
 from ..panes.state.operator_state import Counts
 from ..panes.transforms import applied
@@ -69,19 +69,19 @@ class TracedRun(LocalRun):
         place: int,
         step: Step,
         given: Sequence[Mapping[int, Arrival]],
-        played: Sequence[Played],
+        played: Sequence[Instant],
         parts: Mapping[Feed, Mapping[int, Part]],
     ) -> None:
         super()._count_dropped(place, step, given, played, parts)
         for done in played:
-            counts, before = done.stepped.state.counts, self.counted[step]
+            counts, before = done.result.state.counts, self.counted[step]
             self.counted[step] = counts
             if counts == before:
                 continue
             at = END if done.closes or done.arrived is None else done.arrived
             tables = [pa.concat_tables(some[at].rows) if at in some and some[at].rows else None for some in given]
             for why in REASONS:
-                left_out = done.stepped.left_out.get(why, np.zeros(0, np.int64))
+                left_out = done.result.left_out.get(why, np.zeros(0, np.int64))
                 if self._follows(why) and _only_partly(step.stage, tables, left_out, why, counts, before):
                     self.unclear = f"a {why} row was left out of some of its windows, and not of others"
                 self._lose(place, step, tables, at, parts, left_out, why)

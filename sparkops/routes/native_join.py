@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ...combiners.rows.key_codes import has_floats
 from ...flows.flow import Flow, input_of
 from ...panes.grouping.stage import GroupingStage
-from ...panes.join.compiled import Compiled, Side, kept_type
+from ...panes.join.compiled import CompiledJoin, Side, kept_type
 from ...panes.join.stage import JoinStage
 from ...windows.times import FIRST, LAST
 from ..inputs import column
@@ -81,7 +81,7 @@ def _normal(key: Column, kind: pa.DataType) -> Column:
     return F.when(key.isNotNull(), F.struct(*fields))
 
 
-def _joined(compiled: Compiled, left: DataFrame, right: DataFrame) -> DataFrame:
+def _joined(compiled: CompiledJoin, left: DataFrame, right: DataFrame) -> DataFrame:
     join = compiled.join
     keys = range(len(compiled.left.keys))
     matches = [F.col(f"left_key{i}") == F.col(f"right_key{i}") for i in keys]

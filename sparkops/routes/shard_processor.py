@@ -22,7 +22,7 @@ from ...panes import OperatorState, Watermarks
 from ...panes.grouping.pane_columns import PANE, TIMINGS
 from ...panes.parcels import Parcel
 from ...panes.shard.arrivals import arrivals, clock_of
-from ...panes.shard.shard import Played, Shard
+from ...panes.shard.shard import Instant, Shard
 from ...panes.state.cache import ChunkCache
 from ...panes.state.log import load, save
 from ...panes.state.manifest import bytes_of, extra_of
@@ -100,14 +100,14 @@ class ShardTask:
         return Shard.start(operator, *self.inputs, ports=self.ports)
 
     def frames(
-        self, shard: int, passing: Iterable[Packed], played: Sequence[Played], counted: str
+        self, shard: int, passing: Iterable[Packed], played: Sequence[Instant], counted: str
     ) -> Iterator[pd.DataFrame]:
         """The rows for Spark: what is only passing, what the shard played, and its counts."""
         if self.columns is not None:
             return self.columns.frames(self._shown(played), counted)
         return packed_frames(chain(passing, self._packed(shard, played)), counted)
 
-    def _packed(self, shard: int, played: Sequence[Played]) -> Iterator[Packed]:
+    def _packed(self, shard: int, played: Sequence[Instant]) -> Iterator[Packed]:
         """The packed rows for the next stage, or the packed panes, and packed rows that were left out."""
         if self.left_out is not None:
             yield from packed(shard, LEFT_OUT, pieces_of(self.left_out.table(played)))
@@ -116,7 +116,7 @@ class ShardTask:
         else:
             yield from packed(shard, "panes", self._shown(played))
 
-    def _shown(self, played: Sequence[Played]) -> Iterator[pa.Table]:
+    def _shown(self, played: Sequence[Instant]) -> Iterator[pa.Table]:
         """The panes in pieces."""
         if some := [instant.panes for instant in played if instant.panes.num_rows]:
             yield from pieces_of(pa.concat_tables(some))
@@ -213,7 +213,7 @@ class ShardProcessor:
 
 
 def counted(
-    before: OperatorState, running: Shard, parcels: Sequence[Parcel], played: Iterable[Played]
+    before: OperatorState, running: Shard, parcels: Sequence[Parcel], played: Iterable[Instant]
 ) -> dict[str, int]:
     """The counts of a shard in a batch."""
     state = running.state
@@ -244,7 +244,7 @@ def counted(
         "rows_finished": counts.finished - old.finished,
         "rows_unassigned": counts.unassigned - old.unassigned,
         "rows_bad": counts.bad - old.bad,
-        "windows_held": running.operator.held(state),
+        "windows_held": running.operator.count_entries(state),
         "chunks": sum(len(store.chunks) for store in state.stores.values() if store is not None),
         "watermark": state.watermark,
         "output_watermark": state.output_watermark,

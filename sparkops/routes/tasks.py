@@ -15,11 +15,11 @@ from ...panes.grouping.final_panes import Final
 from ...panes.grouping.lift import Lift, keys_alone
 from ...panes.parcels import AT, MARKS, Parcel
 from ...panes.shard.arrivals import Arrival, arrivals, clock_of
-from ...panes.shard.shard import END, Played, Shard, by_bundle
+from ...panes.shard.shard import END, Instant, Shard, by_bundle
 from ...panes.stage import Lifting, Stage
 from ...panes.state.operator import StatefulOperator
 from ...panes.transforms import Transform, applied
-from ...panes.watermarks.intake import Intake, Taken, transformed
+from ...panes.watermarks.intake import Intake, TimedRows, transformed
 from ...panes.watermarks.watermark_strategies import WatermarkStrategy
 from ...panes.watermarks.watermarks import Watermarks
 from ...windows import Span
@@ -196,7 +196,7 @@ class LiftLive:
         """The columns of the rows after the transforms."""
         return applied(self.transforms, self.schema.empty_table()).schema
 
-    def sent(self, lift: Lifting, taken: Taken) -> Iterator[tuple[int, int, bytes]]:
+    def sent(self, lift: Lifting, taken: TimedRows) -> Iterator[tuple[int, int, bytes]]:
         """The parcels of rows, and their watermark reports for every shard."""
         reports = Parcel("marks", taken.reports, input=self.input).pack()
         for number in self.ids:
@@ -225,7 +225,7 @@ class Passing:
     lift: LiftLive
     source: str
 
-    def __call__(self, played: Iterable[Played]) -> Iterator[tuple[int, int, bytes]]:
+    def __call__(self, played: Iterable[Instant]) -> Iterator[tuple[int, int, bytes]]:
         lift = self.lift.lift
         for at, steps in by_bundle(played).items():
             mark = {"source": self.source, "time": steps[-1].output_watermark, "at": at}

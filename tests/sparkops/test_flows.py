@@ -80,8 +80,8 @@ def test_the_cases_have_all_that_a_flow_may_have() -> None:
         seen.update(["several shards"] * (case.shards > 1) + ["idle"] * (case.strategy.idle is not None))
         for grouping in groupings:
             seen.update([type(grouping.window), grouping.mode, grouping.policy, grouping.granularity, grouping.late])
-            seen.update({type(part) for part in walk(grouping.asked)})
-            seen.update([("window", _form(grouping.window)), ("trigger", _form(grouping.asked))])
+            seen.update({type(part) for part in walk(grouping.effective_trigger)})
+            seen.update([("window", _form(grouping.window)), ("trigger", _form(grouping.effective_trigger))])
             seen.update(["changelog"] * grouping.changelog + ["differences"] * (grouping.diff == "diff"))
     windows = {uc.Global, uc.Fixed, uc.Sliding, uc.Sessions, uc.Calendar, uc.Custom, uc.Inherit}
     triggers = {uc.AfterWatermark, uc.AfterCount, uc.AfterBytes, uc.AfterDelay, uc.AtPeriod, uc.WatermarkPercentile}

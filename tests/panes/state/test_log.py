@@ -22,7 +22,7 @@ from uncombine.errors import StateMismatch
 from uncombine.panes.state import host_files
 from uncombine.panes.state.cache import ChunkCache
 from uncombine.panes.state.codec import pack_places, unpack_places
-from uncombine.panes.state.log import Loaded, load, save
+from uncombine.panes.state.log import LoadedState, load, save
 from uncombine.panes.state.manifest import bytes_of, extra_of
 from uncombine.panes.state.store import Store
 
@@ -166,7 +166,7 @@ class Run:
     def new_cache(self, host: str = "") -> ChunkCache:
         return ChunkCache.shared(directory=self.directory / f"host{host}")
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedState:
         return load(self.manifest, self.log, self.operator, self.cache)
 
     def step(self, rows: pa.Table, how: str, names: Callable[[], str], **times: Any) -> pa.Table:

@@ -120,7 +120,7 @@ class _Reached:
 
 def knows(grouping: Grouping) -> bool:
     """True if the model that goes window by window has such a grouping."""
-    own = any(isinstance(part, UserTrigger) for part in walk(grouping.asked))
+    own = any(isinstance(part, UserTrigger) for part in walk(grouping.effective_trigger))
     window = grouping.window
     plain = not isinstance(window, uc.Calendar) or (window.unit in ("day", "month") and window.tz == "UTC")
     return isinstance(window, _WINDOWS) and not window.columns and plain and not own
@@ -132,7 +132,7 @@ def options_of(grouping: Grouping, first: bool) -> dict[str, Any]:
     future = _FAR if grouping.max_future is None else int(grouping.max_future)
     return {name: getattr(grouping, name) for name in (*names, "by", "allow_finish")} | {
         "aggregates": {name: AGGREGATES[name] for name in grouping.combiners},
-        "trigger": grouping.asked,
+        "trigger": grouping.effective_trigger,
         "diff": "d" if grouping.changelog else None,
         "allowed_lateness": int(grouping.allowed_lateness),
         "timestamp": grouping.policy,
