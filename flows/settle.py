@@ -21,8 +21,8 @@ from ..windows import Global, Span, span
 
 def farthest(limits: Sequence[Span | Any | None]) -> Span | Any | None:
     """The largest of some values of `max_future`, of which None is no limit."""
-    known = [limit for limit in limits if limit is not None]
-    return max(known, key=int) if len(known) == len(limits) else None
+    finite = [limit for limit in limits if limit is not None]
+    return max(finite, key=int) if len(finite) == len(limits) else None
 
 
 _OF_A_SOURCE = StageInput()
@@ -121,8 +121,8 @@ def followed(grouping: Grouping, written: OpenGrouping, number: int, each_batch:
         )
     open_mode = written.options.get("mode") is None
     window = grouping.window
-    known = not window.merging and window.first_start(0) is not None
-    if grouping.policy == "start_of_window" and not known and window != Global():
+    has_start = not window.merging and window.first_start(0) is not None
+    if grouping.policy == "start_of_window" and not has_start and window != Global():
         raise InvalidArgument(
             f"timestamp='start_of_window' of stage {number} with {window!r} can be any length of time before the "
             "watermark, so the next grouping would lose results: use timestamp='earliest'"

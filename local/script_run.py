@@ -18,7 +18,7 @@ from ..errors import InvalidArgument, UnreadableFile
 from ..flows.flow import Flow
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
 from ..flows.reading import good
-from ..flows.result import Reached, Result
+from ..flows.result import Result, SourceWatermarks
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
 from ..panes.shard.shard import END, Instant, Shard, by_bundle
@@ -49,7 +49,7 @@ class LocalRun:
         self.left_out: list[pa.Table] = []
         self.dropped: list[tuple[int, int]] = []
         self.output_watermarks: list[int] = []
-        self.watermarks: list[Reached] = []
+        self.watermarks: list[SourceWatermarks] = []
         self.schema = flow.schema
         if len(self.graph.ends) == 1 and not flow.transforms and isinstance(self.graph.ends[0].origin, Step):
             self.schema = self.graph.ends[0].schema
@@ -145,7 +145,7 @@ class LocalRun:
         if ends:
             self.output_watermarks.append(min(shard.operator.hold(shard.state) for shard in ends))
 
-    def _reached(self) -> Reached:
+    def _reached(self) -> SourceWatermarks:
         """The watermarks of the sources before the rows of an entry, and after it."""
         after, moved_before = dict[str | None, int](), set[str | None]()
         for step in self.graph.steps:
@@ -155,7 +155,7 @@ class LocalRun:
                     if marks.lag is not None:
                         moved_before.add(feed.leaf.settings.name)
         last = self.watermarks[-1].after if self.watermarks else {}
-        return Reached({**last, **{name: after[name] for name in moved_before}}, after)
+        return SourceWatermarks({**last, **{name: after[name] for name in moved_before}}, after)
 
     def _arrivals(
         self, feed: Feed, parts: Mapping[Feed, Mapping[int, Part]], played: Mapping[Step, Sequence[Instant]]
@@ -281,7 +281,7 @@ def _tables(leaf: Leaf, entries: Sequence[Entry], goes: Sequence[bool]) -> list[
     schema = leaf.source.schema
     own = [entry if here else Clock(0) for entry, here in zip(entries, goes, strict=True)]
     if (reading := leaf.source.reading) is not None:
-        messages = tables_of(own, times, reading.given)
+        messages = tables_of(own, times, reading.message_schema)
         own = [entry if table is None else Elements(reading(table)) for entry, table in zip(own, messages, strict=True)]
     return [schema.empty_table() if table is None else table for table in tables_of(own, times, schema)]
 

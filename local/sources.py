@@ -55,7 +55,7 @@ class WithoutSpark(Source, Engine, GivenRows):
             "replay() plays the rows of a source, and this one has none: run(script) plays a script, entry by entry"
         )
 
-    def held(self, field: pa.Field) -> pa.Field:
+    def storable_field(self, field: pa.Field) -> pa.Field:
         return field.with_type(plain_type(field.type))
 
     def df(self, flow: Flow) -> Any:

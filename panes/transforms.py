@@ -110,8 +110,8 @@ class Map(Transform):
         who = f"{self.step} with {_name(self.function)}"
         if output.column_names != self.kinds.names:
             raise TypeMismatch(
-                f"{who} must give the same columns for any rows, but gave {output.column_names}, and {self.kinds.names} "
-                "for a table without rows"
+                f"{who} must give the same columns for any rows, but gave {output.column_names}, and "
+                f"{self.kinds.names} for a table without rows"
             )
         columns = [_typed(output[field.name], field, who) for field in self.kinds]
         return pa.Table.from_arrays(columns, schema=self.kinds)

@@ -67,7 +67,7 @@ class ChangelogInput(Input):
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
         reading = self.reading
-        own = at if at and at not in (reading.beside.names if reading.own else reading.given.names) else None
+        own = at if at and at not in (reading.beside.names if reading.own else reading.message_schema.names) else None
         asked = list(dict.fromkeys([*columns, *([own] if own else [])]))
         counted = schema == WIRE_DDL
         read = ReadChanges(task, reading, tuple(asked), tuple(columns), own, counted)

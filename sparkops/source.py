@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.description import description
-from ..flows.flow import Combined, Engine, Flow, LiveQuery, Source, groupings_of, input_of
+from ..flows.flow import Engine, Flow, FlowSource, LiveQuery, Source, groupings_of, input_of
 from ..flows.left_out import LEFT_OUT
 from ..flows.reading import Reading
 from ..flows.result import Result
@@ -93,7 +93,7 @@ class SparkSource(Source, Engine):
     def describe(self) -> str:
         return self.taken.describe()
 
-    def held(self, field: pa.Field) -> pa.Field:
+    def storable_field(self, field: pa.Field) -> pa.Field:
         with suppress(TypeMismatch):  # a column that never goes to Spark may have any type
             return field.with_type(arrow_type(spark_type(field.type, field.name), field.name))
         return field
@@ -116,7 +116,7 @@ class SparkSource(Source, Engine):
     def df(self, flow: Flow) -> DataFrame:
         flow = in_spark(whole(flow))
         given = flow.source.input if isinstance(flow.source, SparkSource) else self.input
-        plain = not (flow.stages or flow.transforms or isinstance(flow.source, Combined))
+        plain = not (flow.stages or flow.transforms or isinstance(flow.source, FlowSource))
         if plain and isinstance(given, DataFrameInput) and given.schema == flow.source_schema:
             return given.df.select(*map(column, given.schema.names))
         return route(flow, self._input(flow)).df()
@@ -175,7 +175,7 @@ def spark_source(flow: Flow) -> SparkSource | None:
 def whole(flow: Flow) -> Flow:
     """The flow over one DataFrame, if final results are made of a union or a join of flows; other flows unchanged."""
     source = flow.source
-    if not isinstance(source, Combined) or source.streaming or flow.settings.replay:
+    if not isinstance(source, FlowSource) or source.streaming or flow.settings.replay:
         return flow
     source = replace(source, inputs=tuple(map(in_spark, source.inputs)))
     frames = [_rows(given) for given in source.inputs]
@@ -226,12 +226,12 @@ def _selected(flow: Flow, taken: Input) -> Flow:
 def _native(flow: Flow) -> bool:
     """True if Spark's own aggregation may run over the rows of a flow."""
     source = flow.source
-    if isinstance(source, Combined):
+    if isinstance(source, FlowSource):
         return all(map(_native, source.inputs))
     return not isinstance(source, SparkSource) or getattr(source.input, "native", True)
 
 
-def _joined(flow: Flow, source: Combined, frames: Sequence[DataFrame]) -> DataFrameInput:
+def _joined(flow: Flow, source: FlowSource, frames: Sequence[DataFrame]) -> DataFrameInput:
     """The rows of a join: by Spark where its own join has the same result, otherwise by the operator."""
     stage = source.stage
     assert isinstance(stage, JoinStage)
