@@ -178,14 +178,14 @@ class FinalStep:
         """
         feed = self.step.feeds[0]
 
-        def found(table: pa.Table) -> pa.Table:
+        def bad_rows(table: pa.Table) -> pa.Table:
             rows = applied(feed.transforms, table)
             rows = rows.filter(pa.array(~self._usable(rows)))
-            known = rows.column_names
-            columns = [rows[f.name] if f.name in known else pa.nulls(rows.num_rows, f.type) for f in feed.output_schema]
+            names = rows.column_names
+            columns = [rows[f.name] if f.name in names else pa.nulls(rows.num_rows, f.type) for f in feed.output_schema]
             return pa.Table.from_arrays(columns, schema=feed.output_schema)
 
-        return pa.concat_tables([feed.output_schema.empty_table(), *in_threads(found, readers)])
+        return pa.concat_tables([feed.output_schema.empty_table(), *in_threads(bad_rows, readers)])
 
 
 __all__ = ["FinalStep", "are_many", "in_slices", "why_not_final"]
