@@ -29,7 +29,7 @@ _HOW = {"left": "left_outer", "right": "right_outer", "full": "full_outer", "sem
 
 def native_join(stage: JoinStage, inputs: Sequence[Flow], frames: Sequence[DataFrame]) -> DataFrame | str:
     """The rows of a join of DataFrames by Spark, or the reason why its own join does not fit."""
-    if any(not _counts_once(given) for given in inputs):
+    if any(not _counts_once(flow) for flow in inputs):
         return "an input has weights (diff=)"
     left, right = (_known(frame) for frame in frames)
     compiled = stage.operator(left, right).compiled
@@ -57,10 +57,10 @@ def _numbered(side: Side, frame: DataFrame) -> DataFrame:
     """The columns that the join needs, under names that no other column has; rows with bad times are dropped."""
     mine = side.name
     bounds = [F.timestamp_micros(F.lit(instant)) for instant in (FIRST, LAST)]
-    kept = [kept_type(side.schema.field(name).type) for name in side.keys]
+    kinds = [kept_type(side.schema.field(name).type) for name in side.keys]
     return frame.where(column(side.time).between(*bounds)).select(
         column(side.time).alias(f"{mine}_time"),
-        *(_normal(column(name), kept[i]).alias(f"{mine}_key{i}") for i, name in enumerate(side.keys)),
+        *(_normal(column(name), kinds[i]).alias(f"{mine}_key{i}") for i, name in enumerate(side.keys)),
         *(column(name).alias(f"{mine}_value{i}") for i, name in enumerate(side.values)),
     )
 

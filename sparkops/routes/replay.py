@@ -35,7 +35,7 @@ class Replay(Live):
         """True if the watermark goes to the end of time after the last row."""
         return self.flow.settings.close_at_end
 
-    def stepped(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
+    def run_step(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         last = then is None
         play = Play(
             self.operator(step),

@@ -63,7 +63,7 @@ def test_a_data_frame_of_files_gives_the_same_rows(seed: int, kind: str, spark: 
     case = draw(seed)
     made = flows(case, kind, spark, written(case, tmp_path / "in"))
     for name, flow in made.items():
-        assert ("read by the tasks that combine their rows" in flow.source.taken.describe()) == (name != SPARK)
+        assert ("read by the tasks that combine their rows" in flow.source.route_input.describe()) == (name != SPARK)
     found = scanned(made, spark)
     wanted = locally(case, local_flow(case)) if kind == "replay" else found[SPARK]
     for name, got in found.items():
