@@ -270,7 +270,7 @@ def no_such_step_before_combine(name: str) -> AttributeError:
     if name in _STEPS:
         return NoSuchStep(f"flow.window(...) has no {name}: {_STEPS[name]}")
     if name not in _RESULTS and name not in _OF_A_FLOW:
-        return _unknown("Windowed", name)
+        return _unknown("WindowedRows", name)
     then = f", then {_RESULTS[name]}" if name in _RESULTS else ""
     return NoSuchStep(
         f"flow.window(...) has no {name} before its rows are combined: write flow.window(...).combine(...) first{then}"

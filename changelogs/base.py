@@ -17,7 +17,7 @@ from ..combiners.column_names import column_names
 from ..combiners.rows.columns import flat
 from ..combiners.rows.plain_types import plain_schema
 from ..errors import InvalidArgument, NamedOptions, TypeMismatch
-from ..flows.reading import Upserted, WeightedRows, without
+from ..flows.reading import UpsertKeys, WeightedRows, without
 
 _DECIDING = ("column", "kind", "weights", "table", "flat")
 """The options of formats that decide it. Keys and orders are those of a step of their own."""
@@ -43,12 +43,12 @@ class Changelog(NamedOptions, ABC):
         """The messages for rows with weights."""
 
 
-def upserted(keys: Any, order: Any, keep_deletes: str) -> Upserted | None:
+def upserted(keys: Any, order: Any, keep_deletes: str) -> UpsertKeys | None:
     """The keys and the order of a feed without old values; None if no keys are given."""
     names, ordered = several(keys, "keys="), several(order, "order=")
     if not names and ordered:
         raise InvalidArgument("order= is for a feed without old values: give keys= too, or leave order= out")
-    return Upserted(names, ordered, keep_deletes) if names else None
+    return UpsertKeys(names, ordered, keep_deletes) if names else None
 
 
 def several(names: Any, what: str) -> tuple[str, ...]:

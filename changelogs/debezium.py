@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..flows.reading import Reading, Upserted, WeightedRows
+from ..flows.reading import Reading, UpsertKeys, WeightedRows
 from .base import Changelog, chosen, fault_of, lacking, only_keys, row_schema, upserted
 from .envelope import TRUNCATED, UNSENT, Envelope, envelope_columns
 from .json_in import Texts
@@ -101,7 +101,7 @@ class Debezium(Changelog):
         words = "uc.changelog.Debezium()"
         return Reading(given, row, frozenset([self.column]), changes, words, extra=extra, upserted=keyed)
 
-    def _structs(self, given: pa.Schema, keyed: Upserted | None) -> Reading:
+    def _structs(self, given: pa.Schema, keyed: UpsertKeys | None) -> Reading:
         words = "uc.changelog.Debezium()"
         if "op" not in given.names and {"__op", "__deleted"} & set(given.names):
             raise InvalidArgument(
@@ -126,7 +126,7 @@ class Debezium(Changelog):
         changes = Envelope(None, row, keyed, self.truncate == "error", order)
         return Reading(given, row, own, changes, words, extra=extra, upserted=keyed)
 
-    def _flat(self, given: pa.Schema, keyed: Upserted | None) -> Reading:
+    def _flat(self, given: pa.Schema, keyed: UpsertKeys | None) -> Reading:
         words = "uc.changelog.Debezium(flat=True)"
         if keyed is None:
             raise InvalidArgument(
@@ -174,7 +174,7 @@ class Flat:
     """Reads the flattened form."""
 
     own: tuple[str, ...]
-    upserted: Upserted
+    upserted: UpsertKeys
     stops: bool
     row: tuple[str, ...]
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
-from ..flows.reading import Upserted, WeightedRows, without
+from ..flows.reading import UpsertKeys, WeightedRows, without
 from .base import UNAVAILABLE, lacking, only_keys
 from .json_in import Texts
 
@@ -34,7 +34,7 @@ class Envelope:
 
     texts: Texts | None
     row: pa.Schema
-    upserted: Upserted | None
+    upserted: UpsertKeys | None
     stops: bool
     order: tuple[str, ...] = ()
     """The columns of the order that are fields inside others."""

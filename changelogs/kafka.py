@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..flows.reading import Reading, Upserted, WeightedRows, without
+from ..flows.reading import Reading, UpsertKeys, WeightedRows, without
 from .base import Changelog, only_keys, row_schema, upserted
 from .json_in import SPACE, Texts
 from .json_out import key_texts, texts_of
@@ -94,7 +94,7 @@ class Keyed:
     """Reads the messages of a topic."""
 
     row: pa.Schema
-    upserted: Upserted
+    upserted: UpsertKeys
 
     def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
         count, keys = messages.num_rows, self.upserted.keys

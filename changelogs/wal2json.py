@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
-from ..flows.reading import Upserted, WeightedRows, without
+from ..flows.reading import UpsertKeys, WeightedRows, without
 from .base import only_keys
 from .json_texts import parsed, shown
 from .json_values import UNREADABLE, array_of, storable, times_of_texts, value_of
@@ -35,7 +35,7 @@ class Wal2Json:
     column: str
     row: pa.Schema
     table: str | None
-    upserted: Upserted | None
+    upserted: UpsertKeys | None
     stops: bool
 
     def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:

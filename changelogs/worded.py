@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument, require_column
-from ..flows.reading import Reading, Upserted, WeightedRows
+from ..flows.reading import Reading, UpsertKeys, WeightedRows
 from .base import Changelog, chosen, fault_of, only_keys, row_schema, several, signs, upserted
 from .netting import latest, pairs
 
@@ -25,7 +25,7 @@ class Words:
     column: str
     weights: dict[Any, int]
     who: str
-    upserted: Upserted | None
+    upserted: UpsertKeys | None
 
     def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
         numbers, bad = signs(messages[self.column], self.weights, self.who)
@@ -36,7 +36,7 @@ class Words:
 
 
 def reading_of(
-    words: str, given: pa.Schema, own: Sequence[str], beside: Sequence[str], changes: Any, upserted: Upserted | None
+    words: str, given: pa.Schema, own: Sequence[str], beside: Sequence[str], changes: Any, upserted: UpsertKeys | None
 ) -> Reading:
     """The reading of messages that are a row each, with columns beside it."""
     for name in (*own, *beside):

@@ -28,7 +28,7 @@ from ..local.data_files import LocalFiles
 from ..local.script import with_times
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
-from ..panes.showing import Shown, shown_rows
+from ..panes.showing import TablePreview, shown_rows
 from ..triggers import TRIGGER_WORDS, as_trigger
 from ..windows import WINDOW_WORDS, as_window
 from .module_names import object_at
@@ -49,12 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     2
     """
     parser = parser_of()
-    asked = parser.parse_args(arguments)
-    if asked.command is None:
+    namespace = parser.parse_args(arguments)
+    if namespace.command is None:
         parser.print_help()
         return WRONG
     try:
-        code = int(asked.run(asked))
+        code = int(namespace.run(namespace))
         sys.stdout.flush()
         return code
     except LawViolation as error:
@@ -152,58 +152,58 @@ def parser_of() -> argparse.ArgumentParser:
     return parser
 
 
-def _demo(asked: argparse.Namespace) -> int:
+def _demo(arguments: argparse.Namespace) -> int:
     from . import demo
 
     demo.main()
     return 0
 
 
-def _replay(asked: argparse.Namespace) -> int:
-    window, trigger = as_window(asked.window, "--window"), as_trigger(asked.trigger, "--trigger")
-    results = dict(map(combiner_of, asked.combine))
-    with progress_bar(f"reading {asked.file}"):
-        rows = _rows(asked)
-    stream = flow(rows.schema, time=asked.time, watermark=asked.lag, diff=asked.diff)
+def _replay(arguments: argparse.Namespace) -> int:
+    window, trigger = as_window(arguments.window, "--window"), as_trigger(arguments.trigger, "--trigger")
+    results = dict(map(combiner_of, arguments.combine))
+    with progress_bar(f"reading {arguments.file}"):
+        rows = _rows(arguments)
+    stream = flow(rows.schema, time=arguments.time, watermark=arguments.lag, diff=arguments.diff)
     assert isinstance(stream.source, LocalSource)
     # A file has an end, where a window of all time is shown.
     source = replace(stream, source=replace(stream.source, streaming=False))
-    options = {"mode": asked.mode, "allowed_lateness": asked.lateness}
-    panes = source.window(window, trigger, **options).combine(by=asked.by, **results)
-    script = _script(rows, asked.processing_time)
+    options = {"mode": arguments.mode, "allowed_lateness": arguments.lateness}
+    panes = source.window(window, trigger, **options).combine(by=arguments.by, **results)
+    script = _script(rows, arguments.processing_time)
     with progress_bar("replaying", len(script)) as done:
         result = LocalRun(panes).all(script, done)
-    shown = result.table(flat=True).drop_columns(["diff"]) if asked.table else _flat(result)
-    _show(shown, asked)
+    shown = result.table(flat=True).drop_columns(["diff"]) if arguments.table else _flat(result)
+    _show(shown, arguments)
     counts = {name: count for name, count in result.counts().items() if count}
-    if counts and not asked.json:
+    if counts and not arguments.json:
         print(f"\n{', '.join(f'{name}: {count}' for name, count in counts.items())}")
     sys.stdout.flush()
-    if asked.plot:
-        with progress_bar(f"drawing {asked.plot}"):
-            _draw(asked, result, script)
-        print(f"wrote {asked.plot}", file=sys.stderr)
+    if arguments.plot:
+        with progress_bar(f"drawing {arguments.plot}"):
+            _draw(arguments, result, script)
+        print(f"wrote {arguments.plot}", file=sys.stderr)
     return 0
 
 
-def _rows(asked: argparse.Namespace) -> pa.Table:
+def _rows(arguments: argparse.Namespace) -> pa.Table:
     """The rows of the file in the order in which they arrived, with timestamps as times."""
-    paths = data_paths(asked.file)
+    paths = data_paths(arguments.file)
     files = () if missing(paths) else tuple(list_files(paths))
     if not files:
-        raise InvalidArgument(f"there is no file {asked.file!r}")
+        raise InvalidArgument(f"there is no file {arguments.file!r}")
     described = describe(paths, None if any(map(format_of, files)) else "parquet", files=files)
     table = LocalFiles(paths, files, described, described.schema, False).whole
-    times = [asked.time, *filter(None, [asked.processing_time])]
+    times = [arguments.time, *filter(None, [arguments.processing_time])]
     for name in times:
-        require_column(name, table.column_names, "--time" if name == asked.time else "--processing-time")
+        require_column(name, table.column_names, "--time" if name == arguments.time else "--processing-time")
         try:
             table = with_times(table, [name])
         except InvalidArgument as error:
             raise InvalidArgument(f"column {name!r} has no times: {error}") from None
-    for chosen in asked.where:
+    for chosen in arguments.where:
         table = _chosen(table, chosen)
-    return table.sort_by(asked.processing_time) if asked.processing_time else table
+    return table.sort_by(arguments.processing_time) if arguments.processing_time else table
 
 
 def _chosen(table: pa.Table, chosen: str) -> pa.Table:
@@ -237,38 +237,38 @@ def _flat(result: Any) -> pa.Table:
     return pa.Table.from_pandas(frame.drop(columns=["event_time", "step"]), preserve_index=False)
 
 
-def _draw(asked: argparse.Namespace, result: Any, script: list[Any]) -> None:
-    path = Path(asked.plot)
+def _draw(arguments: argparse.Namespace, result: Any, script: list[Any]) -> None:
+    path = Path(arguments.plot)
     if path.suffix == ".html":
-        title, by = f"{asked.file}: {asked.window}", asked.by or None
-        plot.animation(path, result, script, title=title, by=by, time=asked.time)
+        title, by = f"{arguments.file}: {arguments.window}", arguments.by or None
+        plot.animation(path, result, script, title=title, by=by, time=arguments.time)
     else:
-        plot.save(path, result, script, title=asked.window, time=asked.time)
+        plot.save(path, result, script, title=arguments.window, time=arguments.time)
 
 
-def _show(table: pa.Table, asked: argparse.Namespace) -> None:
-    if not asked.json:
-        print(shown_rows(table, asked.limit).text())
+def _show(table: pa.Table, arguments: argparse.Namespace) -> None:
+    if not arguments.json:
+        print(shown_rows(table, arguments.limit).text())
         return
-    for row in table.slice(0, asked.limit).to_pylist():
+    for row in table.slice(0, arguments.limit).to_pylist():
         print(json.dumps(row, default=str))
 
 
-def _laws(asked: argparse.Namespace) -> int:
+def _laws(arguments: argparse.Namespace) -> int:
     from ..combiners.laws import check_laws
 
-    combiner = _named(asked.combiner)
+    combiner = _named(arguments.combiner)
     problem = None
     try:
-        check_laws(combiner, max_examples=asked.examples, seed=asked.seed)
+        check_laws(combiner, max_examples=arguments.examples, seed=arguments.seed)
     except LawViolation as error:
         problem = error
-    if asked.json:
-        found = {"law": problem.law, "message": str(problem)} if problem else {}
-        print(json.dumps({"combiner": asked.combiner, "passed": problem is None, **found}))
+    if arguments.json:
+        failure = {"law": problem.law, "message": str(problem)} if problem else {}
+        print(json.dumps({"combiner": arguments.combiner, "passed": problem is None, **failure}))
     elif problem is None:
         capability = getattr(combiner, "capability", None) or combiner.fn.capability
-        print(f"{asked.combiner} keeps the laws of {capability.name}")
+        print(f"{arguments.combiner} keeps the laws of {capability.name}")
     else:
         print(f"uncombine: {problem}", file=sys.stderr)
     return FAILED if problem else 0
@@ -276,10 +276,10 @@ def _laws(asked: argparse.Namespace) -> int:
 
 def _named(text: str) -> Any:
     """The combiner at `module:name`; a function or class without arguments is called."""
-    found = object_at(text, "laws", "mine:Spread")
-    made: Any = found
-    if hasattr(getattr(found, "fn", None), "capability"):
-        return found  # a factory that `from_scalar` or `from_columns` made, which the law kit takes as it is
+    target = object_at(text, "laws", "mine:Spread")
+    made: Any = target
+    if hasattr(getattr(target, "fn", None), "capability"):
+        return target  # a factory that `from_scalar` or `from_columns` made, which the law kit takes as it is
     if callable(made) and (isinstance(made, type) or not hasattr(made, "capability")):
         try:
             made = made()
@@ -292,17 +292,19 @@ def _named(text: str) -> Any:
     return made
 
 
-def _check(asked: argparse.Namespace) -> int:
+def _check(arguments: argparse.Namespace) -> int:
     from ..flows.flow import Flow
     from ..sparkops.checkpoints import check_restart
 
-    flow = object_at(asked.flow, "check", "mine:totals")
+    flow = object_at(arguments.flow, "check", "mine:totals")
     if callable(flow) and not isinstance(flow, Flow):
         flow = flow()
     if not isinstance(flow, Flow):
-        raise InvalidArgument(f"{asked.flow} is a {type(flow).__name__}, and check takes a flow or a function of one")
-    restart = check_restart(flow, asked.checkpoint, asked.same)
-    if asked.json:
+        raise InvalidArgument(
+            f"{arguments.flow} is a {type(flow).__name__}, and check takes a flow or a function of one"
+        )
+    restart = check_restart(flow, arguments.checkpoint, arguments.same)
+    if arguments.json:
         steps = [
             {"stage": one.number, "step": one.words, "refused": [c.text for c in one.changes], "free": list(one.free)}
             for one in restart.steps
@@ -311,38 +313,38 @@ def _check(asked: argparse.Namespace) -> int:
     else:
         lines = [line for one in restart.steps for line in one.lines()]
         lines += [f"not noted in the checkpoint, and taken for unchanged: {part}" for part in restart.unknown]
-        print("\n".join(lines) or f"{asked.checkpoint} has no state: the query starts from nothing")
+        print("\n".join(lines) or f"{arguments.checkpoint} has no state: the query starts from nothing")
         if restart.refusal is not None:
             print(f"\n{restart.refusal}")
     return 0 if restart.refusal is None else FAILED
 
 
-def _checkpoint(asked: argparse.Namespace) -> int:
+def _checkpoint(arguments: argparse.Namespace) -> int:
     from ..sparkops.checkpoints import read_checkpoint
 
-    found = read_checkpoint(asked.path)
-    if asked.json:
-        stages = [{**asdict(one), "watermark": one.shown_watermark} for one in found.stages]
-        print(json.dumps({"path": found.path, "last_batch": found.last_batch, "stages": stages}))
+    checkpoint = read_checkpoint(arguments.path)
+    if arguments.json:
+        stages = [{**asdict(one), "watermark": one.shown_watermark} for one in checkpoint.stages]
+        print(json.dumps({"path": checkpoint.path, "last_batch": checkpoint.last_batch, "stages": stages}))
         return 0
-    print(f"{found.path}: last batch {found.last_batch}")
-    for one in found.stages:
+    print(f"{checkpoint.path}: last batch {checkpoint.last_batch}")
+    for one in checkpoint.stages:
         print(f"\nstage {one.stage}: {one.shards} shards, {one.state_bytes:,} bytes, watermark {one.shown_watermark}")
         facts: Mapping[str, Any] = {**one.made_by, "watermark strategy": ", ".join(one.strategies)}
         lines = [[f"rows in {name}", f"{count:,}"] for name, count in one.held.items()]
         lines += [[name, str(value)] for name, value in facts.items() if name not in ("stage", "shards")]
-        print(Shown(rows=lines, numbers=[False, False]).text())
+        print(TablePreview(rows=lines, numbers=[False, False]).text())
     return 0
 
 
-def _completion(asked: argparse.Namespace) -> int:
+def _completion(arguments: argparse.Namespace) -> int:
     try:
         import shtab
     except ImportError:
         raise LibraryMissing(
             "completion needs the library shtab, which is not installed: pip install 'uncombine[completion]'"
         ) from None
-    print(shtab.complete(parser_of(), asked.shell))
+    print(shtab.complete(parser_of(), arguments.shell))
     return 0
 
 

@@ -47,7 +47,7 @@ def combiner_of(text: str) -> tuple[str, Combiner]:
     if "(" in made:
         return name, _value(made, what)
     function, *arguments = made.split(":")
-    plain = {known.casefold(): known for known in _OF_COLUMNS} | {k: v.casefold() for k, v in _SHORT.items()}
+    plain = {word.casefold(): word for word in _OF_COLUMNS} | {k: v.casefold() for k, v in _SHORT.items()}
     called = plain.get(function.casefold().replace("_", ""), "")
     called = plain.get(called, called)
     if called not in _COMBINERS:

@@ -47,7 +47,7 @@ from ..panes.watermarks.watermark_strategies import IngressTime
 from ..panes.with_time import with_time
 from ..triggers import Trigger, as_trigger
 from ..windows import Length, Span, Window, as_window, span
-from .join_step import Joined, join_stage
+from .join_step import JoinSide, join_stage
 from .reading import Reading
 from .result import Result
 from .settings import (
@@ -95,7 +95,7 @@ class Source(ABC):
         """A text that names the source."""
 
     @abstractmethod
-    def held(self, field: pa.Field) -> pa.Field:
+    def storable_field(self, field: pa.Field) -> pa.Field:
         """The column in the type in which the engine of this source returns it."""
 
     def replayed(self) -> Source:
@@ -139,7 +139,7 @@ class Engine(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Combined(Source):
+class FlowSource(Source):
     """The rows that a union or a join of several flows gives, in the columns of `schema`."""
 
     schema: pa.Schema
@@ -149,7 +149,7 @@ class Combined(Source):
 
     @property
     def streaming(self) -> bool:  # type: ignore[override]
-        return any(given.source.streaming for given in self.inputs)
+        return any(flow.source.streaming for flow in self.inputs)
 
     @property
     def engine(self) -> Engine:
@@ -158,8 +158,8 @@ class Combined(Source):
     def describe(self) -> str:
         return f"a union of {len(self.inputs)} flows" if self.stage is None else self.stage.describe()[0]
 
-    def held(self, field: pa.Field) -> pa.Field:
-        return self.inputs[0].source.held(field)
+    def storable_field(self, field: pa.Field) -> pa.Field:
+        return self.inputs[0].source.storable_field(field)
 
     def replayed(self) -> Source:
         raise InvalidArgument(f"replay() comes before {self.describe()}: write it after each uc.flow(...)")
@@ -315,7 +315,7 @@ class Flow(Advised):
         trigger: Trigger | str | None = None,
         mode: Mode | None = None,
         **options: Unpack[GroupingOptions],
-    ) -> Windowed:
+    ) -> WindowedRows:
         """Put the rows in windows; say when panes are emitted (`trigger`) and how they relate (`mode`).
 
         A window and a trigger are values, or texts in words: `window("sessions 30 minutes", "early every 1 minute")`.
@@ -330,8 +330,8 @@ class Flow(Advised):
         "accumulating".
         """
         require_options(options, OPTIONS, "window()")
-        asked = None if trigger is None else as_trigger(trigger)
-        return Windowed(self, as_window(window, "window()"), {"trigger": asked, "mode": mode, **options})
+        trigger_value = None if trigger is None else as_trigger(trigger)
+        return WindowedRows(self, as_window(window, "window()"), {"trigger": trigger_value, "mode": mode, **options})
 
     def join(
         self,
@@ -381,7 +381,7 @@ class Flow(Advised):
         [{'ad': 'a', 'user': 'u', 'diff': 1}, {'ad': 'b', 'user': None, 'diff': 1}]
         """
         if not isinstance(other, Flow):
-            window = " that ends with window(...): add .combine(...)" if isinstance(other, Windowed) else ""
+            window = " that ends with window(...): add .combine(...)" if isinstance(other, WindowedRows) else ""
             raise InvalidArgument(
                 f"join() takes a flow, not a {type(other).__name__}{window or ': write a.join(b, on)'}"
             )
@@ -391,10 +391,10 @@ class Flow(Advised):
         named = [with_name(flow, name) for flow, name in zip((self, other), SIDES, strict=True)]
         inputs = tuple(without_counts(followed_flow(flow)) for flow in named)
         check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], "join()")
-        sides = [Joined(f.schema, input_of(f), windows_of(f), last_groupings(f), f.settings) for f in inputs]
+        sides = [JoinSide(f.schema, input_of(f), windows_of(f), last_groupings(f), f.settings) for f in inputs]
         options = {"on": on, "how": how, "within": within, "unmatched": unmatched, "suffixes": suffixes}
         stage, schema, settings = join_stage(sides, {**options, "allowed_lateness": allowed_lateness})
-        return Flow(Combined(schema, inputs, stage.output(), stage), settings, schema)
+        return Flow(FlowSource(schema, inputs, stage.output(), stage), settings, schema)
 
     def replay(self, *, close_at_end: bool = False) -> Flow:
         """Play bounded rows in order of their processing time, with all panes that a stream gives for them.
@@ -626,7 +626,9 @@ class Flow(Advised):
         return input_of(followed_flow(self)).diff is not None
 
     def _then(self, transform: Transform) -> Flow:
-        changed = replace(self, transforms=(*self.transforms, transform.settled(self.schema, self.source.held)))
+        changed = replace(
+            self, transforms=(*self.transforms, transform.settled(self.schema, self.source.storable_field))
+        )
         check_free(changed.schema)
         if not changed.schema.names:
             raise InvalidArgument(f"{transform!r} leaves no column: keep at least one")
@@ -641,7 +643,7 @@ class Flow(Advised):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Windowed(Advised):
+class WindowedRows(Advised):
     """Rows in windows, which `combine` turns into panes.
 
     >>> import pyarrow as pa, uncombine as uc
@@ -696,8 +698,8 @@ def with_name(flow: Flow, name: str | None) -> Flow:
 
 def without_counts(flow: Flow) -> Flow:
     """The flow without the column `diff` of panes that are never retracted, each of which counts as one row."""
-    known, schema = input_of(flow), flow.schema
-    if known.panes and known.diff is None and DIFF in schema.names:
+    rows, schema = input_of(flow), flow.schema
+    if rows.panes and rows.diff is None and DIFF in schema.names:
         left = Select(tuple(name for name in schema.names if name != DIFF))
         return replace(flow, transforms=(*flow.transforms, left))
     return flow
@@ -781,11 +783,11 @@ def windows_of(flow: Flow) -> list[Window]:
 
 __all__ = [
     "OPTIONS",
-    "Combined",
     "Engine",
     "Flow",
+    "FlowSource",
     "Source",
-    "Windowed",
+    "WindowedRows",
     "check_filters",
     "flow_of",
     "followed_flow",

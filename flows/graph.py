@@ -189,8 +189,8 @@ def _feeds(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
     """The rows of a flow; its steps are added to `steps`."""
     feeds = list(_read(flow, steps))
     for stage in flow.stages:
-        given = tuple(_through(feed, stage.transforms) for feed in feeds)
-        step = Step(stage, given, len(steps) + 1)
+        inputs = tuple(_through(feed, stage.transforms) for feed in feeds)
+        step = Step(stage, inputs, len(steps) + 1)
         steps.append(step)
         feeds = [Feed(step, (), step.operator().output_schema)]
     for feed in feeds:
@@ -202,12 +202,12 @@ def _read(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
     if not flow.source.inputs:
         yield Feed(Leaf(flow.source, flow.settings, flow.source_schema), (), flow.source_schema)
         return
-    given = [list(_feeds(one, steps)) for one in flow.source.inputs]
-    feeds = tuple(feed for some in given for feed in some)
+    by_branch = [list(_feeds(one, steps)) for one in flow.source.inputs]
+    feeds = tuple(feed for some in by_branch for feed in some)
     if flow.source.stage is None:
         yield from feeds
         return
-    ports = tuple(port for port, some in enumerate(given) for _ in some)
+    ports = tuple(port for port, some in enumerate(by_branch) for _ in some)
     step = Step(flow.source.stage, feeds, len(steps) + 1, ports)
     steps.append(step)
     yield Feed(step, (), step.operator().output_schema)

@@ -22,7 +22,7 @@ from .settle import check_lateness, shows_again
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinSide:
     """One input of a join, as far as the join looks at it."""
 
     schema: pa.Schema
@@ -34,7 +34,7 @@ class Joined:
     settings: Settings
 
 
-def join_stage(sides: Sequence[Joined], options: Mapping[str, Any]) -> tuple[JoinStage, pa.Schema, Settings]:
+def join_stage(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> tuple[JoinStage, pa.Schema, Settings]:
     """The stage of a join with the options that a user gave, its columns, and the options of its flow."""
     left, right = sides
     for side, name in zip(sides, SIDES, strict=True):
@@ -44,9 +44,9 @@ def join_stage(sides: Sequence[Joined], options: Mapping[str, Any]) -> tuple[Joi
         for grouping in side.groupings:
             _check_whole(grouping)
     lateness = [side.rows.allowed_lateness for side in sides if side.rows.allowed_lateness is not None]
-    known = {name: value for name, value in options.items() if value is not None or name == "on"}
+    join_options = {name: value for name, value in options.items() if value is not None or name == "on"}
     join = Join(
-        **{"allowed_lateness": max(lateness, default=span("0 seconds")), **known},
+        **{"allowed_lateness": max(lateness, default=span("0 seconds")), **join_options},
         left_time=left.rows.time,
         right_time=right.rows.time,
         left_diff=left.rows.diff,
@@ -72,7 +72,7 @@ def _check_whole(grouping: Grouping) -> None:
         )
 
 
-def _check_units(left: Joined, right: Joined) -> None:
+def _check_units(left: JoinSide, right: JoinSide) -> None:
     kinds = [side.schema.field(side.rows.time).type for side in (left, right)]
     units = [kind.unit if pa.types.is_timestamp(kind) else "day" for kind in kinds]
     if units[0] != units[1]:
@@ -82,7 +82,7 @@ def _check_units(left: Joined, right: Joined) -> None:
         )
 
 
-def _check_windows(left: Joined, right: Joined) -> None:
+def _check_windows(left: JoinSide, right: JoinSide) -> None:
     """Raise unless both inputs have the same windows, as far as these are known."""
     for side, name in zip((left, right), SIDES, strict=True):
         if any(isinstance(window, Global) for window in side.windows):
@@ -90,12 +90,12 @@ def _check_windows(left: Joined, right: Joined) -> None:
                 f"a join without within= matches rows of one window, and the {name} input is grouped by Global(), "
                 "which gives none: give within=, or another window"
             )
-    known = [window for window in (*left.windows, *right.windows) if not isinstance(window, Inherit)]
-    if other := [window for window in known if repr(window) != repr(known[0])]:
+    windows = [window for window in (*left.windows, *right.windows) if not isinstance(window, Inherit)]
+    if other := [window for window in windows if repr(window) != repr(windows[0])]:
         raise InvalidArgument(
-            f"a join without within= matches rows of one window, and its inputs have {known[0]!r} and {other[0]!r}: "
+            f"a join without within= matches rows of one window, and its inputs have {windows[0]!r} and {other[0]!r}: "
             "give within=, or group both by the same window"
         )
 
 
-__all__ = ["JoinStage", "Joined", "join_stage"]
+__all__ = ["JoinSide", "JoinStage", "join_stage"]

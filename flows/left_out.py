@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..combiners.rows.columns import flat
-from ..panes.shard.shard import Played
+from ..panes.shard.shard import Instant
 
 LEFT_OUT = "left_out"
 """The column of a row that was left out, where such rows stand beside the rows of a result."""
@@ -40,12 +40,12 @@ class LeftOut:
         """The columns of rows that were left out."""
         return left_out_schema(self.row)
 
-    def table(self, played: Iterable[Played]) -> pa.Table:
+    def table(self, instants: Iterable[Instant]) -> pa.Table:
         """The rows that some steps left out."""
         parts = [self.schema.empty_table()]
-        for done in played:
+        for instant in instants:
             for why in self.reasons:
-                for port, rows in enumerate(done.left_out(why)):
+                for port, rows in enumerate(instant.left_out(why)):
                     if rows.num_rows:
                         parts.append(self._shown(rows, port, why))
         return pa.concat_tables(parts)
@@ -54,10 +54,10 @@ class LeftOut:
         own = {self.fields[port][name]: flat(rows[name]) for name in rows.column_names}
         count = rows.num_rows
         columns = [own[f.name].cast(f.type) if f.name in own else pa.nulls(count, f.type) for f in self.row]
-        given = [self.stage, self.sides[port], why]
-        known = [pa.repeat(pa.scalar(v, f.type), count) for v, f in zip(given, self.schema, strict=False)]
+        labels = [self.stage, self.sides[port], why]
+        label_columns = [pa.repeat(pa.scalar(v, f.type), count) for v, f in zip(labels, self.schema, strict=False)]
         whole = pa.StructArray.from_arrays(columns, fields=list(self.row))
-        return pa.Table.from_arrays([*known, whole], schema=self.schema)
+        return pa.Table.from_arrays([*label_columns, whole], schema=self.schema)
 
 
 def left_out_schema(row: pa.StructType) -> pa.Schema:
@@ -86,8 +86,8 @@ def _named(fields: dict[str, pa.Field], schema: pa.Schema, number: int) -> dict[
     """The field for each column of a schema; new ones are added to `fields`, each under its name in lower case."""
     own: dict[str, str] = {}  # the columns that keep their names, which no other column may take
     for column in schema:
-        known = fields.get(column.name.casefold(), column)
-        if (known.name, known.type) == (column.name, column.type):
+        field = fields.get(column.name.casefold(), column)
+        if (field.name, field.type) == (column.name, column.type):
             own.setdefault(column.name.casefold(), column.name)
     out: dict[str, str] = {}
     for column in schema:
@@ -105,8 +105,8 @@ def _is_free(
     """True if a column may have the field of another name: a new one, or one of a step before."""
     if name.casefold() in own or name in out.values():
         return False
-    known = fields.get(name.casefold())
-    return known is None or (known.name == name and known.type == kind)
+    field = fields.get(name.casefold())
+    return field is None or (field.name == name and field.type == kind)
 
 
 def beside(panes: pa.Table, rows: pa.Table) -> pa.Table:

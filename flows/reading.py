@@ -33,7 +33,7 @@ class WeightedRows:
 
 
 @dataclass(frozen=True)
-class Upserted:
+class UpsertKeys:
     """The keys of a changelog without old values, and the columns that tell which of two versions is the later one."""
 
     keys: tuple[str, ...]
@@ -51,7 +51,7 @@ class Reading:
     {'x': [1, 1], 'diff': [1, -1]}
     """
 
-    given: pa.Schema
+    message_schema: pa.Schema
     """The columns of a message."""
     row: pa.Schema
     """The columns of a row."""
@@ -63,7 +63,7 @@ class Reading:
     """The format, as text."""
     extra: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """Columns that the format finds in a message and that are no columns of its row."""
-    upserted: Upserted | None = None
+    upserted: UpsertKeys | None = None
     strict: bool = False
     """True if a bad row is an error, because nobody would see the count of them."""
     weight: str = "diff"
@@ -90,8 +90,8 @@ class Reading:
     @property
     def beside(self) -> pa.Schema:
         """The columns of a message that are no columns of its row. A row goes on without them."""
-        taken = {*self.own, *self.row.names, *self.extra.names}
-        return pa.schema([*self.extra, *(f for f in self.given if f.name not in taken)])
+        names = {*self.own, *self.row.names, *self.extra.names}
+        return pa.schema([*self.extra, *(f for f in self.message_schema if f.name not in names)])
 
     @property
     def schema(self) -> pa.Schema:
@@ -101,7 +101,7 @@ class Reading:
     def needs(self, columns: Sequence[str]) -> list[str]:
         """The columns of messages from which these columns of rows are made."""
         wanted = {*columns, *self.own, *(self.upserted.order if self.upserted else ())}
-        return [name for name in self.given.names if name in wanted]
+        return [name for name in self.message_schema.names if name in wanted]
 
     def __call__(self, messages: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of messages, with these columns; a processing time in column `AT` stays with its rows."""
@@ -139,8 +139,8 @@ class Reading:
 
 def without(changes: WeightedRows, bad: np.ndarray, fault: str) -> WeightedRows:
     """The changes, of which these are bad rows."""
-    kept = pa.array(np.arange(len(bad)), mask=bad)
-    return replace(changes, rows=changes.rows.take(kept), weights=np.where(bad, 0, changes.weights), fault=fault)
+    places = pa.array(np.arange(len(bad)), mask=bad)
+    return replace(changes, rows=changes.rows.take(places), weights=np.where(bad, 0, changes.weights), fault=fault)
 
 
 def good(rows: pa.Table, weight: str) -> pa.Table:
@@ -149,4 +149,4 @@ def good(rows: pa.Table, weight: str) -> pa.Table:
     return rows if weights.all() else rows.filter(pa.array(weights != 0))
 
 
-__all__ = ["Reading", "Upserted", "WeightedRows", "good", "without"]
+__all__ = ["Reading", "UpsertKeys", "WeightedRows", "good", "without"]

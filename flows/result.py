@@ -19,7 +19,7 @@ from ..combiners.rows.groups import group_rows
 from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument, NoSuchStep
 from ..panes.grouping.grouping import Grouping
-from ..panes.showing import Shown, shown_rows
+from ..panes.showing import TablePreview, shown_rows
 from .settle import shows_again
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _WEIGHT = pa.field("diff", pa.int64())
 
 
 @dataclass(frozen=True)
-class Reached:
+class SourceWatermarks:
     """The watermark of each source at an entry of a script, by the name of the source, in microseconds.
 
     It is that of the source: `with_time` has not taken its part of it. A source that has not reported is not there.
@@ -74,7 +74,7 @@ class Result:
     """True if the watermark ran from the beginning to the end of time in each bundle."""
     write: Callable[[str, str | Sequence[str] | None], None] | None = None
     """Writes the net result into a table."""
-    watermarks: Sequence[Reached] = field(default_factory=list)
+    watermarks: Sequence[SourceWatermarks] = field(default_factory=list)
     """The watermarks of the sources at each entry of the script."""
 
     def counts(self, stage: int | None = None) -> dict[str, int]:
@@ -134,17 +134,17 @@ class Result:
         panes = self.panes
         self._warn_of_panes_that_stay()
         left_out = _OF_A_PANE if self.of_stages else ("diff", "step")
-        kept = [name for name in panes.column_names if name not in left_out]
+        names = [name for name in panes.column_names if name not in left_out]
         if "diff" not in panes.column_names:
-            rows = panes.select(kept)
+            rows = panes.select(names)
             return flat_panes(rows) if flat else rows
-        given = weights_of(panes, "diff")
-        if not kept:
-            return pa.table({"diff": [total for total in [int(given.sum())] if total]}, schema=pa.schema([_WEIGHT]))
-        columns = [normal_keys(_comparable(panes[name])) for name in kept]
+        diffs = weights_of(panes, "diff")
+        if not names:
+            return pa.table({"diff": [total for total in [int(diffs.sum())] if total]}, schema=pa.schema([_WEIGHT]))
+        columns = [normal_keys(_comparable(panes[name])) for name in names]
         groups, first = group_rows(columns, panes.num_rows)
-        weights = sum_weights(groups, given)
-        rows = panes.select(kept).take(pa.array(first)).append_column("diff", pa.array(weights))
+        weights = sum_weights(groups, diffs)
+        rows = panes.select(names).take(pa.array(first)).append_column("diff", pa.array(weights))
         rows = rows.filter(pa.array(weights != 0))
         return flat_panes(rows) if flat else rows
 
@@ -155,8 +155,8 @@ class Result:
         if last.window.merging:  # the first pane of a window that merged others takes the place of theirs
             again = self.panes.num_rows > 0 and shows_again(last, self.each_batch)
         else:
-            known = "pane" in self.panes.column_names
-            again = known and not pc.all(pc.struct_field(self.panes["pane"], "is_first")).as_py()
+            has_pane = "pane" in self.panes.column_names
+            again = has_pane and not pc.all(pc.struct_field(self.panes["pane"], "is_first")).as_py()
         if again:
             warnings.warn(
                 "windows can be shown again in mode='accumulating', where no pane retracts the one before it, so "
@@ -220,7 +220,7 @@ class Result:
     def __rich__(self) -> Any:
         return self._shown().rich()
 
-    def _shown(self) -> Shown:
+    def _shown(self) -> TablePreview:
         shown = shown_rows(self.panes)
         return replace(shown, more="; ".join(filter(None, [shown.more, self._words_of_left_out])))
 
@@ -260,10 +260,10 @@ def flat_panes(panes: pa.Table) -> pa.Table:
     [{'window_start': 1, 'window_end': 2, 'n': 3}]
     """
     columns: list[tuple[str, pa.ChunkedArray]] = []
-    for known, column in zip(panes.schema, panes.columns, strict=True):
-        parts = _PARTS.get(known.name) if pa.types.is_struct(known.type) else None
+    for pane_field, column in zip(panes.schema, panes.columns, strict=True):
+        parts = _PARTS.get(pane_field.name) if pa.types.is_struct(pane_field.type) else None
         if parts is None:
-            columns.append((known.name, column))
+            columns.append((pane_field.name, column))
             continue
         columns += [(name, pc.struct_field(column, part)) for part, name in parts.items()]
     names = [name for name, _ in columns]

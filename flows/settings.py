@@ -140,19 +140,19 @@ def check_kept(rows: StageInput, schema: pa.Schema, flow: str) -> None:
 def shared(settings: Sequence[Settings], rows: StageInput, what: str) -> Settings:
     """The options of flows that run as one, which all of them must say alike; `what` is the union or the join."""
     one = settings[0]
-    if len({(given.replay, given.close_at_end) for given in settings}) > 1:
+    if len({(own.replay, own.close_at_end) for own in settings}) > 1:
         raise InvalidArgument(f"replay() differs between the flows of {what}: write it after all of them, or none")
-    if len({given.each_batch for given in settings}) > 1:
+    if len({own.each_batch for own in settings}) > 1:
         raise InvalidArgument(
             f"watermark='each_batch' is given in one flow of {what} and not in another: give it to all of them, or to "
             "none"
         )
-    times = [given.processing_time for given in settings]
+    times = [own.processing_time for own in settings]
     if any(times) and not all(times):
         raise InvalidArgument(
             f"processing_time= is given in one flow of {what} and not in another: give it to all of them, or to none"
         )
-    shards = {given.shards for given in settings} - {None}
+    shards = {own.shards for own in settings} - {None}
     if len(shards) > 1:
         raise InvalidArgument(
             f"shards= of uc.Tuning is {sorted(filter(None, shards))} in the flows of {what}: give one number"
@@ -164,9 +164,9 @@ def shared(settings: Sequence[Settings], rows: StageInput, what: str) -> Setting
         processing_time=one.processing_time,
         replay=one.replay,
         close_at_end=one.close_at_end,
-        wake=next((wake for wake in (False, True) if any(given.wake is wake for given in settings)), None),
+        wake=next((wake for wake in (False, True) if any(own.wake is wake for own in settings)), None),
         shards=max(filter(None, shards), default=None),
-        max_future=farthest([given.max_future for given in settings]),
+        max_future=farthest([own.max_future for own in settings]),
     )
 
 

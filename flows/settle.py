@@ -21,8 +21,8 @@ from ..windows import Global, Span, span
 
 def farthest(limits: Sequence[Span | Any | None]) -> Span | Any | None:
     """The largest of some values of `max_future`, of which None is no limit."""
-    known = [limit for limit in limits if limit is not None]
-    return max(known, key=int) if len(known) == len(limits) else None
+    finite = [limit for limit in limits if limit is not None]
+    return max(finite, key=int) if len(finite) == len(limits) else None
 
 
 _OF_A_SOURCE = StageInput()
@@ -62,7 +62,7 @@ def shows_again(grouping: Grouping, each_batch: bool = False) -> bool:
     >>> shows_again(Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), allowed_lateness="1 hour"))
     True
     """
-    trigger, window = grouping.asked, grouping.window
+    trigger, window = grouping.effective_trigger, grouping.window
     if not fires_ever(trigger):
         return False
     if grouping.closing == "always":
@@ -122,8 +122,8 @@ def followed(grouping: Grouping, written: OpenGrouping, number: int, each_batch:
         )
     open_mode = written.options.get("mode") is None
     window = grouping.window
-    known = not window.merging and window.first_start(0) is not None
-    if grouping.policy == "start_of_window" and not known and window != Global():
+    has_start = not window.merging and window.first_start(0) is not None
+    if grouping.policy == "start_of_window" and not has_start and window != Global():
         raise InvalidArgument(
             f"timestamp='start_of_window' of stage {number} with {window!r} can be any length of time before the "
             "watermark, so the next grouping would lose results: use timestamp='earliest'"
@@ -138,7 +138,9 @@ def followed(grouping: Grouping, written: OpenGrouping, number: int, each_batch:
             f"mode={grouping.mode!r} of stage {number} can show a window more than once, and the next grouping would "
             "count it each time: use mode='retracting', or leave mode= out"
         )
-    if grouping.mode == "discarding_by_default" and any(isinstance(t, UserTrigger) for t in walk(grouping.asked)):
+    if grouping.mode == "discarding_by_default" and any(
+        isinstance(t, UserTrigger) for t in walk(grouping.effective_trigger)
+    ):
         raise InvalidArgument(
             f"mode='discarding_by_default' of stage {number} lets its trigger show rows again, and the next grouping "
             "would count them each time: use mode='discarding' or mode='retracting'"

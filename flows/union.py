@@ -15,7 +15,7 @@ from ..errors import InvalidArgument, TypeMismatch
 from ..panes.grouping.grouping import DIFF, EVENT_TIME
 from ..panes.stage import StageInput
 from ..panes.transforms import Transform
-from .flow import Combined, Flow, Windowed, followed_flow, input_of, leaves_of, with_name
+from .flow import Flow, FlowSource, WindowedRows, followed_flow, input_of, leaves_of, with_name
 from .settings import check_kept, check_sources, shared
 from .settle import farthest
 
@@ -48,12 +48,12 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
     >>> totals.run().select(["ad", "clicks", "cents"]).to_pylist()
     [{'ad': 'a', 'clicks': 1, 'cents': 12}]
     """
-    given = _given(flows, named)
-    sides = [name or flow.settings.name for name, flow in zip([*(None for _ in flows), *named], given, strict=True)]
+    branches = _branches(flows, named)
+    sides = [name or flow.settings.name for name, flow in zip([*(None for _ in flows), *named], branches, strict=True)]
     if side is not None:
         _check_side(side, sides)
     names = [name or f"flow {i + 1}" for i, name in enumerate(sides)]
-    ready = [with_name(followed_flow(flow), name) for flow, name in zip(given, sides, strict=True)]
+    ready = [with_name(followed_flow(flow), name) for flow, name in zip(branches, sides, strict=True)]
     own_rows = [input_of(flow) for flow in ready]
     rows = _of_all(own_rows, names, ready)
     columns = [_columns(flow, own, rows) for flow, own in zip(ready, own_rows, strict=True)]
@@ -73,22 +73,22 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
         fit = CastTo(schema, own, values if side is None else {**values, side: name})
         inputs.append(replace(flow, transforms=(*flow.transforms, fit)))
     settings = shared([flow.settings for flow in ready], rows, "the union")
-    return Flow(Combined(schema, tuple(inputs), rows), settings, schema)
+    return Flow(FlowSource(schema, tuple(inputs), rows), settings, schema)
 
 
-def _given(flows: Sequence[Any], named: Mapping[str, Any]) -> list[Flow]:
-    given = [*flows, *named.values()]
-    for flow in given:
-        if isinstance(flow, Windowed):
+def _branches(flows: Sequence[Any], named: Mapping[str, Any]) -> list[Flow]:
+    branches = [*flows, *named.values()]
+    for flow in branches:
+        if isinstance(flow, WindowedRows):
             raise InvalidArgument("union() takes flows, and one of them ends with window(...): add .combine(...)")
         if not isinstance(flow, Flow):
             raise InvalidArgument(
                 f"union() takes flows, such as uc.flow(df), but was given a {type(flow).__name__}: write union(a, b)"
             )
-    if len(given) < 2:
-        raise InvalidArgument(f"union() takes two flows or more, not {len(given)}")
-    check_sources([leaf for flow in given for leaf in leaves_of(flow)], "union()")
-    return given
+    if len(branches) < 2:
+        raise InvalidArgument(f"union() takes two flows or more, not {len(branches)}")
+    check_sources([leaf for flow in branches for leaf in leaves_of(flow)], "union()")
+    return branches
 
 
 def _check_side(side: object, sides: Sequence[str | None]) -> None:

@@ -65,21 +65,21 @@ class LocalFiles(WithoutSpark):
 
     def _parts(self) -> Iterator[list[Split]]:
         """The parts of files for each reader: several small files, or a part of a large one."""
-        held: list[Split] = []
+        group: list[Split] = []
         size = 0
         for path in sorted({*list_files(self.paths), *self.listed}):
             system, inside = locate(path)
             mine = system.get_file_info(inside).size or 0
-            if held and size + mine > READER_BYTES:
-                yield held
-                held, size = [], 0
+            if group and size + mine > READER_BYTES:
+                yield group
+                group, size = [], 0
             if mine > READER_BYTES:
                 yield from ([part] for part in splits(self.format, path, READER_BYTES))
                 continue
-            held.append(Split(path))
+            group.append(Split(path))
             size += mine
-        if held:
-            yield held
+        if group:
+            yield group
 
 
 def _skipped(path: str, reason: str) -> None:

@@ -69,7 +69,7 @@ def why_not_final(graph: Graph) -> str | None:
 
 def _keeps_to_operators(grouping: Grouping) -> str | None:
     """The part of a grouping because of which it needs its operator."""
-    window, trigger = grouping.window, grouping.asked
+    window, trigger = grouping.window, grouping.effective_trigger
     gaps = isinstance(window, Sliding) and int(window.period) > int(window.size)
     if isinstance(window, Custom) or window.columns or gaps:
         return f"{window!r}, which can leave rows out"
@@ -178,14 +178,14 @@ class FinalStep:
         """
         feed = self.step.feeds[0]
 
-        def found(table: pa.Table) -> pa.Table:
+        def bad_rows(table: pa.Table) -> pa.Table:
             rows = applied(feed.transforms, table)
             rows = rows.filter(pa.array(~self._usable(rows)))
-            known = rows.column_names
-            columns = [rows[f.name] if f.name in known else pa.nulls(rows.num_rows, f.type) for f in feed.output_schema]
+            names = rows.column_names
+            columns = [rows[f.name] if f.name in names else pa.nulls(rows.num_rows, f.type) for f in feed.output_schema]
             return pa.Table.from_arrays(columns, schema=feed.output_schema)
 
-        return pa.concat_tables([feed.output_schema.empty_table(), *in_threads(found, readers)])
+        return pa.concat_tables([feed.output_schema.empty_table(), *in_threads(bad_rows, readers)])
 
 
 __all__ = ["FinalStep", "are_many", "in_slices", "why_not_final"]

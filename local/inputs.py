@@ -17,7 +17,7 @@ from ..flows.graph import Feed, Leaf, Step
 from ..panes.parcels import MARKS, runs
 from ..panes.shard.arrivals import Arrival, reports_by_time
 from ..panes.transforms import Select, WithColumns, applied
-from ..panes.watermarks.intake import Intake, Taken
+from ..panes.watermarks.intake import Intake, TimedRows
 from ..panes.watermarks.watermark_strategies import IngressTime, Punctuated
 from ..panes.watermarks.watermarks import Report, Watermarks
 from ..windows import time_column
@@ -41,32 +41,34 @@ class LocalInput:
     feed: Feed
     step: Step
 
-    def parts(self, place: int, entry: Entry, rows: pa.Table, now: int, known: Watermarks) -> dict[int, Part]:
+    def parts(self, place: int, entry: Entry, rows: pa.Table, now: int, marks: Watermarks) -> dict[int, Part]:
         """The bundles of an entry, by their processing time; `place` is that of the entry in the script."""
         settings = self.leaf.settings
-        taken = self._taken(place, entry, rows, now)
-        found = reports_by_time(taken.reports)
-        places = dict(_places(taken.at, taken.rows.num_rows))
-        given: list[Report] = [(report.source, instant(report.t, MAX_TIME)) for report in reports(entry)]
-        if settings.strategy is not None and (None, MAX_TIME) in given:  # the end of every source
-            heard = {*known.sources, *(source for some in found.values() for source, _ in some)}
-            given += [(source, MAX_TIME) for source in heard]
-        if given or settings.processing_time is None or not isinstance(entry, Elements):
-            last = max([now, *found, *places])  # the script's reports come after the last of the rows
-            found[last] = [*found.get(last, []), *given]
+        timed_rows = self._timed_rows(place, entry, rows, now)
+        reports_at = reports_by_time(timed_rows.reports)
+        places = dict(_places(timed_rows.at, timed_rows.rows.num_rows))
+        script_reports: list[Report] = [(report.source, instant(report.t, MAX_TIME)) for report in reports(entry)]
+        if settings.strategy is not None and (None, MAX_TIME) in script_reports:  # the end of every source
+            heard = {*marks.sources, *(source for some in reports_at.values() for source, _ in some)}
+            script_reports += [(source, MAX_TIME) for source in heard]
+        if script_reports or settings.processing_time is None or not isinstance(entry, Elements):
+            last = max([now, *reports_at, *places])  # the script's reports come after the last of the rows
+            reports_at[last] = [*reports_at.get(last, []), *script_reports]
         whole = settings.each_batch and isinstance(entry, Elements)
         out = {}
-        for at in {*found, *places}:
+        for at in {*reports_at, *places}:
             here = places.get(at, np.zeros(0, np.int64))
-            out[at] = Part(Arrival([taken.rows.take(pa.array(here))], reports=found.get(at, ()), whole=whole), here)
+            out[at] = Part(
+                Arrival([timed_rows.rows.take(pa.array(here))], reports=reports_at.get(at, ()), whole=whole), here
+            )
         return out
 
-    def _taken(self, place: int, entry: Entry, rows: pa.Table, now: int) -> Taken:
+    def _timed_rows(self, place: int, entry: Entry, rows: pa.Table, now: int) -> TimedRows:
         settings, transforms = self.leaf.settings, self.feed.transforms
         if not isinstance(entry, Elements):
-            return Taken(self.feed.output_schema.empty_table(), now, MARKS.empty_table())
+            return TimedRows(rows=self.feed.output_schema.empty_table(), at=now, reports=MARKS.empty_table())
         if settings.strategy is None and settings.processing_time is None and not self.step.guards:
-            return Taken(applied(transforms, rows), now, MARKS.empty_table())
+            return TimedRows(rows=applied(transforms, rows), at=now, reports=MARKS.empty_table())
         times = self._times(rows, now)
         if isinstance(settings.strategy, IngressTime) and (times == MIN_TIME).any():
             raise InvalidArgument(
@@ -86,8 +88,8 @@ class LocalInput:
     @property
     def keeps_rows(self) -> bool:
         """True if every row of an entry comes to the step."""
-        kept = all(isinstance(transform, Select | WithColumns) for transform in self.feed.transforms)
-        return kept and not isinstance(self.leaf.settings.strategy, Punctuated)
+        whole = all(isinstance(transform, Select | WithColumns) for transform in self.feed.transforms)
+        return whole and not isinstance(self.leaf.settings.strategy, Punctuated)
 
 
 class InputNames:
@@ -99,19 +101,19 @@ class InputNames:
 
     def goes_to(self, place: int, entry: Entry) -> list[bool]:
         """For each source, whether the entry goes to it. A flow can read one source in several places."""
-        asked = entry.input if isinstance(entry, Elements | Watermark) else None
-        if asked is None:
+        input_name = entry.input if isinstance(entry, Elements | Watermark) else None
+        if input_name is None:
             if isinstance(entry, Elements) and not self._one:
                 raise InvalidArgument(f"entry {place} of the script does not say for which source it is: {self._known}")
             return [True for _ in self.names]
-        named = {source for name, source in zip(self.names, self.sources, strict=True) if name == asked}
+        named = {source for name, source in zip(self.names, self.sources, strict=True) if name == input_name}
         if len(named) > 1:
             raise InvalidArgument(
-                f"entry {place} of the script is for input={asked!r}, and {len(named)} sources have this name: give "
-                "each source its own name="
+                f"entry {place} of the script is for input={input_name!r}, and {len(named)} sources have this name: "
+                "give each source its own name="
             )
         if not named:
-            raise InvalidArgument(f"entry {place} of the script is for input={asked!r}, and {self._known}")
+            raise InvalidArgument(f"entry {place} of the script is for input={input_name!r}, and {self._known}")
         return [source in named for source in self.sources]
 
     @property

@@ -69,8 +69,8 @@ def _of_table(rows: Any, settings: Settings, streaming: bool) -> Opening:
 
     def source(reading: Reading | None) -> LocalSource:
         read = table if reading is None else reading(plain_table(table))
-        given = plain_table(with_times(read, times))
-        return LocalSource(given.schema, streaming, given, None if reading is None else replace(reading, strict=False))
+        rows = plain_table(with_times(read, times))
+        return LocalSource(rows.schema, streaming, rows, None if reading is None else replace(reading, strict=False))
 
     return Opening(plain_schema(table.schema), source, strict=True)
 

@@ -129,11 +129,11 @@ def tables_of(script: Sequence[Entry], times: Sequence[str], schema: pa.Schema |
     """
     if schema is not None:
         times = [*times, *(field.name for field in schema if pa.types.is_timestamp(field.type))]
-    given = (
+    raw_tables = (
         rows_table(entry.rows, times, _of_entry(i)) if isinstance(entry, Elements) else None
         for i, entry in enumerate(script)
     )
-    tables = [None if table is None else plain_table(table) for table in given]
+    tables = [None if table is None else plain_table(table) for table in raw_tables]
     schemas = [table.schema for table in tables if table is not None and table.num_columns]
     if not schemas:
         return [None for _ in tables]

@@ -18,19 +18,19 @@ from ..errors import InvalidArgument, UnreadableFile
 from ..flows.flow import Flow
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
 from ..flows.reading import good
-from ..flows.result import Reached, Result
+from ..flows.result import Result, SourceWatermarks
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
-from ..panes.shard.shard import END, Played, Shard, by_bundle
+from ..panes.shard.shard import END, Instant, Shard, by_bundle
 from ..panes.transforms import Transform, applied
 from ..panes.watermarks.late_share import late_words
 from ..panes.watermarks.watermarks import Watermarks
 from ..tables import write_result
 from ..windows.times import MAX_TIME, MIN_TIME
 from .final_run import FinalStep, in_slices, why_not_final
-from .given_rows import GivenRows
 from .inputs import InputNames, LocalInput, Part
 from .script import Clock, Elements, Entry, Watermark, instant, tables_of
+from .source_rows import SourceRows
 
 _STEP = pa.field("step", pa.int64())
 """The column with the entry of the script that a row came from."""
@@ -49,7 +49,7 @@ class LocalRun:
         self.left_out: list[pa.Table] = []
         self.dropped: list[tuple[int, int]] = []
         self.output_watermarks: list[int] = []
-        self.watermarks: list[Reached] = []
+        self.watermarks: list[SourceWatermarks] = []
         self.schema = flow.schema
         if len(self.graph.ends) == 1 and not flow.transforms and isinstance(self.graph.ends[0].origin, Step):
             self.schema = self.graph.ends[0].schema
@@ -81,11 +81,11 @@ class LocalRun:
     def of_tables(self) -> Result:
         """The result of the rows of all sources, as one entry, and then the end."""
         sources = [leaf.source for leaf in self.leaves]
-        given = [source for source in sources if isinstance(source, GivenRows)]
-        if given and given[0].many and why_not_final(self.graph) is None:
-            self._final_panes(given[0])
+        own_rows = [source for source in sources if isinstance(source, SourceRows)]
+        if own_rows and own_rows[0].many and why_not_final(self.graph) is None:
+            self._final_panes(own_rows[0])
             return self._result(_of_tables)
-        tables = [source.whole for source in given]
+        tables = [source.whole for source in own_rows]
         rows = {leaf: table for leaf, table in zip(self.leaves, tables, strict=False) if table is not None}
         if len(rows) < len(self.leaves):
             raise InvalidArgument(
@@ -106,7 +106,7 @@ class LocalRun:
                 if (words := late_words(late, count, step.number)) is not None:
                     warn(words, stacklevel=6)
 
-    def _final_panes(self, source: GivenRows) -> None:
+    def _final_panes(self, source: SourceRows) -> None:
         """Take the rows of a source through all groupings, each with final panes."""
         panes: list[pa.Table] = []
         for place, one in enumerate(FinalStep.all(self.graph)):
@@ -114,8 +114,8 @@ class LocalRun:
             panes, bad = one.panes(source.readers(one.columns, one.coded) if first else [in_slices(before)])
             if bad:
                 rows = _bad_rows(source, one, bad) if first else one.bad([in_slices(before)])
-                self.shards[one.step], played = self.shards[one.step].play({self.now: Arrival([rows])})
-                self._leave_out(int(not first), one.step, played)
+                self.shards[one.step], instants = self.shards[one.step].play({self.now: Arrival([rows])})
+                self._leave_out(int(not first), one.step, instants)
         for table in panes:
             self._show(1, applied(self.graph.ends[0].transforms, table))
         self.output_watermarks += [MIN_TIME, MAX_TIME]
@@ -124,18 +124,18 @@ class LocalRun:
         """Take one entry through all steps, in their order; `rows` has the rows of each source that it goes to."""
         self.now = max(self.now, _time_of(entry))
         parts = self._parts(place, entry, rows)
-        played: dict[Step, list[Played]] = {}
+        instants: dict[Step, list[Instant]] = {}
         for step in self.graph.steps:
-            given = [self._arrivals(feed, parts, played) for feed in step.feeds]
-            shard, played[step] = self.shards[step].play(*given, until=self.now)
+            arrivals = [self._arrivals(feed, parts, instants) for feed in step.feeds]
+            shard, instants[step] = self.shards[step].play(*arrivals, until=self.now)
             self.shards[step] = shard
-            self._leave_out(place, step, played[step])
-            self._count_dropped(place, step, given, played[step], parts)
+            self._leave_out(place, step, instants[step])
+            self._count_dropped(place, step, arrivals, instants[step], parts)
         self.watermarks.append(self._reached())
         for feed in self.graph.ends:
             if isinstance(feed.origin, Step):
-                for done in played[feed.origin]:
-                    self._show(place, applied(feed.transforms, done.panes))
+                for one in instants[feed.origin]:
+                    self._show(place, applied(feed.transforms, one.panes))
             elif feed.origin in rows:
                 reading, here = feed.origin.source.reading, rows[feed.origin]
                 if reading is not None:
@@ -145,7 +145,7 @@ class LocalRun:
         if ends:
             self.output_watermarks.append(min(shard.operator.hold(shard.state) for shard in ends))
 
-    def _reached(self) -> Reached:
+    def _reached(self) -> SourceWatermarks:
         """The watermarks of the sources before the rows of an entry, and after it."""
         after, moved_before = dict[str | None, int](), set[str | None]()
         for step in self.graph.steps:
@@ -155,19 +155,19 @@ class LocalRun:
                     if marks.lag is not None:
                         moved_before.add(feed.leaf.settings.name)
         last = self.watermarks[-1].after if self.watermarks else {}
-        return Reached({**last, **{name: after[name] for name in moved_before}}, after)
+        return SourceWatermarks({**last, **{name: after[name] for name in moved_before}}, after)
 
     def _arrivals(
-        self, feed: Feed, parts: Mapping[Feed, Mapping[int, Part]], played: Mapping[Step, Sequence[Played]]
+        self, feed: Feed, parts: Mapping[Feed, Mapping[int, Part]], instants: Mapping[Step, Sequence[Instant]]
     ) -> dict[int, Arrival]:
         """The rows of a feed as bundles for its step."""
         if isinstance(feed.origin, Step):
-            return _passed_on(feed.transforms, played[feed.origin], self.flow.settings.each_batch)
+            return _passed_on(feed.transforms, instants[feed.origin], self.flow.settings.each_batch)
         return {at: part.arrival for at, part in parts.get(feed, {}).items()}
 
-    def _leave_out(self, place: int, step: Step, played: Sequence[Played]) -> None:
+    def _leave_out(self, place: int, step: Step, instants: Sequence[Instant]) -> None:
         """Keep the rows that a step left out."""
-        some = [done for done in played if done.rows]
+        some = [one for one in instants if one.rows]
         if some:
             rows = self.graph.left_out[step].table(some)
             self.left_out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
@@ -176,14 +176,14 @@ class LocalRun:
         """The bundles of an entry for each feed from a source, by their processing time."""
         out: dict[Feed, dict[int, Part]] = {}
         for step in self.graph.steps:
-            for feed, known in zip(step.feeds, self.shards[step].watermarks.inputs, strict=True):
+            for feed, marks in zip(step.feeds, self.shards[step].watermarks.inputs, strict=True):
                 if feed.leaf is None or feed.leaf not in rows:
                     continue
                 if isinstance(entry, Watermark) and entry == Watermark(None):
                     out[feed] = {END: Part(Arrival(), np.zeros(0, np.int64))}
                     continue
                 own = LocalInput(feed.leaf, feed, step)
-                out[feed] = own.parts(place, entry, rows[feed.leaf], self.now, known)
+                out[feed] = own.parts(place, entry, rows[feed.leaf], self.now, marks)
         self.now = max([self.now, *(at for some in out.values() for at in some if at < END)])
         return out
 
@@ -191,16 +191,16 @@ class LocalRun:
         self,
         place: int,
         step: Step,
-        given: Sequence[Mapping[int, Arrival]],
-        played: Sequence[Played],
+        arrivals: Sequence[Mapping[int, Arrival]],
+        instants: Sequence[Instant],
         parts: Mapping[Feed, Mapping[int, Part]],
     ) -> None:
         """Keep the places of rows whose window had expired, if the rows come from the script."""
         if any(feed.leaf is None for feed in step.feeds):
             return
-        for done in played:
-            at = done.arrived
-            if at is not None and len(late := done.stepped.left_out.get("late", ())):
+        for one in instants:
+            at = one.arrived
+            if at is not None and len(late := one.result.left_out.get("late", ())):
                 here = [parts[feed][at].places for feed in step.feeds if at in parts.get(feed, {})]
                 places = np.concatenate(here)[late]
                 self.dropped += [(place, int(row)) for row in places]
@@ -212,28 +212,28 @@ class LocalRun:
     def _result(self, again: Callable[[Flow], Result]) -> Result:
         panes = pa.concat_tables([self.schema.append(_STEP).empty_table(), *self.out])
         shards = self.shards.values()
-        counts = [{**asdict(s.state.counts), "held": s.operator.held(s.state)} for s in shards]
+        counts = [{**asdict(s.state.counts), "held": s.operator.count_entries(s.state)} for s in shards]
         none = next((form.schema.append(_STEP) for form in self.graph.left_out.values()), pa.schema([_STEP]))
         left_out = pa.concat_tables([none.empty_table(), *self.left_out])
         fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
-        kept = all(one.keeps_rows for one in fed)
+        whole = all(one.keeps_rows for one in fed)
         last = self.flow.stages[-1] if self.flow.stages else None
         return Result(
             panes,
             of_stages=counts,
             dropped_rows=self.dropped,
             output_watermarks=self.output_watermarks,
-            rows_kept=kept,
+            rows_kept=whole,
             left_out=left_out,
             last=last.grouping if isinstance(last, GroupingStage) else None,
             each_batch=self.flow.settings.each_batch,
-            write=Written(self.flow, panes, again),
+            write=TableWriter(self.flow, panes, again),
             watermarks=self.watermarks,
         )
 
 
 @dataclass(frozen=True)
-class Written:
+class TableWriter:
     """Writes the panes of a flow into a table; in another mode the rows go through the flow again."""
 
     flow: Flow
@@ -247,7 +247,7 @@ class Written:
         return self.panes if flow is self.flow else self.again(flow).panes
 
 
-def _bad_rows(source: GivenRows, step: FinalStep, count: int) -> pa.Table:
+def _bad_rows(source: SourceRows, step: FinalStep, count: int) -> pa.Table:
     """The rows of a source without a usable time, of which there are so many.
 
     If a file is damaged in a column that the step does not need, they come without such columns: its good rows came
@@ -281,21 +281,21 @@ def _tables(leaf: Leaf, entries: Sequence[Entry], goes: Sequence[bool]) -> list[
     schema = leaf.source.schema
     own = [entry if here else Clock(0) for entry, here in zip(entries, goes, strict=True)]
     if (reading := leaf.source.reading) is not None:
-        messages = tables_of(own, times, reading.given)
+        messages = tables_of(own, times, reading.message_schema)
         own = [entry if table is None else Elements(reading(table)) for entry, table in zip(own, messages, strict=True)]
     return [schema.empty_table() if table is None else table for table in tables_of(own, times, schema)]
 
 
-def _passed_on(transforms: Sequence[Transform], played: Sequence[Played], each_batch: bool) -> dict[int, Arrival]:
+def _passed_on(transforms: Sequence[Transform], instants: Sequence[Instant], each_batch: bool) -> dict[int, Arrival]:
     """The panes of a step as bundles for the next one, each with the output watermark after it.
 
     Also the panes of a timer are a bundle, in which the watermark runs to the end of time with `each_batch`.
     """
     out = {}
-    for at, steps in by_bundle(played).items():
-        rows = [applied(transforms, done.panes) for done in steps]
+    for at, steps in by_bundle(instants).items():
+        rows = [applied(transforms, one.panes) for one in steps]
         whole = each_batch and any(table.num_rows for table in rows)
-        out[at] = Arrival(rows, reports=[(None, done.output_watermark) for done in steps], whole=whole)
+        out[at] = Arrival(rows, reports=[(None, one.output_watermark) for one in steps], whole=whole)
     return out
 
 

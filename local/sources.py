@@ -22,12 +22,12 @@ from ..flows.result import Result
 from ..flows.tuning import LiveQuery
 from ..tables import write_result
 from .final_run import are_many, in_slices, why_not_final
-from .given_rows import GivenRows
 from .running import run
 from .script import Entry
+from .source_rows import SourceRows
 
 
-class WithoutSpark(Source, Engine, GivenRows):
+class WithoutSpark(Source, Engine, SourceRows):
     """A source in this process, which runs its flows too."""
 
     has_streams = False
@@ -56,7 +56,7 @@ class WithoutSpark(Source, Engine, GivenRows):
             "replay() plays the rows of a source, and this one has none: run(script) plays a script, entry by entry"
         )
 
-    def held(self, field: pa.Field) -> pa.Field:
+    def storable_field(self, field: pa.Field) -> pa.Field:
         return field.with_type(plain_type(field.type))
 
     def df(self, flow: Flow) -> Any:
@@ -95,8 +95,8 @@ class WithoutSpark(Source, Engine, GivenRows):
             reason = why_not_final(graph_of(flow))
             if not self.many:
                 reason = "more of them save nothing with so few rows"
-            given = "threads, as many as pyarrow.cpu_count()" if reason is None else f"one thread, because {reason}"
-            lines.append(f"  rows are combined in {given}")
+            workers = "threads, as many as pyarrow.cpu_count()" if reason is None else f"one thread, because {reason}"
+            lines.append(f"  rows are combined in {workers}")
         return "\n".join(lines)
 
 
@@ -117,8 +117,8 @@ class LocalSource(WithoutSpark):
             columns += f", read by {self.reading.words}"
         if self.script is not None:
             return f"a script of {len(self.script)} entries ({columns})"
-        given = "rows of a script" if self.rows is None else f"a table of {self.rows.num_rows} rows"
-        return f"{given} ({columns})"
+        words = "rows of a script" if self.rows is None else f"a table of {self.rows.num_rows} rows"
+        return f"{words} ({columns})"
 
     @property
     def whole(self) -> pa.Table | None:

@@ -13,11 +13,11 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-Given = TypeVar("Given")
+Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-def in_threads(work: Callable[[Given], Made], readers: Iterable[Iterator[Given]]) -> list[Made]:
+def in_threads(work: Callable[[Item], Made], readers: Iterable[Iterator[Item]]) -> list[Made]:
     """The results for everything that the readers give, in its order.
 
     A reader is read by one thread at a time, while other threads work on what it gave before.
@@ -25,16 +25,16 @@ def in_threads(work: Callable[[Given], Made], readers: Iterable[Iterator[Given]]
     >>> in_threads(lambda number: 10 * number, [iter([1, 2]), iter([3])])
     [10, 20, 30]
     """
-    shared = _Shared(readers)
+    items = _ReaderPool(readers)
     made: dict[tuple[int, int], Made] = {}
 
     def run() -> None:
         try:
-            while (given := shared.next()) is not None:
-                made[given[0]] = work(given[1])
-                del given
+            while (item := items.next()) is not None:
+                made[item[0]] = work(item[1])
+                del item
         except BaseException:
-            shared.stop()
+            items.stop()
             raise
 
     threads = pa.cpu_count()
@@ -47,36 +47,36 @@ def in_threads(work: Callable[[Given], Made], readers: Iterable[Iterator[Given]]
                 for one in running:
                     one.result()
             finally:
-                shared.stop()
+                items.stop()
     return [made[place] for place in sorted(made)]
 
 
-class _Shared(Generic[Given]):
+class _ReaderPool(Generic[Item]):
     """Some readers, for several threads."""
 
-    def __init__(self, readers: Iterable[Iterator[Given]]) -> None:
+    def __init__(self, readers: Iterable[Iterator[Item]]) -> None:
         self._free = deque((place, 0, reader) for place, reader in enumerate(readers))
         self._busy, self._stopped, self._changed = 0, False, Condition()
 
-    def next(self) -> tuple[tuple[int, int], Given] | None:
+    def next(self) -> tuple[tuple[int, int], Item] | None:
         """The next piece of work and its place; None if there is no other one."""
-        while (one := self._taken()) is not None:
+        while (one := self._free_reader()) is not None:
             place, number, reader = one
-            found = None
+            item = None
             try:
-                found = next(reader, None)
+                item = next(reader, None)
             finally:
                 with self._changed:
                     self._busy -= 1
-                    if found is not None:
+                    if item is not None:
                         # First again, so that few readers are open at a time.
                         self._free.appendleft((place, number + 1, reader))
                     self._changed.notify_all()
-            if found is not None:
-                return (place, number), found
+            if item is not None:
+                return (place, number), item
         return None
 
-    def _taken(self) -> tuple[int, int, Iterator[Given]] | None:
+    def _free_reader(self) -> tuple[int, int, Iterator[Item]] | None:
         """A reader that nobody reads, after its place and the number of what it gives next."""
         with self._changed:
             while not self._free and self._busy and not self._stopped:

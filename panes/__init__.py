@@ -4,7 +4,7 @@ from .grouping.grouping import Grouping
 from .grouping.operator import Operator
 from .process.context import KeyContext
 from .process.process import KeyFunction
-from .state.operator_state import Counts, OperatorState, Stepped
+from .state.operator_state import Counts, OperatorState, StepResult
 from .watermarks.strategy import WatermarkStrategy
 from .watermarks.watermark_strategies import (
     BoundedLag,
@@ -31,7 +31,7 @@ __all__ = [
     "PerSource",
     "ProcessingTime",
     "Punctuated",
-    "Stepped",
+    "StepResult",
     "WatermarkStrategy",
     "Watermarks",
 ]

@@ -28,7 +28,7 @@ _PARTS = 8
 
 
 @dataclass(frozen=True)
-class Shown:
+class TablePreview:
     """The first rows of a table as texts.
 
     >>> import pyarrow as pa
@@ -86,7 +86,7 @@ class Shown:
         return table
 
 
-def shown_rows(table: pa.Table, rows: int = ROWS, title: str = "", whole: bool = True) -> Shown:
+def shown_rows(table: pa.Table, rows: int = ROWS, title: str = "", whole: bool = True) -> TablePreview:
     """The first rows of a table as texts. With `whole=False` the table has some of the rows, and more may follow."""
     left = table.num_rows - rows
     count = f"{left} more row{'s' * (left > 1)}" if whole else "more rows"
@@ -96,7 +96,7 @@ def shown_rows(table: pa.Table, rows: int = ROWS, title: str = "", whole: bool =
     numbers = [pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind) for kind in table.schema.types]
     more = f"... {count}" if left > 0 else "" if table.num_rows else "(no rows)"
     names = [_short(name) for name in table.column_names]
-    return Shown(rows=lines, numbers=numbers, names=names, title=_clean(title), more=more)
+    return TablePreview(rows=lines, numbers=numbers, names=names, title=_clean(title), more=more)
 
 
 def _text(value: pa.Scalar) -> str:
@@ -105,8 +105,8 @@ def _text(value: pa.Scalar) -> str:
 
 
 def _short(text: str) -> str:
-    found = _clean(text[: WIDEST + 1])
-    return found if len(found) <= WIDEST else found[: WIDEST - 3] + "..."
+    start = _clean(text[: WIDEST + 1])
+    return start if len(start) <= WIDEST else start[: WIDEST - 3] + "..."
 
 
 def _pieces(value: pa.Scalar) -> Iterator[str]:
@@ -172,4 +172,4 @@ def _cut(line: str, width: int) -> str:
     return line
 
 
-__all__ = ["ROWS", "Shown", "shown_rows"]
+__all__ = ["ROWS", "TablePreview", "shown_rows"]

@@ -80,7 +80,7 @@ class Stage(ABC):
         """The columns that the stage reads; None means all."""
 
     @abstractmethod
-    def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
+    def state_options(self, *schemas: pa.Schema) -> Mapping[str, Any]:
         """The options that decide the layout or the meaning of the state."""
 
     @property

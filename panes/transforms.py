@@ -20,7 +20,7 @@ from .parcels import parts
 
 _ARROW = (pa.Table, pa.Array, pa.ChunkedArray)
 
-Held = Callable[[pa.Field], pa.Field]
+StorableField = Callable[[pa.Field], pa.Field]
 """Gives the type in which an engine returns a column that was handed to it."""
 
 
@@ -70,7 +70,7 @@ class Transform(ABC):
         """The input columns that decide these columns of its result; `before` has those that it must be given."""
         return self.before(columns)
 
-    def settled(self, schema: pa.Schema, held: Held) -> Transform:
+    def settled(self, schema: pa.Schema, storable: StorableField) -> Transform:
         """The step for rows of this schema, with a result of the same types for all rows."""
         return self
 
@@ -99,26 +99,28 @@ class Map(Transform):
     def apply(self, table: pa.Table) -> pa.Table:
         result = called(self.function, table, self.step)
         try:
-            given = as_table(result)
+            output = as_table(result)
         except TypeMismatch:
             raise TypeMismatch(
                 f"{self.step} takes a function that returns an Arrow table or a pandas DataFrame, "
                 f"but {_name(self.function)} gave {type(result).__name__}"
             ) from None
-        if self.kinds is None or given.schema.equals(self.kinds):
-            return given
+        if self.kinds is None or output.schema.equals(self.kinds):
+            return output
         who = f"{self.step} with {_name(self.function)}"
-        if given.column_names != self.kinds.names:
+        if output.column_names != self.kinds.names:
             raise TypeMismatch(
-                f"{who} must give the same columns for any rows, but gave {given.column_names}, and {self.kinds.names} "
-                "for a table without rows"
+                f"{who} must give the same columns for any rows, but gave {output.column_names}, and "
+                f"{self.kinds.names} for a table without rows"
             )
-        columns = [_typed(given[field.name], field, who) for field in self.kinds]
+        columns = [_typed(output[field.name], field, who) for field in self.kinds]
         return pa.Table.from_arrays(columns, schema=self.kinds)
 
-    def settled(self, schema: pa.Schema, held: Held) -> Map:
-        given = self.apply(schema.empty_table()).schema
-        fields = [_known(field, schema, held, f"{self.step} with {_name(self.function)}") for field in given]
+    def settled(self, schema: pa.Schema, storable: StorableField) -> Map:
+        output = self.apply(schema.empty_table()).schema
+        fields = [
+            _engine_field(field, schema, storable, f"{self.step} with {_name(self.function)}") for field in output
+        ]
         return replace(self, kinds=pa.schema(fields))
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
@@ -155,12 +157,12 @@ class Where(Transform):
         return False
 
     def apply(self, table: pa.Table) -> pa.Table:
-        return table.filter(self._kept(table))
+        return table.filter(self._mask(table))
 
     def carrying(self, table: pa.Table, column: str) -> pa.Table:
-        return table.filter(self._kept(table.drop_columns([column])))
+        return table.filter(self._mask(table.drop_columns([column])))
 
-    def _kept(self, table: pa.Table) -> pa.Array:
+    def _mask(self, table: pa.Table) -> pa.Array:
         with takes_arrow(self.predicate, "where()"):
             return pa.array(np.asarray(truth(self.predicate, table)))
 
@@ -225,10 +227,10 @@ class WithColumns(Transform):
     def carrying(self, table: pa.Table, column: str) -> pa.Table:
         return self.apply(table.drop_columns([column])).append_column(column, table[column])
 
-    def settled(self, schema: pa.Schema, held: Held) -> WithColumns:
-        given = self.apply(schema.empty_table()).schema
+    def settled(self, schema: pa.Schema, storable: StorableField) -> WithColumns:
+        output = self.apply(schema.empty_table()).schema
         made = [name for name, value in self.columns.items() if not isinstance(value, Expr)]
-        fields = [_known(given.field(name), pa.schema([]), held, f"with_columns({name}=)") for name in made]
+        fields = [_engine_field(output.field(name), pa.schema([]), storable, f"with_columns({name}=)") for name in made]
         return WithColumns(self.columns, pa.schema(fields))
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
@@ -289,12 +291,12 @@ def function_of(value: object, who: str) -> Expr | Callable[[pa.Table], Any]:
     )
 
 
-def _known(field: pa.Field, before: pa.Schema, held: Held, who: str) -> pa.Field:
+def _engine_field(field: pa.Field, before: pa.Schema, storable: StorableField, who: str) -> pa.Field:
     """The column in a type that the engine has. A column without a type gets that of the input column of its name."""
     # pandas has no type for the values of a category without any.
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if not pa.types.is_null(kind):
-        return held(field)
+        return storable(field)
     if field.name in before.names:
         return before.field(field.name)
     raise TypeMismatch(

@@ -17,7 +17,7 @@ from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..windows import Span, span, time_column, timestamps
 from ..windows.times import UTC_MICROS
-from .transforms import Held, Transform, function_of, values_of
+from .transforms import StorableField, Transform, function_of, values_of
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class WithTime(Transform):
     def apply(self, table: pa.Table) -> pa.Table:
         require_column(self.time, table.column_names, "with_time()")
         times, valid = time_column(flat(table[self.time]))
-        given, known = time_column(self._computed(table))
+        new_times, new_valid = time_column(self._computed(table))
         # A difference of two times in the years 1 to 9999 does not wrap around.
-        valid &= known & (times - given <= self.back)
-        column = timestamps(given)
+        valid &= new_valid & (times - new_times <= self.back)
+        column = timestamps(new_times)
         if not valid.all():
             column = pc.if_else(pa.array(valid), column, pa.scalar(None, column.type))
         return table.set_column(table.column_names.index(self.time), self.time, column)
@@ -85,7 +85,7 @@ class WithTime(Transform):
             return None
         return columns | {self.time, *self.value.columns}
 
-    def settled(self, schema: pa.Schema, held: Held) -> WithTime:
+    def settled(self, schema: pa.Schema, storable: StorableField) -> WithTime:
         self.apply(schema.empty_table())
         return self
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..combiners.aggregate import as_table
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..flows.result import Reached, Result
+from ..flows.result import Result, SourceWatermarks
 from ..local.script import Clock, Elements, Entry, Watermark, reports, tables_of
 from ..panes.grouping.grouping import RESERVED
 from ..windows import timestamp
@@ -238,7 +238,7 @@ def _shown(watermark: int) -> datetime:
     return _END if watermark > _LAST else from_micros(max(watermark, -_LAST // 5))
 
 
-def _of_run(entries: Sequence[Entry], result: Any) -> Sequence[Reached]:
+def _of_run(entries: Sequence[Entry], result: Any) -> Sequence[SourceWatermarks]:
     """The watermarks that the run of a script had; nothing if they are not known."""
     found = result.watermarks if isinstance(result, Result) else []
     return found if len(found) == len(entries) else []

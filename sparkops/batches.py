@@ -46,11 +46,11 @@ class NetRows:
     """The bytes that the partition may send to the driver at once."""
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-        held = [table for table in tables if table.num_rows]
-        if not held:
+        full = [table for table in tables if table.num_rows]
+        if not full:
             return
-        rows = pa.concat_tables(held)
-        del held
+        rows = pa.concat_tables(full)
+        del full
         changes = changes_of(rows, self.layout)
         del rows
         fixed = sum(map(fixed_bytes, changes.schema.types))
@@ -83,15 +83,15 @@ def packed_changes(flow: Flow, layout: Layout, route_of: Callable[[Flow], Route]
         route = replace(route, parcels=True)
         (end,) = route.graph.ends
         assert isinstance(end.origin, Step)
-        panes = route.stepped(end.origin, route.packed(end.origin), None)
+        panes = route.run_step(end.origin, route.packed(end.origin), None)
         return wire_map(panes, NetPanes(end.transforms, NetRows(layout, INLINE // len(route.ids))), PACKED_DDL)
     rows = route_of(flow).df() if flow.source.streaming else flow.df
     if not keyed:
         names = dict.fromkeys(_column_of(name, layout) for name in layout.keys)
         rows = rows.repartition(*map(column, names))
-    given = DataFrameInput(rows)
-    parts = int(given.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    return given.mapped(NetRows(layout, INLINE // parts), layout.rows.names, None, PACKED_DDL, str)
+    input = DataFrameInput(rows)
+    parts = int(input.spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    return input.mapped(NetRows(layout, INLINE // parts), layout.rows.names, None, PACKED_DDL, str)
 
 
 def keeps_keys(flow: Flow, layout: Layout) -> bool:
@@ -117,18 +117,18 @@ def _column_of(key: str, layout: Layout) -> str:
 def changes_in(packed: DataFrame, layout: Layout) -> Changes:
     """The changes of a DataFrame that is persisted; it is computed here, in parallel, and only once."""
     small = F.col("small")
-    found = packed.select("rows", "small", F.when(small, F.col("payload")).alias("payload")).collect()
-    large = any(not row["small"] for row in found)
+    packed_rows = packed.select("rows", "small", F.when(small, F.col("payload")).alias("payload")).collect()
+    large = any(not row["small"] for row in packed_rows)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for row in found:
+        for row in packed_rows:
             if row["small"]:
                 yield _unpacked(row["payload"], layout)
         if large:
             for row in packed.where(~small).select("payload").toLocalIterator():
                 yield _unpacked(row["payload"], layout)
 
-    return Changes(layout, sum(row["rows"] for row in found), batches)
+    return Changes(layout, sum(row["rows"] for row in packed_rows), batches)
 
 
 def write_table(flow: Flow, target: str, keys: str | Sequence[str] | None, route_of: Callable[[Flow], Route]) -> None:

@@ -30,32 +30,32 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def opened_over(given: Input, settings: Settings) -> Opening:
+def opened_over(input: Input, settings: Settings) -> Opening:
     """An input, ready to be read as rows or as messages."""
 
     def source(reading: Reading | None) -> SparkSource:
         if reading is None:
-            return SparkSource(given)
+            return SparkSource(input)
         if reading.upserted is not None and not reading.upserted.order:
             raise InvalidArgument(
                 f"{reading.words} with keys= needs order= on Spark, whose tasks give rows in no fixed order: name the "
                 "column by which one version of a row is later than another, such as an offset"
             )
-        return SparkSource(ChangelogInput(given, reading))
+        return SparkSource(ChangelogInput(input, reading))
 
-    return Opening(given.schema, source, strict=not (given.streaming or settings.replay))
+    return Opening(input.schema, source, strict=not (input.streaming or settings.replay))
 
 
 @dataclass(frozen=True, eq=False)
 class ChangelogInput(Input):
     """The rows of the messages of an input."""
 
-    given: Input
+    messages: Input
     reading: Reading
 
     @property
     def spark(self) -> SparkSession:
-        return self.given.spark
+        return self.messages.spark
 
     @property
     def schema(self) -> pa.Schema:
@@ -63,27 +63,27 @@ class ChangelogInput(Input):
 
     @property
     def streaming(self) -> bool:  # type: ignore[override]
-        return self.given.streaming
+        return self.messages.streaming
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
         reading = self.reading
-        own = at if at and at not in (reading.beside.names if reading.own else reading.given.names) else None
-        asked = list(dict.fromkeys([*columns, *([own] if own else [])]))
+        own = at if at and at not in (reading.beside.names if reading.own else reading.message_schema.names) else None
+        row_columns = list(dict.fromkeys([*columns, *([own] if own else [])]))
         counted = schema == WIRE_DDL
-        read = ReadChanges(task, reading, tuple(asked), tuple(columns), own, counted)
-        return self.given.mapped(read, reading.needs(asked), "" if own else at, schema, metric)
+        read = ReadChanges(task, reading, tuple(row_columns), tuple(columns), own, counted)
+        return self.messages.mapped(read, reading.needs(row_columns), "" if own else at, schema, metric)
 
     def over(self, change: Callable[[Input], Input]) -> Input:
-        return replace(self, given=change(self.given))
+        return replace(self, messages=change(self.messages))
 
     def replayed(self) -> Input:
         return replace(self, reading=replace(self.reading, strict=False))
 
     def slowed(self) -> tuple[str, ...]:
-        return self.given.slowed()
+        return self.messages.slowed()
 
     def describe(self) -> str:
-        return f"{self.given.describe()}, read by {self.reading.words}"
+        return f"{self.messages.describe()}, read by {self.reading.words}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class ReadChanges:
 
     task: Task
     reading: Reading
-    asked: tuple[str, ...]
+    row_columns: tuple[str, ...]
     columns: tuple[str, ...]
     at: str | None
     """A column of the rows with their processing time, if the messages have none beside them."""
@@ -115,7 +115,7 @@ class ReadChanges:
 
     @property
     def _with_weight(self) -> list[str]:
-        return list(dict.fromkeys([*self.asked, self.reading.weight]))
+        return list(dict.fromkeys([*self.row_columns, self.reading.weight]))
 
 
 def written(df: DataFrame, write: Callable[[pa.Table], pa.Table]) -> DataFrame:

@@ -98,20 +98,20 @@ def _manifests(spark: SparkSession, path: str, operator: int) -> list[bytes]:
 
 
 def _stage(manifests: Sequence[bytes]) -> StoredStage:
-    held: dict[str, int] = {}
+    row_counts: dict[str, int] = {}
     least = MAX_TIME
     for written in manifests:
         head = checked_head(written)
         least = min(least, head["watermark"])
         for name, parts in head.items():
             if isinstance(parts, list) and all(isinstance(part, dict) and "alive" in part for part in parts):
-                held[name] = held.get(name, 0) + sum(part["alive"] for part in parts)
+                row_counts[name] = row_counts.get(name, 0) + sum(part["alive"] for part in parts)
     extra = read_extra(extra_of(manifests[0]))
     made_by = extra["made_by"]
     strategies = extra["strategies"] if "strategies" in extra else [extra["strategy"]]
     size = sum(map(bytes_of, manifests))
-    held.pop("percentiles", None)
-    return StoredStage(made_by["stage"], made_by, strategies, len(manifests), held, size, least)
+    row_counts.pop("percentiles", None)
+    return StoredStage(made_by["stage"], made_by, strategies, len(manifests), row_counts, size, least)
 
 
 def check_restart(flow: Flow, checkpoint: str, same: Sequence[str] = ()) -> Restart:

@@ -70,8 +70,8 @@ class FilesInput(Input):
         return self.format.schema
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
-        known = self.format.schema.names
-        wanted = [name for name in columns if name in known]
+        names = self.format.schema.names
+        wanted = [name for name in columns if name in names]
         if at and at not in wanted:
             wanted.append(at)
         # The task says which of its columns can stay dictionaries.
@@ -81,7 +81,7 @@ class FilesInput(Input):
         reading = ReadFiles(
             replace(self.format, columns=tuple(wanted), coded=coded), task, tuple(columns), at, root, schema == WIRE_DDL
         )
-        listed = self._stream(wanted) if self.streaming else self._given(wanted)
+        listed = self._stream(wanted) if self.streaming else self._files_now(wanted)
         if at is not None:
             listed = listed.withColumn(AT, processing_time(""))
         if schema != WIRE_DDL or self.format.on_bad_file == "error":
@@ -109,12 +109,12 @@ class FilesInput(Input):
                 warnings.warn(f"skipped: {str(error).removesuffix(f', {SKIP}')}", stacklevel=2)
         warn_of_differences(self.format, files, columns)
 
-    def _given(self, columns: Sequence[str]) -> DataFrame:
+    def _files_now(self, columns: Sequence[str]) -> DataFrame:
         """The files that exist now, large ones in parts, as Spark lists its own files."""
         if self.listed_late:
             return self._whole(self._listed())
         parts: list[Split] = []
-        for path, length, _ in self.found():
+        for path, length, _ in self.list_files_now():
             if length == 0 and self.format.as_spark:
                 continue
             parts += splits(self.format, path, LARGE) if length > LARGE else [Split(path)]
@@ -125,7 +125,7 @@ class FilesInput(Input):
         values = [[getattr(part, name) for part in parts] for name in _GIVEN.names]
         return self.spark.createDataFrame(pa.table(values, schema=_GIVEN))
 
-    def found(self) -> list[tuple[str, int, int]]:
+    def list_files_now(self) -> list[tuple[str, int, int]]:
         """The files that exist now, their bytes, and the microsecond of the last change of each."""
         listed = self._listed().select("path", "length", F.unix_micros("modificationTime").alias("changed"))
         return sorted((row.path, row.length, row.changed) for row in listed.collect())
@@ -188,7 +188,7 @@ class ReadFiles:
             parts = [Split(*part) for part in zip(*columns, strict=True)]  # few: one a file
             batch_time = batch.column(3)[0].as_py() if self.at is not None else 0
             if self.root is not None:
-                parts = [part for part in parts if taken(part.path, self.root, self.format.schema)]
+                parts = [part for part in parts if spark_reads(part.path, self.root, self.format.schema)]
             for table in read(self.format, parts, bad):
                 rows = table.select(wanted)
                 if self.at is not None:
@@ -203,13 +203,13 @@ class ReadFiles:
         return np.where(valid, times, batch_time)
 
 
-def taken(path: str, root: str, schema: pa.Schema) -> bool:
+def spark_reads(path: str, root: str, schema: pa.Schema) -> bool:
     """True for a file that Spark reads in a stream of the files in a folder; raises if a folder below is a column.
 
-    >>> taken("file:/in/a.parquet", "/in", pa.schema([])), taken("file:/in/more/a.parquet", "/in", pa.schema([]))
-    (True, False)
+    >>> [spark_reads(f"file:/in/{path}", "/in", pa.schema([])) for path in ("a.parquet", "more/a.parquet")]
+    [True, False]
     """
-    folders, above = ([part for part in parts_of(given)[1].split("/") if part] for given in (path, root))
+    folders, above = ([part for part in parts_of(place)[1].split("/") if part] for place in (path, root))
     below = folders[len(above) : -1]
     named = [folder.partition("=")[0].casefold() for folder in below if "=" in folder]
     if columns := {name for name in schema.names if name.casefold() in named}:

@@ -105,15 +105,15 @@ class DataFrameInput(Input):
         return self.df.isStreaming
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
-        known = self.schema
-        fields = [known.field(name) for name in columns if name in known.names]
+        own = self.schema
+        fields = [own.field(name) for name in columns if name in own.names]
         instant = next((field for field in fields if field.name == self.instant and len(fields) > 1), None)
         if instant is not None:
             fields.remove(instant)
         # Spark cannot send a column with a dot in its name to Python, so columns get numbers as names.
         chosen = [column(field.name).alias(f"c{i}") for i, field in enumerate(fields)]
         if at is not None:
-            local = bool(at) and known.field(at).type.tz is None
+            local = bool(at) and own.field(at).type.tz is None
             chosen.append(processing_time(at, local).alias(AT))
             fields.append(pa.field(AT, pa.int64()))
         types = pa.schema(fields)

@@ -55,10 +55,10 @@ def parsed(metric: str) -> tuple[Label, str] | None:
     >>> parsed("uncombine clicks #2 1")
     (Label(name='clicks', number=2), '1')
     """
-    found = _METRIC.fullmatch(metric)
-    if found is None:
+    match = _METRIC.fullmatch(metric)
+    if match is None:
         return None
-    return Label(found["name"], int(found["number"] or 1)), found["part"]
+    return Label(match["name"], int(match["number"] or 1)), match["part"]
 
 
 def shown_names(labels: Iterable[Label]) -> dict[Label, str]:

@@ -53,8 +53,8 @@ def is_dataframe(rows: Any) -> bool:
 def _of_dataframe(df: DataFrame, settings: Settings, streaming: bool, tuning: Tuning) -> Opening:
     if streaming and not df.isStreaming:
         raise InvalidArgument("streaming=True needs a streaming DataFrame: read it with spark.readStream")
-    given = DataFrameInput(df, native=tuning.native == "auto", files=tuning.files == "auto")
-    return opened_over(given, settings)
+    input = DataFrameInput(df, native=tuning.native == "auto", files=tuning.files == "auto")
+    return opened_over(input, settings)
 
 
 def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: bool) -> Opening:

@@ -21,20 +21,20 @@ def pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     >>> [piece.num_rows for piece in pieces([table, table.slice(0, 0), table])]
     [6]
     """
-    held: list[pa.Table] = []
+    parts: list[pa.Table] = []
     rows = size = 0
     for table in _cut(tables):
-        if held and (rows + table.num_rows > PIECE_ROWS or size + table.nbytes > PIECE_BYTES):
-            yield joined_tables(held)
-            held, rows, size = [], 0, 0
-        held.append(table)
+        if parts and (rows + table.num_rows > PIECE_ROWS or size + table.nbytes > PIECE_BYTES):
+            yield joined_tables(parts)
+            parts, rows, size = [], 0, 0
+        parts.append(table)
         rows, size = rows + table.num_rows, size + table.nbytes
         del table  # so that no reference to a used table is left
         if rows >= PIECE_ROWS or size >= PIECE_BYTES:
-            yield joined_tables(held)
-            held, rows, size = [], 0, 0
-    if held:
-        yield joined_tables(held)
+            yield joined_tables(parts)
+            parts, rows, size = [], 0, 0
+    if parts:
+        yield joined_tables(parts)
 
 
 def _cut(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

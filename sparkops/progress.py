@@ -188,15 +188,15 @@ def progress_of(last: Any) -> Progress:
     batch = last["batchId"] if isinstance(last, Mapping) else last.batchId
     parts: dict[Label, dict[str, Mapping[str, Any]]] = {}
     for metric, row in observed.items():
-        if (found := parsed(metric)) is not None:
-            parts.setdefault(found[0], {})[found[1]] = _fields(row)
+        if (label_and_part := parsed(metric)) is not None:
+            parts.setdefault(label_and_part[0], {})[label_and_part[1]] = _fields(row)
     flows = {name: _flow(parts[label]) for label, name in shown_names(parts).items()}
     return Progress(int(batch), durations.get("triggerExecution", 0) / 1000, flows)
 
 
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
     numbers = sorted(int(part) for part in parts if not part.startswith(FILES))
-    skipped = sum(int(found.get("files_skipped") or 0) for part, found in parts.items() if part.startswith(FILES))
+    skipped = sum(int(row.get("files_skipped") or 0) for part, row in parts.items() if part.startswith(FILES))
     return FlowProgress(tuple(_stage(parts[str(number)]["counts"]) for number in numbers), skipped)
 
 
@@ -237,9 +237,9 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
 
 def _stage(counts: Any) -> StageProgress:
     numbers = _fields(counts)
-    given: dict[str, Any] = {name: int(numbers.get(name) or 0) for name in COUNTS}
-    given |= {name: _time(numbers.get(name)) for name in CLOCKS}
-    return StageProgress(**given)
+    fields: dict[str, Any] = {name: int(numbers.get(name) or 0) for name in COUNTS}
+    fields |= {name: _time(numbers.get(name)) for name in CLOCKS}
+    return StageProgress(**fields)
 
 
 def _fields(row: Any) -> Mapping[str, Any]:

@@ -29,10 +29,10 @@ def last_plan(spark: SparkSession, checkpoint: str) -> int:
 
 def _last(spark: SparkSession, folder: str) -> int:
     try:
-        found = spark.read.format("binaryFile").load(escaped_name(folder)).select("path").collect()
+        rows = spark.read.format("binaryFile").load(escaped_name(folder)).select("path").collect()
     except AnalysisException:  # there is no such folder yet
         return NONE_YET
-    names = [str(row["path"]).rpartition("/")[2] for row in found]
+    names = [str(row["path"]).rpartition("/")[2] for row in rows]
     return max((int(name) for name in names if name.isdecimal()), default=NONE_YET)
 
 

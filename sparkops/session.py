@@ -134,16 +134,16 @@ def _in_worker() -> str:
 def require_java() -> None:
     """Raise `SparkUnavailable`, with a remedy, unless there is a Java that Spark can use."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
     where = f"JAVA_HOME={home}" if home else "PATH"
     remedy = f"install Java {LEAST_JAVA} or newer and set JAVA_HOME or PATH to it"
-    if found is None:
+    if java is None:
         raise SparkUnavailable(f"Spark needs Java {LEAST_JAVA} or newer, but there is no java in {where}: {remedy}")
-    shown = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     version = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)
     if version is None:
         raise SparkUnavailable(
-            f"Spark needs Java {LEAST_JAVA} or newer, but the version of {found} is unknown: {remedy}"
+            f"Spark needs Java {LEAST_JAVA} or newer, but the version of {java} is unknown: {remedy}"
         )
     if int(version.group(1)) < LEAST_JAVA:
-        raise SparkUnavailable(f"Spark needs Java {LEAST_JAVA} or newer, but {found} is {version.group(1)}: {remedy}")
+        raise SparkUnavailable(f"Spark needs Java {LEAST_JAVA} or newer, but {java} is {version.group(1)}: {remedy}")

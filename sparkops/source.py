@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.description import description
-from ..flows.flow import Combined, Engine, Flow, Source, groupings_of, input_of
+from ..flows.flow import Engine, Flow, FlowSource, Source, groupings_of, input_of
 from ..flows.left_out import LEFT_OUT
 from ..flows.reading import Reading
 from ..flows.result import Result
@@ -87,14 +87,14 @@ class SparkSource(Source, Engine):
         return self.input.reading
 
     @cached_property
-    def taken(self) -> Input:
+    def route_input(self) -> Input:
         """The input whose rows a route takes: the files of a DataFrame, where that is faster."""
         return faster(self.input)
 
     def describe(self) -> str:
-        return self.taken.describe()
+        return self.route_input.describe()
 
-    def held(self, field: pa.Field) -> pa.Field:
+    def storable_field(self, field: pa.Field) -> pa.Field:
         with suppress(TypeMismatch):  # a column that never goes to Spark may have any type
             return field.with_type(arrow_type(spark_type(field.type, field.name), field.name))
         return field
@@ -116,10 +116,10 @@ class SparkSource(Source, Engine):
 
     def df(self, flow: Flow) -> DataFrame:
         flow = in_spark(whole(flow))
-        given = flow.source.input if isinstance(flow.source, SparkSource) else self.input
-        plain = not (flow.stages or flow.transforms or isinstance(flow.source, Combined))
-        if plain and isinstance(given, DataFrameInput) and given.schema == flow.source_schema:
-            return given.df.select(*map(column, given.schema.names))
+        input = flow.source.input if isinstance(flow.source, SparkSource) else self.input
+        plain = not (flow.stages or flow.transforms or isinstance(flow.source, FlowSource))
+        if plain and isinstance(input, DataFrameInput) and input.schema == flow.source_schema:
+            return input.df.select(*map(column, input.schema.names))
         return route(flow, self._input(flow)).df()
 
     def left_out(self, flow: Flow) -> DataFrame:
@@ -162,7 +162,7 @@ class SparkSource(Source, Engine):
         return route(flow, self._input(flow))
 
     def _input(self, flow: Flow) -> Input:
-        return flow.source.taken if isinstance(flow.source, SparkSource) else self.taken
+        return flow.source.route_input if isinstance(flow.source, SparkSource) else self.route_input
 
 
 def spark_source(flow: Flow) -> SparkSource | None:
@@ -176,12 +176,12 @@ def spark_source(flow: Flow) -> SparkSource | None:
 def whole(flow: Flow) -> Flow:
     """The flow over one DataFrame, if final results are made of a union or a join of flows; other flows unchanged."""
     source = flow.source
-    if not isinstance(source, Combined) or source.streaming or flow.settings.replay:
+    if not isinstance(source, FlowSource) or source.streaming or flow.settings.replay:
         return flow
     source = replace(source, inputs=tuple(map(in_spark, source.inputs)))
-    frames = [_rows(given) for given in source.inputs]
-    given = DataFrameInput(united(frames)) if source.stage is None else _joined(flow, source, frames)
-    over = SparkSource(replace(given, native=all(map(_native, source.inputs))))
+    frames = [_rows(branch) for branch in source.inputs]
+    input = DataFrameInput(united(frames)) if source.stage is None else _joined(flow, source, frames)
+    over = SparkSource(replace(input, native=all(map(_native, source.inputs))))
     return replace(flow, source=over, source_schema=over.schema)
 
 
@@ -191,7 +191,7 @@ def in_spark(flow: Flow) -> Flow:
     if not isinstance(source, SparkSource) or source.streaming or flow.settings.replay:
         return flow
     if flow.stages:
-        return _selected(flow, source.taken) if len(groupings_of(flow)) == len(flow.stages) else flow
+        return _selected(flow, source.route_input) if len(groupings_of(flow)) == len(flow.stages) else flow
     needed: frozenset[str] | None = frozenset(flow.schema.names)
     for transform in reversed(flow.transforms):
         needed = transform.before(needed)
@@ -203,12 +203,12 @@ def in_spark(flow: Flow) -> Flow:
     return replace(flow, source=SparkSource(replace(read, files=False)))
 
 
-def _selected(flow: Flow, taken: Input) -> Flow:
+def _selected(flow: Flow, input: Input) -> Flow:
     """The flow over a DataFrame of Spark to which the first transforms of the flow are applied."""
     first = flow.stages[0]
-    if not isinstance(taken, DataFrameInput) or not taken.native or not first.transforms:
+    if not isinstance(input, DataFrameInput) or not input.native or not first.transforms:
         return flow
-    df, schema, count = taken.df, flow.source_schema, 0
+    df, schema, count = input.df, flow.source_schema, 0
     for transform in first.transforms:
         if transform.before(frozenset(schema.names)) is None:  # a function sees all columns
             break
@@ -219,7 +219,7 @@ def _selected(flow: Flow, taken: Input) -> Flow:
         df, schema, count = rows, after, count + 1
     if count == 0:
         return flow
-    over = SparkSource(replace(taken, df=df, files=False, instant=None, before=None))
+    over = SparkSource(replace(input, df=df, files=False, instant=None, before=None))
     stages = (replace(first, transforms=first.transforms[count:]), *flow.stages[1:])
     return replace(flow, source=over, source_schema=over.schema, stages=stages)
 
@@ -227,23 +227,23 @@ def _selected(flow: Flow, taken: Input) -> Flow:
 def _native(flow: Flow) -> bool:
     """True if Spark's own aggregation may run over the rows of a flow."""
     source = flow.source
-    if isinstance(source, Combined):
+    if isinstance(source, FlowSource):
         return all(map(_native, source.inputs))
     return not isinstance(source, SparkSource) or getattr(source.input, "native", True)
 
 
-def _joined(flow: Flow, source: Combined, frames: Sequence[DataFrame]) -> DataFrameInput:
+def _joined(flow: Flow, source: FlowSource, frames: Sequence[DataFrame]) -> DataFrameInput:
     """The rows of a join: by Spark where its own join has the same result, otherwise by the operator."""
     stage = source.stage
     assert isinstance(stage, JoinStage)
-    frames = [_fitted(given.schema, frame) for given, frame in zip(source.inputs, frames, strict=True)]
+    frames = [_fitted(branch.schema, frame) for branch, frame in zip(source.inputs, frames, strict=True)]
     plan = native_join(stage, source.inputs, frames)
     inputs = []
-    for given, frame in zip(source.inputs, frames, strict=True):
+    for branch, frame in zip(source.inputs, frames, strict=True):
         over = SparkSource(DataFrameInput(frame))
-        settings = replace(given.settings, time=input_of(given).time, watermark=None)
+        settings = replace(branch.settings, time=input_of(branch).time, watermark=None)
         inputs.append(Flow(over, settings, over.schema))
-    lines = [f"  {line}" for given in source.inputs for line in description(given)]
+    lines = [f"  {line}" for branch in source.inputs for line in description(branch)]
     if not isinstance(plan, str):
         return DataFrameInput(plan, text="\n".join([f"Spark's own {stage.join.words}", *lines]))
     joined = Flow(replace(source, inputs=tuple(inputs)), replace(flow.settings, time=EVENT_TIME), source.schema)
@@ -253,11 +253,11 @@ def _joined(flow: Flow, source: Combined, frames: Sequence[DataFrame]) -> DataFr
 
 def _fitted(schema: pa.Schema, frame: DataFrame) -> DataFrame:
     """The columns of a flow in its own types: fields inside Spark's columns can be of a type without nulls."""
-    known = DataFrameInput(frame).schema
+    own = DataFrameInput(frame).schema
     fields = [field for field in schema if not (field.name == "pane" and field.type == PANE)]
     columns = [
         column(field.name)
-        if known.field(field.name).type == field.type
+        if own.field(field.name).type == field.type
         else column(field.name).cast(spark_type(field.type, field.name)).alias(field.name)
         for field in fields
     ]
@@ -278,16 +278,16 @@ def replayed(spark: SparkSession, flow: Flow, script: Sequence[Entry]) -> pa.Tab
     return _on_spark(spark, flow, script, {}).df.toArrow()
 
 
-def _on_spark(spark: SparkSession, flow: Flow, script: Sequence[Entry], known: dict[int, SparkSource]) -> Flow:
+def _on_spark(spark: SparkSession, flow: Flow, script: Sequence[Entry], sources: dict[int, SparkSource]) -> Flow:
     """The flow with the rows of the script as its sources."""
     settings = replace(flow.settings, replay=True, close_at_end=True)
     if flow.source.inputs:
-        inputs = tuple(_on_spark(spark, given, script, known) for given in flow.source.inputs)
+        inputs = tuple(_on_spark(spark, branch, script, sources) for branch in flow.source.inputs)
         return replace(flow, source=replace(flow.source, inputs=inputs), settings=settings)  # type: ignore[type-var]
-    if id(flow.source) not in known:
+    if id(flow.source) not in sources:
         schema, name = flow.source.schema, flow.settings.name
         own = [entry for entry in script if isinstance(entry, Elements) and entry.input in (None, name)]
         tables = [table for table in tables_of(own, [flow.settings.time], schema) if table is not None]
         rows = pa.concat_tables([schema.empty_table(), *tables])
-        known[id(flow.source)] = SparkSource(DataFrameInput(spark.createDataFrame(rows, spark_schema(schema))))
-    return replace(flow, source=known[id(flow.source)], settings=settings)
+        sources[id(flow.source)] = SparkSource(DataFrameInput(spark.createDataFrame(rows, spark_schema(schema))))
+    return replace(flow, source=sources[id(flow.source)], settings=settings)

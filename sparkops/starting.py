@@ -39,10 +39,10 @@ def started(start: Callable[[], StreamingQuery], begun: Callable[[], bool] = lam
     return start()
 
 
-class Noted:
+class BatchFunction:
     """A function of batches that knows if it was called.
 
-    >>> function = Noted(print)
+    >>> function = BatchFunction(print)
     >>> function("rows", 1), function.called
     rows 1
     (None, True)
@@ -77,4 +77,4 @@ def _runs(query: StreamingQuery) -> bool:
     return spark is not None and has_jobs(spark, str(query.runId))
 
 
-__all__ = ["Noted", "started"]
+__all__ = ["BatchFunction", "started"]

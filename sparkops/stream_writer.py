@@ -17,7 +17,7 @@ from ..errors import InvalidArgument
 from ..tables.target import NONE_YET
 from .ending import end_without_input
 from .query_log import last_plan
-from .starting import Noted, started
+from .starting import BatchFunction, started
 from .time_modes import check_choice
 from .tuning.checkpoint_files import fit_for
 
@@ -48,7 +48,7 @@ class _Writer:
 
     _checkpoint: str | None = None
     _format: str | None = None
-    _function: Noted | None = None
+    _function: BatchFunction | None = None
     _wakes: bool | None = None
     _now = False
     """True if the query takes what is there now."""
@@ -97,7 +97,7 @@ class _Writer:
 
     def foreachBatch(self, func: Any) -> Any:  # noqa: N802
         if ".connect." not in type(self).__module__:  # where the function travels to the server
-            self._function = func = Noted(func)
+            self._function = func = BatchFunction(func)
         return super().foreachBatch(func)  # type: ignore[misc]
 
     def _note(self, options: Mapping[str, Any]) -> None:
@@ -111,8 +111,8 @@ class _Writer:
         _check_mode(mode)
         self._note(options)
         spark = SparkSession.getActiveSession()
-        given = spark.conf.get("spark.sql.streaming.checkpointLocation", None) if spark else None
-        folder = self._checkpoint or given
+        default = spark.conf.get("spark.sql.streaming.checkpointLocation", None) if spark else None
+        folder = self._checkpoint or default
         if folder and spark and self._wakes is not None:
             check_choice(self._wakes, spark, folder)
         if not folder and (format or self._format) not in _TRIED_OUT:

@@ -56,10 +56,10 @@ def stored_choice(spark: SparkSession, checkpoint: str) -> bool | None:
     """True if the steps of a checkpoint have batches without data, as Spark wrote it; None if there are no steps."""
     files = f"{escaped_name(checkpoint)}/state/*/_metadata/v2/*"
     try:
-        found = spark.read.text(files, wholetext=True).collect()
+        files_text = spark.read.text(files, wholetext=True).collect()
     except AnalysisException:  # there are no such files yet
         return None
-    modes = {mode for row in found if (mode := _mode(row[0])) is not None}
+    modes = {mode for row in files_text if (mode := _mode(row[0])) is not None}
     return WITH_TIMERS in modes if modes else None  # all steps of a query have the same
 
 

@@ -44,12 +44,12 @@ def shard_ids(partitions: int) -> tuple[int, ...]:
     >>> shard_ids(2)
     (2, 0)
     """
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     number = 0
-    while len(found) < partitions:
-        found.setdefault(murmur3(number) % partitions, number)
+    while len(numbers) < partitions:
+        numbers.setdefault(murmur3(number) % partitions, number)
         number += 1
-    return tuple(found[partition] for partition in range(partitions))
+    return tuple(numbers[partition] for partition in range(partitions))
 
 
 def murmur3(value: int, seed: int = 42) -> int:
@@ -116,16 +116,16 @@ def whole(rows: Iterable[tuple[int, int, pa.Buffer | bytes]]) -> Iterator[tuple[
     """The rows of `in_parts` put together again; their parts may come in any order, a payload comes with its last."""
     begun: dict[tuple[int, int, bytes], dict[int, list[memoryview]]] = {}
     for shard, lo, payload in rows:
-        held = memoryview(payload)
-        if bytes(held[: len(_PART)]) != _PART:
+        view = memoryview(payload)
+        if bytes(view[: len(_PART)]) != _PART:
             yield shard, lo, pa.py_buffer(payload)
             continue
-        if len(held) < _ABOUT.size:
+        if len(view) < _ABOUT.size:
             raise _damaged("a part of a parcel is cut off")
-        _, name, number, count = _ABOUT.unpack_from(held)
+        _, name, number, count = _ABOUT.unpack_from(view)
         key = shard, lo, name
         parts = begun.setdefault(key, {})
-        parts.setdefault(number, []).append(held[_ABOUT.size :])
+        parts.setdefault(number, []).append(view[_ABOUT.size :])
         if len(parts) == count:
             yield shard, lo, pa.py_buffer(b"".join(_part_of(parts, i) for i in range(count)))
             # Other parts are of parcels with the same bytes.

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import pyarrow as pa
 
 from ..errors import InvalidArgument
-from ..panes.showing import Shown, shown_rows
+from ..panes.showing import TablePreview, shown_rows
 
 Show = Callable[[pa.Table], object]
 """Shows the first rows of a table, and one row more if there are more."""
@@ -50,7 +50,7 @@ def watched(
 def _display(out: TextIO | None, name: str, rows: int) -> Show:
     """The way to show a table in the place of the one before it."""
 
-    def shown(table: pa.Table, most: int = rows) -> Shown:
+    def shown(table: pa.Table, most: int = rows) -> TablePreview:
         return shown_rows(table, min(rows, most), name, whole=False)
 
     notebook = sys.modules.get("IPython")
@@ -64,7 +64,7 @@ def _display(out: TextIO | None, name: str, rows: int) -> Show:
 class _InNotebook:
     """Shows tables in one output of a cell."""
 
-    def __init__(self, display: Any, shown: Callable[[pa.Table], Shown]) -> None:
+    def __init__(self, display: Any, shown: Callable[[pa.Table], TablePreview]) -> None:
         self.display, self.shown, self.handle = display, shown, None
 
     def __call__(self, table: pa.Table) -> None:
@@ -79,7 +79,7 @@ class _InNotebook:
 class _InTerminal:
     """Shows tables in the same lines of a terminal, by the library rich if it is installed."""
 
-    def __init__(self, out: TextIO, shown: Callable[..., Shown]) -> None:
+    def __init__(self, out: TextIO, shown: Callable[..., TablePreview]) -> None:
         self.out, self.shown, self.lines = out, shown, 0
         self.rich = False
         with suppress(ImportError):
@@ -99,7 +99,7 @@ class _InTerminal:
         self.lines = text.count("\n") + 1
 
 
-def _by_rich(found: Shown, columns: int) -> str:
+def _by_rich(found: TablePreview, columns: int) -> str:
     """The text that rich makes of a table for a terminal of so many columns."""
     from rich.console import Console
 

@@ -109,13 +109,13 @@ class Check:
         left = left_of(traced.result.panes, self.weight)
         frames = traced.frames
         try:
-            given = self.expected(frames[None] if None in frames else {str(n): frame for n, frame in frames.items()})
+            answer = self.expected(frames[None] if None in frames else {str(n): frame for n, frame in frames.items()})
         except Exception as error:
             return Problem("expected", f"expected= raised {type(error).__name__}: {error}", (), cause=error)
-        wanted = expected_rows(given, left)
-        found = compared(left, wanted, self.tolerance)
-        if found is not None:
-            return replace(found, lines=(*found.lines, *_unexplained(traced.unexplained)))
+        wanted = expected_rows(answer, left)
+        difference = compared(left, wanted, self.tolerance)
+        if difference is not None:
+            return replace(difference, lines=(*difference.lines, *_unexplained(traced.unexplained)))
         return None if self.replay is None else self.replayed(script)
 
     def replayed(self, script: Sequence[Entry]) -> Problem | None:

@@ -114,11 +114,11 @@ def spans_of(value: Any) -> Iterator[int]:
             if field.name not in ("max_future", "offset", "combiners"):
                 yield from spans_of(getattr(value, field.name, None))
     elif isinstance(value, Window):
-        for held in vars(value).values():
-            yield from spans_of(held)
+        for inner in vars(value).values():
+            yield from spans_of(inner)
     elif isinstance(value, tuple | list):
-        for held in value:
-            yield from spans_of(held)
+        for inner in value:
+            yield from spans_of(inner)
 
 
 def _inside(times: Iterable[int]) -> list[int]:

@@ -111,8 +111,8 @@ def inputs_of(graph: Graph) -> Iterator[Input]:
                 "scripts have rows, and a source of the flow reads messages (changelog=): build the flow of the test "
                 "over rows with diff="
             )
-        given = name if len(seen) > 1 else None
-        yield Input(given, leaf.source.schema, own.time, own.diff, own.processing_time, own.strategy)
+        input_name = name if len(seen) > 1 else None
+        yield Input(input_name, leaf.source.schema, own.time, own.diff, own.processing_time, own.strategy)
 
 
 def _keys(graph: Graph) -> Iterator[str]:
@@ -133,15 +133,15 @@ def _keys(graph: Graph) -> Iterator[str]:
 
 def _lengths(graph: Graph) -> tuple[int, ...]:
     """The lengths of time that a flow names, but for the limit of the future."""
-    found: set[int] = set()
+    lengths: set[int] = set()
     for step in graph.steps:
         match step.stage:
             case GroupingStage(grouping=options) | RowStage(options=options) | JoinStage(join=options):
-                found.update(map(abs, spans_of(options)))
-        found.update(feed.back for feed in step.feeds)
+                lengths.update(map(abs, spans_of(options)))
+        lengths.update(feed.back for feed in step.feeds)
     for leaf in graph.leaves:
-        found.update(spans_of(leaf.settings.strategy))
-    return tuple(sorted(length for length in found if length > 0)) or (int(SHORTEST),)
+        lengths.update(spans_of(leaf.settings.strategy))
+    return tuple(sorted(length for length in lengths if length > 0)) or (int(SHORTEST),)
 
 
 __all__ = ["Drawn", "Input", "drawn_for", "inputs_of"]

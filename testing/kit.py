@@ -22,9 +22,9 @@ from .check import REMEDY, Allowed, Check, Problem, Replay
 from .inputs import inputs_of
 from .scripts import Script, changelogs, require_number, scripts
 from .smaller import MOST_RUNS, Smaller
+from .source_text import draw as draw_picture
+from .source_text import source_of
 from .survivors import Unclear, unseen_input
-from .written import draw as draw_picture
-from .written import source_of
 
 _RUN, _SEEDS = 10, 1_000_003
 """The number of scripts that are drawn with one seed, and a number above those of the seeds of a search."""
@@ -59,25 +59,25 @@ def search(
     drawn = changelogs if any(one.diff is not None for one in inputs) else scripts
     passed, reasons = list[Script](), list[str]()
     local = Check(flow, expected, tolerance, None, allow)
-    found = _first(local, drawn(flow, **options), examples, seed, passed, reasons)
+    failure = _first(local, drawn(flow, **options), examples, seed, passed, reasons)
     runs = MOST_RUNS
-    if found is None and not passed:
+    if failure is None and not passed:
         raise InvalidArgument(
             f"no script could be compared, because {reasons[-1] if reasons else 'none was drawn'}: {REMEDY}"
         )
-    unseen = unseen_input(flow, passed, frozenset(allow)) if found is None and allow else None
+    unseen = unseen_input(flow, passed, frozenset(allow)) if failure is None and allow else None
     if unseen is not None:
         which = "" if unseen.name is None else f" of the input {unseen.name!r}"
         raise InvalidArgument(
             f"no row{which} in any script counts, so nothing was compared: all were left out for reasons of "
             f"allow={tuple(allow)!r} or were late, so look at the steps before, and at the times and the trigger"
         )
-    if found is None and replay is not None:
+    if failure is None and replay is not None:
         largest = sorted(passed, key=_rows_in)[-replays:]
         faults = ((script, check.replayed(script)) for script in largest)
-        found = next(((script, problem) for script, problem in faults if problem is not None), None)
+        failure = next(((script, problem) for script, problem in faults if problem is not None), None)
         local, runs = check, _ON_SPARK
-    if found is None:
+    if failure is None:
         return
 
     def fault(script: Script) -> Problem | None:
@@ -86,7 +86,7 @@ def search(
         except Unclear:
             return None
 
-    script, problem = Smaller(fault, inputs, runs).run(*found)
+    script, problem = Smaller(fault, inputs, runs).run(*failure)
     source = source_of(check, script, problem, name)
     lines = [problem.text, *problem.lines, "", "The smallest script found, as a test:", "", source]
     violation = FlowViolation("\n".join(lines), script, source, partial(draw_picture, flow, script))
@@ -108,7 +108,7 @@ def _first(
     reasons: list[str],
 ) -> tuple[Script, Problem] | None:
     """The first of so many scripts that shows a fault; scripts without one are added to `passed`."""
-    found: list[tuple[Script, Problem]] = []
+    failures: list[tuple[Script, Problem]] = []
 
     def test(script: Script) -> None:
         try:
@@ -117,7 +117,7 @@ def _first(
             reasons.append(str(unclear))
             return
         if problem is not None:
-            found.append((script, problem))
+            failures.append((script, problem))
             raise _Enough
         passed.append(script)
 
@@ -130,7 +130,7 @@ def _first(
         try:
             seeded((0 if seed is None else seed + 1) * _SEEDS + number)(some(given(strategy)(test)))()
         except _Enough:
-            return found[0]
+            return failures[0]
     return None
 
 

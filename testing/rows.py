@@ -128,29 +128,29 @@ def rows_of(table: pa.Table, count: int) -> list[Values]:
     return list(zip(*columns, strict=True)) if columns else [()] * count
 
 
-def expected_rows(given: Any, left: Left) -> Left:
+def expected_rows(answer: Any, left: Left) -> Left:
     """The result of the function of expected rows: a DataFrame, an Arrow table, or rows as dicts."""
-    if isinstance(given, pa.Table):
-        given = given.to_pandas()
-    if isinstance(given, pd.Series):
-        given = given.to_frame()
-    if isinstance(given, pd.DataFrame):
-        index = [name for name in given.index.names if name is not None and name not in given.columns]
+    if isinstance(answer, pa.Table):
+        answer = answer.to_pandas()
+    if isinstance(answer, pd.Series):
+        answer = answer.to_frame()
+    if isinstance(answer, pd.DataFrame):
+        index = [name for name in answer.index.names if name is not None and name not in answer.columns]
         if index and all(name.partition(".")[0] in left.names for name in map(str, index)):
-            given = given.reset_index()
-        names, found = [str(name) for name in given.columns], list(given.itertuples(index=False, name=None))
-    elif isinstance(given, Iterable) and not isinstance(given, str | Mapping):
-        dicts = list(given)
+            answer = answer.reset_index()
+        names, values = [str(name) for name in answer.columns], list(answer.itertuples(index=False, name=None))
+    elif isinstance(answer, Iterable) and not isinstance(answer, str | Mapping):
+        dicts = list(answer)
         if any(not isinstance(row, Mapping) for row in dicts):
             raise TypeMismatch(f"expected= gives a DataFrame, or rows as dicts, but gave {dicts[:1]!r}")
         names = list(dict.fromkeys(name for row in dicts for name in row))
-        found = [tuple(row.get(name) for name in names) for row in dicts]
+        values = [tuple(row.get(name) for name in names) for row in dicts]
     else:
-        raise TypeMismatch(f"expected= gives a DataFrame, or rows as dicts, but gave {type(given).__name__}")
-    if not names and not found:
+        raise TypeMismatch(f"expected= gives a DataFrame, or rows as dicts, but gave {type(answer).__name__}")
+    if not names and not values:
         return Left(left.names, left.kinds, Counter())
     kinds = [_place(name, left.names, left.kinds)[2] for name in names]
-    rows = (tuple(canonical(v, k) for v, k in zip(row, kinds, strict=True)) for row in found)
+    rows = (tuple(canonical(v, k) for v, k in zip(row, kinds, strict=True)) for row in values)
     return Left(tuple(names), tuple(kinds), Counter(rows))
 
 

@@ -170,10 +170,10 @@ def changelogs(
     ...     assert all(row["d"] != 0 for entry in script[:-1] for row in getattr(entry, "rows", ()))
     >>> test_no_row_has_weight_0()
     """
-    found = drawn_for(source, time, diff)
-    if all(one.diff is None for one in found.inputs):
+    drawn = drawn_for(source, time, diff)
+    if all(one.diff is None for one in drawn.inputs):
         raise InvalidArgument("changelogs() needs the column of weights: give diff=, also to the source of a flow")
-    return _scripts(found, True, rows, bundles, keys, columns, nulls, late, scale)
+    return _scripts(drawn, True, rows, bundles, keys, columns, nulls, late, scale)
 
 
 def _scripts(
@@ -189,8 +189,8 @@ def _scripts(
 ) -> SearchStrategy[Script]:
     for name, value in (("rows", rows), ("bundles", bundles), ("keys", keys)):
         require_number(name, value)
-    given = columns or {}
-    check_given(given, [name for one in drawn.inputs for name in one.user])
+    strategies_of = columns or {}
+    check_given(strategies_of, [name for one in drawn.inputs for name in one.user])
     lengths = drawn.lengths if scale is None else tuple(sorted({int(span(scale)), *drawn.lengths}))
     shortest, longest = (lengths[0] if scale is None else int(span(scale))), lengths[-1]
     tick = max(shortest // 4, 1)
@@ -203,7 +203,7 @@ def _scripts(
     numbers, beside = st.integers(0, 255), st.sampled_from(BESIDE)
     moves = []
     for place, one in enumerate(drawn.inputs):
-        strategies = column_values(one.schema, one.user, given, drawn.keys, keys, nulls)
+        strategies = column_values(one.schema, one.user, strategies_of, drawn.keys, keys, nulls)
         a_row = st.builds(
             RowMove,
             st.sampled_from(kinds),
@@ -325,7 +325,7 @@ def _row(one: Playing, move: RowMove, front: int, late: bool) -> dict[str, Any] 
     own = one.input
     if move.kind == "retract" and own.diff is not None:
         return _retraction(one, move, late)
-    known = one.rows[move.place % len(one.rows)] if one.rows else None
+    earlier = one.rows[move.place % len(one.rows)] if one.rows else None
     values = dict(zip(own.user, move.values, strict=True))
     time = None if move.offset is None else front + move.offset
     if move.kind == "near" and one.rows:
@@ -338,9 +338,9 @@ def _row(one: Playing, move: RowMove, front: int, late: bool) -> dict[str, Any] 
         anchor = _near(others or one.anchors, move.place)
         values |= _keys_of(one, anchor)
         time = _chosen(one.edges.of_rows(own.name, anchor[ANCHOR], one.reached), move.edge) + move.beside
-    elif move.kind == "again" and known is not None:
-        values = {name: known[name] for name in own.user}
-        time = None if known.get(own.time) is None else timestamp(known[own.time])
+    elif move.kind == "again" and earlier is not None:
+        values = {name: earlier[name] for name in own.user}
+        time = None if earlier.get(own.time) is None else timestamp(earlier[own.time])
     if time is not None and not late:
         time = max(time, one.reached)
     row = {own.time: None if time is None else own.text(own.time, time), **values}

@@ -36,9 +36,9 @@ class Smaller:
                 if _size(smaller) >= _size(script) or not _sound(smaller, self.inputs):
                     continue
                 self.left -= 1
-                found = self.fault(smaller)
-                if found is not None and found.kind == problem.kind:
-                    script, problem = smaller, found
+                fault = self.fault(smaller)
+                if fault is not None and fault.kind == problem.kind:
+                    script, problem = smaller, fault
                     break
             else:
                 break
@@ -99,8 +99,8 @@ def _simpler(entry: Entry) -> Iterator[list[Entry]]:
     size = len(rows) // 2
     while size >= 1:
         for at in range(0, len(rows), size):
-            if kept := [*rows[:at], *rows[at + size :]]:
-                yield [replace(entry, rows=kept)]
+            if fewer := [*rows[:at], *rows[at + size :]]:
+                yield [replace(entry, rows=fewer)]
         size //= 2
     if entry.watermarks:
         yield [replace(entry, watermarks=())]

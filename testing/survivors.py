@@ -25,7 +25,7 @@ from ..local.script import Clock, Elements, Entry, instant
 from ..local.script_run import LocalRun
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
-from ..panes.shard.shard import END, Played
+from ..panes.shard.shard import END, Instant
 from ..panes.stage import Stage
 from ..panes.state.operator_state import Counts
 from ..panes.transforms import applied
@@ -68,20 +68,20 @@ class TracedRun(LocalRun):
         self,
         place: int,
         step: Step,
-        given: Sequence[Mapping[int, Arrival]],
-        played: Sequence[Played],
+        arrivals: Sequence[Mapping[int, Arrival]],
+        instants: Sequence[Instant],
         parts: Mapping[Feed, Mapping[int, Part]],
     ) -> None:
-        super()._count_dropped(place, step, given, played, parts)
-        for done in played:
-            counts, before = done.stepped.state.counts, self.counted[step]
+        super()._count_dropped(place, step, arrivals, instants, parts)
+        for one in instants:
+            counts, before = one.result.state.counts, self.counted[step]
             self.counted[step] = counts
             if counts == before:
                 continue
-            at = END if done.closes or done.arrived is None else done.arrived
-            tables = [pa.concat_tables(some[at].rows) if at in some and some[at].rows else None for some in given]
+            at = END if one.closes or one.arrived is None else one.arrived
+            tables = [pa.concat_tables(some[at].rows) if at in some and some[at].rows else None for some in arrivals]
             for why in REASONS:
-                left_out = done.stepped.left_out.get(why, np.zeros(0, np.int64))
+                left_out = one.result.left_out.get(why, np.zeros(0, np.int64))
                 if self._follows(why) and _only_partly(step.stage, tables, left_out, why, counts, before):
                     self.unclear = f"a {why} row was left out of some of its windows, and not of others"
                 self._lose(place, step, tables, at, parts, left_out, why)
@@ -191,14 +191,14 @@ def _frame(run: TracedRun, one: Input, leaves: Sequence[Leaf], script: Sequence[
         if not isinstance(entry, Elements) or (one.name and entry.input not in (None, one.name)):
             continue
         table = run.rows[place, leaves[0]]
-        kept = _kept(run, leaves, place, table)
-        steps += [place] * len(kept)
-        rows += kept.tolist()
-        table = table.take(pa.array(kept, pa.int64()))
+        row_places = _counting_rows(run, leaves, place, table)
+        steps += [place] * len(row_places)
+        rows += row_places.tolist()
+        table = table.take(pa.array(row_places, pa.int64()))
         if isinstance(one.strategy, IngressTime):
             table = _with_time(table, schema, one.time, now)
         tables.append(table.select(schema.names))
-        copies.append(np.ones(len(kept), np.int64) if one.diff is None else flat(table[one.diff]).to_numpy())
+        copies.append(np.ones(len(row_places), np.int64) if one.diff is None else flat(table[one.diff]).to_numpy())
     whole = pa.concat_tables([schema.empty_table(), *tables])
     numbers = np.concatenate([np.empty(0, np.int64), *copies])
     if one.diff is not None:
@@ -211,10 +211,10 @@ def _frame(run: TracedRun, one: Input, leaves: Sequence[Leaf], script: Sequence[
     return frame
 
 
-def _kept(run: TracedRun, leaves: Sequence[Leaf], place: int, table: pa.Table) -> np.ndarray:
+def _counting_rows(run: TracedRun, leaves: Sequence[Leaf], place: int, table: pa.Table) -> np.ndarray:
     """The places of the rows of an entry that count: a step took them in, was not given them, or had to take them."""
     fed = [(step, feed) for step in run.graph.steps for feed in step.feeds if feed.leaf in leaves]
-    lost, taken = set[int](), set[int]()
+    lost, counting = set[int](), set[int]()
     if any((place, feed) in run.lost for _, feed in fed):
         time = leaves[0].settings.time
         timed = np.asarray(table[time].is_valid()) if time in table.column_names else np.ones(table.num_rows, np.bool_)
@@ -225,10 +225,10 @@ def _kept(run: TracedRun, leaves: Sequence[Leaf], place: int, table: pa.Table) -
                 if why is not None and (run._follows(why) or (why == "bad" and not timed[row])):
                     lost.add(row)
                     continue
-                taken.add(row)
+                counting.add(row)
                 if why is not None:
                     run.unexplained[step.number, why] += 1
-    if lost & taken:
+    if lost & counting:
         raise Unclear("a part of what was made of a row was left out, and another part was not")
     return np.array([row for row in range(table.num_rows) if row not in lost], np.int64)
 

@@ -74,7 +74,7 @@ def _pool(kind: pa.DataType, keys: int) -> list[Any] | None:
 def column_values(
     schema: pa.Schema,
     names: list[str],
-    given: Mapping[str, Any],
+    strategies: Mapping[str, Any],
     keys: frozenset[str],
     many: int,
     nulls: bool,
@@ -83,15 +83,15 @@ def column_values(
     out = {}
     for name in names:
         field = schema.field(name)
-        own = given.get(name)
+        own = strategies.get(name)
         out[name] = own if own is not None else values_of(name, field.type, many, name in keys, nulls)
     return out
 
 
-def check_given(given: Mapping[str, Any], known: list[str]) -> None:
+def check_given(strategies: Mapping[str, Any], names: list[str]) -> None:
     """Raise unless `columns=` names columns whose values are drawn, with a strategy for each."""
-    for name, strategy in given.items():
-        require_column(name, known, "columns=")
+    for name, strategy in strategies.items():
+        require_column(name, names, "columns=")
         if not isinstance(strategy, SearchStrategy):
             raise InvalidArgument(
                 f"columns= takes a hypothesis strategy for each column, such as st.integers(0, 9), but {name!r} has "

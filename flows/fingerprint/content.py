@@ -99,8 +99,8 @@ def content_of(value: Any) -> Content:
     source, code = by_source.hash(value), by_code.hash(value)
     parts = {name: hash_of(token)[:8] for name, token in by_source.parts(value)}
     if len(parts) > MOST_PARTS:
-        kept = dict(list(parts.items())[:MOST_PARTS])
-        parts = {**kept, "others": hash_of(*(f"{name}={token}" for name, token in parts.items()))[:8]}
+        first_parts = dict(list(parts.items())[:MOST_PARTS])
+        parts = {**first_parts, "others": hash_of(*(f"{name}={token}" for name, token in parts.items()))[:8]}
     return Content(source, f"{_VERSION} {code}", parts, tuple(sorted(by_source.unknown)))
 
 

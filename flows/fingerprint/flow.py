@@ -65,7 +65,7 @@ class Fingerprints:
             "shards": shards,
             "whole_keys": whole_keys,
             **({"near": near} if near and not whole_keys else {}),
-            **{name: _stable(value) for name, value in stage.kept(*schemas).items()},
+            **{name: _stable(value) for name, value in stage.state_options(*schemas).items()},
             "time": [_own_time(stage), *(_time_of(feed.leaf) for feed in step.feeds)],
             "messages": [None if feed.leaf is None else feed.leaf.settings.changelog for feed in step.feeds],
             "steps": [bounded(fixed) for fixed, _ in ways],

@@ -35,10 +35,10 @@ def chain(codes: np.ndarray, times: np.ndarray, ties: Sequence[np.ndarray], reac
 
 def _chained(codes: np.ndarray, times: np.ndarray, starts: np.ndarray, reach: int) -> np.ndarray:
     count = len(codes)
-    known = np.unique(times)
-    room = len(known) + 1
+    instants = np.unique(times)
+    room = len(instants) + 1
     following = np.searchsorted(
-        codes * room + np.searchsorted(known, times), codes * room + np.searchsorted(known, times + reach)
+        codes * room + np.searchsorted(instants, times), codes * room + np.searchsorted(instants, times + reach)
     )
     last = np.append(np.flatnonzero(starts)[1:], count)[np.cumsum(starts) - 1]
     jump = np.append(np.where(following < last, following, count), count)
@@ -60,10 +60,10 @@ def near(
     """
     instants = np.unique(known_times)
     room = len(instants) + 1
-    known = np.sort(known_codes * room + np.searchsorted(instants, known_times))
+    points = np.sort(known_codes * room + np.searchsorted(instants, known_times))
     first = codes * room + np.searchsorted(instants, times - reach, side="right")
     stop = codes * room + np.searchsorted(instants, times + reach, side="left")
-    return np.searchsorted(known, first) < np.searchsorted(known, stop)
+    return np.searchsorted(points, first) < np.searchsorted(points, stop)
 
 
 __all__ = ["chain", "near"]

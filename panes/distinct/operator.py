@@ -18,11 +18,11 @@ from ...windows.times import NEVER
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import groups_of
 from ..rows.operator import RowOperator, Stores, store_of
-from ..rows.options import Taken, key_arrays, output
-from ..state.found import Found
+from ..rows.options import AdmittedRows, key_arrays, output
 from ..state.hashes import lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
+from ..state.store_rows import StoreRows
 from .chain import chain, near
 from .distinct import Distinct
 from .waiting import Waiting
@@ -39,8 +39,8 @@ class DistinctOperator(RowOperator):
     >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.string()})
     >>> op = DistinctOperator(Distinct("id", within="1 hour"), schema)
     >>> rows = pa.table({"ts": [5, 3, 3], "id": ["a", "a", "b"]}).cast(schema)
-    >>> stepped = op.step(op.initial(), op.bundle([rows], (), 0), watermark=4, processing_time=9)
-    >>> stepped.panes["id"].to_pylist(), stepped.panes["event_time"].cast("int64").to_pylist()
+    >>> result = op.step(op.initial(), op.bundle([rows], (), 0), watermark=4, processing_time=9)
+    >>> result.panes["id"].to_pylist(), result.panes["event_time"].cast("int64").to_pylist()
     (['a', 'b'], [3, 3])
     """
 
@@ -55,46 +55,46 @@ class DistinctOperator(RowOperator):
         waiting = None if self.waiting is None else Store(self.waiting.schema)
         return OperatorState({"known": Store(KNOWN), "rows": waiting})
 
-    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+    def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
-        low, high = hash_rows_128([Column(key) for key in key_arrays(taken.rows, self.distinct.by)])
-        known, rows = store_of(state, "known"), state.stores["rows"]
+        low, high = hash_rows_128([Column(key) for key in key_arrays(bundle.rows, self.distinct.by)])
+        ids, rows = store_of(state, "known"), state.stores["rows"]
         if rows is None or self.waiting is None:
-            panes, low, high, times = self._first(known, taken, low, high)
+            panes, low, high, times = self._first(ids, bundle, low, high)
         else:
-            before = self._known(known, low)
-            panes, rows, (low, high, times) = self.waiting.step(rows, before, taken, low, high, clocks)
-        known = self._remembered(known.without_due(clocks.leaves), low, high, times, clocks)
-        return panes, {"known": known, "rows": rows}, clocks.after
+            before = self._shown_ids(ids, low)
+            panes, rows, (low, high, times) = self.waiting.step(rows, before, bundle, low, high, clocks)
+        ids = self._remembered(ids.without_due(clocks.leaves), low, high, times, clocks)
+        return panes, {"known": ids, "rows": rows}, clocks.after
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows of a store are found again."""
         return rows["low"].to_numpy()
 
     def _first(
-        self, store: Store, taken: Taken, low: np.ndarray, high: np.ndarray
+        self, store: Store, bundle: AdmittedRows, low: np.ndarray, high: np.ndarray
     ) -> tuple[pa.Table, np.ndarray, np.ndarray, np.ndarray]:
         """The rows that are shown at once, and their ids and times."""
-        known_low, known_high, known_times = self._known(store, low)
+        known_low, known_high, known_times = self._shown_ids(store, low)
         old = len(known_low)
         codes = groups_of(np.concatenate([known_low, low]), np.concatenate([known_high, high]))[0].codes
-        places = np.arange(len(taken))
+        places = np.arange(len(bundle))
         if old:
-            places = np.flatnonzero(~near(codes[old:], taken.times, codes[:old], known_times, self.distinct.reach))
+            places = np.flatnonzero(~near(codes[old:], bundle.times, codes[:old], known_times, self.distinct.reach))
         new = codes[old:][places]
-        places = places[chain(new, taken.times[places], [places], self.distinct.reach)]
-        whole = len(places) == len(taken)
-        rows = taken.rows if whole else taken.rows.take(pa.array(places))
+        places = places[chain(new, bundle.times[places], [places], self.distinct.reach)]
+        whole = len(places) == len(bundle)
+        rows = bundle.rows if whole else bundle.rows.take(pa.array(places))
         panes = output(rows, np.ones(len(places), np.int64), self.output_schema)
-        return panes, low[places], high[places], taken.times[places]
+        return panes, low[places], high[places], bundle.times[places]
 
-    def _known(self, store: Store, low: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _shown_ids(self, store: Store, low: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The ids and times of shown rows whose ids may be among these."""
-        found = Found.of(store, lookup(low), {}, KNOWN)
-        table, distinct = found.read(), self.distinct
-        times = np.zeros(len(found), np.int64)  # without `within` any row of the id hides others, whatever its time
+        rows = StoreRows.of(store, lookup(low), {}, KNOWN)
+        table, distinct = rows.read(), self.distinct
+        times = np.zeros(len(rows), np.int64)  # without `within` any row of the id hides others, whatever its time
         if distinct.within is not None:
-            times = found.clock("event") - (distinct.reach + distinct.wait)
+            times = rows.clock("event") - (distinct.reach + distinct.wait)
         return table["low"].to_numpy(), table["high"].to_numpy(), times
 
     def _remembered(self, store: Store, low: np.ndarray, high: np.ndarray, times: np.ndarray, clocks: Clocks) -> Store:
@@ -103,9 +103,9 @@ class DistinctOperator(RowOperator):
         forever = distinct.within is None
         until = np.full(len(times), NEVER) if forever else times + (distinct.reach + distinct.wait)
         if not clocks.each_batch:
-            kept = until > clocks.after
-            if not kept.all():
-                low, high, times, until = low[kept], high[kept], times[kept], until[kept]
+            alive = until > clocks.after
+            if not alive.all():
+                low, high, times, until = low[alive], high[alive], times[alive], until[alive]
         table = pa.Table.from_arrays([pa.array(low), pa.array(high)], schema=KNOWN)
         return store.put(low, table, {"event": until})
 

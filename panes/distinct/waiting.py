@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...windows.times import FIRST
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import groups_of, netted
-from ..rows.options import Columns, Taken, output, restored, stored, stored_schema
+from ..rows.options import AdmittedRows, Columns, output, restored, stored, stored_schema
 from ..state.hashes import lookup
 from ..state.store import Store
 from .chain import chain
@@ -39,24 +39,24 @@ class Waiting:
         self.schema = stored_schema(columns.rows, OWN)
 
     def step(
-        self, store: Store, known: Entries, taken: Taken, low: np.ndarray, high: np.ndarray, clocks: Clocks
+        self, store: Store, entries: Entries, bundle: AdmittedRows, low: np.ndarray, high: np.ndarray, clocks: Clocks
     ) -> tuple[pa.Table, Store, Entries]:
         """The rows of output, the store after the bundle, and the rows that are now shown for good."""
-        found, store = store.take(lookup(low), {})
+        old_rows, store = store.take(lookup(low), {})
         due, store = store.take(np.empty(0, np.uint32), clocks.leaves)
-        assert taken.weights is not None
-        row_low, row_high = self.columns.row_hashes(taken.rows)
+        assert bundle.weights is not None
+        row_low, row_high = self.columns.row_hashes(bundle.rows)
         own = {
             "low": low,
             "high": high,
             "row_low": row_low,
             "row_high": row_high,
-            "weight": taken.weights,
-            "shown": np.zeros(len(taken), np.bool_),
+            "weight": bundle.weights,
+            "shown": np.zeros(len(bundle), np.bool_),
         }
-        rows = pa.concat_tables([found, stored(taken.rows, own, self.schema)]).combine_chunks()
+        rows = pa.concat_tables([old_rows, stored(bundle.rows, own, self.schema)]).combine_chunks()
         rows, shown = self._netted(rows)
-        shows = self._shows(rows, known)
+        shows = self._shows(rows, entries)
         change = shows.astype(np.int64) - shown
         panes = self._output(rows, change)
         rows = rows.set_column(rows.schema.get_field_index("shown"), self.schema.field("shown"), pa.array(shows))
@@ -75,13 +75,13 @@ class Waiting:
         rows = rows.set_column(rows.schema.get_field_index("weight"), self.schema.field("weight"), pa.array(weights))
         return rows, np.asarray(rows["shown"])
 
-    def _shows(self, rows: pa.Table, known: Entries) -> np.ndarray:
+    def _shows(self, rows: pa.Table, entries: Entries) -> np.ndarray:
         """A mask of the rows that are to be shown."""
-        old, reach, times = len(known[0]), self.distinct.reach, _times(rows)
-        low, high = (np.concatenate([known[i], _numbers(rows, name)]) for i, name in enumerate(("low", "high")))
+        old, reach, times = len(entries[0]), self.distinct.reach, _times(rows)
+        low, high = (np.concatenate([entries[i], _numbers(rows, name)]) for i, name in enumerate(("low", "high")))
         groups = groups_of(low, high)[0]
         free = np.full(groups.count, FIRST)
-        np.maximum.at(free, groups.codes[:old], known[2] + reach)
+        np.maximum.at(free, groups.codes[:old], entries[2] + reach)
         codes = groups.codes[old:]
         places = np.flatnonzero((_numbers(rows, "weight") > 0) & (times >= free[codes]))
         ties = [_numbers(rows, name)[places] for name in ("row_low", "row_high")]

@@ -20,8 +20,8 @@ from ...windows.times import NEVER
 from ..state.hashes import Part
 from ..state.store import Store
 from .cells import NUMBERS, Cells
-from .compiled import Compiled
-from .windows_in_hand import Shape
+from .compiled import CompiledGrouping
+from .loaded_windows import Shape
 
 
 def atom_schema(shape: Shape) -> pa.Schema:
@@ -36,52 +36,54 @@ class Atoms:
     """The atoms that a step has in hand, and the store with the others."""
 
     store: Store
-    held: Cells
+    key_atoms: Cells
     """All atoms of the keys that rows touch."""
     due: Cells
     """Of other keys, the atoms of windows that a clock has passed."""
 
     @classmethod
     def take(
-        cls, compiled: Compiled, store: Store, touched: np.ndarray, clocks: Mapping[str, int], part: Part | None
+        cls, compiled: CompiledGrouping, store: Store, touched: np.ndarray, clocks: Mapping[str, int], part: Part | None
     ) -> Atoms:
         """Take atoms out of the store, by the hashes of the keys that rows touch and by clocks; of a part of all."""
-        held, store = store.take(touched, {}, part)
+        key_atoms, store = store.take(touched, {}, part)
         due, store = store.take(np.empty(0, np.uint32), dict(clocks), part)
-        return cls(store, _cells(held, compiled.shape), _cells(due, compiled.shape))
+        return cls(store, _cells(key_atoms, compiled.shape), _cells(due, compiled.shape))
 
-    def put(self, compiled: Compiled, watermark: int) -> Store:
+    def put(self, compiled: CompiledGrouping, watermark: int) -> Store:
         """The store with these atoms again, but for those of windows that have expired."""
-        held = self.held.joined(self.due) if len(self.due) else self.held
-        if len(held) == 0:
+        atoms = self.key_atoms.joined(self.due) if len(self.due) else self.key_atoms
+        if len(atoms) == 0:
             return self.store
-        windows = merged(compiled, held)
+        windows = merged(compiled, atoms)
         expiry = compiled.expiry(windows.end)[windows.window_id]
-        kept = expiry > watermark
-        if not kept.all():
-            held, expiry = held.take(kept), expiry[kept]
-        columns = {f"key.{i}": key for i, key in enumerate(held.keys)}
-        columns.update({f"num.{name}": pa.array(getattr(held, name)) for name in NUMBERS})
-        columns.update({f"acc.{i}": a for i, a in enumerate(held.acc)})
-        never = np.full(len(held), NEVER)
+        alive = expiry > watermark
+        if not alive.all():
+            atoms, expiry = atoms.take(alive), expiry[alive]
+        columns = {f"key.{i}": key for i, key in enumerate(atoms.keys)}
+        columns.update({f"num.{name}": pa.array(getattr(atoms, name)) for name in NUMBERS})
+        columns.update({f"acc.{i}": a for i, a in enumerate(atoms.acc)})
+        never = np.full(len(atoms), NEVER)
         wake = {"event": expiry, "processing": never, "hold": never}
-        return self.store.put(compiled.hashes(held.keys, held.start), pa.table(columns, schema=self.store.schema), wake)
+        return self.store.put(
+            compiled.hashes(atoms.keys, atoms.start), pa.table(columns, schema=self.store.schema), wake
+        )
 
-    def with_cells(self, compiled: Compiled, cells: Cells) -> Atoms:
+    def with_cells(self, compiled: CompiledGrouping, cells: Cells) -> Atoms:
         """The atoms after these cells went in; atoms that are empty now are left out."""
-        both = self.held.joined(replace(cells, facts={}))
+        both = self.key_atoms.joined(replace(cells, facts={}))
         groups, _ = group_rows([*both.keys, pa.array(both.start), pa.array(both.end)], len(both))
         atoms = both.summed(compiled.plan, groups)
-        return replace(self, held=atoms.take((atoms.weight != 0) | ~compiled.plan.is_zero(atoms.acc)))
+        return replace(self, key_atoms=atoms.take((atoms.weight != 0) | ~compiled.plan.is_zero(atoms.acc)))
 
 
-def merged(compiled: Compiled, cells: Cells) -> Merged:
+def merged(compiled: CompiledGrouping, cells: Cells) -> Merged:
     """The windows that cells are in once those of a key are merged."""
     codes = group_rows(cells.keys, len(cells))[0].codes
     return compiled.grouping.window.merge(codes, cells.start, cells.end)
 
 
-def merged_cells(compiled: Compiled, cells: Cells) -> Cells:
+def merged_cells(compiled: CompiledGrouping, cells: Cells) -> Cells:
     """One cell for each merged window."""
     numbers = merged(compiled, cells).window_id
     return cells.summed(compiled.plan, Groups(numbers, int(numbers.max(initial=-1)) + 1), hull=True)

@@ -15,7 +15,7 @@ from ..state.hashes import key_hashes, lookup
 from ..state.operator_state import OperatorState
 from .cells import Cells
 from .clocks import Clocks
-from .compiled import Compiled
+from .compiled import CompiledGrouping
 from .rows import Rows, good_rows, rounds
 from .rows_to_cells import cells_of
 
@@ -30,16 +30,16 @@ class Bundle:
     """The cells of the whole bundle; None where triggers are asked for each record, so that a round has its own."""
 
     @classmethod
-    def of(cls, compiled: Compiled, given: pa.Table | Cells, clocks: Clocks) -> Bundle:
-        """The bundle that was given to a step."""
-        if isinstance(given, Cells):
-            counted = given.counted(clocks.output_watermark) if "latest" in compiled.grouping.extents else given
-            return cls(Rows.none(compiled.schema, given.bad), counted)
-        rows = good_rows(compiled.grouping, given, clocks.now)
+    def of(cls, compiled: CompiledGrouping, contents: pa.Table | Cells, clocks: Clocks) -> Bundle:
+        """The bundle of a step over these rows or cells."""
+        if isinstance(contents, Cells):
+            counted = contents.counted(clocks.output_watermark) if "latest" in compiled.grouping.extents else contents
+            return cls(Rows.none(compiled.schema, contents.bad), counted)
+        rows = good_rows(compiled.grouping, contents, clocks.now)
         each_record = compiled.grouping.granularity == "record"
         return cls(rows, None if each_record else cells_of(compiled, rows, clocks.output_watermark))
 
-    def touched(self, compiled: Compiled, state: OperatorState) -> np.ndarray:
+    def touched(self, compiled: CompiledGrouping, state: OperatorState) -> np.ndarray:
         """The hashes of the windows in the store that the bundle may concern, for `Store.take`."""
         count = len(self.rows) if self.cells is None else len(self.cells)
         if count == 0 or not (len(state.windows) or state.atoms):
@@ -49,7 +49,7 @@ class Bundle:
         cells = cells_of(compiled, self.rows, state.output_watermark) if self.cells is None else self.cells
         return lookup(compiled.hashes(cells.keys, cells.start))
 
-    def rounds(self, compiled: Compiled, clocks: Clocks) -> Iterator[tuple[Rows, Cells]]:
+    def rounds(self, compiled: CompiledGrouping, clocks: Clocks) -> Iterator[tuple[Rows, Cells]]:
         """The rounds in which rows are taken in, each with its cells: the whole bundle, or one record of each key."""
         if self.cells is not None:
             if len(self.rows) or len(self.cells) or self.cells.unassigned:

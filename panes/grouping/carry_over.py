@@ -13,23 +13,23 @@ import pyarrow as pa
 
 from .cells import Pairs
 from .clocks import Clocks
-from .compiled import Compiled
+from .compiled import CompiledGrouping
+from .loaded_windows import LoadedWindows
 from .values import merged_values, values_of
-from .windows_in_hand import InHand
 
 _IDENTITY = ("index", "nonspeculative", "born_late", "on_time_given")
 """Numbers that a window of the same bounds keeps. A session that grows is a new window, whose numbers start again."""
 
 
 def carry_over(
-    compiled: Compiled,
-    windows: InHand,
+    compiled: CompiledGrouping,
+    windows: LoadedWindows,
     lineage: Pairs,
     keys: Sequence[pa.Array],
     start: np.ndarray,
     end: np.ndarray,
     clocks: Clocks,
-) -> InHand:
+) -> LoadedWindows:
     """New windows with these keys and bounds, and everything of the windows that they come of but the contents in hand.
 
     `lineage` has pairs (old window, new window). Every old window is in at least one. Windows that split hand their
@@ -64,4 +64,4 @@ def carry_over(
             outstanding = None if windows.outstanding is None else windows.outstanding.regrouped(heir, count)
             deposits = None if deposits is None else deposits.regrouped(heir)
     none = tuple(pa.array([], field.type) for field in shape.acc_fields)
-    return InHand(list(keys), num, state, none, outstanding, deposits)
+    return LoadedWindows(keys=list(keys), num=num, trigger=state, acc=none, outstanding=outstanding, deposits=deposits)

@@ -45,15 +45,15 @@ class Cells:
     def __len__(self) -> int:
         return len(self.start)
 
-    def take(self, kept: np.ndarray) -> Cells:
+    def take(self, mask: np.ndarray) -> Cells:
         """The cells where this mask is true."""
-        places = np.flatnonzero(kept)
+        places = np.flatnonzero(mask)
         at = pa.array(places)
 
         def of_row() -> Pairs:
             row, cell = self.of_row()
-            number = np.cumsum(kept) - 1
-            return row[kept[cell]], number[cell[kept[cell]]]
+            number = np.cumsum(mask) - 1
+            return row[mask[cell]], number[cell[mask[cell]]]
 
         return replace(
             self,

@@ -11,7 +11,7 @@ import numpy as np
 from ...triggers.program import Moment
 from ...windows.times import MAX_TIME, MIN_TIME
 from ..state.operator_state import OperatorState
-from .compiled import Compiled
+from .compiled import CompiledGrouping
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Clocks:
     @classmethod
     def of(
         cls,
-        compiled: Compiled,
+        compiled: CompiledGrouping,
         state: OperatorState,
         watermark: int,
         processing_time: int,
@@ -43,14 +43,14 @@ class Clocks:
     ) -> Clocks:
         """The clocks of a step from this state; a clock that would go back stays."""
         after = MAX_TIME if each_batch else max(state.watermark, watermark)
-        known = {p: percentiles.get(p, after) for p in compiled.percents}
+        readings = {p: percentiles.get(p, after) for p in compiled.percents}
         return cls(
             before=MIN_TIME if each_batch else state.watermark,
             after=after,
             now=max(state.processing_time, processing_time),
             output_watermark=state.output_watermark,
             percentiles_before=state.percentiles,
-            percentiles_after={p: max(time, state.percentiles.get(p, MIN_TIME)) for p, time in known.items()},
+            percentiles_after={p: max(time, state.percentiles.get(p, MIN_TIME)) for p, time in readings.items()},
             each_batch=each_batch,
         )
 
@@ -80,15 +80,15 @@ class Clocks:
         """The clocks that bring atoms into hand."""
         return {} if self.each_batch else {"event": self.after}
 
-    def percentiles(self, compiled: Compiled, passing: bool) -> dict[float, int]:
+    def percentiles(self, compiled: CompiledGrouping, passing: bool) -> dict[float, int]:
         """The percentiles that the trigger waits for, from before the bundle or, with `passing`, after it."""
         return {percent: self._percentile(percent, passing) for percent in compiled.percents}
 
     def _percentile(self, percent: float, passing: bool) -> int:
-        known = self.percentiles_before.get(percent, MIN_TIME)
+        reading = self.percentiles_before.get(percent, MIN_TIME)
         if passing:
-            return max(self.percentiles_after.get(percent, known), self.after)
-        return max(known, self.before)
+            return max(self.percentiles_after.get(percent, reading), self.after)
+        return max(reading, self.before)
 
     def moment(self, phase: str, num: Mapping[str, np.ndarray], **more: Any) -> Moment:
         """The moment of an evaluation; only in the phase "watermark" the watermark is that after the bundle."""
@@ -99,5 +99,5 @@ class Clocks:
             return self._percentile(percent, passing)
 
         nothing = np.zeros(len(num["end"]), np.bool_)
-        given = {"got": nothing, "born": nothing, **more}
-        return Moment(phase, num["start"], num["end"], watermark, self.now, percentile=percentile, **given)
+        fields = {"got": nothing, "born": nothing, **more}
+        return Moment(phase, num["start"], num["end"], watermark, self.now, percentile=percentile, **fields)

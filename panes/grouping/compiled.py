@@ -14,12 +14,12 @@ from ...triggers.program import Fact, Node
 from ...windows.grid import later
 from ..state.hashes import key_hashes
 from .grouping import Grouping
+from .loaded_windows import BASE, EXTENT, Shape
 from .pane_columns import output_schema, record_type
-from .windows_in_hand import BASE, EXTENT, Shape
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledGrouping:
     """A grouping, and everything that follows from it and from the schema of its input."""
 
     grouping: Grouping
@@ -40,18 +40,28 @@ class Compiled:
     output_schema: pa.Schema
 
     @classmethod
-    def of(cls, grouping: Grouping, schema: pa.Schema) -> Compiled:
+    def of(cls, grouping: Grouping, schema: pa.Schema) -> CompiledGrouping:
         """Compile a grouping; raises if it does not fit the schema."""
         plan = grouping.plan(schema)
-        trigger = compile_trigger(grouping.asked)
+        trigger = compile_trigger(grouping.effective_trigger)
         facts = tuple({fact.name: fact for fact in trigger.facts()}.values())
         output, record = output_schema(grouping.by, plan, schema), record_type(grouping, plan)
         extents = {name: EXTENT[name] for name in grouping.extents}
         key_types = [field.type for field in output][: len(grouping.by)]
         outstanding = record if grouping.keeps_last else None
         shape = Shape(key_types, {**BASE, **extents}, trigger.columns(), plan.fields, outstanding)
-        percents = percentiles(grouping.asked)
-        return cls(grouping, schema, plan, trigger, percents, facts, record, shape, output)
+        percents = percentiles(grouping.effective_trigger)
+        return cls(
+            grouping=grouping,
+            schema=schema,
+            plan=plan,
+            trigger=trigger,
+            percents=percents,
+            facts=facts,
+            record=record,
+            shape=shape,
+            output_schema=output,
+        )
 
     def expiry(self, end: np.ndarray) -> np.ndarray:
         """The expiry of windows that end then: the end and the allowed lateness."""

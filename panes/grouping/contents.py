@@ -17,13 +17,13 @@ from ...combiners.algebra import Accumulators
 from ...combiners.rows.columns import flat
 from ...combiners.rows.decoded_sizes import row_bytes
 from ...combiners.rows.groups import Groups, group_rows
-from ..state.found import Found
 from ..state.hashes import lookup
 from ..state.store import Store
-from .compiled import Compiled
+from ..state.store_rows import StoreRows
+from .compiled import CompiledGrouping
 from .deposits import Deposits
 from .intervals import overlaps
-from .windows_in_hand import InHand
+from .loaded_windows import LoadedWindows
 
 DEPOSIT_BYTES = 1 << 16
 """Contents of so many bytes are put aside."""
@@ -32,7 +32,7 @@ _FANOUT = 4
 """Deposits are joined with what came after them once that has more than a fourth of their size."""
 
 
-def deposit_schema(compiled: Compiled) -> pa.Schema | None:
+def deposit_schema(compiled: CompiledGrouping) -> pa.Schema | None:
     """The schema of stored deposits; None for a grouping whose windows have none.
 
     Windows that a function of the user merges may lie in each other, and those that may split are made of atoms.
@@ -51,38 +51,38 @@ def deposit_weight(
     """The bytes, roughly, and the number of the deposits of the windows that a step takes; 0 if all have few bytes."""
     if sum(chunk.living_bytes for chunk in deposits.chunks) <= below:
         return 0, 0
-    return deposits.weight(lookup(Found.of(windows, touched, clocks, windows.schema).hashes()), {}, below)
+    return deposits.weight(lookup(StoreRows.of(windows, touched, clocks, windows.schema).hashes()), {}, below)
 
 
-def with_deposits(compiled: Compiled, windows: InHand, store: Store | None) -> InHand:
+def with_deposits(compiled: CompiledGrouping, windows: LoadedWindows, store: Store | None) -> LoadedWindows:
     """The windows that a step has taken, with the places of their deposits in the store."""
     if store is None or not len(store) or not len(windows):
         return windows
-    found = Found.of(store, lookup(compiled.hashes(windows.keys, windows.num["start"])), {}, store.schema)
-    if not len(found):
+    rows = StoreRows.of(store, lookup(compiled.hashes(windows.keys, windows.num["start"])), {}, store.schema)
+    if not len(rows):
         return windows
-    rows = found.read([name for name in store.schema.names if not name.startswith("acc.")])
-    start, end, sizes = (np.asarray(flat(rows[f"num.{name}"])) for name in ("start", "end", "bytes"))
-    keys = [pa.concat_arrays([key, flat(rows[f"key.{i}"])]) for i, key in enumerate(windows.keys)]
-    cut, owner = len(windows), np.full(len(found), -1)
+    columns = rows.read([name for name in store.schema.names if not name.startswith("acc.")])
+    start, end, sizes = (np.asarray(flat(columns[f"num.{name}"])) for name in ("start", "end", "bytes"))
+    keys = [pa.concat_arrays([key, flat(columns[f"key.{i}"])]) for i, key in enumerate(windows.keys)]
+    cut, owner = len(windows), np.full(len(rows), -1)
     if compiled.grouping.window.merging:
-        codes = group_rows(keys, cut + len(found))[0].codes
+        codes = group_rows(keys, cut + len(rows))[0].codes
         bounds = windows.num["start"], windows.num["end"]
         deposit, window = overlaps(codes[cut:], start, start + 1, codes[:cut], *bounds)
         owner[deposit] = window
     else:
         bounds = np.concatenate([windows.num["start"], start]), np.concatenate([windows.num["end"], end])
-        groups, _ = group_rows([*keys, *map(pa.array, bounds)], cut + len(found))
+        groups, _ = group_rows([*keys, *map(pa.array, bounds)], cut + len(rows))
         window_of = np.full(groups.count, -1)
         window_of[groups.codes[:cut]] = np.arange(cut)
         owner = window_of[groups.codes[cut:]]
     mine = owner >= 0  # others are of windows that stay in the store
     if not mine.any():
         return windows
-    return replace(windows, deposits=Deposits(found.where(mine), sizes[mine], owner[mine]))
+    return replace(windows, deposits=Deposits(rows.where(mine), sizes[mine], owner[mine]))
 
 
-def contents(compiled: Compiled, windows: InHand, places: np.ndarray) -> Accumulators:
+def contents(compiled: CompiledGrouping, windows: LoadedWindows, places: np.ndarray) -> Accumulators:
     """The whole contents of the windows at these places."""
     at = pa.array(places)
     acc = [a.take(at) for a in windows.acc]
@@ -95,7 +95,7 @@ def contents(compiled: Compiled, windows: InHand, places: np.ndarray) -> Accumul
     return tuple(acc)
 
 
-def put_deposits(compiled: Compiled, windows: InHand, store: Store) -> tuple[InHand, Store]:
+def put_deposits(compiled: CompiledGrouping, windows: LoadedWindows, store: Store) -> tuple[LoadedWindows, Store]:
     """Put large contents aside, and leave out deposits of windows that are gone; the windows and the store after."""
     deposits, divisible = windows.deposits, [windows.acc[i] for i in compiled.plan.divisible]
     gone = np.zeros(0, np.bool_) if deposits is None else deposits.owner < 0
@@ -110,13 +110,13 @@ def put_deposits(compiled: Compiled, windows: InHand, store: Store) -> tuple[InH
         columns = _joined(compiled, columns, deposits, owner, np.flatnonzero(outgrown))
         gone = gone | outgrown
     if deposits is not None and gone.any():
-        store = deposits.found.where(gone).removed()
+        store = deposits.rows.where(gone).removed()
     return (windows, store) if not len(large) else _aside(compiled, windows, store, large, columns)
 
 
 def _aside(
-    compiled: Compiled, windows: InHand, store: Store, large: np.ndarray, columns: list[pa.Array]
-) -> tuple[InHand, Store]:
+    compiled: CompiledGrouping, windows: LoadedWindows, store: Store, large: np.ndarray, columns: list[pa.Array]
+) -> tuple[LoadedWindows, Store]:
     """Put these contents of the large windows into the store, where they are still large."""
     size = _bytes(columns)
     stays = size < DEPOSIT_BYTES  # deposits may have cancelled out
@@ -132,8 +132,8 @@ def _aside(
     places[others], places[large[stays]] = np.arange(len(others)), len(others) + np.arange(len(rest))
     acc, nothing = list(windows.acc), compiled.plan.zero(1)
     for i, column in zip(compiled.plan.divisible, columns, strict=True):
-        kept = windows.acc[i].take(pa.array(others))
-        acc[i] = pa.concat_arrays([kept, column.take(rest), nothing[i]]).take(pa.array(places))
+        of_others = windows.acc[i].take(pa.array(others))
+        acc[i] = pa.concat_arrays([of_others, column.take(rest), nothing[i]]).take(pa.array(places))
     return replace(windows, acc=tuple(acc)), store.put(compiled.hashes(keys, start), table, {})
 
 
@@ -156,7 +156,7 @@ def _outgrown(deposits: Deposits, size: np.ndarray) -> np.ndarray:
 
 
 def _joined(
-    compiled: Compiled, columns: list[pa.Array], deposits: Deposits, owner: np.ndarray, numbers: np.ndarray
+    compiled: CompiledGrouping, columns: list[pa.Array], deposits: Deposits, owner: np.ndarray, numbers: np.ndarray
 ) -> list[pa.Array]:
     """Divisible columns of some windows and the deposits with these numbers added up; `owner` is the window of each."""
     if not len(numbers):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ..state.found import Found
+from ..state.store_rows import StoreRows
 from .intervals import equal_pairs
 
 
@@ -22,7 +22,7 @@ from .intervals import equal_pairs
 class Deposits:
     """The deposits of windows in hand, numbered as they were found in their store."""
 
-    found: Found
+    rows: StoreRows
     sizes: np.ndarray
     """The bytes of each deposit."""
     owner: np.ndarray
@@ -49,11 +49,11 @@ class Deposits:
 
     def read(self, numbers: np.ndarray) -> list[list[pa.Array]]:
         """The chunks of each divisible accumulator column, over the deposits with these numbers, which increase."""
-        store = self.found.store
+        store = self.rows.store
         names = [name for name in store.schema.names if name.startswith("acc.")]
         chosen = np.zeros(len(self.owner), np.bool_)
         chosen[numbers] = True
-        parts = zip(store.chunks, self.found.where(chosen).places, strict=True)
+        parts = zip(store.chunks, self.rows.where(chosen).places, strict=True)
         tables = [_rows(chunk.table.select(names), at) for chunk, at in parts if len(at)]
         return [[part for table in tables for part in table[name].chunks] for name in names]
 

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from ...windows.times import MAX_TIME
-from .compiled import Compiled
+from .compiled import CompiledGrouping
+from .loaded_windows import EXTENT, LoadedWindows
 from .outstanding import Outstanding, with_one_more
 from .pane_columns import VALUE
 from .pane_rows import Firing, as_numpy, output_rows, pane_records, same_values, sort_windows, timings
-from .windows_in_hand import EXTENT, InHand
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Emission:
     """True where the outstanding panes of the window are retracted."""
 
 
-def emit(compiled: Compiled, windows: InHand, firing: Firing) -> tuple[InHand, list[pa.Table]]:
+def emit(compiled: CompiledGrouping, windows: LoadedWindows, firing: Firing) -> tuple[LoadedWindows, list[pa.Table]]:
     """The windows after a firing, and the rows of output of those that fire, if there are any."""
     timing = timings(windows, firing.watermark)
     shows = windows.num["fresh"]
@@ -52,7 +52,9 @@ def emit(compiled: Compiled, windows: InHand, firing: Firing) -> tuple[InHand, l
     return after, [_output(compiled, windows, emission)]
 
 
-def _emission(compiled: Compiled, windows: InHand, fired: np.ndarray, timing: np.ndarray, firing: Firing) -> _Emission:
+def _emission(
+    compiled: CompiledGrouping, windows: LoadedWindows, fired: np.ndarray, timing: np.ndarray, firing: Firing
+) -> _Emission:
     grouping = compiled.grouping
     records = pane_records(compiled, windows, fired, timing, firing)
     has_rows = np.ones(len(fired), np.bool_)
@@ -66,7 +68,9 @@ def _emission(compiled: Compiled, windows: InHand, fired: np.ndarray, timing: np
     return _Emission(fired, sort_windows(compiled, windows, fired), timing, records, emitted, retracted)
 
 
-def _unchanged(compiled: Compiled, windows: InHand, fired: np.ndarray, records: pa.StructArray) -> np.ndarray:
+def _unchanged(
+    compiled: CompiledGrouping, windows: LoadedWindows, fired: np.ndarray, records: pa.StructArray
+) -> np.ndarray:
     """True where the window has exactly one outstanding pane and the new pane equals it."""
     assert windows.outstanding is not None
     same = windows.outstanding.sizes[fired] == 1
@@ -78,7 +82,7 @@ def _unchanged(compiled: Compiled, windows: InHand, fired: np.ndarray, records: 
     return same
 
 
-def _output(compiled: Compiled, windows: InHand, emission: _Emission) -> pa.Table:
+def _output(compiled: CompiledGrouping, windows: LoadedWindows, emission: _Emission) -> pa.Table:
     """Rows of output: windows in order, the retractions of a window before its new pane."""
     order, records = emission.order, emission.records
     fired = emission.places[order]
@@ -103,7 +107,7 @@ def _output(compiled: Compiled, windows: InHand, emission: _Emission) -> pa.Tabl
     return output_rows(compiled, [k.take(at) for k in keys], both, np.where(is_new, 1, -1))
 
 
-def _emitted(windows: InHand, emission: _Emission) -> InHand:
+def _emitted(windows: LoadedWindows, emission: _Emission) -> LoadedWindows:
     """The windows after their panes: counted, with nothing fresh, and with what is outstanding now."""
     fired, emitted = emission.places, emission.emitted
     num = {**windows.num, **{name: windows.num[name].copy() for name in _CHANGED}}
@@ -119,7 +123,7 @@ _CHANGED = ("index", "nonspeculative", "on_time_given", "fresh")
 """The numbers of a window that change when it fires."""
 
 
-def _outstanding(windows: InHand, emission: _Emission) -> Outstanding | None:
+def _outstanding(windows: LoadedWindows, emission: _Emission) -> Outstanding | None:
     """The panes of each window that are outstanding after these were emitted and others retracted."""
     if windows.outstanding is None:
         return None
@@ -130,7 +134,7 @@ def _outstanding(windows: InHand, emission: _Emission) -> Outstanding | None:
     return windows.outstanding.without(gone).followed(records, emission.places[shown])
 
 
-def _emptied(compiled: Compiled, windows: InHand, gone: np.ndarray) -> InHand:
+def _emptied(compiled: CompiledGrouping, windows: LoadedWindows, gone: np.ndarray) -> LoadedWindows:
     """The windows with the contents of those at the places `gone` removed."""
     if len(gone) == 0:
         return windows
@@ -143,8 +147,8 @@ def _emptied(compiled: Compiled, windows: InHand, gone: np.ndarray) -> InHand:
     for name, (_, value) in EXTENT.items():
         if name in num:  # in a window without end, rows that come next are not before those that came
             values = num[name].copy()
-            kept = (num["end"][gone] == MAX_TIME) & (name == "latest")
-            values[gone] = np.where(kept, values[gone], value)
+            endless = (num["end"][gone] == MAX_TIME) & (name == "latest")
+            values[gone] = np.where(endless, values[gone], value)
             num[name] = values
     emptied = np.zeros(len(windows), np.bool_)
     emptied[gone] = True
@@ -155,7 +159,7 @@ def _emptied(compiled: Compiled, windows: InHand, gone: np.ndarray) -> InHand:
     return replace(windows, num=num, acc=acc, outstanding=outstanding, deposits=deposits)
 
 
-def retract_ended(compiled: Compiled, windows: InHand) -> tuple[InHand, list[pa.Table]]:
+def retract_ended(compiled: CompiledGrouping, windows: LoadedWindows) -> tuple[LoadedWindows, list[pa.Table]]:
     """Retract the outstanding panes of windows that ended in a merge or a split, where that is wanted at once."""
     grouping, outstanding = compiled.grouping, windows.outstanding
     if not (grouping.retracting and grouping.eager_retractions) or outstanding is None:

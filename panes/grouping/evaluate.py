@@ -11,46 +11,48 @@ import pyarrow as pa
 from ...triggers import truth
 from ...triggers.leaf_nodes import PercentileNode
 from ...triggers.program import Deadlines, Moment, where
+from .admission import Admission
 from .clocks import Clocks
-from .compiled import Compiled
+from .compiled import CompiledGrouping
 from .contents import contents
 from .emit import cleared
+from .loaded_windows import LoadedWindows
 from .pane_rows import Firing
 from .rows import Rows
-from .take_in import TakenIn
 from .values import values_of
-from .windows_in_hand import InHand
 
 
 def evaluate(
-    compiled: Compiled, clocks: Clocks, windows: InHand, moment: Moment, asked: np.ndarray
-) -> tuple[InHand, Firing | None]:
+    compiled: CompiledGrouping, clocks: Clocks, windows: LoadedWindows, moment: Moment, mask: np.ndarray
+) -> tuple[LoadedWindows, Firing | None]:
     """Ask the triggers of some windows. Gives the windows with the new state of their triggers, and the firing.
 
     The windows given are used up: a trigger changes its columns in place, as a copy of all of them would take long.
     """
     trigger = compiled.trigger
-    asked = asked & ~trigger.done(windows.trigger)
-    if not asked.any():
+    mask = mask & ~trigger.done(windows.trigger)
+    if not mask.any():
         return windows, None
     state = windows.trigger
     if moment.phase == "rows":
-        trigger.on_rows(state, asked, moment)
-        asked &= ~trigger.done(state)
-    trigger.observe(state, asked, moment)
-    fired = trigger.would_fire(state, moment) & asked
+        trigger.on_rows(state, mask, moment)
+        mask &= ~trigger.done(state)
+    trigger.observe(state, mask, moment)
+    fired = trigger.would_fire(state, moment) & mask
     fires = bool(fired.any())
     if fires:
         nothing = np.zeros(len(windows), np.bool_)
         requests = {"clear": nothing, "accumulate": nothing.copy()}
         moment = replace(moment, requests=requests)
         trigger.fire(state, fired, moment)
-    if trigger.ends_unseen and asked.any():
-        trigger.settle(state, asked, moment)
+    if trigger.ends_unseen and mask.any():
+        trigger.settle(state, mask, moment)
     return windows, _firing(compiled, clocks, windows, moment, fired) if fires else None
 
 
-def _firing(compiled: Compiled, clocks: Clocks, windows: InHand, moment: Moment, fired: np.ndarray) -> Firing:
+def _firing(
+    compiled: CompiledGrouping, clocks: Clocks, windows: LoadedWindows, moment: Moment, fired: np.ndarray
+) -> Firing:
     last = np.zeros(len(windows), np.bool_)
     if compiled.grouping.closing != "always":
         last |= compiled.trigger.done(windows.trigger)
@@ -69,9 +71,9 @@ def _firing(compiled: Compiled, clocks: Clocks, windows: InHand, moment: Moment,
     )
 
 
-def rows_moment(compiled: Compiled, clocks: Clocks, taken: TakenIn, rows: Rows) -> Moment:
+def rows_moment(compiled: CompiledGrouping, clocks: Clocks, admission: Admission, rows: Rows) -> Moment:
     """The moment at which the triggers of windows that got rows are asked."""
-    windows = taken.windows
+    windows = admission.windows
 
     def result(predicate: Any, mask: np.ndarray) -> np.ndarray:
         """True where a predicate holds for the results of a window of the mask."""
@@ -80,23 +82,23 @@ def rows_moment(compiled: Compiled, clocks: Clocks, taken: TakenIn, rows: Rows) 
         names = [*compiled.grouping.by, *compiled.plan.compiled]
         acc = contents(compiled, chosen, np.arange(len(chosen)))
         table = pa.table([*chosen.keys, *compiled.plan.extract(acc)], names=names)
-        held = np.zeros(len(mask), np.bool_)
-        held[places] = truth(predicate, table)
-        return held
+        truths = np.zeros(len(mask), np.bool_)
+        truths[places] = truth(predicate, table)
+        return truths
 
     return clocks.moment(
         "rows",
         windows.num,
-        got=taken.got,
-        born=taken.born,
-        facts=taken.facts,
+        got=admission.got,
+        born=admission.born,
+        facts=admission.facts,
         result=result,
         values=values_of(compiled, windows),
-        arrivals=taken.arrivals(rows),
+        arrivals=admission.arrivals(rows),
     )
 
 
-def percentiles_begin(compiled: Compiled, clocks: Clocks, windows: InHand) -> InHand:
+def percentiles_begin(compiled: CompiledGrouping, clocks: Clocks, windows: LoadedWindows) -> LoadedWindows:
     """The windows with the percentiles of the watermark back at the beginning of time; those given are used up."""
     moment = clocks.moment("rows", windows.num)
     for node in compiled.trigger.nodes():
@@ -105,7 +107,7 @@ def percentiles_begin(compiled: Compiled, clocks: Clocks, windows: InHand) -> In
     return windows
 
 
-def deadlines(compiled: Compiled, windows: InHand, domain: str, moment: Moment) -> Deadlines:
+def deadlines(compiled: CompiledGrouping, windows: LoadedWindows, domain: str, moment: Moment) -> Deadlines:
     """The reading of a clock at which the trigger of each window must be asked next."""
     trigger, state = compiled.trigger, windows.trigger
     return where(~trigger.done(state), trigger.deadline(state, domain, moment))

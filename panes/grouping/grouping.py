@@ -180,23 +180,30 @@ class Grouping(NamedOptions):
 
     def check_trigger(self, each_batch: bool = False) -> None:
         """Raise for a trigger that would lose rows or never fire. With `each_batch` windows do not expire."""
-        check_trigger(self.asked, self.window, span(self.allowed_lateness), self.bounded, self.allow_finish, each_batch)
+        check_trigger(
+            self.effective_trigger,
+            self.window,
+            span(self.allowed_lateness),
+            self.bounded,
+            self.allow_finish,
+            each_batch,
+        )
 
     def _check_names(self) -> None:
-        taken: dict[str, str] = {}
+        names: dict[str, str] = {}
         for name in (*self.by, *self.combiners):
             plain = str(name).casefold()
             if plain in RESERVED:
                 called = repr(name) if plain == name else f"{name!r} differs only by case from {plain!r}, which"
                 raise InvalidArgument(f"{called} is a column of every result: give the key or combiner another name")
-            if taken.get(plain, name) != name:
+            if names.get(plain, name) != name:
                 raise InvalidArgument(
-                    f"{taken[plain]!r} and {name!r} differ only by case, so Spark takes them for one column: "
+                    f"{names[plain]!r} and {name!r} differ only by case, so Spark takes them for one column: "
                     "rename one of them"
                 )
-            if plain in taken:
+            if plain in names:
                 raise InvalidArgument(f"{name!r} is used twice among the keys and combiners: rename one of them")
-            taken[plain] = name
+            names[plain] = name
 
     def _check_modes(self) -> None:
         if self.late == "duplicate" and (self.retracting or self.changelog):
@@ -205,7 +212,7 @@ class Grouping(NamedOptions):
                 f"late='duplicate' shows late rows in a separate window that nothing retracts, so it cannot be used "
                 f"with {what}: use late='drop', and read them with left_out"
             )
-        asks = any(isinstance(part, UserTrigger) for part in walk(self.asked))
+        asks = any(isinstance(part, UserTrigger) for part in walk(self.effective_trigger))
         if self.only_updated and (self.mode == "discarding" or (self.mode == "discarding_by_default" and not asks)):
             raise InvalidArgument(
                 f"only_updated=True leaves out panes that repeat the last one, but in mode={self.mode!r} each pane "
@@ -213,7 +220,7 @@ class Grouping(NamedOptions):
             )
 
     @property
-    def asked(self) -> Trigger:
+    def effective_trigger(self) -> Trigger:
         """The trigger; never None."""
         assert self.trigger is not None
         return self.trigger
@@ -272,7 +279,7 @@ class Grouping(NamedOptions):
             self._check_changelog(plan)
         keys = [schema.field(name) for name in self.by]
         keys = [key.with_type(key.type.value_type) if pa.types.is_dictionary(key.type) else key for key in keys]
-        check_inputs(self.asked, schema, pa.schema([*keys, *plan.outputs]))
+        check_inputs(self.effective_trigger, schema, pa.schema([*keys, *plan.outputs]))
         return plan
 
     def _check_changelog(self, plan: Plan) -> None:

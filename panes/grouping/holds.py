@@ -18,7 +18,7 @@ from ...windows import holds
 from ...windows.grid import later
 from ...windows.times import MAX_TIME, MIN_TIME
 from .grouping import Grouping
-from .windows_in_hand import InHand, extent
+from .loaded_windows import LoadedWindows, extent
 
 
 def times_before_the_end(grouping: Grouping) -> bool:
@@ -28,7 +28,7 @@ def times_before_the_end(grouping: Grouping) -> bool:
     return grouping.retracting and (grouping.window.merging or grouping.window.may_be_endless)
 
 
-def window_holds(grouping: Grouping, windows: InHand, done: np.ndarray, floor: int) -> Deadlines:
+def window_holds(grouping: Grouping, windows: LoadedWindows, done: np.ndarray, floor: int) -> Deadlines:
     """The least output watermark that each window allows; `done` is where its trigger has finished."""
     num = windows.num
     closes = {"always": True, "non_empty": num["fresh"], "never": False}[grouping.closing]
@@ -56,7 +56,7 @@ def furthest(grouping: Grouping, watermark: int) -> int:
     return watermark if in_time is None or late is None else min(watermark, in_time, late + allowed)
 
 
-def _times(grouping: Grouping, windows: InHand, floor: int) -> np.ndarray:
+def _times(grouping: Grouping, windows: LoadedWindows, floor: int) -> np.ndarray:
     """The least time of the panes to come of each window."""
     num, policy = windows.num, grouping.policy
     earliest, latest = extent(num)

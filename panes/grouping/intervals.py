@@ -29,8 +29,8 @@ def overlaps(
     sizes = np.maximum(stop - first_of_code, 0)
     a = np.repeat(np.arange(len(code_a)), sizes)
     b = np.repeat(first_of_code, sizes) + np.arange(len(a)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    kept = end[b] > start_a[a]
-    return a[kept], order[b[kept]]
+    mask = end[b] > start_a[a]
+    return a[mask], order[b[mask]]
 
 
 def equal_pairs(wanted: np.ndarray, key: np.ndarray, value: np.ndarray) -> Pairs:

@@ -23,7 +23,7 @@ from ..parcels import AT, Parcel
 from ..row_lift import shard_of, split
 from ..state.hashes import key_hashes
 from .cells import Cells
-from .compiled import Compiled
+from .compiled import CompiledGrouping
 from .grouping import Grouping
 from .rows import Rows, good_rows
 from .rows_to_cells import assign, combined, merge_in_order
@@ -40,7 +40,7 @@ def needs_rows(grouping: Grouping) -> bool:
         grouping.granularity == "record"
         or grouping.policy == "earliest"
         or grouping.splits
-        or any(isinstance(t, UserTrigger) for t in walk(grouping.asked))
+        or any(isinstance(t, UserTrigger) for t in walk(grouping.effective_trigger))
     )
 
 
@@ -60,17 +60,17 @@ class Lift:
     travel as rows. In both cases all windows of a key are in one shard, since only there the window of a row is known.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> from uncombine.panes.grouping.compiled import Compiled
+    >>> from uncombine.panes.grouping.compiled import CompiledGrouping
     >>> from uncombine.panes.grouping.lift import Lift
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
     >>> from uncombine.panes.grouping.grouping import Grouping
-    >>> op = Compiled.of(Grouping({"n": uc.Sum("x")}, uc.Fixed("1 minute")), schema)
+    >>> op = CompiledGrouping.of(Grouping({"n": uc.Sum("x")}, uc.Fixed("1 minute")), schema)
     >>> rows = pa.table({"ts": [0, 1], "x": [1, 2]}).cast(schema)
     >>> [(shard, parcel.kind, parcel.table.num_rows) for shard, parcel in Lift(op, 1)(rows, at=0)]
     [(0, 'cells', 1)]
     """
 
-    def __init__(self, compiled: Compiled, shards: int, timed: bool = False, rows: bool = False) -> None:
+    def __init__(self, compiled: CompiledGrouping, shards: int, timed: bool = False, rows: bool = False) -> None:
         self.compiled, self.shards, self.timed = compiled, shards, timed
         self.as_rows = rows or needs_rows(compiled.grouping)
 
@@ -149,7 +149,7 @@ class Lift:
         return window.merging or isinstance(window, Sliding) or self.as_rows or self.timed
 
 
-def keys_alone(op: Compiled) -> frozenset[str]:
+def keys_alone(op: CompiledGrouping) -> frozenset[str]:
     """The key columns that nothing else reads, so that their texts can stay dictionaries."""
     grouping = op.grouping
     return frozenset(grouping.by) - {grouping.time, grouping.diff, *grouping.window.columns, *op.plan.columns}
@@ -164,13 +164,13 @@ def as_in(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return rows
 
 
-def cells_of_rows(op: Compiled, rows: pa.Table, at: int) -> Cells:
+def cells_of_rows(op: CompiledGrouping, rows: pa.Table, at: int) -> Cells:
     """Combine rows to cells. Their windows are merged; sliding windows are still in slices."""
     good = good_rows(op.grouping, rows, at)
     return replace(combined(op, good, assign(op.grouping.window, good), MIN_TIME, coded=True), bad=good.bad)
 
 
-def live_numbers(op: Compiled) -> tuple[str, ...]:
+def live_numbers(op: CompiledGrouping) -> tuple[str, ...]:
     """The numbers of cells that travel to the shards."""
     return ("start", "end", "count", "weight", *op.grouping.extents)
 
@@ -201,7 +201,7 @@ def parts_of(table: pa.Table, codes: np.ndarray, count: int) -> Iterator[tuple[i
         yield code, part
 
 
-def cells_back(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
+def cells_back(op: CompiledGrouping, parcels: Sequence[Parcel]) -> Cells:
     """The cells of one or more parcels, in sequence."""
     table = joined_tables([parcel.table for parcel in parcels])
     count = table.num_rows
@@ -226,7 +226,7 @@ def cells_back(op: Compiled, parcels: Sequence[Parcel]) -> Cells:
     )
 
 
-def together(op: Compiled, cells: Cells) -> Cells:
+def together(op: CompiledGrouping, cells: Cells) -> Cells:
     """Merge cells of several tasks into one for each (key, window)."""
     window = op.grouping.window
     if len(cells) == 0:
@@ -240,13 +240,13 @@ def together(op: Compiled, cells: Cells) -> Cells:
     return cells if groups.count == len(cells) else cells.summed(op.plan, groups)
 
 
-def whole_windows(op: Compiled, cells: Cells) -> Cells:
+def whole_windows(op: CompiledGrouping, cells: Cells) -> Cells:
     """Cells of sliding windows, made from those of their slices; other cells unchanged."""
     window = op.grouping.window
     return windows_from_slices(window, op.plan, cells) if isinstance(window, Sliding) else cells
 
 
-def joined(op: Compiled, rows: pa.Table, parcels: Sequence[Parcel], at: int) -> pa.Table | Cells:
+def joined(op: CompiledGrouping, rows: pa.Table, parcels: Sequence[Parcel], at: int) -> pa.Table | Cells:
     """The rows and cells of one processing time together: as rows if the shard needs rows, else as cells."""
     if needs_rows(op.grouping) or not parcels:
         return rows
@@ -254,7 +254,7 @@ def joined(op: Compiled, rows: pa.Table, parcels: Sequence[Parcel], at: int) -> 
 
 
 def received(
-    op: Compiled,
+    op: CompiledGrouping,
     parcels: Sequence[Parcel],
     rows: pa.Table | None = None,
     at: int = MIN_TIME,

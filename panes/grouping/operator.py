@@ -15,13 +15,13 @@ from ...combiners.rows.columns import flat
 from ...errors import TypeMismatch
 from ...windows.times import MIN_TIME, NEVER
 from ..parcels import Parcel
-from ..state.operator_state import OperatorState, Stepped
+from ..state.operator_state import OperatorState, StepResult
 from ..state.store import Store
 from .atoms import atom_schema
 from .bundle import Bundle
 from .cells import Cells
 from .clocks import Clocks
-from .compiled import Compiled
+from .compiled import CompiledGrouping
 from .contents import deposit_schema
 from .grouping import Grouping
 from .lift import joined
@@ -36,13 +36,13 @@ class Operator:
     >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
     >>> op = Operator(Grouping({"n": uc.Sum("x")}, uc.Fixed("1 minute")), schema)
     >>> bundle = pa.table({"ts": [0, 30_000_000], "x": [1, 2]}).cast(schema)
-    >>> stepped = op.step(op.initial(), bundle, watermark=60_000_000, processing_time=0)
-    >>> stepped.panes.select(["n", "diff"]).to_pylist()
+    >>> result = op.step(op.initial(), bundle, watermark=60_000_000, processing_time=0)
+    >>> result.panes.select(["n", "diff"]).to_pylist()
     [{'n': 3, 'diff': 1}]
     """
 
     def __init__(self, grouping: Grouping, schema: pa.Schema) -> None:
-        self.compiled = compiled = Compiled.of(grouping, schema)
+        self.compiled = compiled = CompiledGrouping.of(grouping, schema)
         self.grouping, self.schema, self.output_schema = grouping, schema, compiled.output_schema
         self.schemas = (schema,)
         self.plan, self.facts, self.percents = compiled.plan, compiled.facts, compiled.percents
@@ -69,7 +69,7 @@ class Operator:
         processing_time: int = MIN_TIME,
         percentiles: Mapping[float, int] | None = None,
         each_batch: bool = False,
-    ) -> Stepped:
+    ) -> StepResult:
         """Take one bundle, of rows or of cells that were made elsewhere, through the operator."""
         if isinstance(bundle, pa.Table) and bundle.schema.names != self.schema.names:
             raise TypeMismatch(
@@ -90,7 +90,7 @@ class Operator:
         """The output watermark: no later pane has an earlier time."""
         return state.output_watermark
 
-    def held(self, state: OperatorState) -> int:
+    def count_entries(self, state: OperatorState) -> int:
         """The number of windows in the state."""
         return len(state.windows)
 

@@ -98,9 +98,9 @@ class Outstanding:
         in_order = bool(np.all(into[1:] >= into[:-1]))
         return replace(self, places=self.places if in_order else self.places[groups.order], sizes=groups.sizes)
 
-    def where(self, kept: np.ndarray) -> Outstanding:
-        """The outstanding panes where `kept` is true."""
-        return replace(self, places=self.places[kept], sizes=np.bincount(self.owner[kept], minlength=len(self.sizes)))
+    def where(self, mask: np.ndarray) -> Outstanding:
+        """The outstanding panes where `mask` is true."""
+        return replace(self, places=self.places[mask], sizes=np.bincount(self.owner[mask], minlength=len(self.sizes)))
 
     def without(self, windows: np.ndarray) -> Outstanding:
         """The same, where windows for which `windows` is true have no outstanding panes."""

@@ -49,7 +49,7 @@ def record_type(grouping: Grouping, plan: Plan) -> pa.StructType:
     fields = [pa.field(name, pa.int64()) for name in numbers]
     fields += [pa.field("timing", pa.int8()), pa.field("is_last", pa.bool_()), pa.field("cause", pa.int8())]
     fields += [pa.field("watermark", UTC_MICROS), pa.field("processing_time", UTC_MICROS)]
-    if percentiles(grouping.asked):
+    if percentiles(grouping.effective_trigger):
         fields.append(pa.field("percentile", pa.float64()))
     if _may_tag(grouping):
         fields.append(pa.field("tags", pa.string()))
@@ -59,7 +59,7 @@ def record_type(grouping: Grouping, plan: Plan) -> pa.StructType:
 def few_values(grouping: Grouping) -> dict[tuple[str, ...], Sequence[str] | Sequence[int]]:
     """The columns of the output, and fields of them, that have few values, with these values."""
     few: dict[tuple[str, ...], Sequence[str] | Sequence[int]] = {("diff",): (1, -1), ("pane", "timing"): TIMINGS}
-    if not percentiles(grouping.asked):
+    if not percentiles(grouping.effective_trigger):
         few["pane", "watermark_percentile"] = ()
     if not _may_tag(grouping):
         few["pane", "trigger"] = CAUSES
@@ -68,7 +68,7 @@ def few_values(grouping: Grouping) -> dict[tuple[str, ...], Sequence[str] | Sequ
 
 def _may_tag(grouping: Grouping) -> bool:
     """True if a trigger of the user may give panes a text of its own."""
-    return any(isinstance(trigger, UserTrigger) for trigger in walk(grouping.asked))
+    return any(isinstance(trigger, UserTrigger) for trigger in walk(grouping.effective_trigger))
 
 
 def output_schema(by: Sequence[str], plan: Plan, schema: pa.Schema) -> pa.Schema:

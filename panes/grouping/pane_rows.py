@@ -14,10 +14,10 @@ from ...combiners.rows.groups import stable_order
 from ...combiners.rows.ordering import order_keys
 from ...windows import result_times, timestamps
 from ...windows.times import FIRST, LAST, MAX_TIME, UTC_MICROS
-from .compiled import Compiled
+from .compiled import CompiledGrouping
 from .contents import contents
+from .loaded_windows import LoadedWindows, extent
 from .pane_columns import CAUSES, PANE, TIMINGS, VALUE, WINDOW
-from .windows_in_hand import InHand, extent
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Firing:
     """The tags of the user triggers that fired in each window, as one text; None if there are none."""
 
 
-def timings(windows: InHand, watermark: int) -> np.ndarray:
+def timings(windows: LoadedWindows, watermark: int) -> np.ndarray:
     """The place in `TIMINGS` of a pane of each window at this watermark: early, on time or late."""
     passed = watermark >= windows.num["end"]
     on_time = passed & ~windows.num["born_late"] & ~windows.num["on_time_given"]
@@ -48,7 +48,7 @@ def timings(windows: InHand, watermark: int) -> np.ndarray:
 
 
 def pane_records(
-    compiled: Compiled, windows: InHand, fired: np.ndarray, timing: np.ndarray, firing: Firing
+    compiled: CompiledGrouping, windows: LoadedWindows, fired: np.ndarray, timing: np.ndarray, firing: Firing
 ) -> pa.StructArray:
     """The panes of the windows at the places `fired`, without keys, as they are kept while they are outstanding."""
     num = {name: windows.num[name][fired] for name in ("start", "end", "index", "nonspeculative")}
@@ -59,7 +59,7 @@ def pane_records(
     event_time = result_times(
         compiled.grouping.policy, num["start"], num["end"], earliest[fired], latest[fired], firing.watermark, floor
     )
-    given = {
+    arrays = {
         **num,
         "event_time": event_time,
         "nonspeculative": np.where(timing == 0, -1, num["nonspeculative"]),
@@ -67,7 +67,7 @@ def pane_records(
         "is_last": firing.last[fired],
         "cause": np.full(count, CAUSES.index(firing.cause), np.int8),
     }
-    columns = {name: pa.array(column) for name, column in given.items()}
+    columns = {name: pa.array(column) for name, column in arrays.items()}
     columns["watermark"] = _reading(firing.watermark, count)
     columns["processing_time"] = _reading(firing.processing_time, count)
     if compiled.record.get_field_index("percentile") >= 0:
@@ -83,7 +83,9 @@ def pane_records(
     return pa.StructArray.from_arrays([columns[field.name] for field in fields], fields=fields)
 
 
-def output_rows(compiled: Compiled, keys: Sequence[pa.Array], records: pa.StructArray, diff: np.ndarray) -> pa.Table:
+def output_rows(
+    compiled: CompiledGrouping, keys: Sequence[pa.Array], records: pa.StructArray, diff: np.ndarray
+) -> pa.Table:
     """Records with their keys and diffs as rows of the output."""
     parts = dict(zip((field.name for field in compiled.record), records.flatten(), strict=True))
     schema = compiled.output_schema
@@ -126,7 +128,7 @@ def _window(start: pa.Array, end: pa.Array) -> pa.StructArray:
     return pa.StructArray.from_arrays([timestamps(as_numpy(start)), timestamps(ends)], fields=list(WINDOW), mask=mask)
 
 
-def sort_windows(compiled: Compiled, windows: InHand, chosen: np.ndarray) -> np.ndarray:
+def sort_windows(compiled: CompiledGrouping, windows: LoadedWindows, chosen: np.ndarray) -> np.ndarray:
     """The order of the windows at the places `chosen` by (key, start, end)."""
     at, window = pa.array(chosen), compiled.grouping.window
     columns = [Column(key.take(at)) for key in windows.keys]

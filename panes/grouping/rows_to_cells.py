@@ -17,13 +17,13 @@ from ...combiners.rows.sorting import argsort_in_groups
 from ...windows import Assigned, Sliding, Window, union_runs
 from ...windows.times import MAX_TIME, MIN_TIME
 from .cells import Cells
-from .compiled import Compiled
+from .compiled import CompiledGrouping
+from .loaded_windows import EXTENT
 from .rows import Rows
 from .slices import windows_from_slices
-from .windows_in_hand import EXTENT
 
 
-def cells_of(compiled: Compiled, rows: Rows, output_watermark: int) -> Cells:
+def cells_of(compiled: CompiledGrouping, rows: Rows, output_watermark: int) -> Cells:
     """The cells of rows. Windows that merge are merged among these rows, unless retractions may split them again.
 
     Rows of sliding windows are combined by slice first, so that no row is copied.
@@ -33,7 +33,9 @@ def cells_of(compiled: Compiled, rows: Rows, output_watermark: int) -> Cells:
     return windows_from_slices(window, compiled.plan, cells) if isinstance(window, Sliding) else cells
 
 
-def combined(compiled: Compiled, rows: Rows, assigned: Assigned, output_watermark: int, coded: bool = False) -> Cells:
+def combined(
+    compiled: CompiledGrouping, rows: Rows, assigned: Assigned, output_watermark: int, coded: bool = False
+) -> Cells:
     """The same of rows whose windows are assigned; sliding windows stay slices. With `coded` texts of keys are
     dictionaries.
     """
@@ -46,7 +48,7 @@ def combined(compiled: Compiled, rows: Rows, assigned: Assigned, output_watermar
 
 
 @dataclass(frozen=True)
-class Grouped:
+class GroupedRows:
     """Rows by (key, window)."""
 
     groups: Groups
@@ -55,26 +57,26 @@ class Grouped:
     end: np.ndarray
 
 
-def by_key_and_window(window: Window, keys: Sequence[pa.Array], assigned: Assigned, coded: bool = False) -> Grouped:
+def by_key_and_window(window: Window, keys: Sequence[pa.Array], assigned: Assigned, coded: bool = False) -> GroupedRows:
     """Rows grouped by key and window, for windows that do not merge."""
     # Rows come more or less in the order of time: with windows before keys, what is close is close in memory too.
     if assigned.number is not None:
-        groups, (number, *found) = keyed_groups([pa.array(assigned.number), *keys], len(assigned.number), coded)
+        groups, (number, *group_keys) = keyed_groups([pa.array(assigned.number), *keys], len(assigned.number), coded)
         start, end = assigned.bounds_of(np.asarray(number))
     else:
         bounds = [pa.array(assigned.start), pa.array(assigned.end)]
-        groups, (first, last, *found) = keyed_groups([*bounds, *keys], len(assigned.start), coded)
+        groups, (first, last, *group_keys) = keyed_groups([*bounds, *keys], len(assigned.start), coded)
         start, end = np.asarray(first), np.asarray(last)
-    return Grouped(groups, found, start, end)
+    return GroupedRows(groups=groups, keys=group_keys, start=start, end=end)
 
 
-def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned, coded: bool = False) -> Grouped:
+def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned, coded: bool = False) -> GroupedRows:
     """Rows grouped by key and merged window."""
     starts = assigned.start if assigned.number is None else assigned.number
-    known = key_codes(keys, len(starts), coded)
-    if known.sparse:
-        known = known.dense()
-    by_key = Groups(known.codes, known.size)
+    numbering = key_codes(keys, len(starts), coded)
+    if numbering.sparse:
+        numbering = numbering.dense()
+    by_key = Groups(numbering.codes, numbering.size)
     present = np.flatnonzero(by_key.sizes)
     sizes = by_key.sizes[present]
     first_of_key = np.cumsum(sizes) - sizes
@@ -94,7 +96,7 @@ def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned,
         codes[order] = merged.window_id
         groups = Groups(codes, len(merged.start))
         code, start, end = merged.code, merged.start, merged.end
-    return Grouped(groups, known.decode(present[code]), start, end)
+    return GroupedRows(groups=groups, keys=numbering.decode(present[code]), start=start, end=end)
 
 
 def assign(window: Window, rows: Rows) -> Assigned:
@@ -106,10 +108,10 @@ def assign(window: Window, rows: Rows) -> Assigned:
 
 
 def _combine(
-    compiled: Compiled,
+    compiled: CompiledGrouping,
     rows: Rows,
     row: np.ndarray | None,
-    grouped: Grouped,
+    grouped: GroupedRows,
     output_watermark: int,
     unassigned: int,
 ) -> Cells:

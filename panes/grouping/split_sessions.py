@@ -17,47 +17,47 @@ import numpy as np
 import pyarrow as pa
 
 from ...combiners.rows.groups import Groups, group_rows
+from .admission import Admission, facts_by_window, first_keys, place
 from .atoms import Atoms, merged_cells
 from .carry_over import carry_over
 from .cells import NUMBERS, Cells, Pairs
 from .clocks import Clocks
-from .compiled import Compiled
+from .compiled import CompiledGrouping
 from .intervals import equal_pairs, overlaps
-from .take_in import TakenIn, facts_by_window, first_keys, place
-from .windows_in_hand import EXTENT, InHand
+from .loaded_windows import EXTENT, LoadedWindows
 
 
 def take_in_and_split(
-    compiled: Compiled, windows: InHand, atoms: Atoms, cells: Cells, clocks: Clocks
-) -> tuple[TakenIn, Atoms]:
+    compiled: CompiledGrouping, windows: LoadedWindows, atoms: Atoms, cells: Cells, clocks: Clocks
+) -> tuple[Admission, Atoms]:
     """Put cells into the atoms, and compute the windows of their keys again; windows of other keys stay."""
-    cells, late = _in_time(compiled, atoms.held, cells, clocks.before)
+    cells, late = _in_time(compiled, atoms.key_atoms, cells, clocks.before)
     finished = None
     if compiled.trigger.done(windows.trigger).any():
         done = _finished(compiled, windows, cells, clocks)
         finished, cells = cells.take(done), cells.take(~done)
     atoms = atoms.with_cells(compiled, cells)
-    mine, places = atoms.held, np.arange(len(windows))
+    mine, places = atoms.key_atoms, np.arange(len(windows))
     of_windows, of_atoms = _of_keys(cells, windows, mine)
     others = places[~of_windows]
     if not of_atoms.all():
         mine = mine.take(of_atoms)
     touched = windows.take(places[of_windows]) if len(others) else windows
-    taken = _computed(compiled, touched, mine, cells, late, finished, clocks)
+    admission = _computed(compiled, touched, mine, cells, late, finished, clocks)
     if len(others):
-        taken = taken.beside(windows.take(others), places[of_windows], others)
-    return taken, atoms
+        admission = admission.beside(windows.take(others), places[of_windows], others)
+    return admission, atoms
 
 
 def _computed(
-    compiled: Compiled,
-    windows: InHand,
+    compiled: CompiledGrouping,
+    windows: LoadedWindows,
     atoms: Cells,
     cells: Cells,
     late: Cells | None,
     finished: Cells | None,
     clocks: Clocks,
-) -> TakenIn:
+) -> Admission:
     """All windows of some keys, computed from the atoms of these keys, with the new cells among them."""
     new = merged_cells(compiled, atoms)
     keys = [pa.concat_arrays(list(columns)) for columns in zip(windows.keys, new.keys, cells.keys, strict=True)]
@@ -89,29 +89,38 @@ def _computed(
         place, reached = equal_pairs(cell, at, window)
         return row[place], reached
 
-    return TakenIn(_with_contents(compiled, out, got, new), got, born, facts, lineage, late, finished, rows_of)
+    return Admission(
+        windows=_with_contents(compiled, out, got, new),
+        got=got,
+        born=born,
+        facts=facts,
+        lineage=lineage,
+        late=late,
+        finished=finished,
+        rows_of=rows_of,
+    )
 
 
-def _with_contents(compiled: Compiled, out: InHand, got: np.ndarray, new: Cells) -> InHand:
+def _with_contents(compiled: CompiledGrouping, out: LoadedWindows, got: np.ndarray, new: Cells) -> LoadedWindows:
     """The windows `out` with the contents of the new windows; the windows after these lost all rows and get none."""
     count = len(out) - len(new)
     # A window without rows cannot hold the output watermark by the times of the rows that it had.
     empty = {"weight": 0, **{name: value for name, (_, value) in EXTENT.items()}}
-    given = {
+    numbers = {
         name: np.concatenate([getattr(new, name), np.full(count, empty[name])])
         for name in NUMBERS
         if name in empty and name in out.num
     }
     zero = compiled.plan.zero(count)
     acc = tuple(pa.concat_arrays([contents, none]) for contents, none in zip(new.acc, zero, strict=True))
-    return replace(out, num={**out.num, **given, "fresh": out.num["fresh"] | got}, acc=acc)
+    return replace(out, num={**out.num, **numbers, "fresh": out.num["fresh"] | got}, acc=acc)
 
 
 def _with_heirs(
     overlapped: Pairs,
     cells: Cells,
     cell_code: np.ndarray,
-    windows: InHand,
+    windows: LoadedWindows,
     old_code: np.ndarray,
     pairs: Pairs,
     start: np.ndarray,
@@ -132,7 +141,7 @@ def _with_heirs(
     return cell, window
 
 
-def _in_time(compiled: Compiled, held: Cells, cells: Cells, before: int) -> tuple[Cells, Cells | None]:
+def _in_time(compiled: CompiledGrouping, atoms: Cells, cells: Cells, before: int) -> tuple[Cells, Cells | None]:
     """The cells that are in time; and the others, merged among themselves.
 
     A row is judged by the window that it opens, since it may be alone in it when others are retracted. A row of an
@@ -141,14 +150,14 @@ def _in_time(compiled: Compiled, held: Cells, cells: Cells, before: int) -> tupl
     late = compiled.expiry(cells.end) <= before
     if not late.any():
         return cells, None
-    both = held.joined(replace(cells, facts={}))
+    both = atoms.joined(replace(cells, facts={}))
     atom = group_rows([*both.keys, pa.array(both.start), pa.array(both.end)], len(both))[0].codes
-    late &= ~np.isin(atom[len(held) :], atom[: len(held)])
+    late &= ~np.isin(atom[len(atoms) :], atom[: len(atoms)])
     left = cells.take(~late)
     return left, merged_cells(compiled, cells.take(late)) if late.any() else None
 
 
-def _finished(compiled: Compiled, windows: InHand, cells: Cells, clocks: Clocks) -> np.ndarray:
+def _finished(compiled: CompiledGrouping, windows: LoadedWindows, cells: Cells, clocks: Clocks) -> np.ndarray:
     """True where the window of a cell, merged with all windows that it joins, has a trigger that has finished."""
     placed = place(compiled, windows, cells)
     keys = first_keys(windows, cells, placed)
@@ -157,7 +166,7 @@ def _finished(compiled: Compiled, windows: InHand, cells: Cells, clocks: Clocks)
     return compiled.trigger.done(out.trigger)[placed.of_cells]
 
 
-def _of_keys(cells: Cells, windows: InHand, atoms: Cells) -> tuple[np.ndarray, np.ndarray]:
+def _of_keys(cells: Cells, windows: LoadedWindows, atoms: Cells) -> tuple[np.ndarray, np.ndarray]:
     """True where windows, and where atoms, are of keys that have cells."""
     keys = [pa.concat_arrays(list(columns)) for columns in zip(windows.keys, atoms.keys, cells.keys, strict=True)]
     codes = group_rows(keys, len(windows) + len(atoms) + len(cells))[0].codes
@@ -167,7 +176,7 @@ def _of_keys(cells: Cells, windows: InHand, atoms: Cells) -> tuple[np.ndarray, n
     return present[of_windows], present[of_atoms]
 
 
-def _going_on(windows: InHand, old_code: np.ndarray, merged: Cells, new_code: np.ndarray) -> Pairs:
+def _going_on(windows: LoadedWindows, old_code: np.ndarray, merged: Cells, new_code: np.ndarray) -> Pairs:
     """Pairs (old window, new window) of which the second goes on from the first.
 
     A window whose bounds are the same goes on from itself alone. One that ended goes on in those that it overlaps.
@@ -177,7 +186,7 @@ def _going_on(windows: InHand, old_code: np.ndarray, merged: Cells, new_code: np
     same = (start[old] == merged.start[new]) & (end[old] == merged.end[new])
     if same.all():
         return old, new
-    stays, known = np.zeros(len(windows), np.bool_), np.zeros(len(merged), np.bool_)
-    stays[old[same]], known[new[same]] = True, True
-    kept = same | ~(stays[old] | known[new])
-    return old[kept], new[kept]
+    stays, equal = np.zeros(len(windows), np.bool_), np.zeros(len(merged), np.bool_)
+    stays[old[same]], equal[new[same]] = True, True
+    mask = same | ~(stays[old] | equal[new])
+    return old[mask], new[mask]

@@ -15,7 +15,7 @@ from ...combiners import Combiner, Plan
 from ...triggers import AfterBytes, OnPunctuation, UserTrigger, uses_processing_time, walk
 from ...windows import Span, Window, span
 from ..stage import Stage, StageInput
-from .compiled import Compiled
+from .compiled import CompiledGrouping
 from .grouping import DIFF, EVENT_TIME, Grouping
 from .lift import Lift
 from .operator import Operator
@@ -57,14 +57,16 @@ class GroupingStage(Stage):
         return Operator(self.grouping, schema)
 
     def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False) -> Lift:
-        return Lift(Compiled.of(self.grouping, schema), shards, timed, rows)
+        return Lift(CompiledGrouping.of(self.grouping, schema), shards, timed, rows)
 
     def output(self) -> StageInput:
         return panes_of(self.grouping)
 
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
         grouping = self.grouping
-        sees_rows = any(isinstance(t, UserTrigger | OnPunctuation | AfterBytes) for t in walk(grouping.asked))
+        sees_rows = any(
+            isinstance(t, UserTrigger | OnPunctuation | AfterBytes) for t in walk(grouping.effective_trigger)
+        )
         if sees_rows:
             return None
         plan = Plan(grouping.combiners, schema, append_only=not grouping.changelog)
@@ -73,7 +75,7 @@ class GroupingStage(Stage):
             names.add(grouping.diff)
         return frozenset(names)
 
-    def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
+    def state_options(self, *schemas: pa.Schema) -> Mapping[str, Any]:
         (schema,) = schemas
         options = ("window", "trigger", "mode", "only_updated", "diff", "granularity", "timestamp")
         return {
@@ -85,7 +87,7 @@ class GroupingStage(Stage):
     @property
     def code(self) -> Mapping[str, Any]:
         grouping = self.grouping
-        return {**grouping.combiners, "window": grouping.window, "trigger": grouping.asked}
+        return {**grouping.combiners, "window": grouping.window, "trigger": grouping.effective_trigger}
 
     @property
     def filters_may_change(self) -> bool:
@@ -95,7 +97,7 @@ class GroupingStage(Stage):
         grouping = self.grouping
         names = ", ".join(f"{name}={combiner!r}" for name, combiner in grouping.combiners.items())
         first = f"{grouping.window!r} by {list(grouping.by)}: {names}; {grouping.mode} panes at"
-        return [first, f"  {grouping.asked!r}"]
+        return [first, f"  {grouping.effective_trigger!r}"]
 
     @property
     def drops_late(self) -> bool:
@@ -107,7 +109,7 @@ class GroupingStage(Stage):
 
     @property
     def wakes(self) -> bool:
-        return uses_processing_time(self.grouping.asked)
+        return uses_processing_time(self.grouping.effective_trigger)
 
 
 def panes_of(grouping: Grouping) -> StageInput:

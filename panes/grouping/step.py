@@ -1,5 +1,10 @@
 """One step of the grouping operator, phase by phase. A phase takes windows in hand and gives those after it.
 
+The idea: a step is a function from a state and a bundle to panes and the next state, and nothing else changes. It loads
+only the windows that rows, the watermark or processing time touch, and its cost follows these and not the windows in
+the state. Every decision about a window is made for all loaded windows at once, on columns. A step that is played
+again from the same state gives the same panes. Not promised: the same panes if the same rows come in other bundles.
+
 Processing-time deadlines fire over the windows from before the bundle; rows are assigned, merged, and dropped or taken
 in; the triggers of windows that got rows are asked once, against the watermark from before; the watermark advances and
 the windows that it passes fire; expired windows close and leave. Where a step concerns more bytes of windows than it
@@ -18,23 +23,23 @@ import pyarrow as pa
 
 from ...triggers.program import Deadlines, Moment, sooner
 from ..state.hashes import Part, upper_half
-from ..state.operator_state import Counts, OperatorState, Stepped
+from ..state.operator_state import Counts, OperatorState, StepResult
 from ..state.store import Store
+from .admission import Admission, take_in
 from .atoms import Atoms
 from .bundle import Bundle
 from .cells import NUMBERS, Cells
 from .clocks import Clocks
-from .compiled import Compiled
+from .compiled import CompiledGrouping
 from .contents import deposit_weight, put_deposits, with_deposits
 from .emit import emit, retract_ended
 from .evaluate import deadlines, evaluate, percentiles_begin, rows_moment
 from .holds import furthest, window_holds
+from .loaded_windows import LoadedWindows
 from .pane_rows import Firing
 from .rows import Rows
 from .split_sessions import take_in_and_split
-from .take_in import TakenIn, take_in
 from .values import values_of
-from .windows_in_hand import InHand
 
 IN_HAND = 512 << 20
 """About how many bytes of windows a step has in hand at once, of the 2 GiB to which the offsets of texts go."""
@@ -91,7 +96,7 @@ class Stores:
 class Progress:
     """The values that one phase of a step hands to the next, for one part of the windows."""
 
-    windows: InHand
+    windows: LoadedWindows
     atoms: Atoms | None
     touched: np.ndarray
     """True where a window got rows in this step, is new or has other bounds, or had a deadline of processing time.
@@ -105,12 +110,12 @@ class Progress:
 class Step:
     """One step, or that part of it which concerns one part of the windows."""
 
-    compiled: Compiled
+    compiled: CompiledGrouping
     clocks: Clocks
     bundle: Bundle
     part: Part | None = None
 
-    def run(self, state: OperatorState) -> Stepped:
+    def run(self, state: OperatorState) -> StepResult:
         """The panes of the step, and the state after it."""
         stores = Stores(state.windows, state.atoms, state.deposits)
         touched = self.bundle.touched(self.compiled, state)
@@ -118,7 +123,7 @@ class Step:
         output = Output(left_out={"bad": rows.bad_places}, counts=Counts(bad=rows.bad))
         for part in self._parts(stores, touched):
             stores, output = replace(self, part=part)._of_part(stores, touched, output)
-        return self._stepped(state, stores, output)
+        return self._result(state, stores, output)
 
     def _parts(self, stores: Stores, touched: np.ndarray) -> list[Part | None]:
         """One part, or more where all windows of the step together would be too large for arrays."""
@@ -136,25 +141,25 @@ class Step:
         compiled, clocks, part = self.compiled, self.clocks, self.part
         if part is not None:
             touched = touched[part.has(touched)]
-        table, windows = stores.windows.take(touched, clocks.of_windows, part)
-        in_hand = with_deposits(compiled, compiled.shape.read(table), stores.deposits)
+        table, window_store = stores.windows.take(touched, clocks.of_windows, part)
+        windows = with_deposits(compiled, compiled.shape.read(table), stores.deposits)
         if clocks.each_batch:
-            in_hand = percentiles_begin(compiled, clocks, in_hand)
+            windows = percentiles_begin(compiled, clocks, windows)
         atoms, deposits = stores.atoms, stores.deposits
-        held = None if atoms is None else Atoms.take(compiled, atoms, touched, clocks.of_atoms, part)
-        progress = self._processing_time(Progress(in_hand, held, np.zeros(len(in_hand), np.bool_), output))
+        part_atoms = None if atoms is None else Atoms.take(compiled, atoms, touched, clocks.of_atoms, part)
+        progress = self._processing_time(Progress(windows, part_atoms, np.zeros(len(windows), np.bool_), output))
         for rows, cells in self.bundle.rounds(compiled, clocks):
             progress = self._round(progress, rows, cells)
         progress = self._expiry(self._watermark(progress))
-        in_hand = progress.windows
+        windows = progress.windows
         if deposits is not None:
-            in_hand, deposits = put_deposits(compiled, in_hand, deposits)
-        if len(in_hand):
-            hashes = compiled.hashes(in_hand.keys, in_hand.num["start"])
-            windows = windows.put(hashes, in_hand.table(), self._wake(in_hand))
+            windows, deposits = put_deposits(compiled, windows, deposits)
+        if len(windows):
+            hashes = compiled.hashes(windows.keys, windows.num["start"])
+            window_store = window_store.put(hashes, windows.table(), self._wake(windows))
         if progress.atoms is not None:
             atoms = progress.atoms.put(compiled, clocks.before if clocks.each_batch else clocks.after)
-        return Stores(windows, atoms, deposits), progress.output
+        return Stores(window_store, atoms, deposits), progress.output
 
     def _processing_time(self, progress: Progress) -> Progress:
         """Deadlines of processing time fire."""
@@ -172,32 +177,34 @@ class Step:
         """Rows are taken in, and the triggers of the windows that got some are asked."""
         compiled, part, atoms = self.compiled, self.part, progress.atoms
         unassigned = cells.unassigned if part is None or part.number == 0 else 0
-        given = rows.places_in(cells) if unassigned else rows.places
+        places = rows.places_in(cells) if unassigned else rows.places
         if part is not None:
             cells = cells.take(part.has(upper_half(compiled.hashes(cells.keys, cells.start))))
         if atoms is None:
-            taken = take_in(compiled, progress.windows, cells, self.clocks)
+            admission = take_in(compiled, progress.windows, cells, self.clocks)
         else:
-            taken, atoms = take_in_and_split(compiled, progress.windows, atoms, cells, self.clocks)
-        output = progress.output if taken.late is None else self._late(progress.output, rows, taken.late)
-        if taken.finished is not None:
-            output = output.without("finished", rows.places_in(taken.finished))
+            admission, atoms = take_in_and_split(compiled, progress.windows, atoms, cells, self.clocks)
+        output = progress.output if admission.late is None else self._late(progress.output, rows, admission.late)
+        if admission.finished is not None:
+            output = output.without("finished", rows.places_in(admission.finished))
         if unassigned and len(rows):
-            output = output.without("unassigned", np.setdiff1d(rows.places, given))
-        counted = Counts(rows_of(taken.late), rows_of(taken.finished), unassigned)
-        windows, retractions = retract_ended(compiled, taken.windows)
+            output = output.without("unassigned", np.setdiff1d(rows.places, places))
+        counted = Counts(rows_of(admission.late), rows_of(admission.finished), unassigned)
+        windows, retractions = retract_ended(compiled, admission.windows)
         output = replace(output, counts=output.counts + counted).with_panes(retractions)
-        moment = rows_moment(compiled, self.clocks, replace(taken, windows=windows), rows)
-        return self._evaluated(Progress(windows, atoms, self._touched(progress, taken), output), moment, taken.got)
+        moment = rows_moment(compiled, self.clocks, replace(admission, windows=windows), rows)
+        return self._evaluated(
+            Progress(windows, atoms, self._touched(progress, admission), output), moment, admission.got
+        )
 
-    def _touched(self, progress: Progress, taken: TakenIn) -> np.ndarray:
+    def _touched(self, progress: Progress, admission: Admission) -> np.ndarray:
         if self.clocks.advance and not self.clocks.each_batch:
-            return taken.got  # not looked at: every window is asked that has a deadline
-        before, after = taken.lineage
-        touched = taken.got.copy()
+            return admission.got  # not looked at: every window is asked that has a deadline
+        before, after = admission.lineage
+        touched = admission.got.copy()
         touched[after[progress.touched[before]]] = True
         if not self.clocks.each_batch:
-            was, now = progress.windows.num, taken.windows.num
+            was, now = progress.windows.num, admission.windows.num
             same = (was["start"][before] == now["start"][after]) & (was["end"][before] == now["end"][after])
             other = np.ones(len(touched), np.bool_)
             other[after[same]] = False
@@ -210,8 +217,8 @@ class Step:
         output = output.without("late", rows.places_in(late))
         if compiled.grouping.late == "duplicate":
             every = np.ones(len(late), np.bool_)
-            given = {"fresh": every, "born_late": every, **{name: getattr(late, name) for name in NUMBERS}}
-            windows = compiled.shape.new(late.keys, len(late), given, late.acc)
+            numbers = {"fresh": every, "born_late": every, **{name: getattr(late, name) for name in NUMBERS}}
+            windows = compiled.shape.new(late.keys, len(late), numbers, late.acc)
             percentiles = clocks.percentiles(compiled, passing=False)
             output_watermark = clocks.output_watermark
             firing = Firing("late", clocks.before, clocks.now, output_watermark, every, every, ~every, percentiles)
@@ -252,11 +259,11 @@ class Step:
             progress = self._emitted(progress, firing)
         return replace(progress, windows=progress.windows.take(np.flatnonzero(~expired)))
 
-    def _moment(self, phase: str, windows: InHand) -> Moment:
+    def _moment(self, phase: str, windows: LoadedWindows) -> Moment:
         return self.clocks.moment(phase, windows.num, values=values_of(self.compiled, windows))
 
-    def _evaluated(self, progress: Progress, moment: Moment, asked: np.ndarray) -> Progress:
-        windows, firing = evaluate(self.compiled, self.clocks, progress.windows, moment, asked)
+    def _evaluated(self, progress: Progress, moment: Moment, mask: np.ndarray) -> Progress:
+        windows, firing = evaluate(self.compiled, self.clocks, progress.windows, moment, mask)
         progress = replace(progress, windows=windows)
         return progress if firing is None else self._emitted(progress, firing)
 
@@ -264,7 +271,7 @@ class Step:
         windows, panes = emit(self.compiled, progress.windows, firing)
         return replace(progress, windows=windows, output=progress.output.with_panes(panes))
 
-    def _wake(self, windows: InHand) -> dict[str, np.ndarray]:
+    def _wake(self, windows: LoadedWindows) -> dict[str, np.ndarray]:
         """For each clock, the reading at which each window is next in hand; and its hold on the output watermark."""
         compiled, clocks = self.compiled, self.clocks
         moment = clocks.moment("watermark", windows.num)
@@ -279,7 +286,7 @@ class Step:
             wake["percentile"] = deadlines(compiled, windows, "percentile", moment)
         return {name: np.broadcast_to(deadline, len(done)) for name, deadline in wake.items()}
 
-    def _stepped(self, state: OperatorState, stores: Stores, output: Output) -> Stepped:
+    def _result(self, state: OperatorState, stores: Stores, output: Output) -> StepResult:
         compiled, clocks = self.compiled, self.clocks
         after = replace(
             state,
@@ -296,7 +303,7 @@ class Step:
                 percentiles=clocks.percentiles_after or state.percentiles,
             )
         panes = pa.concat_tables([compiled.output_schema.empty_table(), *output.panes])
-        return Stepped(panes, after, output.left_out)
+        return StepResult(panes=panes, state=after, left_out=output.left_out)
 
 
 def rows_of(cells: Cells | None) -> int:

@@ -16,15 +16,15 @@ from ...combiners.algebra import Accumulators
 from ...combiners.rows.group_sums import sum_counts
 from ...combiners.rows.groups import Groups
 from ...errors import InvalidArgument, nearest
-from .compiled import Compiled
+from .compiled import CompiledGrouping
 from .contents import contents
-from .windows_in_hand import InHand
+from .loaded_windows import LoadedWindows
 
 Values: TypeAlias = Callable[[str, np.ndarray], list[Any]]
 """A function that gives the results of a combiner for windows at some places, None for those without a value."""
 
 
-def values_of(compiled: Compiled, windows: InHand) -> Values:
+def values_of(compiled: CompiledGrouping, windows: LoadedWindows) -> Values:
     """The results of the windows in hand, also of those that have contents put aside."""
 
     def accumulators(places: np.ndarray) -> tuple[Accumulators, pa.Array]:
@@ -35,7 +35,7 @@ def values_of(compiled: Compiled, windows: InHand) -> Values:
     return _values(compiled, accumulators, windows.num["weight"])
 
 
-def merged_values(compiled: Compiled, windows: InHand, old: np.ndarray, new: np.ndarray) -> Values:
+def merged_values(compiled: CompiledGrouping, windows: LoadedWindows, old: np.ndarray, new: np.ndarray) -> Values:
     """The results of the windows that come of pairs (old window, new window), over the contents of the old ones.
 
     Contents are merged when the first result is asked for.
@@ -59,7 +59,7 @@ def merged_values(compiled: Compiled, windows: InHand, old: np.ndarray, new: np.
 
 
 def _values(
-    compiled: Compiled, accumulators: Callable[[np.ndarray], tuple[Accumulators, pa.Array]], weight: np.ndarray
+    compiled: CompiledGrouping, accumulators: Callable[[np.ndarray], tuple[Accumulators, pa.Array]], weight: np.ndarray
 ) -> Values:
     """The results over accumulators, which are given for windows at some places, with their places among them."""
 
@@ -69,11 +69,11 @@ def _values(
             raise InvalidArgument(
                 f"ctx.value({name!r}) names no combiner of the grouping: {nearest(name, plan.compiled)}"
             )
-        found: list[Any] = plan.extract_one(name, *accumulators(places)).to_pylist()
+        results: list[Any] = plan.extract_one(name, *accumulators(places)).to_pylist()
         if grouping.changelog and grouping.retracting:
             empty = weight[places] == 0
-            found = [None if gone else value for gone, value in zip(empty.tolist(), found, strict=True)]
-        return found
+            results = [None if gone else value for gone, value in zip(empty.tolist(), results, strict=True)]
+        return results
 
     return values
 

@@ -14,7 +14,7 @@ from ...windows.times import MAX_TIME, MIN_TIME, NEVER
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
 from ..rows.operator import RowOperator, Stores, store_of
-from ..rows.options import Taken, output, restored, stored, stored_schema
+from ..rows.options import AdmittedRows, output, restored, stored, stored_schema
 from ..state.hashes import lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
@@ -32,8 +32,8 @@ class InOrderOperator(RowOperator):
     >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
     >>> op = InOrderOperator(InOrder(), schema)
     >>> rows = pa.table({"ts": [7, 3, 5], "x": [1, 2, 3]}).cast(schema)
-    >>> stepped = op.step(op.initial(), op.bundle([rows], (), 0), watermark=6, processing_time=9)
-    >>> stepped.panes["x"].to_pylist(), op.held(stepped.state)
+    >>> result = op.step(op.initial(), op.bundle([rows], (), 0), watermark=6, processing_time=9)
+    >>> result.panes["x"].to_pylist(), op.count_entries(result.state)
     ([2, 3], 1)
     """
 
@@ -47,9 +47,9 @@ class InOrderOperator(RowOperator):
         """The state before any row."""
         return OperatorState({"rows": Store(self.stored_schema)})
 
-    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+    def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
-        rows, store = self._in_hand(store_of(state, "rows"), taken)
+        rows, store = self._net(store_of(state, "rows"), bundle)
         due, store = store.take(np.empty(0, np.uint32), {"event": clocks.after})
         ready = times_of(rows) + self.in_order.wait < clocks.after
         store = self._put(store, rows.filter(pa.array(~ready)))
@@ -63,17 +63,17 @@ class InOrderOperator(RowOperator):
             return np.zeros(rows.num_rows, np.uint64)
         return self.columns.row_hashes(restored(rows, self.columns.rows))[0]
 
-    def _in_hand(self, store: Store, taken: Taken) -> tuple[pa.Table, Store]:
+    def _net(self, store: Store, bundle: AdmittedRows) -> tuple[pa.Table, Store]:
         """The rows of the bundle, netted with those in the store that may equal them, and the store without these."""
         last = store.least("order")
         first = 0 if last == NEVER else 1 - last
-        weights = np.ones(len(taken), np.int64) if taken.weights is None else taken.weights
-        own = {"weight": weights, "order": np.arange(first, first + len(taken))}
-        rows = stored(taken.rows, own, self.stored_schema)
-        if taken.weights is None:
+        weights = np.ones(len(bundle), np.int64) if bundle.weights is None else bundle.weights
+        own = {"weight": weights, "order": np.arange(first, first + len(bundle))}
+        rows = stored(bundle.rows, own, self.stored_schema)
+        if bundle.weights is None:
             return rows, store
-        found, store = store.take(lookup(self.hashes("rows", rows)), {})
-        rows = pa.concat_tables([found, rows]).combine_chunks()
+        old_rows, store = store.take(lookup(self.hashes("rows", rows)), {})
+        rows = pa.concat_tables([old_rows, rows]).combine_chunks()
         low, high = self.columns.row_hashes(restored(rows, self.columns.rows))
         _, places, sums = netted(low, high, np.asarray(rows["weight"].to_numpy()))
         rows = rows.take(pa.array(places)).set_column(rows.num_columns - 2, "weight", pa.array(sums))

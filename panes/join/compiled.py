@@ -87,15 +87,15 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledJoin:
     """A join with its sides and its output columns.
 
     >>> import pyarrow as pa
     >>> from uncombine.panes.join.join import Join
-    >>> from uncombine.panes.join.compiled import Compiled
+    >>> from uncombine.panes.join.compiled import CompiledJoin
     >>> ads = pa.schema({"ad": pa.string(), "ts": pa.timestamp("us")})
     >>> clicks = pa.schema({"ad": pa.string(), "ts": pa.timestamp("us"), "user": pa.string()})
-    >>> Compiled.of(Join("ad", within=("0 s", "1 hour")), ads, clicks).output_schema.names
+    >>> CompiledJoin.of(Join("ad", within=("0 s", "1 hour")), ads, clicks).output_schema.names
     ['ad', 'ts_left', 'ts_right', 'user', 'event_time', 'diff']
     """
 
@@ -105,7 +105,7 @@ class Compiled:
     output_schema: pa.Schema
 
     @classmethod
-    def of(cls, join: Join, left: pa.Schema, right: pa.Schema) -> Compiled:
+    def of(cls, join: Join, left: pa.Schema, right: pa.Schema) -> CompiledJoin:
         """Check the join against both schemas."""
         sides = _side(join, "left", left), _side(join, "right", right)
         for mine, other in zip(sides[0].keys, sides[1].keys, strict=True):
@@ -241,12 +241,12 @@ def _output_schema(join: Join, left: Side, right: Side) -> pa.Schema:
             (name + suffix if name in others else name, kept_type(side.schema.field(name).type)) for name in side.values
         ]
     fields += [("event_time", UTC_MICROS), ("diff", pa.int64())]
-    taken: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name, _ in fields:
-        if name.casefold() in taken:
+        if name.casefold() in names:
             raise InvalidArgument(
-                f"the output would have columns {taken[name.casefold()]!r} and {name!r}, which are one name: rename a "
+                f"the output would have columns {names[name.casefold()]!r} and {name!r}, which are one name: rename a "
                 "column, or give other suffixes="
             )
-        taken[name.casefold()] = name
+        names[name.casefold()] = name
     return pa.schema(fields)

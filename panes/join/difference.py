@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from ...combiners.rows.groups import group_rows
 from ...errors import OutOfRange
-from .compiled import Compiled, Side
-from .in_hand import InHand
-from .ranges import Layout, Ordered, Ranges
+from .compiled import CompiledJoin, Side
+from .loaded_rows import LoadedRows
+from .ranges import Layout, Ranges, RowOrder
 
 _MOST = 2**62
 
@@ -32,11 +32,11 @@ class Keys:
     count: int
     firsts: np.ndarray
     """The first row of each code."""
-    known: np.ndarray | None
+    non_null: np.ndarray | None
     """False where the key has a null; None if no key has."""
 
     @classmethod
-    def of(cls, left: InHand, right: InHand, windowed: bool) -> Keys:
+    def of(cls, left: LoadedRows, right: LoadedRows, windowed: bool) -> Keys:
         """Number the keys of both sides together; if `windowed`, the last key is a window."""
         pairs = zip(left.keys, right.keys, strict=True)
         columns = [pa.concat_arrays([a, b]) for a, b in pairs]
@@ -89,11 +89,11 @@ class Difference:
     @classmethod
     def joined(cls, parts: list[Difference]) -> Difference:
         """All rows of some differences whose weight is not zero."""
-        kept = [part if part.weights.all() else part.take(np.flatnonzero(part.weights)) for part in parts]
-        kept = [part for part in kept if len(part)] or [cls.none()]
-        if len(kept) == 1:
-            return kept[0]
-        columns = [(part.left, part.right, part.weights) for part in kept]
+        nonzero = [part if part.weights.all() else part.take(np.flatnonzero(part.weights)) for part in parts]
+        nonzero = [part for part in nonzero if len(part)] or [cls.none()]
+        if len(nonzero) == 1:
+            return nonzero[0]
+        columns = [(part.left, part.right, part.weights) for part in nonzero]
         return cls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
 
 
@@ -102,31 +102,31 @@ class _Party:
     """One side with its rows in order."""
 
     side: Side
-    hand: InHand
+    hand: LoadedRows
     codes: np.ndarray
-    known: np.ndarray | None
+    non_null: np.ndarray | None
     layout: Layout
-    ordered: Ordered
+    ordered: RowOrder
 
-    def asks(self, other: Ordered, chosen: np.ndarray) -> tuple[np.ndarray, Ranges]:
+    def asks(self, other: RowOrder, chosen: np.ndarray) -> tuple[np.ndarray, Ranges]:
         """The rows where the mask is true, in order, and the matches of each."""
         rows = self.ordered.order
         if not chosen.all():
             rows = rows[chosen.take(rows, mode="clip")]
         codes, times = (values.take(rows, mode="clip") for values in (self.codes, self.hand.times))
-        able = None if self.known is None else self.known[rows]
+        able = None if self.non_null is None else self.non_null[rows]
         return rows, other.matches(self.layout, codes, times, self.side.low, self.side.high, able)
 
 
-def difference(compiled: Compiled, left: InHand, right: InHand, keys: Keys) -> Difference:
+def difference(compiled: CompiledJoin, left: LoadedRows, right: LoadedRows, keys: Keys) -> Difference:
     """The rows that the step adds to the output of the join, and those that it retracts."""
     join, cut = compiled.join, len(left)
     layout = Layout(keys.count) if join.within is None else Layout.of(keys.count, (left.times, right.times))
     parties = []
     for side, hand, rows in ((compiled.left, left, slice(None, cut)), (compiled.right, right, slice(cut, None))):
         codes = keys.codes[rows]
-        known = None if keys.known is None else keys.known[rows]
-        parties.append(_Party(side, hand, codes, known, layout, Ordered.of(layout, codes, hand.times)))
+        non_null = None if keys.non_null is None else keys.non_null[rows]
+        parties.append(_Party(side, hand, codes, non_null, layout, RowOrder.of(layout, codes, hand.times)))
     parts = _pairs(*parties) if join.pairs else []
     for one, other in (parties, parties[::-1]):
         if one.side.alone and join.final:
@@ -145,11 +145,11 @@ def _pairs(left: _Party, right: _Party) -> list[Difference]:
         if not chosen.any() or not len(others.order):
             continue
         rows, ranges = left.asks(others, chosen)
-        asking, asked = ranges.pairs(rows, others.order)
-        weights = left.hand.after.take(asking, mode="clip") * right.hand.after.take(asked, mode="clip")
+        asking, partners = ranges.pairs(rows, others.order)
+        weights = left.hand.after.take(asking, mode="clip") * right.hand.after.take(partners, mode="clip")
         if left.hand.before.any() and right.hand.before.any():
-            weights -= left.hand.before[asking] * right.hand.before[asked]
-        parts.append(Difference(asking, asked, weights))
+            weights -= left.hand.before[asking] * right.hand.before[partners]
+        parts.append(Difference(asking, partners, weights))
     return parts
 
 
@@ -175,7 +175,7 @@ def _final(one: _Party, other: _Party) -> Difference:
     return Difference.of_one(one.side.name, rows, np.where(alone, one.hand.after[rows], 0))
 
 
-def _require_products(left: InHand, right: InHand) -> None:
+def _require_products(left: LoadedRows, right: LoadedRows) -> None:
     most = 1.0
     for hand in (left, right):
         most *= max((float(weights.max()) for weights in (hand.before, hand.after) if len(weights)), default=0.0)

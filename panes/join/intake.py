@@ -43,29 +43,29 @@ class Rows:
         return int64_column(self.table["weight"])
 
 
-def take_in(side: Side, given: pa.Table, before: int) -> Rows:
+def take_in(side: Side, table: pa.Table, before: int) -> Rows:
     """Sort out the rows of a bundle against the watermark `before` it.
 
     A row with a null in its key matches nothing. It is taken only if rows without a match are emitted.
     """
-    times, usable = time_column(flat(given[side.time]))
-    ends = _ends(given, times) if side.windowed else None
+    times, usable = time_column(flat(table[side.time]))
+    ends = _ends(table, times) if side.windowed else None
     last = times if ends is None else np.minimum(times, ends - 1)
     late = usable & (last < max(before - side.lateness, MIN_TIME))
-    taken = usable & ~late
+    good = usable & ~late
     weights = np.ones(len(times), np.int64)
     if side.diff is not None:
-        weights = weights_of(given, side.diff)
-        taken &= weights != 0
+        weights = weights_of(table, side.diff)
+        good &= weights != 0
     if not side.alone:
         for name in side.keys:
-            if given[name].null_count:
-                taken &= np.asarray(flat(given[name]).is_valid())
-    if not taken.all():
-        given, times, weights = given.filter(pa.array(taken)), times[taken], weights[taken]
-        ends = None if ends is None else ends[taken]
-    keys = [normal_keys(flat(given[name])) for name in side.keys]
-    values = [_kept(flat(given[name])) for name in side.values]
+            if table[name].null_count:
+                good &= np.asarray(flat(table[name]).is_valid())
+    if not good.all():
+        table, times, weights = table.filter(pa.array(good)), times[good], weights[good]
+        ends = None if ends is None else ends[good]
+    keys = [normal_keys(flat(table[name])) for name in side.keys]
+    values = [_plain(flat(table[name])) for name in side.values]
     columns = [pa.array(times), pa.array(weights), *keys, *values]
     return Rows(
         pa.Table.from_arrays(columns, schema=side.stored),
@@ -76,15 +76,15 @@ def take_in(side: Side, given: pa.Table, before: int) -> Rows:
     )
 
 
-def _kept(column: pa.Array) -> pa.Array:
+def _plain(column: pa.Array) -> pa.Array:
     kind = kept_type(column.type)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return column if column.type == kind else column.cast(kind)
 
 
-def _ends(given: pa.Table, times: np.ndarray) -> np.ndarray:
+def _ends(table: pa.Table, times: np.ndarray) -> np.ndarray:
     """The end of each row's window; the instant after the row itself where it has none."""
-    windows = flat(given["window"])
+    windows = flat(table["window"])
     ends, valid = time_column(windows.flatten()[windows.type.get_field_index("end")])
     return np.where(valid, ends, times + 1)

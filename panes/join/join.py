@@ -74,9 +74,9 @@ class Join:
         }
         for name, value in changes.items():
             object.__setattr__(self, name, value)
-        for name, given, allowed in (("how", self.how, HOWS), ("unmatched", self.unmatched, UNMATCHED)):
-            if given not in allowed:
-                raise InvalidArgument(f"{name}= is {given!r}: {nearest(str(given), allowed)}")
+        for name, choice, allowed in (("how", self.how, HOWS), ("unmatched", self.unmatched, UNMATCHED)):
+            if choice not in allowed:
+                raise InvalidArgument(f"{name}= is {choice!r}: {nearest(str(choice), allowed)}")
         if self.allowed_lateness < 0:
             raise InvalidArgument(f"allowed_lateness= is {self.allowed_lateness!r}, and it cannot be negative")
         if self.final and self.how in ("inner", "semi"):
@@ -117,15 +117,15 @@ class Join:
 
 def _pairs(on: object) -> tuple[tuple[str, str], ...]:
     if isinstance(on, str):
-        found: list[object] = [on]
+        entries: list[object] = [on]
     elif isinstance(on, Mapping):
-        found = list(on.items())
+        entries = list(on.items())
     elif isinstance(on, Iterable):
-        found = list(on)
+        entries = list(on)
     else:
         raise InvalidArgument(f"on= takes the name of a column, several, or pairs of names, not {on!r}")
     pairs = []
-    for one in found:
+    for one in entries:
         pair = (one, one) if isinstance(one, str) else tuple(one) if isinstance(one, Sequence) else ()
         if len(pair) != 2 or not all(isinstance(name, str) for name in pair):
             raise InvalidArgument(f"on= takes names of columns or pairs (left name, right name), not {one!r}")
@@ -153,10 +153,10 @@ def _bounds(within: object) -> tuple[Span, Span]:
     return low, high
 
 
-def _suffixes(given: object) -> tuple[str, str]:
-    pair = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
+def _suffixes(suffixes: object) -> tuple[str, str]:
+    pair = tuple(suffixes) if isinstance(suffixes, Sequence) and not isinstance(suffixes, str) else ()
     if len(pair) != 2 or not all(isinstance(name, str) for name in pair) or pair[0] == pair[1]:
-        raise InvalidArgument(f"suffixes= takes two different texts such as ('_left', '_right'), not {given!r}")
+        raise InvalidArgument(f"suffixes= takes two different texts such as ('_left', '_right'), not {suffixes!r}")
     return str(pair[0]), str(pair[1])
 
 

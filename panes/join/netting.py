@@ -18,12 +18,12 @@ from ...combiners.rows.columns import Column, flat, int64_column
 from ...combiners.rows.group_sums import sum_counts
 from ...combiners.rows.groups import group_rows
 from ...combiners.rows.hashing import hash_rows_128
-from ..state.found import Found
+from ..state.store_rows import StoreRows
 from .intake import Rows
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangedRows:
     """Rows of a side that a bundle changes, with the weights that are shown before and after."""
 
     table: pa.Table
@@ -41,18 +41,20 @@ class Changed:
         return int64_column(self.table["weight"])
 
 
-def all_new(rows: Rows) -> Changed:
+def all_new(rows: Rows) -> ChangedRows:
     """The rows of a bundle without retractions."""
     weights = rows.weights
-    return Changed(rows.table, rows.hashes, rows.expiry, np.zeros(len(rows), np.int64), weights)
+    return ChangedRows(
+        table=rows.table, hashes=rows.hashes, expiry=rows.expiry, before=np.zeros(len(rows), np.int64), after=weights
+    )
 
 
-def netted(rows: Rows, held: Found, early: Found) -> tuple[Changed, np.ndarray, np.ndarray]:
-    """The rows of a bundle netted with those held; and masks of the held and the early rows that they replace."""
-    near = np.flatnonzero(np.isin(int64_column(held.read(["time"])["time"]), rows.times))
-    chosen = np.zeros(len(held), np.bool_)
+def netted(rows: Rows, old_rows: StoreRows, early: StoreRows) -> tuple[ChangedRows, np.ndarray, np.ndarray]:
+    """The rows of a bundle netted with old rows; and masks of the old and the early rows that they replace."""
+    near = np.flatnonzero(np.isin(int64_column(old_rows.read(["time"])["time"]), rows.times))
+    chosen = np.zeros(len(old_rows), np.bool_)
     chosen[near] = True
-    every = pa.concat_tables([rows.table, held.where(chosen).read(), early.read()]).combine_chunks()
+    every = pa.concat_tables([rows.table, old_rows.where(chosen).read(), early.read()]).combine_chunks()
     columns = [column for name in every.column_names if name != "weight" for column in identity(flat(every[name]))]
     groups, first = group_rows(columns, every.num_rows)
     new, weights = np.arange(every.num_rows) < len(rows), int64_column(every["weight"])
@@ -62,13 +64,19 @@ def netted(rows: Rows, held: Found, early: Found) -> tuple[Changed, np.ndarray, 
     sums = sum_counts(groups, weights)[:count]
     old = sum_counts(groups, np.where(new, 0, weights))[:count]
     met = groups.codes[len(rows) :] < count
-    replaced = np.zeros(len(held), np.bool_)
+    replaced = np.zeros(len(old_rows), np.bool_)
     replaced[near] = met[: len(near)]
-    kept = (sums != 0) | (old != 0)
-    first, sums, old = first[kept], sums[kept], old[kept]
+    mask = (sums != 0) | (old != 0)
+    first, sums, old = first[mask], sums[mask], old[mask]
     table = rows.table.take(pa.array(first))
     table = table.set_column(table.column_names.index("weight"), table.schema.field("weight"), pa.array(sums))
-    changed = Changed(table, rows.hashes[first], rows.expiry[first], np.maximum(old, 0), np.maximum(sums, 0))
+    changed = ChangedRows(
+        table=table,
+        hashes=rows.hashes[first],
+        expiry=rows.expiry[first],
+        before=np.maximum(old, 0),
+        after=np.maximum(sums, 0),
+    )
     return changed, replaced, met[len(near) :]
 
 

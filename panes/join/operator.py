@@ -16,9 +16,9 @@ from ...errors import InvalidArgument, TypeMismatch
 from ...windows.times import MIN_TIME
 from ..parcels import Parcel
 from ..state.hashes import key_hashes
-from ..state.operator_state import OperatorState, Stepped
+from ..state.operator_state import OperatorState, StepResult
 from ..state.store import Store
-from .compiled import Compiled
+from .compiled import CompiledJoin
 from .join import Join
 from .step import Step
 
@@ -45,7 +45,7 @@ class JoinOperator:
     percents: Sequence[float] = ()
 
     def __init__(self, join: Join, left: pa.Schema, right: pa.Schema) -> None:
-        self.compiled = compiled = Compiled.of(join, left, right)
+        self.compiled = compiled = CompiledJoin.of(join, left, right)
         self.join, self.schemas, self.output_schema = join, (left, right), compiled.output_schema
 
     def initial(self) -> OperatorState:
@@ -69,7 +69,7 @@ class JoinOperator:
         processing_time: int = MIN_TIME,
         percentiles: Mapping[float, int] | None = None,
         each_batch: bool = False,
-    ) -> Stepped:
+    ) -> StepResult:
         """Take one bundle: a table of each input."""
         if each_batch:
             raise InvalidArgument(
@@ -96,7 +96,7 @@ class JoinOperator:
         """The output watermark: no later row has an earlier time."""
         return state.output_watermark
 
-    def held(self, state: OperatorState) -> int:
+    def count_entries(self, state: OperatorState) -> int:
         """The number of rows in the state."""
         return sum(len(store) for store in state.stores.values() if store is not None)
 

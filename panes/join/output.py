@@ -15,9 +15,9 @@ from ...combiners.rows.groups import group_rows, stable_order
 from ...combiners.rows.hashing import hash_rows
 from ...combiners.rows.ordering import order_keys, packed_keys
 from ...windows import timestamps
-from .compiled import Compiled
+from .compiled import CompiledJoin
 from .difference import Difference, Keys
-from .in_hand import InHand
+from .loaded_rows import LoadedRows
 from .netting import hashable, identity
 
 _FACTORS = tuple(
@@ -33,24 +33,24 @@ _TEXT = 1 << 30
 """The most bytes of text in a piece, of the 2 GiB to which the offsets of an array go."""
 
 
-def output(compiled: Compiled, left: InHand, right: InHand, keys: Keys, found: Difference) -> pa.Table:
-    """The table of the rows found: retractions first, then by time, then by key."""
-    if len(found) == 0:
+def output(compiled: CompiledJoin, left: LoadedRows, right: LoadedRows, keys: Keys, change: Difference) -> pa.Table:
+    """The table of a change: retractions first, then by time, then by key."""
+    if len(change) == 0:
         return compiled.output_schema.empty_table()
     values, parts = [], []
-    for side, hand, rows in ((compiled.left, left, found.left), (compiled.right, right, found.right)):
+    for side, hand, rows in ((compiled.left, left, change.left), (compiled.right, right, change.right)):
         names = [f"value.{i}" for i in range(len(side.values))] if side.name == "left" or compiled.join.pairs else []
         table, places = _values(hand, rows, names)
         values.append(table)
         parts.append(places)
-    of_key = found.left
+    of_key = change.left
     if int(of_key.min()) < 0:
-        of_key = np.where(of_key < 0, found.right + len(left), of_key)
-    times = np.maximum(_times(left, found.left), _times(right, found.right))
-    weights = found.weights
+        of_key = np.where(of_key < 0, change.right + len(left), of_key)
+    times = np.maximum(_times(left, change.left), _times(right, change.right))
+    weights = change.weights
     if weights.min() < 0 < weights.max():
-        kept, weights = _consolidated(keys.codes[of_key], times, parts, values, weights)
-        parts, of_key, times = [places[kept] for places in parts], of_key[kept], times[kept]
+        survivors, weights = _consolidated(keys.codes[of_key], times, parts, values, weights)
+        parts, of_key, times = [places[survivors] for places in parts], of_key[survivors], times[survivors]
     order = _order(compiled, keys, of_key, times, weights)
     of_key, times, weights, *parts = (part.take(order, mode="clip") for part in (of_key, times, weights, *parts))
     pieces = [compiled.output_schema.empty_table()] if len(order) == 0 else []
@@ -75,7 +75,7 @@ def _piece(columns: list[pa.Array]) -> int:
     return max(min(PIECE, _TEXT // max(longest, 1)), 1)
 
 
-def _values(hand: InHand, rows: np.ndarray, names: list[str]) -> tuple[pa.Table, np.ndarray]:
+def _values(hand: LoadedRows, rows: np.ndarray, names: list[str]) -> tuple[pa.Table, np.ndarray]:
     """Columns of the rows that occur, and last a row of nulls; and the place in them of each row of output."""
     occurs = np.zeros(len(hand) + 1, np.bool_)
     occurs[rows] = True
@@ -95,7 +95,7 @@ def _values(hand: InHand, rows: np.ndarray, names: list[str]) -> tuple[pa.Table,
     return table, places[rows]
 
 
-def _times(hand: InHand, rows: np.ndarray) -> np.ndarray:
+def _times(hand: LoadedRows, rows: np.ndarray) -> np.ndarray:
     if len(hand) == 0:
         return np.full(len(rows), np.iinfo(np.int64).min)
     times = hand.times.take(rows, mode="wrap")
@@ -116,8 +116,8 @@ def _consolidated(
         columns += [part for column in table.columns for part in identity(flat(column).take(some))]
     groups, first = group_rows(columns, len(rest))
     sums = sum_counts(groups, weights[rest])
-    kept = np.flatnonzero(sums)
-    return np.concatenate([sure, rest[first[kept]]]), np.concatenate([weights[sure], sums[kept]])
+    nonzero = np.flatnonzero(sums)
+    return np.concatenate([sure, rest[first[nonzero]]]), np.concatenate([weights[sure], sums[nonzero]])
 
 
 def _doubtful(
@@ -141,7 +141,9 @@ def _doubtful(
     return retracted.take(slots, mode="clip")
 
 
-def _order(compiled: Compiled, keys: Keys, of_key: np.ndarray, times: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _order(
+    compiled: CompiledJoin, keys: Keys, of_key: np.ndarray, times: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """Retractions first, then by time, then by key."""
     count = len(compiled.join.on)
     some = pa.array(keys.firsts)

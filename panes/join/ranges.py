@@ -81,23 +81,23 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Ordered:
+class RowOrder:
     """The rows of a side in the order of their numbers."""
 
     order: np.ndarray
     numbers: np.ndarray
 
     @classmethod
-    def of(cls, layout: Layout, codes: np.ndarray, times: np.ndarray) -> Ordered:
+    def of(cls, layout: Layout, codes: np.ndarray, times: np.ndarray) -> RowOrder:
         """The order of rows with these codes and times."""
         numbers = layout.numbers(codes, times)
         order = stable_order(numbers, layout.codes * max(layout.span, 1))
         return cls(order, numbers.take(order, mode="clip"))
 
-    def where(self, chosen: np.ndarray) -> Ordered:
+    def where(self, chosen: np.ndarray) -> RowOrder:
         """The rows where a mask, by number of the row, is true."""
-        kept = chosen[self.order]
-        return Ordered(self.order[kept], self.numbers[kept])
+        mask = chosen[self.order]
+        return RowOrder(self.order[mask], self.numbers[mask])
 
     def matches(
         self, layout: Layout, codes: np.ndarray, times: np.ndarray, low: int, high: int, able: np.ndarray | None

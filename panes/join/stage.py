@@ -49,7 +49,7 @@ class JoinStage(Stage):
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
         return None
 
-    def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
+    def state_options(self, *schemas: pa.Schema) -> Mapping[str, Any]:
         columns = [[[f.name, str(f.type)] for f in schema] for schema in schemas]
         return {"step": repr(self.join), "columns": columns}
 

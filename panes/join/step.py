@@ -16,15 +16,15 @@ import pyarrow as pa
 
 from ...combiners.rows.columns import int64_column
 from ...windows.times import MAX_TIME, MIN_TIME
-from ..state.found import Found
 from ..state.hashes import lookup
-from ..state.operator_state import Counts, OperatorState, Stepped
+from ..state.operator_state import Counts, OperatorState, StepResult
 from ..state.store import Store
-from .compiled import Compiled, Side
+from ..state.store_rows import StoreRows
+from .compiled import CompiledJoin, Side
 from .difference import Keys, difference
-from .in_hand import InHand
 from .intake import Rows, take_in
-from .netting import Changed, all_new, netted
+from .loaded_rows import LoadedRows
+from .netting import ChangedRows, all_new, netted
 from .output import output
 
 Stores = Mapping[str, Store | None]
@@ -34,22 +34,22 @@ Stores = Mapping[str, Store | None]
 class Step:
     """One step, with the watermark before and after its bundle."""
 
-    compiled: Compiled
+    compiled: CompiledJoin
     stores: Stores
     before: int
     watermark: int
 
-    def run(self, state: OperatorState, bundle: Sequence[pa.Table], processing_time: int) -> Stepped:
+    def run(self, state: OperatorState, bundle: Sequence[pa.Table], processing_time: int) -> StepResult:
         """The output of the step, and the state after it."""
         compiled = self.compiled
-        rows = [take_in(side, given, self.before) for side, given in zip(compiled.sides, bundle, strict=True)]
+        rows = [take_in(side, table, self.before) for side, table in zip(compiled.sides, bundle, strict=True)]
         touched = self._touched(rows)
         stores: dict[str, Store | None] = {}
         hands = []
         for i, side in enumerate(compiled.sides):
-            changed, found = self._changed(side, rows[i], touched[i], stores)
-            seen = Found.of(self.stores[f"{side.name}_seen"], touched[i], {}, side.witnessed)
-            hands.append(InHand.of(side, found, changed, seen, self.watermark))
+            changed, old_rows = self._changed(side, rows[i], touched[i], stores)
+            seen = StoreRows.of(self.stores[f"{side.name}_seen"], touched[i], {}, side.witnessed)
+            hands.append(LoadedRows.of(side, old_rows, changed, seen, self.watermark))
         panes = compiled.output_schema.empty_table()
         left, right = hands
         if (len(left) and len(right)) or compiled.join.alone("left") or compiled.join.alone("right"):
@@ -67,7 +67,9 @@ class Step:
         after = replace(after, output_watermark=max(state.output_watermark, hold(compiled, after)))
         (one, other), first = rows, bundle[0].num_rows
         left_out = {"late": (one.late, other.late + first), "bad": (one.bad, other.bad + first)}
-        return Stepped(panes, after, {why: np.concatenate(places) for why, places in left_out.items()})
+        return StepResult(
+            panes=panes, state=after, left_out={why: np.concatenate(places) for why, places in left_out.items()}
+        )
 
     def _touched(self, rows: list[Rows]) -> list[np.ndarray]:
         """For each side, the hashes of the rows of its state that the step reads, in the form for a look-up."""
@@ -81,7 +83,7 @@ class Step:
             if other.counted or self._nets(side, rows[i]):
                 hashes.append(rows[i].hashes)
             if other.alone and self.compiled.join.final:
-                due = Found.of(self.stores[other.name], np.empty(0, np.uint32), self._clocks, other.stored)
+                due = StoreRows.of(self.stores[other.name], np.empty(0, np.uint32), self._clocks, other.stored)
                 hashes.append(due.hashes())
             touched.append(lookup(np.concatenate(hashes)))
         return touched
@@ -97,40 +99,40 @@ class Step:
 
     def _changed(
         self, side: Side, rows: Rows, touched: np.ndarray, stores: dict[str, Store | None]
-    ) -> tuple[Changed, Found]:
+    ) -> tuple[ChangedRows, StoreRows]:
         """The rows that the bundle changes and those that are only read; puts the stores without the former."""
         clocks = self._clocks if side.alone and self.compiled.join.final else {}
-        found = Found.of(self.stores[side.name], touched, clocks, side.stored)
-        stores[side.name], stores[f"{side.name}_early"] = found.store, self.stores[f"{side.name}_early"]
+        old_rows = StoreRows.of(self.stores[side.name], touched, clocks, side.stored)
+        stores[side.name], stores[f"{side.name}_early"] = old_rows.store, self.stores[f"{side.name}_early"]
         if not self._nets(side, rows):
-            return all_new(rows), found
-        early = Found.of(self.stores[f"{side.name}_early"], touched, {}, side.stored)
-        changed, replaced, met = netted(rows, found, early)
+            return all_new(rows), old_rows
+        early = StoreRows.of(self.stores[f"{side.name}_early"], touched, {}, side.stored)
+        changed, replaced, met = netted(rows, old_rows, early)
         stores[f"{side.name}_early"] = early.where(met).removed()
         if replaced.any():
-            stores[side.name] = found.where(replaced).removed()
-            found = found.where(~replaced)
-        return changed, found
+            stores[side.name] = old_rows.where(replaced).removed()
+            old_rows = old_rows.where(~replaced)
+        return changed, old_rows
 
-    def _leave(self, side: Side, changed: Changed, stores: dict[str, Store | None]) -> None:
+    def _leave(self, side: Side, changed: ChangedRows, stores: dict[str, Store | None]) -> None:
         """Put the rows that stay into the stores of a side, and let the others leave, as witnesses if need be."""
         stays = changed.expiry > self.watermark
         for kind, chosen in (("", changed.sums > 0), ("_early", changed.sums < 0)):
             store = stores[f"{side.name}{kind}"]
             if store is None:
                 continue
-            due = Found.of(store, np.empty(0, np.uint32), self._clocks, side.stored)
+            due = StoreRows.of(store, np.empty(0, np.uint32), self._clocks, side.stored)
             store = due.removed() if len(due) else store
             stores[f"{side.name}{kind}"] = _put(store, changed, chosen & stays)
             if kind == "":
                 stores[f"{side.name}_seen"] = self._witnesses(side, due, changed, chosen & ~stays)
 
-    def _witnesses(self, side: Side, due: Found, changed: Changed, leaving: np.ndarray) -> Store | None:
+    def _witnesses(self, side: Side, due: StoreRows, changed: ChangedRows, leaving: np.ndarray) -> Store | None:
         """The witnesses of a side after rows of the state and of the bundle have left."""
         seen = self.stores[f"{side.name}_seen"]
         if seen is None:
             return None
-        old = Found.of(seen, np.empty(0, np.uint32), self._clocks, side.witnessed)
+        old = StoreRows.of(seen, np.empty(0, np.uint32), self._clocks, side.witnessed)
         seen = old.removed() if len(old) else seen
         for table, hashes in (
             (due.read(side.narrow), due.hashes()),
@@ -144,7 +146,7 @@ class Step:
         return seen
 
 
-def _put(store: Store, changed: Changed, chosen: np.ndarray) -> Store:
+def _put(store: Store, changed: ChangedRows, chosen: np.ndarray) -> Store:
     """The store with the chosen rows."""
     table, hashes, expiry = changed.table, changed.hashes, changed.expiry
     if not chosen.all():
@@ -152,7 +154,7 @@ def _put(store: Store, changed: Changed, chosen: np.ndarray) -> Store:
     return store.put(hashes, table, {"event": expiry, "hold": int64_column(table["time"])})
 
 
-def hold(compiled: Compiled, state: OperatorState) -> int:
+def hold(compiled: CompiledJoin, state: OperatorState) -> int:
     """The time before which no later row of output lies.
 
     A pair has the time of its later row, so that only rows that still come bound it. A row whose having a match may

@@ -21,8 +21,8 @@ from ...errors import InvalidArgument, TypeMismatch
 from ...windows import time_column, timestamps
 from ...windows.times import LAST, UTC_MICROS
 from ..rows.equal_rows import netted
-from ..rows.options import Taken, output
-from .context import Emitted, KeyContext, Scene
+from ..rows.options import AdmittedRows, output
+from .context import EmittedRow, KeyContext, Scene
 from .process import Process
 
 MOST_AT_THE_END = 100_000
@@ -45,14 +45,14 @@ class Calls:
                 self._timer(ctx, tag)
         self.scene.processing_time = now
 
-    def rows(self, codes: np.ndarray, taken: Taken) -> None:
+    def rows(self, codes: np.ndarray, bundle: AdmittedRows) -> None:
         """The rows in their order."""
-        user = taken.rows.column_names[:-1]
-        columns = [python_values(flat(taken.rows[name])) for name in user]
-        weights = [1] * len(taken) if taken.weights is None else taken.weights.tolist()
+        user = bundle.rows.column_names[:-1]
+        columns = [python_values(flat(bundle.rows[name])) for name in user]
+        weights = [1] * len(bundle) if bundle.weights is None else bundle.weights.tolist()
         on_row, contexts = self.process.function.on_row, self.contexts
-        rows = zip(*columns, strict=True) if columns else ((),) * len(taken)
-        for code, values, time, diff in zip(codes.tolist(), rows, taken.times.tolist(), weights, strict=True):
+        rows = zip(*columns, strict=True) if columns else ((),) * len(bundle)
+        for code, values, time, diff in zip(codes.tolist(), rows, bundle.times.tolist(), weights, strict=True):
             ctx = contexts[code]
             ctx.time, ctx.diff = time, diff
             try:
@@ -98,7 +98,7 @@ def python_values(column: pa.Array) -> list[Any]:
 
 
 def emitted_table(
-    emitted: Sequence[Emitted], process: Process, keys: Sequence[pa.Array], schema: pa.Schema
+    emitted: Sequence[EmittedRow], process: Process, keys: Sequence[pa.Array], schema: pa.Schema
 ) -> pa.Table:
     """The rows of output: retractions first, then by time, by key and in the order in which they were emitted."""
     if not emitted:
@@ -107,11 +107,11 @@ def emitted_table(
     times = np.array([row.time for row in emitted], np.int64)
     weights = np.array([row.diff for row in emitted], np.int64)
     try:
-        given = pa.Table.from_pylist([row.values for row in emitted], process.output)
+        values = pa.Table.from_pylist([row.values for row in emitted], process.output)
     except (pa.ArrowException, OverflowError) as error:
         raise TypeMismatch(f"a row that {process.name} emits does not fit {process.name}.output: {error}") from None
     of_key = [key.take(pa.array(number)) for key in keys]
-    rows = pa.Table.from_arrays([*of_key, *given.columns, timestamps(times)], schema=schema.remove(len(schema) - 1))
+    rows = pa.Table.from_arrays([*of_key, *values.columns, timestamps(times)], schema=schema.remove(len(schema) - 1))
     places = np.arange(len(emitted))
     if int(weights.min()) < 0:
         _, first, sums = netted(*hash_rows_128([Column(column) for column in rows.columns]), weights)

@@ -24,7 +24,7 @@ class Timer(NamedTuple):
     holds: bool
 
 
-class Emitted(NamedTuple):
+class EmittedRow(NamedTuple):
     """A row of output, and the number of its key in the step."""
 
     key: int
@@ -46,7 +46,7 @@ class Scene:
     processing_time: int
     check_timers: Callable[[str], None]
     """Raises if the function takes no timers of a domain."""
-    emitted: list[Emitted] = field(default_factory=list)
+    emitted: list[EmittedRow] = field(default_factory=list)
 
 
 class KeyContext:
@@ -108,7 +108,7 @@ class KeyContext:
         if time is not None:
             at = _instant(time, "ctx.emit(time=)", scene)
         if diff:
-            scene.emitted.append(Emitted(self._number, dict(values), at, diff))
+            scene.emitted.append(EmittedRow(key=self._number, values=dict(values), time=at, diff=diff))
 
     def set_timer(self, tag: str, time: Any, domain: str, hold: Any = None) -> None:
         """Set a timer: `on_timer(tag, ctx)` is called when the clock of the domain reaches `time`.
@@ -185,4 +185,4 @@ def _instant(value: Any, who: str, scene: Scene) -> int:
     return at
 
 
-__all__ = ["Emitted", "KeyContext", "Scene", "Timer"]
+__all__ = ["EmittedRow", "KeyContext", "Scene", "Timer"]

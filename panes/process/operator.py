@@ -14,7 +14,7 @@ from ...windows.times import MAX_TIME, MIN_TIME, NEVER
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
 from ..rows.operator import RowOperator, Stores, store_of
-from ..rows.options import Taken, key_arrays, output_schema
+from ..rows.options import AdmittedRows, key_arrays, output_schema
 from ..state.hashes import key_hashes, lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
@@ -42,8 +42,8 @@ class ProcessOperator(RowOperator):
     >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string()})
     >>> op = ProcessOperator(Process(Silence, by="user"), schema)
     >>> rows = pa.table({"ts": [1, 5, 9], "user": ["a", "a", "b"]}).cast(schema)
-    >>> stepped = op.step(op.initial(), rows, watermark=16)
-    >>> stepped.panes["user"].to_pylist(), stepped.panes["rows"].to_pylist(), op.held(stepped.state)
+    >>> result = op.step(op.initial(), rows, watermark=16)
+    >>> result.panes["user"].to_pylist(), result.panes["rows"].to_pylist(), op.count_entries(result.state)
     (['a'], [2], 1)
     """
 
@@ -57,21 +57,21 @@ class ProcessOperator(RowOperator):
         """The state before any row."""
         return OperatorState({"keys": Store(self.stored_schema)})
 
-    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+    def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
-        taken = self._ordered(taken)
+        bundle = self._ordered(bundle)
         end = MAX_TIME - 1 if clocks.each_batch else clocks.after
-        arrays = key_arrays(taken.rows, self.process.by)
-        touched = lookup(key_hashes(arrays, len(taken)))
-        found, store = store_of(state, "keys").take(touched, {"event": end, "processing": clocks.now})
+        arrays = key_arrays(bundle.rows, self.process.by)
+        touched = lookup(key_hashes(arrays, len(bundle)))
+        old_keys, store = store_of(state, "keys").take(touched, {"event": end, "processing": clocks.now})
         floor = state.output_watermark
         least = max(floor - self.process.wait, MIN_TIME)
         process, columns = self.process, frozenset(self.process.output.names)
         scene = Scene(columns, least, floor, clocks.before, clocks.now, process.check_timers)
-        keys = Keys.of(self.keys, self.process.state, found, arrays, len(taken), scene)
+        keys = Keys.of(self.keys, self.process.state, old_keys, arrays, len(bundle), scene)
         calls = Calls(self.process, scene, keys.contexts)
         calls.processing_timers(clocks.now)
-        calls.rows(keys.row_codes, taken)
+        calls.rows(keys.row_codes, bundle)
         calls.event_timers(end)
         panes = emitted_table(scene.emitted, self.process, keys.columns, self.output_schema)
         if end < MAX_TIME:
@@ -88,19 +88,19 @@ class ProcessOperator(RowOperator):
         """The hashes by which the keys are found again."""
         return key_hashes(key_arrays(rows, [f"key.{i}" for i in range(len(self.keys))]), rows.num_rows)
 
-    def _ordered(self, taken: Taken) -> Taken:
+    def _ordered(self, bundle: AdmittedRows) -> AdmittedRows:
         """The rows by event time, retractions first, and in order of arrival; those of a changelog netted."""
-        times, weights = taken.times, taken.weights
+        times, weights = bundle.times, bundle.weights
         if weights is None:
             places = np.argsort(times, kind="stable")
         else:
-            _, first, sums = netted(*self.columns.row_hashes(taken.rows), weights)
-            kept = np.flatnonzero(sums)
-            first, sums = first[kept], sums[kept]
+            _, first, sums = netted(*self.columns.row_hashes(bundle.rows), weights)
+            nonzero = np.flatnonzero(sums)
+            first, sums = first[nonzero], sums[nonzero]
             order = np.lexsort((first, sums > 0, times[first]))
             places, weights = first[order], sums[order]
-        rows = taken.rows.take(pa.array(places))
-        return Taken(rows, times[places], weights, taken.late, taken.bad)
+        rows = bundle.rows.take(pa.array(places))
+        return AdmittedRows(rows=rows, times=times[places], weights=weights, late=bundle.late, bad=bundle.bad)
 
 
 __all__ = ["ProcessOperator"]

@@ -96,8 +96,8 @@ class Process(RowOptions):
                 f"process(function=): {self.name}.timers must be {EVENT_TIME_ALONE!r}, or be left out for timers of "
                 f"both domains, but is {timers!r}"
             )
-        taken = {*self.by, EVENT_TIME, DIFF}
-        if both := [name for name in self.function.output.names if name in taken]:
+        result_names = {*self.by, EVENT_TIME, DIFF}
+        if both := [name for name in self.function.output.names if name in result_names]:
             raise InvalidArgument(
                 f"process(function=): {both[0]!r} is a column of every result: leave it out of {self.name}.output"
             )
@@ -110,12 +110,12 @@ class Process(RowOptions):
     @property
     def output(self) -> pa.Schema:
         """The columns of the rows that the function emits, in the types in which they are kept."""
-        return _kept(self.function.output)
+        return _plain_fields(self.function.output)
 
     @property
     def state(self) -> pa.Schema:
         """The fields of the state of a key, in the types in which they are kept."""
-        return _kept(self.function.state)
+        return _plain_fields(self.function.state)
 
     @property
     def wakes(self) -> bool:
@@ -146,7 +146,7 @@ class Process(RowOptions):
         return pa.schema([(name, held_type(schema.field(name).type)) for name in self.by])
 
 
-def _kept(schema: pa.Schema) -> pa.Schema:
+def _plain_fields(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(held_type(field.type)) for field in schema])
 
 

@@ -17,7 +17,7 @@ from ...windows import timestamps
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
 from ..rows.operator import RowOperator, Stores
-from ..rows.options import Taken, output, output_schema
+from ..rows.options import AdmittedRows, output, output_schema
 from ..state.hashes import lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
@@ -53,62 +53,68 @@ class RememberOperator(RowOperator):
         """The state before any row."""
         return OperatorState({"rows": None if self.remember.diff is None else Store(self.stored_schema)})
 
-    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+    def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
         store = state.stores["rows"]
         if store is None:
             panes = self.output_schema.empty_table()
-            if len(taken):
-                results = self.function(taken.rows, taken.times)
-                panes = self._output(results, taken.times, np.ones(len(taken), np.int64))
+            if len(bundle):
+                results = self.function(bundle.rows, bundle.times)
+                panes = self._output(results, bundle.times, np.ones(len(bundle), np.int64))
         else:
-            panes, store = self._changes(store, taken, clocks)
+            panes, store = self._changes(store, bundle, clocks)
         return panes, {"rows": store}, clocks.after
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows of a store are found again."""
         return rows["low"].to_numpy()
 
-    def _changes(self, store: Store, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Store]:
+    def _changes(self, store: Store, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Store]:
         """The rows of output for the rows of a changelog, and the store after them."""
-        low, high = self.columns.row_hashes(taken.rows)
-        found, store = store.take(lookup(low), {})
-        old = found.num_rows
-        assert taken.weights is not None
-        given = {"low": low, "high": high, "weight": taken.weights, "time": taken.times}
-        numbers = {name: np.concatenate([found[name].to_numpy(), values]) for name, values in given.items()}
+        low, high = self.columns.row_hashes(bundle.rows)
+        old_rows, store = store.take(lookup(low), {})
+        old = old_rows.num_rows
+        assert bundle.weights is not None
+        new_numbers = {"low": low, "high": high, "weight": bundle.weights, "time": bundle.times}
+        numbers = {name: np.concatenate([old_rows[name].to_numpy(), values]) for name, values in new_numbers.items()}
         groups, first, weights = netted(numbers["low"], numbers["high"], numbers["weight"])
         before = np.where(first < old, numbers["weight"][first], 0)
         change = np.maximum(weights, 0) - np.maximum(before, 0)
-        row = np.full(groups.count, len(taken))
-        np.minimum.at(row, groups.codes[old:], np.arange(len(taken)))
-        results = self._results(found, taken, row, first, (before <= 0) & (weights > 0), before > 0)
+        row = np.full(groups.count, len(bundle))
+        np.minimum.at(row, groups.codes[old:], np.arange(len(bundle)))
+        results = self._results(old_rows, bundle, row, first, (before <= 0) & (weights > 0), before > 0)
         times = numbers["time"][first]
         places = np.flatnonzero(change)
         by = [numbers[name][first][places] for name in ("high", "low")]
         places = places[np.lexsort((*by, times[places], change[places] > 0))]
         panes = self._output(results.take(pa.array(places)), times[places], change[places])
-        kept = weights != 0
+        alive = weights != 0
         if not clocks.each_batch:
-            kept &= times + self.remember.wait >= clocks.after
-        kept_places = np.flatnonzero(kept)
-        columns = [pa.array(values[first][kept_places]) for values in (numbers["low"], numbers["high"])]
-        columns += [pa.array(weights[kept_places]), pa.array(times[kept_places])]
-        stays = np.where(weights > 0, np.arange(groups.count), -1)[kept_places]
+            alive &= times + self.remember.wait >= clocks.after
+        places_alive = np.flatnonzero(alive)
+        columns = [pa.array(values[first][places_alive]) for values in (numbers["low"], numbers["high"])]
+        columns += [pa.array(weights[places_alive]), pa.array(times[places_alive])]
+        stays = np.where(weights > 0, np.arange(groups.count), -1)[places_alive]
         columns.append(results.take(pa.array(stays, mask=stays < 0)))
         table = pa.Table.from_arrays(columns, schema=self.stored_schema)
-        wake = {"event": times[kept_places] + (self.remember.wait + 1)}
+        wake = {"event": times[places_alive] + (self.remember.wait + 1)}
         return panes, store.without_due(clocks.leaves).put(table["low"].to_numpy(), table, wake)
 
     def _results(
-        self, found: pa.Table, taken: Taken, row: np.ndarray, first: np.ndarray, new: np.ndarray, known: np.ndarray
+        self,
+        old_rows: pa.Table,
+        bundle: AdmittedRows,
+        row: np.ndarray,
+        first: np.ndarray,
+        new: np.ndarray,
+        old: np.ndarray,
     ) -> pa.Array:
         """The results of each group: those that are remembered, or else those that the function gives now, or null."""
-        remembered = flat(found["results"])
-        place = np.where(known, first, -1)
+        remembered = flat(old_rows["results"])
+        place = np.where(old, first, -1)
         if new.any():
             rows = row[new]
-            made = self.function(taken.rows.take(pa.array(rows)), taken.times[rows])
+            made = self.function(bundle.rows.take(pa.array(rows)), bundle.times[rows])
             place[new] = len(remembered) + np.arange(len(rows))
             remembered = pa.concat_arrays([remembered, made])
         return remembered.take(pa.array(place, mask=place < 0))

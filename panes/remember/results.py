@@ -35,9 +35,9 @@ class Function:
         """Call the function without rows, to learn the columns of its results."""
         seen = (EVENT_TIME,) if remember.time == EVENT_TIME else ()
         names = (*columns.user.names, *seen)
-        given = columns.rows.empty_table().select(list(names))
+        no_rows = columns.rows.empty_table().select(list(names))
         step = Map(remember.function, step=remember.step)
-        step = step.settled(given.schema, lambda field: pa.field(field.name, held_type(field.type)))
+        step = step.settled(no_rows.schema, lambda field: pa.field(field.name, held_type(field.type)))
         kinds = step.kinds
         assert kinds is not None
         if DIFF in kinds.names:
@@ -68,31 +68,31 @@ class Function:
 
     def __call__(self, rows: pa.Table, times: np.ndarray) -> pa.Array:
         """The list of results of each row."""
-        given = self.map.apply(rows.select(list(self.names)))
-        owner = self._owner(given, len(times))
-        if EVENT_TIME in given.column_names:
-            moved, valid = time_column(flat(given[EVENT_TIME]))
+        results = self.map.apply(rows.select(list(self.names)))
+        owner = self._owner(results, len(times))
+        if EVENT_TIME in results.column_names:
+            moved, valid = time_column(flat(results[EVENT_TIME]))
             if not (valid.all() and np.array_equal(moved, times[owner])):
                 raise InvalidArgument(
                     f"{self.remember.step}: the function changed 'event_time', and a result has the time of its row: "
                     "give the other time another name"
                 )
-        columns = [flat(given[name]) for name in self.user.names]
+        columns = [flat(results[name]) for name in self.user.names]
         order = np.argsort(owner, kind="stable")
         whole = pa.StructArray.from_arrays(columns, fields=list(self.user)).take(pa.array(order))
         ends = np.cumsum(np.bincount(owner, minlength=len(times)))
         return pa.ListArray.from_arrays(pa.array(np.append(0, ends), pa.int32()), whole).cast(self.kind)
 
-    def _owner(self, given: pa.Table, count: int) -> np.ndarray:
+    def _owner(self, results: pa.Table, count: int) -> np.ndarray:
         """The place of the row of each result."""
         if not self.remember.flat:
-            if given.num_rows != count:
+            if results.num_rows != count:
                 raise TypeMismatch(
-                    f"{self.remember.step}: the function gave {given.num_rows} rows for {count}: give one row for "
+                    f"{self.remember.step}: the function gave {results.num_rows} rows for {count}: give one row for "
                     "each, in their order, or write flat_map"
                 )
             return np.arange(count)
-        places = flat(given[self.remember.places])
+        places = flat(results[self.remember.places])
         owner = np.asarray(places.fill_null(-1).to_numpy(zero_copy_only=False)).astype(np.int64)
         if len(owner) and not 0 <= int(owner.min()) <= int(owner.max()) < count:
             wrong = places[int(np.flatnonzero((owner < 0) | (owner >= count))[0])].as_py()

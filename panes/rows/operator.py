@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from ...windows.times import MIN_TIME
 from ..parcels import Parcel
-from ..state.operator_state import Counts, OperatorState, Stepped
+from ..state.operator_state import Counts, OperatorState, StepResult
 from ..state.store import Store
 from .clocks import Clocks
-from .options import Columns, Taken
+from .options import AdmittedRows, Columns
 
 Stores: TypeAlias = dict[str, Store | None]
 
@@ -48,7 +48,7 @@ class RowOperator(ABC):
         """The hashes by which rows of a store of the state are looked up."""
 
     @abstractmethod
-    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+    def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
 
     def step(
@@ -59,13 +59,15 @@ class RowOperator(ABC):
         processing_time: int = MIN_TIME,
         percentiles: Mapping[float, int] | None = None,
         each_batch: bool = False,
-    ) -> Stepped:
+    ) -> StepResult:
         """Take one bundle."""
         clocks = Clocks.of(state, watermark, processing_time, each_batch)
-        taken = self.columns.take(bundle, clocks)
-        panes, stores, hold = self.take_in(state, taken, clocks)
-        counts = Counts(dropped=len(taken.late), bad=len(taken.bad))
-        return Stepped(panes, clocks.state(state, stores, counts, hold), {"late": taken.late, "bad": taken.bad})
+        rows = self.columns.take(bundle, clocks)
+        panes, stores, hold = self.take_in(state, rows, clocks)
+        counts = Counts(dropped=len(rows.late), bad=len(rows.bad))
+        return StepResult(
+            panes=panes, state=clocks.state(state, stores, counts, hold), left_out={"late": rows.late, "bad": rows.bad}
+        )
 
     def next_timer(self, state: OperatorState) -> int | None:
         """The next processing time at which a timer is due; None where nothing waits for processing time."""
@@ -75,7 +77,7 @@ class RowOperator(ABC):
         """The output watermark."""
         return state.output_watermark
 
-    def held(self, state: OperatorState) -> int:
+    def count_entries(self, state: OperatorState) -> int:
         """The number of entries in the state."""
         return sum(len(store) for store in state.stores.values() if store is not None)
 

@@ -63,15 +63,15 @@ class RowOptions:
             raise InvalidArgument(f"allowed_lateness= is {self.allowed_lateness!r}, and it cannot be negative")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self.given().items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self.explicit_options().items())})"
 
-    def given(self) -> dict[str, str]:
+    def explicit_options(self) -> dict[str, str]:
         """The options that differ from their defaults, as texts. A function has its name, the same in every process."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(self)}
-        given = {name: shown(value) for name, value in values.items() if plain[name] is MISSING or value != plain[name]}
+        texts = {name: shown(value) for name, value in values.items() if plain[name] is MISSING or value != plain[name]}
         shared = RowOptions.__dataclass_fields__
-        return dict(sorted(given.items(), key=lambda item: item[0] in shared))
+        return dict(sorted(texts.items(), key=lambda item: item[0] in shared))
 
     @property
     def wait(self) -> int:
@@ -88,8 +88,8 @@ class RowOptions:
                     f"{'time' if name == EVENT_TIME else 'diff'}={name!r}, or leave the column out with select()"
                 )
         hidden = {EVENT_TIME, self.diff}
-        kept = [f for f in schema if f.name not in hidden and not (f.name == "pane" and f.type == PANE)]
-        user = pa.schema([pa.field(f.name, held_type(f.type), f.nullable) for f in kept])
+        columns = [f for f in schema if f.name not in hidden and not (f.name == "pane" and f.type == PANE)]
+        user = pa.schema([pa.field(f.name, held_type(f.type), f.nullable) for f in columns])
         if self.diff is not None:
             for f in user:
                 require_hash(f.type, f"{who} over a changelog (diff=)", f.name)
@@ -105,8 +105,8 @@ def shown(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """The rows of a bundle that an operator takes in, and the numbers of the others."""
+class AdmittedRows:
+    """The rows of a bundle that an operator admits to its state, and the places of the others."""
 
     rows: pa.Table
     """The user's columns, and the event time."""
@@ -142,7 +142,7 @@ class Columns:
         """The columns of a row of output that is a row of the input."""
         return output_schema(self.user)
 
-    def take(self, bundle: pa.Table, clocks: Clocks) -> Taken:
+    def take(self, bundle: pa.Table, clocks: Clocks) -> AdmittedRows:
         """The rows of a bundle that have a usable time and are not late."""
         if bundle.schema.names != self.schema.names:
             raise TypeMismatch(
@@ -154,7 +154,6 @@ class Columns:
         if clocks.now > MIN_TIME and options.max_future is not None:
             valid = valid & (times <= min(clocks.now + int(options.max_future), MAX_TIME))
         late = valid & (times + options.wait < clocks.before)
-        left_out = np.flatnonzero(late), np.flatnonzero(~valid)
         weights = None if options.diff is None else weights_of(bundle, options.diff)
         good = valid & ~late
         if weights is not None:
@@ -164,7 +163,9 @@ class Columns:
             weights = None if weights is None else weights[good]
         columns = [flat(bundle[f.name]).cast(f.type) for f in self.user]
         rows = pa.Table.from_arrays([*columns, pa.array(times).view(UTC_MICROS)], schema=self.rows)
-        return Taken(rows, times, weights, *left_out)
+        return AdmittedRows(
+            rows=rows, times=times, weights=weights, late=np.flatnonzero(late), bad=np.flatnonzero(~valid)
+        )
 
     def row_hashes(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """A hash of 128 bits of each row: equal rows have equal hashes, and others have others."""
@@ -229,4 +230,4 @@ def held_type(kind: pa.DataType) -> pa.DataType:
     return plain.value_type if pa.types.is_dictionary(plain) else plain
 
 
-__all__ = ["DIFF", "EVENT_TIME", "Columns", "RowOptions", "Taken"]
+__all__ = ["DIFF", "EVENT_TIME", "AdmittedRows", "Columns", "RowOptions"]

@@ -49,11 +49,11 @@ class RowStage(Stage):
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
         return None
 
-    def kept(self, *schemas: pa.Schema) -> Mapping[str, Any]:
+    def state_options(self, *schemas: pa.Schema) -> Mapping[str, Any]:
         (schema,) = schemas
         # The state has times to which the allowed lateness was added.
         may_change = ("max_future", "bounded", "by", "keep_deletes")
-        options = {name: text for name, text in self.options.given().items() if name not in may_change}
+        options = {name: text for name, text in self.options.explicit_options().items() if name not in may_change}
         by = [[name, str(schema.field(name).type)] for name in getattr(self.options, "by", ())]
         columns = [[f.name, str(f.type)] for f in schema]
         return {"step": type(self.options).__name__, "by": by, **options, "columns": columns}

@@ -36,9 +36,9 @@ class _Parts:
 
 def arrivals(parcels: Sequence[Parcel], inputs: int = 1, whole: bool = False) -> list[dict[int, Arrival]]:
     """The arrivals in parcels, for each of a number of inputs by processing time; `whole` is for those with rows."""
-    found: list[dict[int, _Parts]] = [{} for _ in range(inputs)]
+    by_input: list[dict[int, _Parts]] = [{} for _ in range(inputs)]
     for parcel in parcels:
-        here = found[parcel.input]
+        here = by_input[parcel.input]
         match parcel.kind:
             case "cells":
                 here.setdefault(parcel.at, _Parts()).cells.append(parcel)
@@ -48,7 +48,7 @@ def arrivals(parcels: Sequence[Parcel], inputs: int = 1, whole: bool = False) ->
             case "marks":
                 for at, reports in reports_by_time(parcel.table).items():
                     here.setdefault(at, _Parts()).reports.extend(reports)
-    return [{at: part.arrival(whole) for at, part in here.items()} for here in found]
+    return [{at: part.arrival(whole) for at, part in here.items()} for here in by_input]
 
 
 def clock_of(parcels: Sequence[Parcel], now: int | None = None) -> int | None:
@@ -64,13 +64,13 @@ def clock_of(parcels: Sequence[Parcel], now: int | None = None) -> int | None:
 
 def reports_by_time(marks: pa.Table) -> dict[int, list[Report]]:
     """Watermark reports by their processing time. A time without reports has an empty list."""
-    found: dict[int, list[Report]] = {}
+    by_time: dict[int, list[Report]] = {}
     columns = (marks[name].to_pylist() for name in ("source", "time", "at"))
     for source, time, at in zip(*columns, strict=True):  # few: one a task and source
-        reports = found.setdefault(at, [])
+        reports = by_time.setdefault(at, [])
         if source is not None or time is not None:
             reports.append((source, time))
-    return found
+    return by_time
 
 
 __all__ = ["Arrival", "arrivals", "clock_of", "reports_by_time"]

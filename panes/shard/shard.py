@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ...windows.times import MAX_TIME
 from ..state.operator import StatefulOperator
-from ..state.operator_state import OperatorState, Stepped
+from ..state.operator_state import OperatorState, StepResult
 from ..watermarks.watermarks import InputWatermarks, Watermarks
 from .arrivals import Arrival
 
@@ -27,11 +27,11 @@ _EVENT = ("event", "percentile")
 
 
 @dataclass(frozen=True)
-class Played:
+class Instant:
     """The result of one step of a shard, and the processing time of the step."""
 
     at: int
-    stepped: Stepped
+    result: StepResult
     output_watermark: int
     closes: bool = False
     """True if the step ended the input."""
@@ -42,11 +42,11 @@ class Played:
 
     @property
     def panes(self) -> pa.Table:
-        return self.stepped.panes
+        return self.result.panes
 
     def left_out(self, why: str) -> list[pa.Table]:
         """The rows of each port that were left out for a reason; nothing if the bundle lost no rows at all."""
-        places = self.stepped.left_out.get(why)
+        places = self.result.left_out.get(why)
         if places is None or not self.rows:
             return [table.slice(0, 0) for table in self.rows]
         starts = np.cumsum([0, *(table.num_rows for table in self.rows)])
@@ -66,8 +66,8 @@ class Shard:
     >>> from uncombine.panes.grouping.grouping import Grouping
     >>> shard = Shard.start(Operator(Grouping({"n": uc.Count()}, uc.Fixed("1 minute")), schema))
     >>> rows = pa.table({"ts": [0, 1]}).cast(schema)
-    >>> shard, played = shard.take(5, Arrival([rows], reports=[(None, 60_000_000)]))
-    >>> [(step.at, step.panes["n"].to_pylist()) for step in played]
+    >>> shard, instants = shard.take(5, Arrival([rows], reports=[(None, 60_000_000)]))
+    >>> [(instant.at, instant.panes["n"].to_pylist()) for instant in instants]
     [(5, [2])]
     """
 
@@ -80,48 +80,48 @@ class Shard:
     @classmethod
     def start(cls, operator: StatefulOperator, *inputs: Watermarks, ports: tuple[int, ...] = ()) -> Shard:
         """A shard before any row, over one or several inputs."""
-        known = InputWatermarks(inputs or (Watermarks(),))
-        return cls(operator, operator.initial(), known, ports or (0,) * len(known.inputs))
+        marks = InputWatermarks(inputs or (Watermarks(),))
+        return cls(operator, operator.initial(), marks, ports or (0,) * len(marks.inputs))
 
-    def play(self, *inputs: Mapping[int, Arrival], until: int | None = None) -> tuple[Shard, list[Played]]:
+    def play(self, *inputs: Mapping[int, Arrival], until: int | None = None) -> tuple[Shard, list[Instant]]:
         """Take the arrivals of every input in order of processing time, and fire the timers that are due.
 
         Timers are due by the last arrival, or by `until`. The arrivals at `END` come last and close the shard.
         """
-        shard, out = self, list[Played]()
+        shard, out = self, list[Instant]()
         for at in sorted({at for arrivals in inputs for at in arrivals if at < END}):
-            shard, played = shard.take(at, *(arrivals.get(at, Arrival()) for arrivals in inputs))
-            out += played
+            shard, instants = shard.take(at, *(arrivals.get(at, Arrival()) for arrivals in inputs))
+            out += instants
         if until is not None:
-            shard, played = shard.wait(until)
-            out += played
+            shard, instants = shard.wait(until)
+            out += instants
         if any(END in arrivals for arrivals in inputs):
-            shard, played = shard.close(*(arrivals.get(END, Arrival()) for arrivals in inputs))
-            out += played
+            shard, instants = shard.close(*(arrivals.get(END, Arrival()) for arrivals in inputs))
+            out += instants
         return shard, out
 
-    def take(self, at: int, *inputs: Arrival) -> tuple[Shard, list[Played]]:
+    def take(self, at: int, *inputs: Arrival) -> tuple[Shard, list[Instant]]:
         """Fire all timers that are due by `at`, and then take one bundle, with the arrival of each input."""
         shard, out = self.wait(at)
         shard, moved = shard._with_clock()  # before the rows come
         out += moved
         shard = replace(shard, watermarks=shard.watermarks.told([arrival.reports for arrival in inputs], at))
-        shard, played = shard._step(inputs, any(arrival.whole for arrival in inputs))
-        return shard, [*out, replace(played, arrived=at)]
+        shard, instant = shard._step(inputs, any(arrival.whole for arrival in inputs))
+        return shard, [*out, replace(instant, arrived=at)]
 
-    def wait(self, now: int) -> tuple[Shard, list[Played]]:
+    def wait(self, now: int) -> tuple[Shard, list[Instant]]:
         """Move processing time on to `now`, and fire every timer that is due by then at its own time."""
-        shard, out = self, list[Played]()
+        shard, out = self, list[Instant]()
         while (due := shard.next_timer) is not None and due <= now:
             if due > shard.watermarks.now:
                 shard, moved = shard._at(due - 1)._with_clock()  # every shard knows the same watermark at a timer
                 out += moved
             shard = shard._at(due)
-            shard, played = shard._step()
-            out.append(played)
+            shard, instant = shard._step()
+            out.append(instant)
         return shard._at(now), out
 
-    def close(self, *inputs: Arrival) -> tuple[Shard, list[Played]]:
+    def close(self, *inputs: Arrival) -> tuple[Shard, list[Instant]]:
         """End the input: the watermark goes to the end of time, in one step with the rows that come last.
 
         These are the panes that the close of the grouping before gives.
@@ -129,8 +129,8 @@ class Shard:
         marks = self.watermarks
         ended = replace(marks, inputs=tuple(Watermarks(least=MAX_TIME, now=marks.now) for _ in marks.inputs))
         shard = replace(self, watermarks=ended.at(marks.now))
-        shard, played = shard._step(inputs)
-        return shard, [replace(played, closes=True)]
+        shard, instant = shard._step(inputs)
+        return shard, [replace(instant, closes=True)]
 
     @property
     def next_timer(self) -> int | None:
@@ -147,12 +147,12 @@ class Shard:
         stores = [store for store in self.state.stores.values() if store is not None]
         return min((store.next_due(_EVENT, self.state.watermark) for store in stores), default=MAX_TIME)
 
-    def _with_clock(self) -> tuple[Shard, list[Played]]:
+    def _with_clock(self) -> tuple[Shard, list[Instant]]:
         """Move the watermark on to processing time, in a step of its own, if it follows that."""
         if not self.watermarks.follows_clock or self.watermarks.least <= self.state.watermark:
             return self, []
-        shard, played = self._step()
-        return shard, [played]
+        shard, instant = self._step()
+        return shard, [instant]
 
     def _at(self, now: int) -> Shard:
         return replace(self, watermarks=self.watermarks.at(now))
@@ -165,26 +165,27 @@ class Shard:
             tables[port] += [table.select(schemas[port].names) for table in arrival.rows]
         return tuple(pa.concat_tables(some) for some in tables)
 
-    def _step(self, inputs: Sequence[Arrival] = (), whole: bool = False) -> tuple[Shard, Played]:
+    def _step(self, inputs: Sequence[Arrival] = (), whole: bool = False) -> tuple[Shard, Instant]:
         marks, rows = self.watermarks, self._rows(inputs)
         cells = [parcel for arrival in inputs for parcel in arrival.cells]
         bundle = self.operator.bundle(rows, cells, marks.now)
         percents = marks.percentiles(self.operator.percents)
-        stepped = self.operator.step(self.state, bundle, marks.least, marks.now, percents, whole)
-        kept = rows if any(len(places) for places in stepped.left_out.values()) else ()
-        hold = self.operator.hold(stepped.state)
-        return replace(self, state=stepped.state), Played(marks.now, stepped, hold, rows=kept)
+        result = self.operator.step(self.state, bundle, marks.least, marks.now, percents, whole)
+        bundle_rows = rows if any(len(places) for places in result.left_out.values()) else ()
+        hold = self.operator.hold(result.state)
+        instant = Instant(at=marks.now, result=result, output_watermark=hold, rows=bundle_rows)
+        return replace(self, state=result.state), instant
 
 
-def by_bundle(played: Iterable[Played]) -> dict[int, list[Played]]:
+def by_bundle(instants: Iterable[Instant]) -> dict[int, list[Instant]]:
     """The steps of a grouping by the time of the bundle that their panes make for the next grouping.
 
     The steps of one processing time make one bundle. The step that ends the input makes a bundle of its own, at `END`.
     """
-    found: dict[int, list[Played]] = {}
-    for done in played:
-        found.setdefault(END if done.closes else done.at, []).append(done)
-    return found
+    bundles: dict[int, list[Instant]] = {}
+    for instant in instants:
+        bundles.setdefault(END if instant.closes else instant.at, []).append(instant)
+    return bundles
 
 
-__all__ = ["END", "Played", "Shard", "by_bundle"]
+__all__ = ["END", "Instant", "Shard", "by_bundle"]

@@ -17,7 +17,7 @@ from .store import Chunk
 
 
 @dataclass(frozen=True)
-class _Held:
+class _CachedChunk:
     chunk: Chunk
     stamp: str | None
     heap: int
@@ -40,7 +40,7 @@ class ChunkCache:
     def __init__(self, memory: int = 256 << 20, files: FileCache | None = None) -> None:
         self.memory = memory
         self.files = files
-        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._chunks: OrderedDict[str, _CachedChunk] = OrderedDict()
         self._heap = self._mapped = 0
 
     @classmethod
@@ -60,42 +60,42 @@ class ChunkCache:
 
     def chunk(self, name: str, stamp: str) -> Chunk | None:
         """The chunk, if it was kept under this stamp, with the rows alive that were alive then."""
-        held = self._held.get(name)
-        if held is None or held.stamp != stamp:
+        entry = self._chunks.get(name)
+        if entry is None or entry.stamp != stamp:
             return None
-        self._held.move_to_end(name)
-        return held.chunk
+        self._chunks.move_to_end(name)
+        return entry.chunk
 
     def rows(self, name: str) -> Chunk | None:
         """The rows of the chunk. The caller must find out which of them are alive."""
-        held = self._held.get(name)
-        if held is not None:
-            return held.chunk
+        entry = self._chunks.get(name)
+        if entry is not None:
+            return entry.chunk
         body = None if self.files is None else self.files.get(name)
         if body is None:
             return None
         chunk = laid_out(body.buffer)
-        self._hold(name, _held(chunk, body, filed=True))
+        self._hold(name, _cached(chunk, body, filed=True))
         return chunk
 
     def add(self, name: str, chunk: Chunk) -> Chunk:
         """Keep the rows of a new chunk, and return the chunk on the memory of the cache."""
         if self.files is None:
-            self._hold(name, _Held(chunk, None, size_of(chunk), 0, filed=False))
+            self._hold(name, _CachedChunk(chunk=chunk, stamp=None, heap=size_of(chunk), mapped=0, filed=False))
             return chunk
         body = self.files.written(partial(lay_out, chunk), size_of(chunk))
         filed = self.files.put(name, body.buffer)
-        found = laid_out(body.buffer)
-        chunk = replace(chunk, hashes=found.hashes, table=found.table, wake=found.wake, index=found.index)
-        self._hold(name, _held(chunk, body, filed))
+        copy = laid_out(body.buffer)
+        chunk = replace(chunk, hashes=copy.hashes, table=copy.table, wake=copy.wake, index=copy.index)
+        self._hold(name, _cached(chunk, body, filed))
         return chunk
 
     def keep(self, name: str, stamp: str, chunk: Chunk) -> None:
         """Keep the living rows of a chunk under a new stamp."""
-        held = self._held.get(name)
-        if held is None:
-            held = _Held(chunk, stamp, size_of(chunk), 0, filed=False)
-        self._hold(name, replace(held, chunk=chunk, stamp=stamp))
+        entry = self._chunks.get(name)
+        if entry is None:
+            entry = _CachedChunk(chunk=chunk, stamp=stamp, heap=size_of(chunk), mapped=0, filed=False)
+        self._hold(name, replace(entry, chunk=chunk, stamp=stamp))
 
     def small(self, name: str) -> bytes | None:
         """The bytes that `add_small` kept, if they are still there."""
@@ -116,27 +116,27 @@ class ChunkCache:
     def tidy(self) -> None:
         """Drop chunks whose files are gone, since another process of the host has replaced them."""
         if self.files is not None:
-            for name in [name for name, held in self._held.items() if held.filed and not self.files.has(name)]:
+            for name in [name for name, entry in self._chunks.items() if entry.filed and not self.files.has(name)]:
                 self._drop(name)
 
-    def _hold(self, name: str, held: _Held) -> None:
+    def _hold(self, name: str, entry: _CachedChunk) -> None:
         self._drop(name)
-        self._held[name] = held
-        self._heap += held.heap
-        self._mapped += held.mapped
+        self._chunks[name] = entry
+        self._heap += entry.heap
+        self._mapped += entry.mapped
         most = self.files.limit if self.files is not None else 0
-        while self._held and (self._heap > self.memory or self._mapped > most):
-            self._drop(next(iter(self._held)))
+        while self._chunks and (self._heap > self.memory or self._mapped > most):
+            self._drop(next(iter(self._chunks)))
 
     def _drop(self, name: str) -> None:
-        held = self._held.pop(name, None)
-        if held is not None:
-            self._heap -= held.heap
-            self._mapped -= held.mapped
+        entry = self._chunks.pop(name, None)
+        if entry is not None:
+            self._heap -= entry.heap
+            self._mapped -= entry.mapped
 
 
-def _held(chunk: Chunk, body: Body, filed: bool) -> _Held:
+def _cached(chunk: Chunk, body: Body, filed: bool) -> _CachedChunk:
     beside = len(chunk.alive)
     if body.on_file:
-        return _Held(chunk, None, beside, body.buffer.size, filed)
-    return _Held(chunk, None, beside + body.buffer.size, 0, filed)
+        return _CachedChunk(chunk=chunk, stamp=None, heap=beside, mapped=body.buffer.size, filed=filed)
+    return _CachedChunk(chunk=chunk, stamp=None, heap=beside + body.buffer.size, mapped=0, filed=filed)

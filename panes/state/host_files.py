@@ -171,16 +171,16 @@ class FileCache:
         if self._usable is None:
             try:
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                found = self.directory.lstat()
-                private = not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
-                self._usable = stat.S_ISDIR(found.st_mode) and private
+                status = self.directory.lstat()
+                private = not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o077)
+                self._usable = stat.S_ISDIR(status.st_mode) and private
             except OSError:
                 self._usable = False
         return self._usable
 
     def _shrink(self) -> None:
         """Remove the oldest files until all together use three quarters of the limit."""
-        found: list[tuple[float, int, Path]] = []
+        files: list[tuple[float, int, Path]] = []
         try:
             with os.scandir(self.directory) as entries:
                 for entry in entries:
@@ -189,13 +189,13 @@ class FileCache:
                     except OSError:
                         # Another process removed it in the meantime.
                         continue
-                    found.append((about.st_mtime, about.st_size, Path(entry.path)))
+                    files.append((about.st_mtime, about.st_size, Path(entry.path)))
         except OSError:
             return
-        total = sum(size for _, size, _ in found)
+        total = sum(size for _, size, _ in files)
         if total <= self.limit:
             return
-        for _, size, path in sorted(found):
+        for _, size, path in sorted(files):
             if total <= self.limit * 3 // 4:
                 break
             _remove(path)

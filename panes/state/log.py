@@ -22,7 +22,7 @@ from ...windows.times import NEVER
 from .cache import ChunkCache
 from .codec import pack, pack_places, unpack, unpack_places
 from .hashes import Index
-from .manifest import Entry, Manifest, Stored
+from .manifest import Entry, Manifest, StoredChunk
 from .operator import StatefulOperator
 from .operator_state import OperatorState
 from .store import Chunk, Store
@@ -44,14 +44,14 @@ class KeyValue(Protocol):
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedState:
     """A loaded state, and the parts of it that are already in the log."""
 
     state: OperatorState
     extra: bytes = b""
     token: str = ""
     """New with each save."""
-    stored: Mapping[Index, tuple[Stored, Chunk]] = field(default_factory=dict)
+    stored: Mapping[Index, tuple[StoredChunk, Chunk]] = field(default_factory=dict)
     next_id: int = 0
     cache: ChunkCache = field(default_factory=ChunkCache)
 
@@ -62,7 +62,7 @@ def _unguessable() -> str:
 
 def save(
     state: OperatorState,
-    loaded: Loaded,
+    loaded: LoadedState,
     log: KeyValue,
     extra: bytes = b"",
     names: Callable[[], str] = _unguessable,
@@ -96,7 +96,9 @@ def save(
     return Manifest(state, names(), saving.next_id, stored, extra).written()
 
 
-def load(manifest: bytes | None, log: KeyValue, operator: StatefulOperator, cache: ChunkCache | None = None) -> Loaded:
+def load(
+    manifest: bytes | None, log: KeyValue, operator: StatefulOperator, cache: ChunkCache | None = None
+) -> LoadedState:
     """The state that was saved with this manifest, or the state before any row; cached chunks are not read again.
 
     The operator must be the one that made the state. Only the columns of its stores are compared here.
@@ -105,31 +107,38 @@ def load(manifest: bytes | None, log: KeyValue, operator: StatefulOperator, cach
     cache.tidy()
     state = operator.initial()
     if manifest is None:
-        return Loaded(state, cache=cache)
-    found = Manifest.read(manifest, state)
-    state = found.state
+        return LoadedState(state=state, cache=cache)
+    content = Manifest.read(manifest, state)
+    state = content.state
     reading = _Loading(log, cache, operator)
     stores = {
-        name: None if store is None else reading.store(name, store, found.stored[name] or [], state.clocks)
+        name: None if store is None else reading.store(name, store, content.stored[name] or [], state.clocks)
         for name, store in state.stores.items()
     }
-    return Loaded(replace(state, stores=stores), found.extra, found.token, reading.stored, found.next_id, cache)
+    return LoadedState(
+        state=replace(state, stores=stores),
+        extra=content.extra,
+        token=content.token,
+        stored=reading.stored,
+        next_id=content.next_id,
+        cache=cache,
+    )
 
 
 def _passed(chunk: Chunk, least: Mapping[str, int], clocks: Mapping[str, int]) -> np.ndarray | None:
     """A mask of the rows, dead or alive, that some clock has passed; None if there are none."""
-    found: np.ndarray | None = None
+    mask: np.ndarray | None = None
     for name, reading in clocks.items():
         if name in chunk.wake and least[name] <= reading:
             passed = chunk.wake[name] <= reading
-            found = passed if found is None else found | passed
-    return found
+            mask = passed if mask is None else mask | passed
+    return mask
 
 
-def _require(found: pa.Schema, wanted: pa.Schema) -> None:
-    if not found.equals(wanted):
-        odd = [f"{field.name}: {field.type}" for field in found if field not in list(wanted)]
-        lacking = [f"{field.name}: {field.type}" for field in wanted if field not in list(found)]
+def _require(schema: pa.Schema, wanted: pa.Schema) -> None:
+    if not schema.equals(wanted):
+        odd = [f"{field.name}: {field.type}" for field in schema if field not in list(wanted)]
+        lacking = [f"{field.name}: {field.type}" for field in wanted if field not in list(schema)]
         raise StateMismatch(
             f"the stored windows have columns {odd}, but this pipeline keeps {lacking}: start from a new checkpoint"
         )
@@ -138,9 +147,9 @@ def _require(found: pa.Schema, wanted: pa.Schema) -> None:
 def _fetched(log: KeyValue, entry: Entry) -> bytes:
     value = log.get(entry.id)
     if value is None or len(value) != entry.size or zlib.crc32(value) != entry.check:
-        found = "nothing" if value is None else "something else"
+        content = "nothing" if value is None else "something else"
         raise StateMismatch(
-            f"the state store has {found} under number {entry.id}, but the manifest names a chunk there, so they are "
+            f"the state store has {content} under number {entry.id}, but the manifest names a chunk there, so they are "
             "of different batches: restore both from one checkpoint"
         )
     return value
@@ -171,47 +180,49 @@ def _places(log: KeyValue, cache: ChunkCache, entry: Entry, rows: int) -> np.nda
 class _Saving:
     """One save in progress."""
 
-    def __init__(self, loaded: Loaded, log: KeyValue, names: Callable[[], str]) -> None:
+    def __init__(self, loaded: LoadedState, log: KeyValue, names: Callable[[], str]) -> None:
         self.loaded, self.log, self.names = loaded, log, names
         self.cache = loaded.cache
         self.next_id = loaded.next_id
 
-    def chunk(self, chunk: Chunk, clocks: Mapping[str, int]) -> Stored:
+    def chunk(self, chunk: Chunk, clocks: Mapping[str, int]) -> StoredChunk:
         """Write the parts of a chunk that are not in the log."""
-        known = self.loaded.stored.get(chunk.index)
-        if known is None:
-            part, held = self._written(chunk, clocks)
+        entry = self.loaded.stored.get(chunk.index)
+        if entry is None:
+            part, rows = self._written(chunk, clocks)
             dead = ~chunk.alive
-        elif known[0].alive == chunk.count:
-            return known[0]
+        elif entry[0].alive == chunk.count:
+            return entry[0]
         else:
-            part, held = known[0], chunk
-            dead = known[1].alive & ~chunk.alive
+            part, rows = entry[0], chunk
+            dead = entry[1].alive & ~chunk.alive
         if part.clocked:
             passed = _passed(chunk, chunk.least, clocks)
             dead = dead if passed is None else dead & ~passed
         deaths = self._with_deaths(part, np.flatnonzero(dead))
         part = replace(part, deaths=deaths, stamp=self.names(), alive=chunk.count, exact=chunk.exact)
-        self.cache.keep(part.rows.key, part.stamp, held)
+        self.cache.keep(part.rows.key, part.stamp, rows)
         return part
 
-    def remove_others(self, kept: list[Stored]) -> None:
-        """Remove the values that no kept chunk uses."""
+    def remove_others(self, chunks: list[StoredChunk]) -> None:
+        """Remove the values that none of these chunks uses."""
         old = _entries(part for part, _ in self.loaded.stored.values())
-        for id in sorted(old.keys() - _entries(kept).keys()):
+        for id in sorted(old.keys() - _entries(chunks).keys()):
             self.log.remove(id)
             self.cache.forget(old[id])
 
-    def _written(self, chunk: Chunk, clocks: Mapping[str, int]) -> tuple[Stored, Chunk]:
+    def _written(self, chunk: Chunk, clocks: Mapping[str, int]) -> tuple[StoredChunk, Chunk]:
         """Write a chunk that is new to the log; return its entry, and the chunk on the memory of the cache."""
         rows = self._put(pack(chunk), len(chunk.alive))
         passed = _passed(chunk, chunk.least, clocks)
         # A row may be put back after a clock passed it. Then the clock does not show which rows of the chunk died.
         clocked = passed is None or not bool(np.any(passed & chunk.alive))
-        part = Stored(rows, (), "", chunk.count, chunk.least, chunk.exact, clocked)
+        part = StoredChunk(
+            rows=rows, deaths=(), stamp="", alive=chunk.count, least=chunk.least, exact=chunk.exact, clocked=clocked
+        )
         return part, self.cache.add(rows.key, chunk)
 
-    def _with_deaths(self, part: Stored, places: np.ndarray) -> tuple[Entry, ...]:
+    def _with_deaths(self, part: StoredChunk, places: np.ndarray) -> tuple[Entry, ...]:
         """The entries of the deaths of a chunk, joined like chunks, so that each death is written few times."""
         deaths = list(part.deaths)
         if len(places) == 0:
@@ -236,13 +247,13 @@ class _Loading:
 
     def __init__(self, log: KeyValue, cache: ChunkCache, operator: StatefulOperator) -> None:
         self.log, self.cache, self.operator = log, cache, operator
-        self.stored: dict[Index, tuple[Stored, Chunk]] = {}
+        self.stored: dict[Index, tuple[StoredChunk, Chunk]] = {}
 
-    def store(self, name: str, empty: Store, parts: Sequence[Stored], clocks: Mapping[str, int]) -> Store:
+    def store(self, name: str, empty: Store, parts: Sequence[StoredChunk], clocks: Mapping[str, int]) -> Store:
         """The store of the chunks that the manifest lists."""
         return replace(empty, chunks=tuple(self._chunk(name, part, empty.schema, clocks) for part in parts))
 
-    def _chunk(self, name: str, part: Stored, schema: pa.Schema, clocks: Mapping[str, int]) -> Chunk:
+    def _chunk(self, name: str, part: StoredChunk, schema: pa.Schema, clocks: Mapping[str, int]) -> Chunk:
         chunk = self.cache.chunk(part.rows.key, part.stamp)
         if chunk is None:
             chunk = self._alive(part, self._rows(name, part, schema), clocks)
@@ -251,7 +262,7 @@ class _Loading:
         self.stored[chunk.index] = part, chunk
         return chunk
 
-    def _rows(self, name: str, part: Stored, schema: pa.Schema) -> Chunk:
+    def _rows(self, name: str, part: StoredChunk, schema: pa.Schema) -> Chunk:
         """The rows of a chunk, from the cache or else from the log."""
         entry = part.rows
         rows = self.cache.rows(entry.key)
@@ -272,7 +283,7 @@ class _Loading:
         self._require_fit(part, rows, schema)
         return self.cache.add(entry.key, rows)
 
-    def _require_fit(self, part: Stored, chunk: Chunk, schema: pa.Schema) -> None:
+    def _require_fit(self, part: StoredChunk, chunk: Chunk, schema: pa.Schema) -> None:
         """Raise unless the rows are of the columns, the number and the clocks that the manifest has."""
         _require(chunk.table.schema, schema)
         if len(chunk.alive) != part.rows.count or chunk.wake.keys() != part.least.keys():
@@ -281,7 +292,7 @@ class _Loading:
                 f"its manifest has {part.rows.count} with {sorted(part.least)}: restore the checkpoint from a copy"
             )
 
-    def _alive(self, part: Stored, rows: Chunk, clocks: Mapping[str, int]) -> Chunk:
+    def _alive(self, part: StoredChunk, rows: Chunk, clocks: Mapping[str, int]) -> Chunk:
         alive = np.ones(part.rows.count, np.bool_)
         for entry in part.deaths:
             alive[_places(self.log, self.cache, entry, len(alive))] = False
@@ -302,5 +313,5 @@ class _Loading:
         return replace(rows, alive=alive, count=part.alive, least=dict(part.least), exact=part.exact)
 
 
-def _entries(parts: Iterable[Stored]) -> dict[int, str]:
+def _entries(parts: Iterable[StoredChunk]) -> dict[int, str]:
     return {entry.id: entry.key for part in parts for entry in part.entries}

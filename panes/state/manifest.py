@@ -49,7 +49,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredChunk:
     """A chunk in the log."""
 
     rows: Entry
@@ -77,7 +77,7 @@ class Manifest:
     token: str
     """New with each save."""
     next_id: int
-    stored: Mapping[str, Sequence[Stored] | None]
+    stored: Mapping[str, Sequence[StoredChunk] | None]
     """The chunks of each store, by its name."""
     extra: bytes
 
@@ -135,10 +135,10 @@ def require_version(written: bytes) -> None:
     Traceback (most recent call last):
     uncombine.errors.StateMismatch: the stored state has format 7, but this version of uncombine reads ...
     """
-    found = _BEGINNING.match(written)
-    if found is not None and int(found[1]) in (WITHOUT_DEPOSITS, VERSION):
+    beginning = _BEGINNING.match(written)
+    if beginning is not None and int(beginning[1]) in (WITHOUT_DEPOSITS, VERSION):
         return
-    named = "a format without a number" if found is None else f"format {int(found[1])}"
+    named = "a format without a number" if beginning is None else f"format {int(beginning[1])}"
     raise StateMismatch(
         f"the stored state has {named}, but this version of uncombine reads formats {WITHOUT_DEPOSITS} and {VERSION}: "
         "use the version of uncombine that wrote it, or start from a new checkpoint"
@@ -167,6 +167,6 @@ def bytes_of(written: bytes) -> int:
     return sum(entry["size"] for part in parts for entry in (part["rows"], *part["deaths"]))
 
 
-def _stored(found: dict[str, Any]) -> Stored:
-    deaths = tuple(Entry(**entry) for entry in found["deaths"])
-    return Stored(**{**found, "rows": Entry(**found["rows"]), "deaths": deaths})
+def _stored(fields: dict[str, Any]) -> StoredChunk:
+    deaths = tuple(Entry(**entry) for entry in fields["deaths"])
+    return StoredChunk(**{**fields, "rows": Entry(**fields["rows"]), "deaths": deaths})

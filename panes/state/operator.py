@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..parcels import Parcel
-from .operator_state import OperatorState, Stepped
+from .operator_state import OperatorState, StepResult
 
 
 class StatefulOperator(Protocol):
@@ -47,7 +47,7 @@ class StatefulOperator(Protocol):
         processing_time: int,
         percentiles: Mapping[float, int],
         each_batch: bool,
-    ) -> Stepped:
+    ) -> StepResult:
         """Take one bundle. The watermark and the processing time are those after the bundle."""
 
     def next_timer(self, state: OperatorState) -> int | None:
@@ -56,7 +56,7 @@ class StatefulOperator(Protocol):
     def hold(self, state: OperatorState) -> int:
         """The output watermark: no later output row has an earlier time."""
 
-    def held(self, state: OperatorState) -> int:
+    def count_entries(self, state: OperatorState) -> int:
         """The number of entries that wait in the state, such as the windows of a grouping."""
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:

@@ -81,7 +81,7 @@ class OperatorState:
 
 
 @dataclass(frozen=True)
-class Stepped:
+class StepResult:
     """The result of a step: the rows that it gives in their order, the new state, and the rows that it left out.
 
     >>> import pyarrow as pa, uncombine as uc
@@ -91,8 +91,8 @@ class Stepped:
     >>> from uncombine.panes.grouping.grouping import Grouping
     >>> op = Operator(Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), each_second), schema)
     >>> bundle = pa.table({"ts": [0], "x": [1]}).cast(schema)
-    >>> stepped = op.step(op.initial(), bundle, watermark=0, processing_time=5_500_000)
-    >>> stepped.panes.num_rows, op.next_timer(stepped.state)
+    >>> result = op.step(op.initial(), bundle, watermark=0, processing_time=5_500_000)
+    >>> result.panes.num_rows, op.next_timer(result.state)
     (0, 6000000)
     """
 

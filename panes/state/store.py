@@ -99,9 +99,9 @@ class Chunk:
         """The hashes, table and clocks of the living rows."""
         if self.count == len(self.alive):
             return self.hashes, self.table, self.wake
-        kept = np.flatnonzero(self.alive)
-        wake = {name: values[kept] for name, values in self.wake.items()}
-        return self.hashes[kept], self.table.take(pa.array(kept)), wake
+        places = np.flatnonzero(self.alive)
+        wake = {name: values[places] for name, values in self.wake.items()}
+        return self.hashes[places], self.table.take(pa.array(places)), wake
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,11 @@ class Store:
 
     def least(self, clock: str, below: int = NEVER) -> int:
         """The least reading of a clock at which a row is due, if it is less than `below`; else `below`."""
-        found = below
+        least = below
         for chunk in self.chunks:
-            if chunk.count and chunk.least[clock] < found:
-                found = min(found, chunk.least_alive(clock))
-        return found
+            if chunk.count and chunk.least[clock] < least:
+                least = min(least, chunk.least_alive(clock))
+        return least
 
     def next_due(self, clocks: Sequence[str], after: int) -> int:
         """The least reading of any of these clocks, if it is after this one, at which a row is due; else `NEVER`."""

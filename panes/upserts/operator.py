@@ -18,11 +18,11 @@ from ...windows.times import MAX_TIME, MIN_TIME, NEVER
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import groups_of
 from ..rows.operator import RowOperator, Stores, store_of
-from ..rows.options import ROW, Taken, key_arrays
-from ..state.found import Found
+from ..rows.options import ROW, AdmittedRows, key_arrays
 from ..state.hashes import lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
+from ..state.store_rows import StoreRows
 from .upserts import Upserts, Versions
 
 
@@ -58,33 +58,38 @@ class UpsertsOperator(RowOperator):
         """The hashes by which the rows of a store are found again."""
         return rows["low"].to_numpy()
 
-    def take_in(self, state: OperatorState, taken: Taken, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+    def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
-        low, high = hash_rows_128([Column(key) for key in key_arrays(taken.rows, self.upserts.by)])
-        assert taken.weights is not None
-        held = Found.of(store_of(state, "rows"), lookup(low), {}, self.stored_schema)
-        found, old = held.read(), len(held)
-        low, high = np.concatenate([found["low"].to_numpy(), low]), np.concatenate([found["high"].to_numpy(), high])
-        lives = np.concatenate([found["lives"].to_numpy(), taken.weights > 0])
+        low, high = hash_rows_128([Column(key) for key in key_arrays(bundle.rows, self.upserts.by)])
+        assert bundle.weights is not None
+        store_rows = StoreRows.of(store_of(state, "rows"), lookup(low), {}, self.stored_schema)
+        old_rows, old = store_rows.read(), len(store_rows)
+        low, high = (
+            np.concatenate([old_rows["low"].to_numpy(), low]),
+            np.concatenate([old_rows["high"].to_numpy(), high]),
+        )
+        lives = np.concatenate([old_rows["lives"].to_numpy(), bundle.weights > 0])
         versions = [
-            np.concatenate([found[f"version {i}"].to_numpy(), given])
-            for i, given in enumerate(self.columns.versions(taken.rows))
+            np.concatenate([old_rows[f"version {i}"].to_numpy(), version])
+            for i, version in enumerate(self.columns.versions(bundle.rows))
         ]
         groups = groups_of(low, high)[0]
         last = _last(groups.codes, groups.count, versions)
         before = np.full(groups.count, -1)
         before[groups.codes[:old]] = np.arange(old)
         changed = last >= old
-        known = changed & (before >= 0)
+        replaces = changed & (before >= 0)
         # The rows of keys that are found by mistake, or whose version is the last already, stay in the store.
-        store = held.where(known[groups.codes[:old]]).removed()
-        retracted = known & lives[before]
+        store = store_rows.where(replaces[groups.codes[:old]]).removed()
+        retracted = replaces & lives[before]
         added = changed & lives[last]
-        rows = pa.concat_tables([found.rename_columns(self._names).select(self.user.names), _user(taken, self.user)])
+        rows = pa.concat_tables(
+            [old_rows.rename_columns(self._names).select(self.user.names), _user(bundle, self.user)]
+        )
         rows = rows.combine_chunks()
         panes = self._panes(rows, before, last, retracted, added)
-        kept = np.flatnonzero(changed & (lives[last] | bool(self.upserts.order)))
-        places_kept = last[kept]
+        survivors = np.flatnonzero(changed & (lives[last] | bool(self.upserts.order)))
+        places_kept = last[survivors]
         stored = rows.take(pa.array(places_kept, mask=~lives[places_kept]))
         own = [pa.array(values[places_kept]) for values in (low, high, lives, *versions)]
         table = pa.Table.from_arrays([*stored.columns, *own], schema=self.stored_schema)
@@ -129,8 +134,8 @@ def _last(codes: np.ndarray, count: int, versions: list[np.ndarray]) -> np.ndarr
     return last
 
 
-def _user(taken: Taken, user: pa.Schema) -> pa.Table:
-    return taken.rows.select(user.names)
+def _user(bundle: AdmittedRows, user: pa.Schema) -> pa.Table:
+    return bundle.rows.select(user.names)
 
 
 def _has_hash(kind: pa.DataType) -> bool:

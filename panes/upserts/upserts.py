@@ -12,7 +12,7 @@ from ...combiners.rows.columns import flat, numbers
 from ...errors import InvalidArgument, OutOfRange, TypeMismatch, require_column
 from ...windows import Span, span
 from ..rows.clocks import Clocks
-from ..rows.options import LONGEST, Columns, RowOptions, Taken, held_type, require_keys
+from ..rows.options import LONGEST, AdmittedRows, Columns, RowOptions, held_type, require_keys
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +82,7 @@ class Versions(Columns):
         """The columns of a row of output."""
         return self.user.append(pa.field(self.options.diff, pa.int64()))
 
-    def take(self, bundle: pa.Table, clocks: Clocks) -> Taken:
+    def take(self, bundle: pa.Table, clocks: Clocks) -> AdmittedRows:
         """The rows of a bundle that are no bad rows. None is late: the step after this one judges what it gives."""
         if bundle.schema.names != self.schema.names:
             raise TypeMismatch(
@@ -95,7 +95,7 @@ class Versions(Columns):
             bundle, weights = bundle.filter(pa.array(weights != 0)), weights[weights != 0]
         columns = [flat(bundle[f.name]).cast(f.type) for f in self.user]
         rows = pa.Table.from_arrays([*columns, *(bundle[name] for name in self._beside)], schema=self._with_order)
-        return Taken(rows, nowhere, weights, nowhere, bad)
+        return AdmittedRows(rows=rows, times=nowhere, weights=weights, late=nowhere, bad=bad)
 
     @property
     def _beside(self) -> list[str]:

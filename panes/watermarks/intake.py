@@ -18,7 +18,7 @@ from .watermark_strategies import IngressTime, Punctuated, WatermarkStrategy
 
 
 @dataclass(frozen=True)
-class Taken:
+class TimedRows:
     """Rows for a grouping, their processing time (one for all, or one each), and the watermark reports with them."""
 
     rows: pa.Table
@@ -47,7 +47,7 @@ class Intake:
     guards: bool = False
     """True if a row beyond `max_future` loses its time, so that the step counts it as a bad row."""
 
-    def __call__(self, rows: pa.Table, at: np.ndarray) -> Taken:
+    def __call__(self, rows: pa.Table, at: np.ndarray) -> TimedRows:
         """Prepare rows; `at` has the processing time of each."""
         strategy = self.strategy
         if strategy is None and not self.guards:
@@ -71,14 +71,14 @@ class Intake:
         return transformed(self.transforms, rows, at, reports)
 
 
-def transformed(transforms: Sequence[Transform], rows: pa.Table, at: int | np.ndarray, reports: pa.Table) -> Taken:
+def transformed(transforms: Sequence[Transform], rows: pa.Table, at: int | np.ndarray, reports: pa.Table) -> TimedRows:
     """The rows after the transforms; each keeps the processing time of the row it was made from."""
     if isinstance(at, np.ndarray) and len(at) and transforms:
         carrying = rows.append_column(AT, pa.array(at))
         for transform in transforms:
             carrying = transform.carrying(carrying, AT)
-        return Taken(carrying.drop_columns([AT]), int64_column(carrying[AT]), reports)
-    return Taken(applied(transforms, rows), at, reports)
+        return TimedRows(rows=carrying.drop_columns([AT]), at=int64_column(carrying[AT]), reports=reports)
+    return TimedRows(rows=applied(transforms, rows), at=at, reports=reports)
 
 
 def _without_times(rows: pa.Table, name: str, far: np.ndarray) -> pa.Table:

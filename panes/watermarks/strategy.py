@@ -124,24 +124,26 @@ class WatermarkStrategy(NamedOptions, ABC):
         return pa.concat_tables([pa.table(reports, schema=MARKS), pa.table(clock, schema=MARKS)])
 
     def __repr__(self) -> str:
-        given = {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else vars(self)
-        shown = {name: value for name, value in given.items() if not (name in ("sources", "for_all") and value is None)}
+        options = {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else vars(self)
+        shown = {
+            name: value for name, value in options.items() if not (name in ("sources", "for_all") and value is None)
+        }
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
-def checked(strategy: WatermarkStrategy, given: Any, count: int) -> tuple[pa.Array | None, np.ndarray]:
+def checked(strategy: WatermarkStrategy, result: Any, count: int) -> tuple[pa.Array | None, np.ndarray]:
     """The sources and reports that a strategy gave for a number of rows; raise if they cannot be that."""
     what = f"{strategy!r}.reports()"
-    if not isinstance(given, tuple) or len(given) != 2:
-        raise TypeMismatch(f"{what} must give a pair of sources and reports, but gave {type(given).__name__}")
-    sources, marks = given
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeMismatch(f"{what} must give a pair of sources and reports, but gave {type(result).__name__}")
+    sources, marks = result
     if isinstance(marks, pa.Array | pa.ChunkedArray):
         if not (pa.types.is_timestamp(marks.type) or pa.types.is_date(marks.type)):
             raise TypeMismatch(
                 f"the reports of {what} must be timestamps or numbers of microseconds, but are {marks.type}"
             )
-        found, valid = time_column(_array(marks))
-        marks = np.where(valid, found, MIN_TIME)
+        times, valid = time_column(_array(marks))
+        marks = np.where(valid, times, MIN_TIME)
     marks = np.asarray(marks, np.int64) if count == 0 else np.asarray(marks)
     if marks.dtype != np.int64:
         raise TypeMismatch(f"the reports of {what} must be int64 microseconds, but are {marks.dtype}")

@@ -60,8 +60,8 @@ class Watermarks:
         >>> w.least == MIN_TIME, w.advanced("b", 30, now=1).least, w.advanced("*", 20, now=1).least
         (True, 10, 20)
         """
-        known: dict[str | None, tuple[int, int]] = dict.fromkeys(sources, (MIN_TIME, MIN_TIME))
-        return cls(known, idle_after, back=back, lag=lag, for_all=for_all)
+        marks: dict[str | None, tuple[int, int]] = dict.fromkeys(sources, (MIN_TIME, MIN_TIME))
+        return cls(marks, idle_after, back=back, lag=lag, for_all=for_all)
 
     def advanced(self, source: str | None, time: int, now: int) -> Watermarks:
         """A source reports `time`; a lower time than before is ignored."""
@@ -75,11 +75,11 @@ class Watermarks:
             if source is not None and source == self.for_all and time is not None:
                 reached = self._less_back(time)
                 known_now = {source: (reached, now), **sources}
-                sources = {name: (max(known, reached), now) for name, (known, _) in known_now.items()}
+                sources = {name: (max(mark, reached), now) for name, (mark, _) in known_now.items()}
                 continue
             first = sources.get(self.for_all, (MIN_TIME, now))[0] if self.for_all is not None else MIN_TIME
-            known = sources.get(source, (first, now))[0]
-            sources[source] = (known if time is None else max(known, self._less_back(time)), now)
+            mark = sources.get(source, (first, now))[0]
+            sources[source] = (mark if time is None else max(mark, self._less_back(time)), now)
         return replace(marks, sources=sources)._settled()
 
     def at(self, now: int) -> Watermarks:
@@ -99,7 +99,7 @@ class Watermarks:
     def counted(self) -> list[tuple[int, int]]:
         """The time and the last report of each source; those of all sources together count if no other is known."""
         if self.for_all is not None and len(self.sources) > 1:
-            return [given for name, given in self.sources.items() if name != self.for_all]
+            return [mark for name, mark in self.sources.items() if name != self.for_all]
         return list(self.sources.values())
 
     @property
@@ -166,7 +166,7 @@ class InputWatermarks:
     def told(self, reports: Sequence[Iterable[Report]], now: int) -> InputWatermarks:
         """Take all watermark reports of one processing time at once, those of each input in their place."""
         now = max(now, self.now)
-        told = (marks.told(given, now) for marks, given in zip(self.inputs, reports, strict=True))
+        told = (marks.told(input_reports, now) for marks, input_reports in zip(self.inputs, reports, strict=True))
         return self._settled(tuple(told), now)
 
     def at(self, now: int) -> InputWatermarks:

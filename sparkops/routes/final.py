@@ -49,8 +49,8 @@ class FinalPanes(Route):
         flow, ids = self.flow, self.ids
         stages = flow.stages
         first, *later = groupings_of(flow)
-        given = zip(later, (stage.transforms for stage in stages[1:]), strict=True)
-        groupings = [first, *(over_final_panes(grouping, transforms) for grouping, transforms in given)]
+        pairs = zip(later, (stage.transforms for stage in stages[1:]), strict=True)
+        groupings = [first, *(over_final_panes(grouping, transforms) for grouping, transforms in pairs)]
         lifts = [
             LiftFinal(grouping, schema, stage.transforms, ids)
             for grouping, schema, stage in zip(groupings, self.schemas, stages, strict=False)

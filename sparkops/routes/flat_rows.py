@@ -94,8 +94,8 @@ class FlatRows:
 
     def columns(self) -> list[Column]:
         """The columns of the tables, from those in which they travel."""
-        travelled = _Travelled(self)
-        return [travelled.column((field.name,), field.type).alias(field.name) for field in self.schema]
+        flat_columns = _FlatColumns(self)
+        return [flat_columns.column((field.name,), field.type).alias(field.name) for field in self.schema]
 
 
 def _is_flat(kind: pa.DataType) -> bool:
@@ -106,8 +106,8 @@ def _is_flat(kind: pa.DataType) -> bool:
 
 def _arrays(table: pa.Table) -> Iterator[tuple[tuple[str, ...], pa.Array]]:
     """The columns of a table, and those of its structs, each struct before its own; with the names down to each."""
-    for name, given in zip(table.column_names, table.columns, strict=True):
-        yield from _with_parts((name,), flat(given))
+    for name, values in zip(table.column_names, table.columns, strict=True):
+        yield from _with_parts((name,), flat(values))
 
 
 def _with_parts(path: tuple[str, ...], array: pa.Array) -> Iterator[tuple[tuple[str, ...], pa.Array]]:
@@ -151,10 +151,10 @@ def _numbers(array: pa.Array, few: Sequence[object]) -> np.ndarray | int:
     """The number of each value among a few, from 1 on; 0 for null."""
     if array.null_count == len(array):
         return 0
-    found = pc.index_in(array, value_set=pa.array(few, array.type))
-    if found.null_count != array.null_count:
+    places = pc.index_in(array, value_set=pa.array(few, array.type))
+    if places.null_count != array.null_count:
         raise ValueError(f"{set(array.drop_null().unique().to_pylist()) - set(few)} are none of {few}")
-    return np.asarray(found.fill_null(-1)) + 1
+    return np.asarray(places.fill_null(-1)) + 1
 
 
 def _values(table: pa.Table, few: Few) -> Iterator[pa.Array]:
@@ -166,8 +166,8 @@ def _values(table: pa.Table, few: Few) -> Iterator[pa.Array]:
             yield array.cast(pa.int64() if zoned else arrow_of(spark_of(kind)))
 
 
-class _Travelled:
-    """The columns in which tables travelled, read in their order."""
+class _FlatColumns:
+    """The columns of a flat row, read in their order."""
 
     def __init__(self, form: FlatRows) -> None:
         self._small, self._values, self._few = iter(form.small), iter(form.values), form.few
@@ -184,16 +184,16 @@ class _Travelled:
         if path in self._few:
             # A value that is none of them would be lost: `frame` looks for one.
             return self._one_of(self._few[path]).cast(spark_of(kind))
-        given = column(next(self._values).name)
-        return F.timestamp_micros(given) if pt.is_timestamp(kind) and kind.tz is not None else given
+        value = column(next(self._values).name)
+        return F.timestamp_micros(value) if pt.is_timestamp(kind) and kind.tz is not None else value
 
     def _one_of(self, few: Sequence[object]) -> Column:
-        found = F.lit(None)
+        choice = F.lit(None)
         if few:
             is_number = self._next(len(few).bit_length())
             for number, value in enumerate(few, 1):
-                found = F.when(is_number(number), value).otherwise(found)
-        return found
+                choice = F.when(is_number(number), value).otherwise(choice)
+        return choice
 
     def _next(self, width: int) -> Callable[[int], Column]:
         """A function that gives where the next small number is equal to another."""

@@ -40,7 +40,7 @@ class Live(Route):
         return united([self._rows(feed) for feed in self.graph.ends])
 
     @abstractmethod
-    def stepped(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
+    def run_step(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         """Run a step over packed rows; the result is packed rows again, for `then` or to be shown."""
 
     @abstractmethod
@@ -140,7 +140,7 @@ class Live(Route):
 
     def _sent(self, feed: Feed, lift: LiftLive) -> DataFrame:
         if isinstance(feed.origin, Step):
-            return self.stepped(feed.origin, self.packed(feed.origin), lift)
+            return self.run_step(feed.origin, self.packed(feed.origin), lift)
         columns = list(lift.schema.names)
         return self.read(feed.origin).mapped(lift, columns, self.clock(feed.origin), WIRE_DDL, self.metric)
 
@@ -151,15 +151,15 @@ class Live(Route):
     def _rows(self, feed: Feed) -> DataFrame:
         """The rows of a part of the result."""
         if isinstance(feed.origin, Step):
-            return self.shown(feed, self.stepped(feed.origin, self.packed(feed.origin), None))
+            return self.shown(feed, self.run_step(feed.origin, self.packed(feed.origin), None))
         columns = list(feed.schema.names)
         through = Through(feed.transforms, self.left_out_schema)
         return self.read(feed.origin).mapped(through, columns, None, spark_schema(self.schema), self.metric)
 
     def read(self, leaf: Leaf) -> Input:
         """The rows of a source on Spark."""
-        given: Input = leaf.source.taken  # type: ignore[attr-defined]
-        return given
+        input: Input = leaf.source.route_input  # type: ignore[attr-defined]
+        return input
 
 
 def united(frames: Sequence[DataFrame]) -> DataFrame:

@@ -78,8 +78,8 @@ class Native(Route):
             boxed = not all(map(_is_narrow, (flow.source_schema.field(name).type for name in grouping.by)))
             key = F.struct(begin.alias(_BEGIN)) if boxed else begin
             grouped = rows.groupBy(*keys, key.alias(_BEGIN)).agg(*named.values())
-            known = F.col(f"{_BEGIN}.{_BEGIN}") if boxed else F.col(_BEGIN)
-            start, last, end = (_shown(F.timestamp_micros(known + more)) for more in (0, size - 1, size))
+            start_micros = F.col(f"{_BEGIN}.{_BEGIN}") if boxed else F.col(_BEGIN)
+            start, last, end = (_shown(F.timestamp_micros(start_micros + more)) for more in (0, size - 1, size))
             window = F.struct(start.alias("start"), end.alias("end"))
             at = last if grouping.timestamp == "end_of_window" else start
         return grouped.select(

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ...combiners.rows.key_codes import has_floats
 from ...flows.flow import Flow, input_of
 from ...panes.grouping.stage import GroupingStage
-from ...panes.join.compiled import Compiled, Side, kept_type
+from ...panes.join.compiled import CompiledJoin, Side, kept_type
 from ...panes.join.stage import JoinStage
 from ...windows.times import FIRST, LAST
 from ..inputs import column
@@ -29,7 +29,7 @@ _HOW = {"left": "left_outer", "right": "right_outer", "full": "full_outer", "sem
 
 def native_join(stage: JoinStage, inputs: Sequence[Flow], frames: Sequence[DataFrame]) -> DataFrame | str:
     """The rows of a join of DataFrames by Spark, or the reason why its own join does not fit."""
-    if any(not _counts_once(given) for given in inputs):
+    if any(not _counts_once(flow) for flow in inputs):
         return "an input has weights (diff=)"
     left, right = (_known(frame) for frame in frames)
     compiled = stage.operator(left, right).compiled
@@ -57,10 +57,10 @@ def _numbered(side: Side, frame: DataFrame) -> DataFrame:
     """The columns that the join needs, under names that no other column has; rows with bad times are dropped."""
     mine = side.name
     bounds = [F.timestamp_micros(F.lit(instant)) for instant in (FIRST, LAST)]
-    kept = [kept_type(side.schema.field(name).type) for name in side.keys]
+    kinds = [kept_type(side.schema.field(name).type) for name in side.keys]
     return frame.where(column(side.time).between(*bounds)).select(
         column(side.time).alias(f"{mine}_time"),
-        *(_normal(column(name), kept[i]).alias(f"{mine}_key{i}") for i, name in enumerate(side.keys)),
+        *(_normal(column(name), kinds[i]).alias(f"{mine}_key{i}") for i, name in enumerate(side.keys)),
         *(column(name).alias(f"{mine}_value{i}") for i, name in enumerate(side.values)),
     )
 
@@ -81,7 +81,7 @@ def _normal(key: Column, kind: pa.DataType) -> Column:
     return F.when(key.isNotNull(), F.struct(*fields))
 
 
-def _joined(compiled: Compiled, left: DataFrame, right: DataFrame) -> DataFrame:
+def _joined(compiled: CompiledJoin, left: DataFrame, right: DataFrame) -> DataFrame:
     join = compiled.join
     keys = range(len(compiled.left.keys))
     matches = [F.col(f"left_key{i}") == F.col(f"right_key{i}") for i in keys]

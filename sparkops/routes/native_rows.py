@@ -44,8 +44,8 @@ class NativeRows(Route):
         return self.rows
 
     def explain(self) -> str:
-        given = "Rows that Spark itself selects and filters" if self.flow.transforms else "Rows as they come"
-        return self.explanation(f"{given}, and nothing grouped.")
+        what = "Rows that Spark itself selects and filters" if self.flow.transforms else "Rows as they come"
+        return self.explanation(f"{what}, and nothing grouped.")
 
 
 def rows_by_spark(flow: Flow, input: Input) -> DataFrame | None:
@@ -64,8 +64,8 @@ def native_rows(df: DataFrame, transforms: Sequence[Transform], schema: pa.Schem
         if done is None:
             return None
         df = done
-    given = DataFrameInput(df).schema
-    if any(name not in given.names or given.field(name).type != schema.field(name).type for name in schema.names):
+    own = DataFrameInput(df).schema
+    if any(name not in own.names or own.field(name).type != schema.field(name).type for name in schema.names):
         return None
     return df.select(*map(column, schema.names))
 
@@ -80,11 +80,11 @@ def _applied(df: DataFrame, transform: Transform) -> DataFrame | None:
         case Select(names):
             return df.select(*map(column, names)) if set(names) <= set(df.columns) else None
         case Where(Expr() as predicate):
-            kept = _Columns.of(df).condition(predicate)
-            return None if kept is None else df.where(kept)
+            condition = _Columns.of(df).condition(predicate)
+            return None if condition is None else df.where(condition)
         case WithColumns(columns):
-            known = _Columns.of(df)
-            values = {name: known.value(value) if isinstance(value, Expr) else None for name, value in columns.items()}
+            own = _Columns.of(df)
+            values = {name: own.value(value) if isinstance(value, Expr) else None for name, value in columns.items()}
             made = {name: value.alias(name) for name, value in values.items() if value is not None}
             after = list(dict.fromkeys([*df.columns, *made]))
             if len(made) < len(columns) or _alike(after):
@@ -97,7 +97,7 @@ def _applied(df: DataFrame, transform: Transform) -> DataFrame | None:
 class _Columns:
     """The columns of a DataFrame, over which expressions become columns of Spark."""
 
-    known: pa.Schema
+    schema: pa.Schema
     by_bytes: frozenset[str]
     """The texts that Spark compares by their bytes: it pads those of char(n), and collations have other rules."""
 
@@ -110,7 +110,7 @@ class _Columns:
     def value(self, expr: Expr) -> Column | None:
         """Spark's column for an expression, if it has the same values."""
         try:
-            kind = expr.type(self.known)
+            kind = expr.type(self.schema)
         except (TypeMismatch, UnknownColumn):
             return None
         match expr.op, expr.args:
@@ -118,22 +118,22 @@ class _Columns:
                 return column(name)
             case "lit", (value,):
                 return _literal(value)
-            case "is_null", (given,):
-                inside = self.value(given)
+            case "is_null", (operand,):
+                inside = self.value(operand)
                 return None if inside is None else inside.isNull()
-            case "&" | "|" | "~", parts if all(pt.is_boolean(part.type(self.known)) for part in parts):
+            case "&" | "|" | "~", parts if all(pt.is_boolean(part.type(self.schema)) for part in parts):
                 values = [self.value(part) for part in parts]
                 return None if any(value is None for value in values) else _condition(expr.op, values)
-            case "isin", (given, choices):
-                return self._isin(given, choices)
-            case "%", (given, Expr("lit", (divisor,))) if (
+            case "isin", (operand, choices):
+                return self._isin(operand, choices)
+            case "%", (operand, Expr("lit", (divisor,))) if (
                 pt.is_signed_integer(kind) and _whole(divisor) and divisor > 0
             ):
-                inside = self.comparable(given)
+                inside = self.comparable(operand)
                 if inside is None:
                     return None
                 return F.pmod(inside.cast("bigint"), _literal(divisor)).cast(spark_type(kind, repr(expr)))
-            case op, (left, right) if op in _COMPARED and _same_kind(left.type(self.known), right.type(self.known)):
+            case op, (left, right) if op in _COMPARED and _same_kind(left.type(self.schema), right.type(self.schema)):
                 sides = [self.comparable(side) for side in (left, right)]
                 return None if any(side is None for side in sides) else _COMPARED[op](*sides)
         return None
@@ -141,18 +141,18 @@ class _Columns:
     def condition(self, expr: Expr) -> Column | None:
         """Spark's column for an expression by which rows are kept; a column of nulls alone is no condition there."""
         value = self.value(expr)
-        return value if value is not None and pt.is_boolean(expr.type(self.known)) else None
+        return value if value is not None and pt.is_boolean(expr.type(self.schema)) else None
 
-    def _isin(self, given: Expr, choices: Sequence[object]) -> Column | None:
-        inside, found = self.comparable(given), [_literal(choice) for choice in choices]
-        types = {_python(given.type(self.known)), *map(type, choices)}
-        if inside is None or any(choice is None for choice in found) or len(types) > 1:
+    def _isin(self, operand: Expr, choices: Sequence[object]) -> Column | None:
+        inside, literals = self.comparable(operand), [_literal(choice) for choice in choices]
+        types = {_python(operand.type(self.schema)), *map(type, choices)}
+        if inside is None or any(choice is None for choice in literals) or len(types) > 1:
             return None
-        return F.coalesce(inside.isin(*found), F.lit(False))
+        return F.coalesce(inside.isin(*literals), F.lit(False))
 
     def comparable(self, expr: Expr) -> Column | None:
         """Spark's column for an expression of a type whose values it compares alike."""
-        kind = expr.type(self.known)
+        kind = expr.type(self.schema)
         plain = pt.is_signed_integer(kind) or pt.is_date32(kind) or pt.is_boolean(kind) or kind == UTC_MICROS
         text = pt.is_string(kind) and self.by_bytes.issuperset(expr.columns)
         return self.value(expr) if plain or text else None

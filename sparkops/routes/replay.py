@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...flows.flow import Combined, Flow
+from ...flows.flow import Flow, FlowSource
 from ...flows.graph import Feed, Graph, Leaf, Step, graph_of
 from ...panes.grouping.final_panes import Final, final_grouping, nothing
 from ...panes.grouping.stage import GroupingStage
@@ -35,7 +35,7 @@ class Replay(Live):
         """True if the watermark goes to the end of time after the last row."""
         return self.flow.settings.close_at_end
 
-    def stepped(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
+    def run_step(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         last = then is None
         play = Play(
             self.operator(step),
@@ -115,7 +115,7 @@ class AtOnce(Replay):
 def finally_only(flow: Flow) -> Flow:
     """The flow with groupings that give one final pane for each window, in the flows that its source is made of too."""
     source = flow.source
-    if isinstance(source, Combined):
+    if isinstance(source, FlowSource):
         source = replace(source, inputs=tuple(map(finally_only, source.inputs)))
     return replace(flow, source=source, stages=tuple(map(_final, flow.stages)))
 

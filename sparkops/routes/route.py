@@ -1,4 +1,14 @@
-"""The choice of the route of a flow."""
+"""The choice of the route of a flow: one flow, several ways to run it on Spark, and the same rows from each.
+
+A flow over bounded rows ends with final results, so it needs no state between bundles: Spark combines its rows itself
+where Spark's aggregates are equal to the last bit (`Native`), or tasks in Python do (`FinalPanes`). A stream and a
+replay go through shards in order of processing time (`Streaming`, `Replay`), and so does, all at once, a bounded flow
+with steps that are no groupings (`AtOnce`). A flow without steps is its rows (`NativeRows`, `NoStages`). The choice
+looks at the flow and its input and reads no row; `explain()` says which route it is and why no faster one fits. Not
+promised: that a later version takes the same route, or that sums of floats are equal to the last bit on all of them.
+
+Guarded by tests/sparkops/test_flow.py, tests/sparkops/test_files.py and tests/sparkops/test_flows.py.
+"""
 
 from __future__ import annotations
 

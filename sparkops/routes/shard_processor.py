@@ -22,7 +22,7 @@ from ...panes import OperatorState, Watermarks
 from ...panes.grouping.pane_columns import PANE, TIMINGS
 from ...panes.parcels import Parcel
 from ...panes.shard.arrivals import arrivals, clock_of
-from ...panes.shard.shard import Played, Shard
+from ...panes.shard.shard import Instant, Shard
 from ...panes.state.cache import ChunkCache
 from ...panes.state.log import load, save
 from ...panes.state.manifest import bytes_of, extra_of
@@ -49,8 +49,8 @@ class MapLog:
         self.state = state
 
     def get(self, id: int, /) -> bytes | None:
-        found = self.state.getValue((id,))
-        return None if found is None else bytes(found[0])
+        row = self.state.getValue((id,))
+        return None if row is None else bytes(row[0])
 
     def put(self, id: int, value: bytes, /) -> None:
         self.state.updateValue((id,), (value,))
@@ -100,25 +100,25 @@ class ShardTask:
         return Shard.start(operator, *self.inputs, ports=self.ports)
 
     def frames(
-        self, shard: int, passing: Iterable[Packed], played: Sequence[Played], counted: str
+        self, shard: int, passing: Iterable[Packed], instants: Sequence[Instant], counted: str
     ) -> Iterator[pd.DataFrame]:
         """The rows for Spark: what is only passing, what the shard played, and its counts."""
         if self.columns is not None:
-            return self.columns.frames(self._shown(played), counted)
-        return packed_frames(chain(passing, self._packed(shard, played)), counted)
+            return self.columns.frames(self._shown(instants), counted)
+        return packed_frames(chain(passing, self._packed(shard, instants)), counted)
 
-    def _packed(self, shard: int, played: Sequence[Played]) -> Iterator[Packed]:
+    def _packed(self, shard: int, instants: Sequence[Instant]) -> Iterator[Packed]:
         """The packed rows for the next stage, or the packed panes, and packed rows that were left out."""
         if self.left_out is not None:
-            yield from packed(shard, LEFT_OUT, pieces_of(self.left_out.table(played)))
+            yield from packed(shard, LEFT_OUT, pieces_of(self.left_out.table(instants)))
         if self.then is not None:
-            yield from Passing(self.then, f"shard {shard}")(played)
+            yield from Passing(self.then, f"shard {shard}")(instants)
         else:
-            yield from packed(shard, "panes", self._shown(played))
+            yield from packed(shard, "panes", self._shown(instants))
 
-    def _shown(self, played: Sequence[Played]) -> Iterator[pa.Table]:
+    def _shown(self, instants: Sequence[Instant]) -> Iterator[pa.Table]:
         """The panes in pieces."""
-        if some := [instant.panes for instant in played if instant.panes.num_rows]:
+        if some := [instant.panes for instant in instants if instant.panes.num_rows]:
             yield from pieces_of(pa.concat_tables(some))
 
 
@@ -141,8 +141,8 @@ class ShardProcessor:
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         # Parcels come in any order, and a repeated batch has another order, so they are sorted by their bytes.
-        given = whole((0, 0, payload) for frame in rows for payload in frame["payload"])
-        packed = sorted(payload.to_pybytes() for _, _, payload in given)
+        payloads = whole((0, 0, payload) for frame in rows for payload in frame["payload"])
+        packed = sorted(payload.to_pybytes() for _, _, payload in payloads)
         parcels = [Parcel.unpack(payload) for payload in packed]
         yield from self._batch(int(key[0]), parcels, timerValues.getCurrentProcessingTimeInMs())
 
@@ -163,25 +163,25 @@ class ShardProcessor:
 
     def _batch(self, shard: int, parcels: list[Parcel], now: int) -> Iterator[pd.DataFrame]:
         task, clock = self.task, Stopwatch()
-        found = self.manifest.get()
-        kept = None if found is None else bytes(found[0])
-        extra = None if kept is None else self._stored_extra(kept)
-        loaded = load(kept, self.log, self.operator, _CACHE)
+        row = self.manifest.get()
+        old_manifest = None if row is None else bytes(row[0])
+        extra = None if old_manifest is None else self._stored_extra(old_manifest)
+        loaded = load(old_manifest, self.log, self.operator, _CACHE)
         running, timer = replace(task.fresh(self.operator), state=loaded.state), None
         if extra is not None:
             marks = restored(extra, task.inputs, task.strategies)
             running, timer = replace(running, watermarks=marks), extra["timer"]
         before, load_us = running.state, clock.lap()
-        given = arrivals(parcels, len(task.inputs), task.whole)
-        running, played = running.play(*given, until=clock_of(parcels, now * 1000 if now >= 0 else None))
+        by_input = arrivals(parcels, len(task.inputs), task.whole)
+        running, instants = running.play(*by_input, until=clock_of(parcels, now * 1000 if now >= 0 else None))
         step_us = clock.lap()
         due = self._timer(timer, running.next_timer) if now >= 0 else None
         manifest = save(running.state, loaded, self.log, self._extra(running, due))
         self.manifest.update((manifest,))
-        about = counted(before, running, parcels, played)
+        about = counted(before, running, parcels, instants)
         about |= {"state_bytes": bytes_of(manifest), "load_us": load_us, "step_us": step_us}
         passing = ((shard, 0, parcel.pack()) for parcel in parcels if parcel.kind == LEFT_OUT)
-        yield from task.frames(shard, passing, played, as_text(about | {"save_us": clock.lap()}))
+        yield from task.frames(shard, passing, instants, as_text(about | {"save_us": clock.lap()}))
 
     def _timer(self, old: int | None, next_timer: int | None) -> int | None:
         """Set Spark's timer to the first millisecond at which the next timer is due."""
@@ -194,8 +194,8 @@ class ShardProcessor:
         return due
 
     def _extra(self, running: Shard, timer: int | None) -> bytes:
-        known = stored(running.watermarks, self.task.strategies)
-        return json.dumps({"made_by": self.task.fingerprint, **known, "timer": timer}).encode()
+        marks = stored(running.watermarks, self.task.strategies)
+        return json.dumps({"made_by": self.task.fingerprint, **marks, "timer": timer}).encode()
 
     def _stored_extra(self, manifest: bytes) -> Mapping[str, Any]:
         """The extra that was stored with the state; raise if it is of another pipeline."""
@@ -213,12 +213,12 @@ class ShardProcessor:
 
 
 def counted(
-    before: OperatorState, running: Shard, parcels: Sequence[Parcel], played: Iterable[Played]
+    before: OperatorState, running: Shard, parcels: Sequence[Parcel], instants: Iterable[Instant]
 ) -> dict[str, int]:
     """The counts of a shard in a batch."""
     state = running.state
     of_timing, back = np.zeros(len(TIMINGS), np.int64), 0
-    for instant in played:
+    for instant in instants:
         panes = instant.panes
         if panes.num_rows == 0 or "pane" not in panes.schema.names or panes.schema.field("pane").type != PANE:
             continue
@@ -244,7 +244,7 @@ def counted(
         "rows_finished": counts.finished - old.finished,
         "rows_unassigned": counts.unassigned - old.unassigned,
         "rows_bad": counts.bad - old.bad,
-        "windows_held": running.operator.held(state),
+        "windows_held": running.operator.count_entries(state),
         "chunks": sum(len(store.chunks) for store in state.stores.values() if store is not None),
         "watermark": state.watermark,
         "output_watermark": state.output_watermark,

@@ -101,15 +101,15 @@ def packed(shard: int, kind: str, pieces: Iterable[pa.Table]) -> Iterator[Packed
 
 def packed_frames(rows: Iterable[Packed], counted: str) -> Iterator[pd.DataFrame]:
     """Packed rows for Spark, and a row without a payload that has the counts."""
-    held: list[tuple[int, int, bytes | None]] = []
+    frame_rows: list[tuple[int, int, bytes | None]] = []
     size = 0
     for shard, lo, payload in in_parts(rows):
-        if held and size + len(payload) > OUT_BYTES:
-            yield _packed_frame(held, [None] * len(held))
-            held, size = [], 0
-        held.append((shard, lo, payload))
+        if frame_rows and size + len(payload) > OUT_BYTES:
+            yield _packed_frame(frame_rows, [None] * len(frame_rows))
+            frame_rows, size = [], 0
+        frame_rows.append((shard, lo, payload))
         size += len(payload)
-    yield _packed_frame([*held, (0, 0, None)], [*([None] * len(held)), counted])
+    yield _packed_frame([*frame_rows, (0, 0, None)], [*([None] * len(frame_rows)), counted])
 
 
 def _packed_frame(rows: Sequence[tuple[int, int, bytes | None]], counted: list[str | None]) -> pd.DataFrame:
@@ -132,8 +132,8 @@ def as_text(about: Mapping[str, int]) -> str:
 def counts() -> Column:
     """The counts of a stage over its shards, as one aggregate: Spark looks at each row once for every aggregate."""
     zero = [*(F.lit(0) for _ in COUNTS), *(F.lit(MAX_TIME) for _ in CLOCKS)]
-    given = F.transform(F.collect_list(_COUNTED.name), lambda text: F.split(text, " ").cast("array<bigint>"))
-    return F.aggregate(given, F.array(*zero).cast("array<bigint>"), _added, _named).alias("counts")
+    texts = F.transform(F.collect_list(_COUNTED.name), lambda text: F.split(text, " ").cast("array<bigint>"))
+    return F.aggregate(texts, F.array(*zero).cast("array<bigint>"), _added, _named).alias("counts")
 
 
 def _added(one: Column, other: Column) -> Column:

@@ -53,13 +53,13 @@ def stored(marks: InputWatermarks, strategies: Sequence[str]) -> dict[str, Any]:
     return {"strategies": list(strategies), "inputs": inputs, "marks": {"least": marks.least, "now": marks.now}}
 
 
-def restored(found: Mapping[str, Any], inputs: Sequence[Watermarks], strategies: Sequence[str]) -> InputWatermarks:
+def restored(extra: Mapping[str, Any], inputs: Sequence[Watermarks], strategies: Sequence[str]) -> InputWatermarks:
     """The watermarks as they were stored, but for an input under another strategy, whose sources have other names."""
-    was = found["strategies"] if "strategies" in found else [found["strategy"]]
-    kept = found["inputs"] if "inputs" in found else [found["marks"]]
-    both = zip(inputs, kept, was, strategies, strict=True)
-    known = tuple(_restored(one, marks, before == now) for one, marks, before, now in both)
-    return InputWatermarks(known, found["marks"]["least"], found["marks"]["now"])
+    was = extra["strategies"] if "strategies" in extra else [extra["strategy"]]
+    marks_by_input = extra["inputs"] if "inputs" in extra else [extra["marks"]]
+    both = zip(inputs, marks_by_input, was, strategies, strict=True)
+    watermarks = tuple(_restored(one, marks, before == now) for one, marks, before, now in both)
+    return InputWatermarks(watermarks, extra["marks"]["least"], extra["marks"]["now"])
 
 
 def _input(marks: Watermarks) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Streaming(Live):
     same: tuple[str, ...] = ()
     """The steps that compute what they computed before, although they are written otherwise than in the checkpoint."""
 
-    def stepped(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
+    def run_step(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         require_rocksdb(self.input.spark)
         task = self.task(step, then)
         schema = PACKED if task.columns is None else task.columns.schema
@@ -118,8 +118,10 @@ class Streaming(Live):
             return None
         after, stage = self.after(last), last.stage
         few = few_values(stage.grouping) if isinstance(stage, GroupingStage) else {}
-        kept = {path: values for path, values in few.items() if not any(step.may_set(path[0]) for step in after)}
-        form = FlatRows.of(self.flow.schema, kept)
+        few_constant = {
+            path: values for path, values in few.items() if not any(step.may_set(path[0]) for step in after)
+        }
+        form = FlatRows.of(self.flow.schema, few_constant)
         return None if form is None else PanesAsColumns(after, form)
 
     @property
@@ -148,9 +150,9 @@ class Streaming(Live):
 
 def require_rocksdb(spark: SparkSession) -> None:
     """Raise unless the session keeps state in RocksDB, which Spark's stateful processors need."""
-    found = spark.conf.get(PROVIDER)
-    if found is not None and found.endswith(".HDFSBackedStateStoreProvider"):
+    provider = spark.conf.get(PROVIDER)
+    if provider is not None and provider.endswith(".HDFSBackedStateStoreProvider"):
         raise InvalidArgument(
-            f"a streaming flow keeps its state in RocksDB, but {PROVIDER} is {found}: set it to {ROCKSDB}, "
+            f"a streaming flow keeps its state in RocksDB, but {PROVIDER} is {provider}: set it to {ROCKSDB}, "
             "as uc.session() does"
         )

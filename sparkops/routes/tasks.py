@@ -15,11 +15,11 @@ from ...panes.grouping.final_panes import Final
 from ...panes.grouping.lift import Lift, keys_alone
 from ...panes.parcels import AT, MARKS, Parcel
 from ...panes.shard.arrivals import Arrival, arrivals, clock_of
-from ...panes.shard.shard import END, Played, Shard, by_bundle
+from ...panes.shard.shard import END, Instant, Shard, by_bundle
 from ...panes.stage import Lifting, Stage
 from ...panes.state.operator import StatefulOperator
 from ...panes.transforms import Transform, applied
-from ...panes.watermarks.intake import Intake, Taken, transformed
+from ...panes.watermarks.intake import Intake, TimedRows, transformed
 from ...panes.watermarks.watermark_strategies import WatermarkStrategy
 from ...panes.watermarks.watermarks import Watermarks
 from ...windows import Span
@@ -113,24 +113,24 @@ class MergeFinal:
             if parcels:
                 yield final.panes_of_rows(parcels)
             return
-        held: list[Parcel] = []
-        cells, reached, asked = 0, (0, 0), False
+        open_parcels: list[Parcel] = []
+        cells, reached, has_nothing = 0, (0, 0), False
         for shard, lo, payload in payloads(batches):
             parcel = Parcel.unpack(payload)
             if parcel.kind == "nothing":
-                asked = True
+                has_nothing = True
                 continue
             if cells > MERGE_CELLS and (shard, lo) > reached:
                 # Parcels come in the order of their places, so all cells before this place are complete.
-                done, held = final.cut(held, lo) if shard == reached[0] else (held, [])
+                done, open_parcels = final.cut(open_parcels, lo) if shard == reached[0] else (open_parcels, [])
                 yield from self._merged(final, done)
-                cells = sum(parcel.table.num_rows for parcel in held)
-            held.append(parcel)
+                cells = sum(parcel.table.num_rows for parcel in open_parcels)
+            open_parcels.append(parcel)
             cells += parcel.table.num_rows
             reached = (shard, lo)
-        last = list(self._merged(final, held))
+        last = list(self._merged(final, open_parcels))
         # Without keys all cells have the same place, so none was given before.
-        yield from [final.nothing()] if asked and not any(table.num_rows for table in last) else last
+        yield from [final.nothing()] if has_nothing and not any(table.num_rows for table in last) else last
 
     def _merged(self, final: Final, parcels: list[Parcel]) -> Iterator[pa.Table]:
         if parcels:
@@ -196,12 +196,12 @@ class LiftLive:
         """The columns of the rows after the transforms."""
         return applied(self.transforms, self.schema.empty_table()).schema
 
-    def sent(self, lift: Lifting, taken: Taken) -> Iterator[tuple[int, int, bytes]]:
+    def sent(self, lift: Lifting, timed_rows: TimedRows) -> Iterator[tuple[int, int, bytes]]:
         """The parcels of rows, and their watermark reports for every shard."""
-        reports = Parcel("marks", taken.reports, input=self.input).pack()
+        reports = Parcel("marks", timed_rows.reports, input=self.input).pack()
         for number in self.ids:
             yield number, 0, reports
-        for shard, parcel in lift(taken.rows, taken.at):
+        for shard, parcel in lift(timed_rows.rows, timed_rows.at):
             yield self.ids[shard], parcel.lo, replace(parcel, input=self.input).pack()
 
 
@@ -225,12 +225,12 @@ class Passing:
     lift: LiftLive
     source: str
 
-    def __call__(self, played: Iterable[Played]) -> Iterator[tuple[int, int, bytes]]:
+    def __call__(self, instants: Iterable[Instant]) -> Iterator[tuple[int, int, bytes]]:
         lift = self.lift.lift
-        for at, steps in by_bundle(played).items():
+        for at, steps in by_bundle(instants).items():
             mark = {"source": self.source, "time": steps[-1].output_watermark, "at": at}
             marks = pa.Table.from_pylist([mark], schema=MARKS)
-            panes = pa.concat_tables(done.panes for done in steps)
+            panes = pa.concat_tables(instant.panes for instant in steps)
             yield from self.lift.sent(lift, transformed(self.lift.transforms, panes, at, marks))
 
 
@@ -264,11 +264,11 @@ class Play:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shards: dict[int, list[Parcel]] = {}
-        asked = False
+        has_nothing = False
         for shard, _, payload in payloads(batches):
             parcel = Parcel.unpack(payload)
             if parcel.kind == "nothing":
-                asked = True
+                has_nothing = True
                 continue
             if parcel.kind == LEFT_OUT:
                 yield from self._beside(shard, parcel.table)
@@ -278,21 +278,21 @@ class Play:
         for shard in list(shards):
             running = Shard.start(operator, *self.inputs, ports=self.ports)
             parcels = shards.pop(shard)
-            given, clock = arrivals(parcels, len(self.inputs), self.whole), clock_of(parcels)
+            by_input, clock = arrivals(parcels, len(self.inputs), self.whole), clock_of(parcels)
             del parcels
             if self.ends:
-                given[0].setdefault(END, Arrival())
-            played = running.play(*given, until=clock)[1]
+                by_input[0].setdefault(END, Arrival())
+            instants = running.play(*by_input, until=clock)[1]
             if self.left_out is not None:
-                yield from self._beside(shard, self.left_out.table(played))
+                yield from self._beside(shard, self.left_out.table(instants))
             if self.then is not None:
-                for row in Passing(self.then, f"shard {shard}")(played):
+                for row in Passing(self.then, f"shard {shard}")(instants):
                     yield wire_batch([row])
                 continue
-            for instant in played:
-                asked &= instant.panes.num_rows == 0
+            for instant in instants:
+                has_nothing &= instant.panes.num_rows == 0
                 yield from self._result(instant.panes)
-        if asked and self.without_rows is not None:
+        if has_nothing and self.without_rows is not None:
             yield from self._result(self.without_rows)
 
     def _result(self, panes: pa.Table) -> Iterator[pa.RecordBatch]:

@@ -46,8 +46,8 @@ class ThinProcessor(StatefulProcessor):
         self.chunks = handle.getMapState("chunks", id_type, bytes_type)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        given: Iterator[pd.DataFrame] = self.processor().handleInputRows(key, rows, timerValues)
-        return given
+        frames: Iterator[pd.DataFrame] = self.processor().handleInputRows(key, rows, timerValues)
+        return frames
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -55,8 +55,8 @@ class ThinProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
         expiredTimerInfo: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        given: Iterator[pd.DataFrame] = self.processor().handleExpiredTimer(key, timerValues, expiredTimerInfo)
-        return given
+        frames: Iterator[pd.DataFrame] = self.processor().handleExpiredTimer(key, timerValues, expiredTimerInfo)
+        return frames
 
     def close(self) -> None:
         pass

@@ -21,27 +21,27 @@ _NOT_PLAIN = set("*?[]{}\\%#:= ")
 """Characters of paths that have a meaning in the patterns, addresses and folders of Spark."""
 
 
-def by_spark(given: FilesInput, columns: frozenset[str]) -> DataFrameInput | None:
+def by_spark(input: FilesInput, columns: frozenset[str]) -> DataFrameInput | None:
     """These columns of files as a DataFrame of Spark; None if it could have other rows, or of too many files."""
-    fmt = replace(given.format, schema=pa.schema([field for field in given.schema if field.name in columns]))
-    if fmt.format != "parquet" or given.streaming or fmt.filter is not None or fmt.on_bad_file != "error":
+    fmt = replace(input.format, schema=pa.schema([field for field in input.schema if field.name in columns]))
+    if fmt.format != "parquet" or input.streaming or fmt.filter is not None or fmt.on_bad_file != "error":
         return None
     try:
-        require_settings(given.spark)
-        found = given.found()
-        paths = [path.removeprefix("file:") for path, _, _ in found]
-        if not 0 < len(found) <= CHECKED or any(_NOT_PLAIN & set(path) for path in paths):
+        require_settings(input.spark)
+        files = input.list_files_now()
+        paths = [path.removeprefix("file:") for path, _, _ in files]
+        if not 0 < len(files) <= CHECKED or any(_NOT_PLAIN & set(path) for path in paths):
             return None
-        for path in [*paths, *lost_links(given.listed_here())]:
-            require_inside(path, given.format.paths)
+        for path in [*paths, *lost_links(input.listed_here())]:
+            require_inside(path, input.format.paths)
         if 0 in sizes_if_alike(paths, fmt):
             return None
         # Without an option of its own a DataFrame that is cached stands in for one of the same files after a change.
-        reader = given.spark.read.schema(spark_schema(fmt.schema)).option("uncombine.listed", hash(tuple(found)))
-        df = reader.parquet(*(path for path, _, _ in found))
+        reader = input.spark.read.schema(spark_schema(fmt.schema)).option("uncombine.listed", hash(tuple(files)))
+        df = reader.parquet(*(path for path, _, _ in files))
     except FAULTS:
         return None  # Spark would read other values, or the tasks say what is wrong with a file
-    named = ", ".join(path.words for path in given.paths)
+    named = ", ".join(path.words for path in input.paths)
     made = DataFrameInput(df, text=f"parquet files at {named}, read by Spark itself", files=False)
     return made if made.schema.types == fmt.schema.types else None
 

@@ -65,7 +65,7 @@ def scan_of(execution: Any, streaming: bool) -> Scan:
     columns = {name: name_of(number) for name, number in shown}
     if len(columns) < len(shown):
         raise NoScan("two of its columns have one name")
-    filter = all_of([one for given in conditions for one in _conditions(given, name_of)])
+    filter = all_of([one for whole in conditions for one in _conditions(whole, name_of)])
     return Scan(paths, schema, columns, filter, folders, options)
 
 
@@ -73,9 +73,9 @@ def _stream(plan: Any) -> tuple[tuple[str, ...], StructType, tuple[str, ...], di
     source = plan.dataSource()
     if source.className() != "parquet" or source.catalogTable().isDefined():
         raise NoScan
-    given = _options(source.options())
-    options = {name: value for name, value in given.items() if name.lower() != "path"}
-    paths = [value for name, value in given.items() if name.lower() == "path"]
+    all_options = _options(source.options())
+    options = {name: value for name, value in all_options.items() if name.lower() != "path"}
+    paths = [value for name, value in all_options.items() if name.lower() == "path"]
     _require_options(options, STREAM_OPTIONS)
     if len(paths) != 1:
         raise NoScan("it has several paths")
@@ -89,26 +89,26 @@ def _bounded(plan: Any) -> tuple[tuple[str, ...], StructType, tuple[str, ...], d
     if plan.catalogTable().isDefined() or _class(relation.location()) != "InMemoryFileIndex":
         raise NoScan("it is a table")
     _require_options(_options(relation.options()), {"path"})
-    found = [unquote(path) for path in relation.location().inputFiles()]
-    paths = tuple(path for path in found if not hidden(path.rpartition("/")[2]))
+    files = [unquote(path) for path in relation.location().inputFiles()]
+    paths = tuple(path for path in files if not hidden(path.rpartition("/")[2]))
     return paths, _struct(relation.schema()), tuple(_struct(relation.partitionSchema()).names), {}
 
 
-def _require_options(given: dict[str, str], known: set[str]) -> None:
-    if more := [name for name in given if name.lower() not in known]:
+def _require_options(options: dict[str, str], names: set[str]) -> None:
+    if more := [name for name in options if name.lower() not in names]:
         raise NoScan(f"it has the option {more[0]}")
 
 
-def _conditions(given: Any, name_of: Any) -> Iterator[Expr]:
+def _conditions(expression: Any, name_of: Any) -> Iterator[Expr]:
     """The conditions that must all be true, each of a column and a value."""
-    kind = _class(given)
+    kind = _class(expression)
     if kind == "And":
-        yield from _conditions(given.left(), name_of)
-        yield from _conditions(given.right(), name_of)
-    elif kind == "IsNotNull" and _class(given.child()) == "AttributeReference":
-        yield ~col(name_of(_id(given.child()))).is_null()
+        yield from _conditions(expression.left(), name_of)
+        yield from _conditions(expression.right(), name_of)
+    elif kind == "IsNotNull" and _class(expression.child()) == "AttributeReference":
+        yield ~col(name_of(_id(expression.child()))).is_null()
     elif kind in _OPERATORS:
-        left, right, comparison = given.left(), given.right(), _OPERATORS[kind]
+        left, right, comparison = expression.left(), expression.right(), _OPERATORS[kind]
         if _class(left) != "AttributeReference":
             left, right, comparison = right, left, FLIPPED[comparison]
         assert comparison in COMPARISONS
@@ -119,20 +119,20 @@ def _conditions(given: Any, name_of: Any) -> Iterator[Expr]:
         raise NoScan("it has a condition of more than a column and a value")
 
 
-def _value(given: Any, kind: str) -> Any:
+def _value(expression: Any, kind: str) -> Any:
     """A literal that has the type of its column, and compares there as it does in Arrow."""
-    if _class(given) == "Cast" and kind in _WHOLE:
-        given = given.child()
-        if given.dataType().sql().lower() not in _WHOLE[: _WHOLE.index(kind) + 1]:
+    if _class(expression) == "Cast" and kind in _WHOLE:
+        expression = expression.child()
+        if expression.dataType().sql().lower() not in _WHOLE[: _WHOLE.index(kind) + 1]:
             raise NoScan("it compares values of two types")
-    elif given.dataType().sql().lower() != kind:
+    elif expression.dataType().sql().lower() != kind:
         raise NoScan("it compares values of two types")
-    if _class(given) != "Literal" or given.value() is None:
+    if _class(expression) != "Literal" or expression.value() is None:
         raise NoScan("it has a condition of more than a column and a value")
-    value = given.value()
+    value = expression.value()
     if kind in _WHOLE:
         return int(value)
-    if kind == "string" and given.dataType().toString() == "StringType":
+    if kind == "string" and expression.dataType().toString() == "StringType":
         return value.toString()
     if kind == "timestamp":
         try:
@@ -142,9 +142,9 @@ def _value(given: Any, kind: str) -> Any:
     raise NoScan(f"it compares values of type {kind}")
 
 
-def _options(given: Any) -> dict[str, str]:
-    names = given.keySet().mkString("\n")
-    return {name: given.apply(name) for name in names.split("\n") if name}
+def _options(options: Any) -> dict[str, str]:
+    names = options.keySet().mkString("\n")
+    return {name: options.apply(name) for name in names.split("\n") if name}
 
 
 def _struct(schema: Any) -> StructType:

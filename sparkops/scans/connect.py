@@ -38,8 +38,8 @@ def scan_of(df: DataFrame) -> Scan:
     source, streaming = message.read.data_source, message.read.is_streaming
     if source.format != "parquet" or source.predicates:
         raise NoScan
-    known = STREAM_OPTIONS if streaming else set()
-    if more := [name for name in source.options if name.lower() not in known]:
+    names = STREAM_OPTIONS if streaming else set()
+    if more := [name for name in source.options if name.lower() not in names]:
         raise NoScan(f"it has the option {more[0]}")
     if len(source.paths) != 1:
         raise NoScan("it has several paths")
@@ -49,8 +49,8 @@ def scan_of(df: DataFrame) -> Scan:
     columns, filter = _followed(steps, schema, message.common.plan_id)
     if streaming:
         return Scan(tuple(source.paths), schema, columns, filter, (), dict(source.options))
-    found = [unquote(path) for path in df.inputFiles()]
-    paths = tuple(path for path in found if not hidden(path.rpartition("/")[2]))
+    files = [unquote(path) for path in df.inputFiles()]
+    paths = tuple(path for path in files if not hidden(path.rpartition("/")[2]))
     if any("=" in path for path in paths):  # only the server knows the columns of folders
         raise NoScan("its files may be in folders that are columns")
     return Scan(paths, schema, columns, filter, listed_late=True)
@@ -75,72 +75,75 @@ class _Columns:
 def _followed(steps: list[Any], schema: StructType, plan: int) -> tuple[dict[str, str], Expr | None]:
     """The columns and the condition after the steps, which are given from the last to the first."""
     columns = {name: name for name in schema.names}
-    known = _Columns({plan: columns}, columns)
+    scope = _Columns({plan: columns}, columns)
     conditions: list[Expr] = []
     for step in reversed(steps):
         match step.WhichOneof("rel_type"):
             case "project":
                 chosen: dict[str, str] = {}
                 for one in step.project.expressions:
-                    for name, given in _projected(one, known):
+                    for name, own in _projected(one, scope):
                         if name in chosen:
                             raise NoScan("two of its columns have one name")
-                        chosen[name] = given
-                known.last = chosen
+                        chosen[name] = own
+                scope.last = chosen
             case "filter":
-                conditions += _conditions(step.filter.condition, known, schema)
-        known.of_plans[step.common.plan_id] = known.last
-    return known.last, all_of(conditions)
+                conditions += _conditions(step.filter.condition, scope, schema)
+        scope.of_plans[step.common.plan_id] = scope.last
+    return scope.last, all_of(conditions)
 
 
-def _projected(given: Any, known: _Columns) -> Iterator[tuple[str, str]]:
+def _projected(expression: Any, scope: _Columns) -> Iterator[tuple[str, str]]:
     """The names that an expression gives to columns of the files."""
-    kind = given.WhichOneof("expr_type")
-    if kind == "unresolved_star" and not given.unresolved_star.unparsed_target:
-        yield from known.of(given.unresolved_star).items()
-    elif kind == "alias" and len(given.alias.name) == 1 and not given.alias.metadata:
-        yield given.alias.name[0], _column(given.alias.expr, known)
+    kind = expression.WhichOneof("expr_type")
+    if kind == "unresolved_star" and not expression.unresolved_star.unparsed_target:
+        yield from scope.of(expression.unresolved_star).items()
+    elif kind == "alias" and len(expression.alias.name) == 1 and not expression.alias.metadata:
+        yield expression.alias.name[0], _column(expression.alias.expr, scope)
     else:
-        column = _column(given, known)
-        yield given.unresolved_attribute.unparsed_identifier, column
+        column = _column(expression, scope)
+        yield expression.unresolved_attribute.unparsed_identifier, column
 
 
-def _column(given: Any, known: _Columns) -> str:
+def _column(expression: Any, scope: _Columns) -> str:
     """The column of the files for the name of a column, which must be that of the DataFrame to the letter."""
-    if given.WhichOneof("expr_type") != "unresolved_attribute" or given.unresolved_attribute.is_metadata_column:
+    if (
+        expression.WhichOneof("expr_type") != "unresolved_attribute"
+        or expression.unresolved_attribute.is_metadata_column
+    ):
         raise NoScan("it computes columns")
-    name: str = given.unresolved_attribute.unparsed_identifier
-    columns = known.of(given.unresolved_attribute)
+    name: str = expression.unresolved_attribute.unparsed_identifier
+    columns = scope.of(expression.unresolved_attribute)
     if name not in columns or "." in name or "`" in name:
         raise NoScan("it names a column in another way than the files")
     return columns[name]
 
 
-def _conditions(given: Any, known: _Columns, schema: StructType) -> Iterator[Expr]:
-    function = given.unresolved_function
-    if given.WhichOneof("expr_type") != "unresolved_function" or function.is_user_defined_function:
+def _conditions(expression: Any, scope: _Columns, schema: StructType) -> Iterator[Expr]:
+    function = expression.unresolved_function
+    if expression.WhichOneof("expr_type") != "unresolved_function" or function.is_user_defined_function:
         raise NoScan("it has a condition of more than a column and a value")
     name, arguments = function.function_name, list(function.arguments)
     if name == "and":
         for one in arguments:
-            yield from _conditions(one, known, schema)
+            yield from _conditions(one, scope, schema)
     elif name == "isNotNull":
-        yield ~col(_column(arguments[0], known)).is_null()
+        yield ~col(_column(arguments[0], scope)).is_null()
     elif name in COMPARISONS and len(arguments) == 2:
         if arguments[0].WhichOneof("expr_type") == "literal":
             arguments, name = arguments[::-1], FLIPPED[name]
-        column = _column(arguments[0], known)
+        column = _column(arguments[0], scope)
         yield condition(column, name, _value(arguments[1], schema[column].dataType.simpleString()))
     else:
         raise NoScan("it has a condition of more than a column and a value")
 
 
-def _value(given: Any, kind: str) -> Any:
+def _value(expression: Any, kind: str) -> Any:
     """A literal that compares with a column of this type as it does in Arrow."""
-    if given.WhichOneof("expr_type") != "literal":
+    if expression.WhichOneof("expr_type") != "literal":
         raise NoScan("it has a condition of more than a column and a value")
-    held = given.literal.WhichOneof("literal_type")
-    fits = (held in _WHOLE and kind in _WHOLE_TYPES) or (held == "string" and kind == "string")
+    kind_of_literal = expression.literal.WhichOneof("literal_type")
+    fits = (kind_of_literal in _WHOLE and kind in _WHOLE_TYPES) or (kind_of_literal == "string" and kind == "string")
     if not fits:
         raise NoScan(f"it compares values of type {kind}")
-    return getattr(given.literal, held)
+    return getattr(expression.literal, kind_of_literal)

@@ -59,49 +59,49 @@ _NOT_ASCII = re.compile("%[89a-fA-F][0-9a-fA-F]")
 """An escaped byte of a letter beyond ASCII. Spark takes each byte for a letter of its own."""
 
 
-def faster(given: Input) -> Input:
+def faster(input: Input) -> Input:
     """The input that gives the same rows sooner: files for a DataFrame that is a scan of them, else itself."""
-    if not isinstance(given, DataFrameInput):
-        return given.over(faster)
-    if not given.files:
-        return given
+    if not isinstance(input, DataFrameInput):
+        return input.over(faster)
+    if not input.files:
+        return input
     try:
-        return _of_files(given)
+        return _of_files(input)
     except NoScan as reason:
-        return replace(given, text=f"{given.text}, whose files Spark reads: {reason}") if str(reason) else given
+        return replace(input, text=f"{input.text}, whose files Spark reads: {reason}") if str(reason) else input
 
 
-def _of_files(given: DataFrameInput) -> Input:
-    df = given.df if given.before is None else given.before
+def _of_files(input: DataFrameInput) -> Input:
+    df = input.df if input.before is None else input.before
     plan = execution(df)
     scan = connect.scan_of(df) if plan is None else classic.scan_of(plan, df.isStreaming)
     require_settings(df.sparkSession)
     if any(_WILD & set(path) for path in scan.paths):
         raise NoScan("its paths have wildcards")
     try:
-        found = list_files(scan.paths) if df.isStreaming else scan.paths
+        paths = list_files(scan.paths) if df.isStreaming else scan.paths
         fmt = FileFormat(
             "parquet", _schema(scan), _base(scan), filter=scan.filter, on_missing_column="null", as_spark=True
         )
-        for path in found:
+        for path in paths:
             folders_of(fmt, path)  # raises for a value that the type of its column here does not have
-        sizes = sizes_if_alike(found[:CHECKED], fmt)
+        sizes = sizes_if_alike(paths[:CHECKED], fmt)
     except FAULTS as error:
         if isinstance(error, NoScan):
             raise
         raise NoScan(f"the driver cannot read them: {str(error).partition(chr(10))[0]}") from None
-    if not found:
+    if not paths:
         raise NoScan("there are none yet")
-    if scan.listed_late and (len(found) > CHECKED or max(sizes) > LARGE):
+    if scan.listed_late and (len(paths) > CHECKED or max(sizes) > LARGE):
         raise NoScan("they are large")
-    if df.isStreaming and any("=" in folder for path in found for folder in path.split("/")[:-1]):
+    if df.isStreaming and any("=" in folder for path in paths for folder in path.split("/")[:-1]):
         raise NoScan("they may be in folders that are columns")
     words = "a DataFrame of Parquet files"
     files = FilesInput(
         df.sparkSession, data_paths(scan.paths), fmt, df.isStreaming, scan.options, scan.listed_late, words
     )
-    names = [name for name in given.schema.names if name in scan.columns]
-    return ScannedInput(files, {name: scan.columns[name] for name in names}, given.instant)
+    names = [name for name in input.schema.names if name in scan.columns]
+    return ScannedInput(files, {name: scan.columns[name] for name in names}, input.instant)
 
 
 def require_settings(spark: SparkSession) -> None:
@@ -186,8 +186,8 @@ class ScannedInput(Input):
 
     @property
     def schema(self) -> pa.Schema:
-        known = self.files.schema
-        fields = [known.field(own).with_name(name) for name, own in self.columns.items()]
+        own_schema = self.files.schema
+        fields = [own_schema.field(own).with_name(name) for name, own in self.columns.items()]
         return pa.schema([*fields, *([] if self.instant is None else [pa.field(self.instant, UTC_MICROS)])])
 
     @property
@@ -198,7 +198,7 @@ class ScannedInput(Input):
         wanted = [name for name in columns if name in self.columns]
         own = [self.columns[name] for name in wanted]
         instant = self.instant if self.instant in columns else None
-        read = task if own == wanted and instant is None else Renamed(task, tuple(own), tuple(wanted), instant)
+        read = task if own == wanted and instant is None else RenamingTask(task, tuple(own), tuple(wanted), instant)
         return self.files.mapped(read, list(dict.fromkeys(own)), self.columns[at] if at else at, schema, metric)
 
     def describe(self) -> str:
@@ -206,7 +206,7 @@ class ScannedInput(Input):
 
 
 @dataclass(frozen=True)
-class Renamed:
+class RenamingTask:
     """Runs a task over columns of other names."""
 
     task: Task
@@ -220,9 +220,9 @@ class Renamed:
     @property
     def coded(self) -> frozenset[str]:
         """The columns whose texts can stay dictionaries under each of their names."""
-        known = getattr(self.task, "coded", frozenset[str]())
+        coded_names = getattr(self.task, "coded", frozenset[str]())
         pairs = list(zip(self.own, self.names, strict=True))
-        return frozenset(self.own) - {own for own, name in pairs if name not in known}
+        return frozenset(self.own) - {own for own, name in pairs if name not in coded_names}
 
     def _renamed(self, table: pa.Table) -> pa.Table:
         at = [AT] if AT in table.column_names else []

@@ -190,9 +190,9 @@ class Maker:
 
     def _require_format(self, marks: pa.Array) -> None:
         """Raise `StateMismatch` if one of the marks is of this combiner in another format."""
-        found = set(pc.unique(marks).to_pylist())
+        present = set(pc.unique(marks).to_pylist())
         for number in range(1, FORMAT + _LATER):
-            if number != FORMAT and _mark(repr(self.bound.combiner), self.inputs, number) in found:
+            if number != FORMAT and _mark(repr(self.bound.combiner), self.inputs, number) in present:
                 raise StateMismatch(_of_format(f"an accumulator of {self!r}", number))
 
 

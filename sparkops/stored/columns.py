@@ -34,8 +34,8 @@ def add(maker: Maker, name: str, inputs: Sequence[Column | str], diff: Column | 
         read = list(columns[: len(bound.columns)])
         return scalar(maker.add(Groups.single(len(columns[0])), read, weights)[0])
 
-    given = (*inputs, diff) if weighed else inputs
-    return _noted(maker, name, arrow_udf_of(accumulate, bound, maker.type)(*given))
+    columns = (*inputs, diff) if weighed else inputs
+    return _noted(maker, name, arrow_udf_of(accumulate, bound, maker.type)(*columns))
 
 
 def merge(maker: Maker, name: str, stored: Column | str) -> Column:

@@ -75,12 +75,12 @@ def uncombine(maker: Maker, name: str, stored: DataFrame, others: DataFrame, by:
 
 def extract(maker: Maker, name: str, stored: DataFrame) -> DataFrame:
     """The DataFrame with results for accumulators, without the rows whose accumulator is of no rows."""
-    held = F.coalesce(F.col(_quoted(name))["rows"], F.lit(0)) != 0
+    has_rows = F.coalesce(F.col(_quoted(name))["rows"], F.lit(0)) != 0
     shown = [
         columns.extract(maker, name, _quoted(name)) if other == name else F.col(_quoted(other))
         for other in stored.columns
     ]
-    return stored.where(held).select(*shown)
+    return stored.where(has_rows).select(*shown)
 
 
 @dataclass(frozen=True)
@@ -120,18 +120,18 @@ class Cells:
 
     def combined(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """Merge tables, in bounded memory, as long as that makes them smaller. A key may come more than once."""
-        held: list[pa.Table] = []
+        parts: list[pa.Table] = []
         count = 0
         for table in tables:
-            held.append(table)
+            parts.append(table)
             count += table.num_rows
             if count >= ENOUGH:
-                merged = self.merged(pa.concat_tables(held))
-                held, count = ([merged], merged.num_rows) if merged.num_rows < ENOUGH // 2 else ([], 0)
-                if not held:
+                merged = self.merged(pa.concat_tables(parts))
+                parts, count = ([merged], merged.num_rows) if merged.num_rows < ENOUGH // 2 else ([], 0)
+                if not parts:
                     yield from merged.to_batches()
-        if held:
-            yield from (self.merged(pa.concat_tables(held)) if len(held) > 1 else held[0]).to_batches()
+        if parts:
+            yield from (self.merged(pa.concat_tables(parts)) if len(parts) > 1 else parts[0]).to_batches()
 
     def gathered(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """Merge tables in which equal keys are neighbours, to one row for each key that has rows."""

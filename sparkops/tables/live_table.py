@@ -27,7 +27,7 @@ from ..query_log import last_commit, last_plan, query_id
 from ..restarts import checked_route
 from ..routes.base import Route
 from ..sql_types import spark_schema
-from ..starting import Noted, started
+from ..starting import BatchFunction, started
 from ..time_modes import as_stored, wakes
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def live_table(
     packed = packed_changes(settled, layout, lambda _: route)
     far = ".connect." in type(spark).__module__
     made: Future[Keeper] = Future()
-    batches = Noted(_Batches(made))
+    batches = BatchFunction(_Batches(made))
     function = FarBatches(layout, place, checkpoint) if far else batches
     writer = packed.writeStream.foreachBatch(function).option("checkpointLocation", checkpoint)
     done = last_commit(spark, checkpoint)

@@ -29,8 +29,8 @@ def without_slow_sort() -> Mapping[str, str]:
 
 def _avx_512() -> list[str]:
     """The sets of instructions of AVX-512 for which this numpy has kernels, by its own names."""
-    known = getattr(importlib.import_module("numpy._core._multiarray_umath"), "__cpu_dispatch__", [])
-    return [name for name in known if name == "X86_V4" or name.startswith("AVX512")]
+    sets = getattr(importlib.import_module("numpy._core._multiarray_umath"), "__cpu_dispatch__", [])
+    return [name for name in sets if name == "X86_V4" or name.startswith("AVX512")]
 
 
 def _first_processor() -> dict[str, str]:

@@ -38,9 +38,9 @@ def quiet_start() -> Iterator[None]:
     """Leave the usual lines out of what programs that start meanwhile write to stderr, and a warning of this one."""
     warnings.filterwarnings("ignore", PANDAS_3, FutureWarning)
     ours = f"ignore:{PANDAS_3}:FutureWarning"
-    known = os.environ.get("PYTHONWARNINGS", "").split(",")
-    if ours not in known:  # for the Python processes that Spark starts
-        os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [*known, ours]))
+    filters = os.environ.get("PYTHONWARNINGS", "").split(",")
+    if ours not in filters:  # for the Python processes that Spark starts
+        os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [*filters, ours]))
     try:
         shown = os.dup(STDERR)
     except OSError:  # a program without stderr
@@ -59,7 +59,7 @@ def quiet_start() -> Iterator[None]:
 
 def _hand_on(source: int, shown: int, started: Event) -> None:
     """Copy lines until the last program that writes them has ended."""
-    held, after_usual = b"", False
+    rest, after_usual = b"", False
 
     def show(line: bytes) -> bool:
         nonlocal after_usual
@@ -69,12 +69,12 @@ def _hand_on(source: int, shown: int, started: Event) -> None:
 
     with suppress(OSError):
         while chunk := os.read(source, 1 << 16):
-            *lines, held = (held + chunk).split(b"\n")
+            *lines, rest = (rest + chunk).split(b"\n")
             out = b"".join(line + b"\n" for line in lines if show(line))
             if started.is_set():
-                out, held = out + held, b""
+                out, rest = out + rest, b""
             os.write(shown, out)
-        os.write(shown, held)
+        os.write(shown, rest)
     os.close(source)
     os.close(shown)
 

@@ -88,4 +88,6 @@ def test_rule_53_55_57_a_later_operator_drops_nothing(seed: int) -> None:
         expected = from_scratch(kind, expected)
     assert +given == expected
     assert [state.counts.dropped > 0 for state in states] == [True, *[False] * (len(kinds) - 1)]
-    assert [operator.held(state) for operator, state in zip(operators, states, strict=True)] == [0] * len(kinds)
+    assert [operator.count_entries(state) for operator, state in zip(operators, states, strict=True)] == [0] * len(
+        kinds
+    )

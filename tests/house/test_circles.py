@@ -115,7 +115,7 @@ def test_a_circle_of_folders_is_seen_where_no_modules_form_one() -> None:
 def test_the_graph_is_that_of_the_package(graph: Graph) -> None:
     assert Path("errors.py") in graph[Path("windows/times.py")]
     assert Path("windows/__init__.py") in graph[Path("triggers/check.py")]
-    assert Path("combiners/algebra.py") in graph[Path("panes/grouping/windows_in_hand.py")]
+    assert Path("combiners/algebra.py") in graph[Path("panes/grouping/loaded_windows.py")]
 
 
 def test_a_module_imports_the_face_of_a_folder_that_it_is_not_in() -> None:

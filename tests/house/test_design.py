@@ -90,7 +90,7 @@ def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
         "panes/none.py",
         "a/b",
     ]
-    there = "`Flow` in `flows/flow.py`, `Flow.explain` and `Windowed` in `flows/flow.py`"
+    there = "`Flow` in `flows/flow.py`, `Flow.explain` and `WindowedRows` in `flows/flow.py`"
     assert missing_names(f"{there}, `Flaw` (`flows/flow.py`)") == ["Flaw in flows/flow.py"]
     assert missing_names("`arrivals` in `panes/shard/shard.py`, `Shard.start` in `panes/shard/shard.py`") == [
         "arrivals in panes/shard/shard.py"  # a variable of its functions

@@ -57,7 +57,7 @@ def test_a_data_frame_of_files_gives_the_same_rows(seed: int, spark: SparkSessio
     case, kind = draw(seed), ("replay", "replay", "batch")[seed % 3]
     made = flows(case, kind, spark, written(case, tmp_path / "in"))
     for name, flow in made.items():
-        assert ("read by the tasks that combine their rows" in flow.source.taken.describe()) == (name != SPARK)
+        assert ("read by the tasks that combine their rows" in flow.source.route_input.describe()) == (name != SPARK)
     found = scanned(made, spark)
     wanted = locally(case, local_flow(case)) if kind == "replay" else found[SPARK]
     for name, got in found.items():
@@ -74,8 +74,8 @@ def test_the_cases_have_all_that_a_flow_may_have() -> None:
         seen.update(["several shards"] * (case.shards > 1) + ["idle"] * (case.strategy.idle is not None))
         for grouping in groupings:
             seen.update([type(grouping.window), grouping.mode, grouping.policy, grouping.granularity, grouping.late])
-            seen.update({type(part) for part in walk(grouping.asked)})
-            seen.update([("window", _form(grouping.window)), ("trigger", _form(grouping.asked))])
+            seen.update({type(part) for part in walk(grouping.effective_trigger)})
+            seen.update([("window", _form(grouping.window)), ("trigger", _form(grouping.effective_trigger))])
             seen.update(["changelog"] * grouping.changelog + ["differences"] * (grouping.diff == "diff"))
     windows = {uc.Global, uc.Fixed, uc.Sliding, uc.Sessions, uc.Calendar, uc.Custom, uc.Inherit}
     triggers = {uc.AfterWatermark, uc.AfterCount, uc.AfterBytes, uc.AfterDelay, uc.AtPeriod, uc.WatermarkPercentile}

@@ -52,7 +52,7 @@ def test_random_scripts_whose_clock_is_that_of_the_batches() -> None:
             flow = source.window(**given).combine(by=by, **combiners_of(options))
         except InvalidArgument:
             continue
-        if not uses_processing_time(flow.stages[0].grouping.asked):
+        if not uses_processing_time(flow.stages[0].grouping.effective_trigger):
             continue
         batches = [
             None if isinstance(entry, uc.Clock) else rows

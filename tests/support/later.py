@@ -13,7 +13,7 @@ from uncombine.combiners.rows.columns import Column, flat
 from uncombine.combiners.rows.hashing import hash_rows
 from uncombine.panes.parcels import Parcel
 from uncombine.panes.state.hashes import lookup
-from uncombine.panes.state.operator_state import OperatorState, Stepped
+from uncombine.panes.state.operator_state import OperatorState, StepResult
 from uncombine.panes.state.store import Store
 
 SCHEMA = pa.schema({"id": pa.string(), "due": pa.int64()})
@@ -40,7 +40,7 @@ class Later:
         processing_time: int,
         percentiles: Mapping[float, int],
         each_batch: bool,
-    ) -> Stepped:
+    ) -> StepResult:
         held = self._rows(state)
         touched = lookup(self.hashes("rows", bundle))
         found, rest = held.take(touched, {"processing": processing_time})
@@ -57,7 +57,7 @@ class Later:
             processing_time=processing_time,
             output_watermark=max(state.watermark, watermark),
         )
-        return Stepped(pa.Table.from_pylist(due, SCHEMA), state, {})
+        return StepResult(pa.Table.from_pylist(due, SCHEMA), state, {})
 
     def next_timer(self, state: OperatorState) -> int | None:
         due = self._rows(state).least("processing")
@@ -66,7 +66,7 @@ class Later:
     def hold(self, state: OperatorState) -> int:
         return state.output_watermark
 
-    def held(self, state: OperatorState) -> int:
+    def count_entries(self, state: OperatorState) -> int:
         return len(self._rows(state))
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from uncombine.panes.state.log import Loaded, load, save
-from uncombine.panes.state.operator_state import Stepped
+from uncombine.panes.state.log import LoadedState, load, save
+from uncombine.panes.state.operator_state import StepResult
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 
 Row = tuple[Any, ...]
@@ -34,13 +34,13 @@ class Driven:
     def __post_init__(self) -> None:
         self.state = self.operator.initial()
         self.log, self.manifest = Log(), None
-        self.loaded: Loaded = load(None, self.log, self.operator)
+        self.loaded: LoadedState = load(None, self.log, self.operator)
 
     def step(self, rows: pa.Table, watermark: int, now: int = 0, each_batch: bool = False) -> list[Row]:
         """The rows of output of one step, in their order, each with its weight at the end."""
         held = self.state.output_watermark
         bundle = self.operator.bundle([rows], (), now)
-        stepped: Stepped = self.operator.step(self.state, bundle, watermark, now, {}, each_batch)
+        stepped: StepResult = self.operator.step(self.state, bundle, watermark, now, {}, each_batch)
         assert stepped.panes.schema.equals(self.operator.output_schema)
         self.state = stepped.state
         given = tuples(stepped.panes)
@@ -60,7 +60,7 @@ class Driven:
     def end(self) -> list[Row]:
         """The output as the input ends; nothing is left in the state."""
         given = self.step(self.operator.schema.empty_table(), MAX_TIME)
-        assert self.operator.held(self.state) == 0
+        assert self.operator.count_entries(self.state) == 0
         assert all(len(store) == 0 for store in self.state.stores.values() if store is not None)
         return given
 

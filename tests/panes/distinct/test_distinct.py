@@ -103,7 +103,7 @@ def test_rule_52_a_retracted_row_gives_way_to_the_next_or_to_nothing() -> None:
     run.step(table_of([(3, "a", 1, 1), (5, "a", 2, 1)]), 0)
     assert run.step(table_of([(3, "a", 1, -1)]), 0) == [(3, "a", 1.0, 3, -1), (5, "a", 2.0, 5, 1)]
     assert run.step(table_of([(5, "a", 2, -1)]), 0) == [(5, "a", 2.0, 5, -1)]
-    assert run.operator.held(run.state) == 0
+    assert run.operator.count_entries(run.state) == 0
 
 
 def test_rule_53_an_id_takes_24_bytes_and_leaves_when_no_row_can_come_that_it_hides() -> None:
@@ -114,9 +114,9 @@ def test_rule_53_an_id_takes_24_bytes_and_leaves_when_no_row_can_come_that_it_hi
     assert run.step(table_of([(12, "a", 1, 1)], PLAIN), 17) == []
     assert run.step(table_of([(13, "a", 1, 1)], PLAIN), 18) == [(13, "a", 1.0, 13, 1)]
     assert known.rows()["low"][0] not in run.state.stores["known"].chunks
-    assert run.operator.held(run.state) == 1
+    assert run.operator.count_entries(run.state) == 1
     run.step(PLAIN.empty_table(), 28)
-    assert run.operator.held(run.state) == 0
+    assert run.operator.count_entries(run.state) == 0
 
 
 def test_rule_53_a_changelog_keeps_a_hash_of_rows_that_can_no_longer_be_retracted() -> None:

@@ -14,7 +14,7 @@ from seeds import seeds
 import uncombine as uc
 from uncombine.panes import Grouping
 from uncombine.panes.grouping.cells import Cells
-from uncombine.panes.grouping.compiled import Compiled
+from uncombine.panes.grouping.compiled import CompiledGrouping
 from uncombine.panes.grouping.rows import good_rows
 from uncombine.panes.grouping.rows_to_cells import cells_of
 from uncombine.windows import MIN_TIME
@@ -25,7 +25,7 @@ SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.int64(), "x": pa.in
 def cells(window: uc.Sliding, times: list[int], keys: list[int]) -> Cells:
     """The cells of rows with these times and keys, whose x is 1, 2, 3 and so on."""
     rows = pa.table([times, keys, range(1, len(times) + 1)], names=SCHEMA.names).cast(SCHEMA)
-    compiled = Compiled.of(Grouping({"s": uc.Sum("x")}, window, by=("k",)), SCHEMA)
+    compiled = CompiledGrouping.of(Grouping({"s": uc.Sum("x")}, window, by=("k",)), SCHEMA)
     return cells_of(compiled, good_rows(compiled.grouping, rows, MIN_TIME), MIN_TIME)
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.panes.grouping.compiled import Compiled
+from uncombine.panes.grouping.compiled import CompiledGrouping
 from uncombine.panes.grouping.final_panes import Final
 from uncombine.panes.grouping.grouping import Grouping
 from uncombine.panes.grouping.lift import Lift
@@ -61,7 +61,7 @@ def test_rows_alone_in_their_windows_travel_one_by_one() -> None:
     rows = pa.table({"ts": times, "k": rng.permutation(ROWS), "x": rng.random(ROWS).round(3)}).cast(SCHEMA)
     bad = pa.table({"ts": [None], "k": [7], "x": [1.0]}, schema=SCHEMA)
     grouping = Grouping({"n": uc.Count(), "total": uc.Sum("x")}, uc.Fixed("1 minute"), by=("k",))
-    lift = Lift(Compiled.of(grouping, SCHEMA), 3)
+    lift = Lift(CompiledGrouping.of(grouping, SCHEMA), 3)
     parcels = lift(pa.concat_tables([rows, bad]), at=200_000_000)
     assert [parcel.kind for _, parcel in parcels] == ["rows"] * 3
     assert sum(parcel.table.num_rows for _, parcel in parcels) == ROWS + 1

@@ -53,7 +53,7 @@ def test_rule_54_rows_come_out_by_time_and_arrival_once_the_watermark_has_passed
         assert given == expected
         assert all(row[0] >= last for row in given)
         last, before = max([last, *(row[0] for row in given)]), after
-        assert run.operator.held(run.state) == len(waiting)
+        assert run.operator.count_entries(run.state) == len(waiting)
     assert run.state.counts.dropped == dropped > 0
     assert run.end() == []
 
@@ -70,9 +70,9 @@ def test_rule_55_a_row_and_its_retraction_meet_while_they_wait_and_take_no_state
     for _ in range(5):
         run.step(table_of([(5, "a", 1, 1), (6, "a", 2, -1)]), 15)
         run.step(table_of([(5, "a", 1, -1), (6, "a", 2, 1)]), 15)
-        assert run.operator.held(run.state) == 0
+        assert run.operator.count_entries(run.state) == 0
     run.step(table_of([(6, "a", 2, 3), (6, "b", 2, -1)]), 15)
-    assert run.operator.held(run.state) == 2
+    assert run.operator.count_entries(run.state) == 2
     assert run.end() == [(6, "a", 2.0, 6, 3)]
 
 

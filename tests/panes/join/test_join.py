@@ -53,7 +53,7 @@ def run(case: Case, random: Random, steps: int, stored: bool) -> int:
         expected = oracle.expected()
         assert {row: n for row, n in out.items() if n} == dict(expected), watermark
         assert state.counts.dropped == oracle.late
-    assert operator.held(state) == 0
+    assert operator.count_entries(state) == 0
     assert operator.hold(state) == MAX_TIME
     return rows
 

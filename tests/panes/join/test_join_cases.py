@@ -14,8 +14,8 @@ from uncombine.panes.join import output
 from uncombine.panes.join.join import Join
 from uncombine.panes.join.operator import JoinOperator
 from uncombine.panes.join.ranges import Ranges
-from uncombine.panes.state.found import Found
 from uncombine.panes.state.operator_state import OperatorState
+from uncombine.panes.state.store_rows import StoreRows
 from uncombine.windows.times import MAX_TIME
 
 STAMP = pa.timestamp("us", "UTC")
@@ -71,9 +71,9 @@ def test_rule_47_rows_leave_when_the_watermark_has_passed_their_matches() -> Non
     lateness = {"allowed_lateness": "4 us"}
     play = Play(joined(within=within(-2, 3), **lateness))
     play.step([("a", 10, 0)], [("b", 10, 0)], 16)
-    assert play.operator.held(play.state) == 2
+    assert play.operator.count_entries(play.state) == 2
     play.step([], [], 17)  # after 10 + 2 + 4 of the right row
-    assert play.operator.held(play.state) == 1
+    assert play.operator.count_entries(play.state) == 1
     assert len(play.step([], [("a", 13, 1)], 17)) == 1  # the last match of the left row
     play.step([], [], 18)
     assert play.state.stores["left"].rows().num_rows == 0
@@ -90,7 +90,7 @@ def test_rule_47_a_match_that_has_left_still_counts() -> None:
         assert play.step([], [], 25) == []
         assert [row[5] for row in play.step([], [("a", 25, 2)], 25)] == [25]
         assert play.step([], [], MAX_TIME) == []
-        assert play.operator.held(play.state) == 0
+        assert play.operator.count_entries(play.state) == 0
 
 
 def test_rule_46_a_null_row_comes_goes_and_comes_again() -> None:
@@ -174,9 +174,9 @@ def test_rule_47_a_window_expires_for_both_sides_at_once() -> None:
     operator = JoinOperator(Join("k", "full", **stages), STAGE, STAGE)
     row = pa.Table.from_pylist([{"k": "a", "window": {"start": 0, "end": 10}, "event_time": 15}], STAGE)
     taken = operator.step(operator.initial(), (row, STAGE.empty_table()), 11).state
-    assert operator.held(taken) == 1
+    assert operator.count_entries(taken) == 1
     gone = operator.step(taken, (row.slice(0, 0), row.slice(0, 0)), 12).state
-    assert operator.held(gone) == 0
+    assert operator.count_entries(gone) == 0
     assert operator.step(gone, (row, row), 12).state.counts.dropped == 2
 
 
@@ -185,9 +185,9 @@ def test_lengths_of_any_size() -> None:
         play = Play(joined("full", bounds, allowed_lateness="100000000 days"))
         rows = play.step([("a", 1, 7), ("b", 0, 1)], [("a", 2**57, 8)], 2**57)
         assert [row[-1] for row in rows] == [1, 1]
-        assert play.operator.held(play.state) == 3
+        assert play.operator.count_entries(play.state) == 3
         play.step([], [], MAX_TIME)
-        assert play.operator.held(play.state) == 0
+        assert play.operator.count_entries(play.state) == 0
 
 
 def test_weights_multiply_until_they_are_too_large() -> None:
@@ -254,15 +254,15 @@ def test_a_small_bundle_reads_the_rows_of_its_keys_alone(monkeypatch: pytest.Mon
         many = [(f"key {i}", 100 + i % 7, i) for i in range(20_000)]
         play.step(many, many, 0)
         read: list[int] = []
-        reading = Found.read
+        reading = StoreRows.read
 
-        def counted(self: Found, *given: Any, reading: Any = reading, read: list[int] = read) -> pa.Table:
+        def counted(self: StoreRows, *given: Any, reading: Any = reading, read: list[int] = read) -> pa.Table:
             out = reading(self, *given)
             read.append(out.num_rows)
             return out
 
         with monkeypatch.context() as patched:
-            patched.setattr(Found, "read", counted)
+            patched.setattr(StoreRows, "read", counted)
             play.step([("key 5", 105, 5, -1)], [("key 6", 106, 8)], 90)
         assert 0 < sum(read) < 40
 
@@ -374,7 +374,7 @@ def test_the_state_stays_as_small_as_the_bounds(unmatched: str) -> None:
     for now in range(0, 1500, 10):
         rows = [(f"key {i % 7}", now + i % 10, i) for i in range(20)]
         play.step([(*row, 1) for row in rows], [*rows[::2], (*rows[0], -2)], now)
-        held.append(play.operator.held(play.state))
+        held.append(play.operator.count_entries(play.state))
         chunks = [chunk for store in play.state.stores.values() for chunk in (store.chunks if store else ())]
         kept.append(sum(len(chunk.alive) for chunk in chunks))
     # A left row stays 40 us and is a witness for 20 more; a right row 30, and 30 more: at most 3 rows in 1 us.

@@ -63,7 +63,7 @@ def play(join: Join, bundles: list[tuple[pa.Table, pa.Table]]) -> Counter[tuple[
         rows = zip(*(stepped.panes[name].to_pylist() for name in columns), strict=True)
         for end, row, diff in zip(ends, rows, stepped.panes["diff"].to_pylist(), strict=True):
             net[end, *row] += diff
-    assert operator.held(state) == 0
+    assert operator.count_entries(state) == 0
     return +net
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uncombine.panes.join.ranges import Layout, Ordered
+from uncombine.panes.join.ranges import Layout, RowOrder
 from uncombine.windows.times import FIRST, LAST
 
 
@@ -18,7 +18,7 @@ def test_ranges_have_the_rows_within_the_bounds(scale: int, low: int, high: int)
     low, high = (max(min(bound * scale, 2**62), -(2**62)) for bound in (low, high))
     layout = Layout.of(5 if scale == 1 else 2**40, (times[0], times[1]))
     assert (layout.instants is None) == (scale == 1)
-    right = Ordered.of(layout, codes[1], times[1])
+    right = RowOrder.of(layout, codes[1], times[1])
     able = rng.random(60) < 0.9
     ranges = right.matches(layout, codes[0], times[0], low, high, able)
     found = set(zip(*(side.tolist() for side in ranges.pairs(np.arange(60), right.order)), strict=True))

@@ -167,7 +167,7 @@ def test_rule_58_59_calls_are_those_of_a_plain_loop(seed: int, lateness: int) ->
         assert [(row[-1] > 0, row[-2]) for row in given] == sorted((row[-1] > 0, row[-2]) for row in given)
         assert run.operator.hold(run.state) == plain.output_watermark
         alive = [key for key, ctx in plain.keys.items() if ctx.timers or any(v is not None for v in ctx.state.values())]
-        assert run.operator.held(run.state) == len(alive)
+        assert run.operator.count_entries(run.state) == len(alive)
         clocks = [t for ctx in plain.keys.values() for t, domain, *_ in ctx.timers.values() if domain == "processing"]
         assert run.operator.next_timer(run.state) == min(clocks, default=None)
         before = bundle.watermark
@@ -243,7 +243,7 @@ def test_rule_59_timers_fire_in_the_order_of_time_and_tag() -> None:
         *(("k", tag, at, 20, 50) for tag, at in [("a", 10), ("b", 11), ("next", 12)]),
     ]
     timed.calls.clear()
-    assert run.operator.held(run.state) == 1
+    assert run.operator.count_entries(run.state) == 1
     run.end()
     assert timed.calls == [("k", "end", 20, MAX_TIME, 50)]
 
@@ -278,7 +278,7 @@ def test_rule_58_the_state_of_a_key_leaves_when_it_is_null_and_has_no_timer() ->
     run = driven(Twice, stored=True)
     for held in (1, 0, 1):
         run.step(table_of([(5, "a", 1, 1)], PLAIN), 0)
-        assert run.operator.held(run.state) == held
+        assert run.operator.count_entries(run.state) == held
 
 
 def test_keys_of_any_kind_come_as_a_value_or_as_a_tuple() -> None:
@@ -294,7 +294,7 @@ def test_keys_of_any_kind_come_as_a_value_or_as_a_tuple() -> None:
         ]
         run.step(table_of(rows, PLAIN).cast(PLAIN), 0)
         run.step(table_of(rows, PLAIN), 0)
-        assert run.operator.held(run.state) == len(keys)
+        assert run.operator.count_entries(run.state) == len(keys)
         found = [key for key, *_ in told.calls]
         plain = [
             tuple("nan" if v != v else v for v in key) if isinstance(key, tuple) else "nan" if key != key else key
@@ -394,7 +394,7 @@ def test_with_a_watermark_of_each_batch_timers_of_event_time_fire_in_their_bundl
     run = driven(timed)
     run.step(table_of([(5, "k", 1, 1)], PLAIN), 0, each_batch=True)
     assert [call[1] for call in timed.calls] == ["late", "a", "b", "next"]
-    assert run.operator.held(run.state) == 1
+    assert run.operator.count_entries(run.state) == 1
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_rule_56_what_is_retracted_is_what_was_given(seed: int, lateness: int, f
         assert run.net == expected
         assert (guess.calls > calls) == any(weight > 0 and row not in known for row, weight in net.items())
         alive = [row for row, weight in net.items() if weight and row[0] + lateness >= bundle.watermark]
-        assert run.operator.held(run.state) == len(alive)
+        assert run.operator.count_entries(run.state) == len(alive)
     assert run.state.counts.dropped == dropped > 0
     assert run.end() == []
 
@@ -86,7 +86,7 @@ def test_rule_57_an_append_only_input_needs_no_state(flat: bool) -> None:
     rows = [(5, "a", 1, 1), (6, "b", 1, 1), (7, "b", 1, 1), (8, None, 1, 1)]
     given = run.step(table_of(rows, PLAIN), 6)
     assert given == [(*result, row[0], 1) for row in rows for result in guess.given[row[0], row[1], 1.0]]
-    assert run.operator.held(run.state) == 0
+    assert run.operator.count_entries(run.state) == 0
     calls = guess.calls
     assert run.step(table_of([(5, "a", 1, 1)], PLAIN), MAX_TIME) == []
     assert (guess.calls, run.state.counts.dropped) == (calls, 1)

@@ -25,7 +25,7 @@ from uncombine.panes.grouping.operator import Operator
 from uncombine.panes.state import host_files
 from uncombine.panes.state.cache import ChunkCache
 from uncombine.panes.state.codec import pack_places, unpack_places
-from uncombine.panes.state.log import Loaded, load, save
+from uncombine.panes.state.log import LoadedState, load, save
 from uncombine.panes.state.manifest import bytes_of, extra_of
 from uncombine.panes.state.operator_state import OperatorState
 from uncombine.panes.state.store import Store
@@ -170,7 +170,7 @@ class Run:
     def new_cache(self, host: str = "") -> ChunkCache:
         return ChunkCache.shared(directory=self.directory / f"host{host}")
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedState:
         return load(self.manifest, self.log, self.operator, self.cache)
 
     def step(self, rows: pa.Table, how: str, names: Callable[[], str], **times: Any) -> pa.Table:

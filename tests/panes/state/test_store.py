@@ -8,9 +8,9 @@ import pytest
 from seeds import seeds
 
 from uncombine.panes.state import store as store_module
-from uncombine.panes.state.found import Found
 from uncombine.panes.state.hashes import Part, lookup, upper_half
 from uncombine.panes.state.store import Store
+from uncombine.panes.state.store_rows import StoreRows
 from uncombine.windows.times import NEVER
 
 SCHEMA = pa.schema({"id": pa.int64(), "hash": pa.uint64(), "event": pa.int64()})
@@ -43,7 +43,7 @@ def test_rows_come_out_by_hash_or_by_clock_and_no_others(seed: int, most: int, m
         else:
             wanted = rng.integers(0, 30, int(rng.integers(0, 6))).astype(np.uint64) << np.uint64(32)
             clock = int(rng.integers(0, 200))
-            found = Found.of(store, lookup(wanted), {}, SCHEMA)
+            found = StoreRows.of(store, lookup(wanted), {}, SCHEMA)
             seen, there = found.read()["id"].to_pylist(), set(wanted.tolist())
             assert sorted(seen) == sorted(i for i, (h, _) in held.items() if h in there)
             assert found.clock("event").tolist() == [held[i][1] for i in seen]

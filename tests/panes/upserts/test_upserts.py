@@ -114,7 +114,7 @@ def test_rule_62_in_the_order_of_arrival_the_last_row_is_left(seed: int) -> None
         driven.step(some)
         done += some
         assert driven.rows == left(done)
-    assert driven.operator.held(driven.state) == len(left(rows))
+    assert driven.operator.count_entries(driven.state) == len(left(rows))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -161,7 +161,7 @@ def test_rule_63_a_deleted_key_is_remembered_for_a_while() -> None:
         driven = Driven(("lsn",), keep_deletes="2 days")
         driven.step([{**row, "lsn": 5, "diff": 1}], watermark=1)
         driven.step([{"id": 1.0, "lsn": 7, "diff": -1}], watermark=DAY)
-        assert driven.operator.held(driven.state) == 1
+        assert driven.operator.count_entries(driven.state) == 1
         driven.step([], watermark=wait)
         given = driven.step([{**row, "lsn": 6, "diff": 1}], watermark=wait)
         assert bool(given) == comes
@@ -175,7 +175,7 @@ def test_at_the_end_of_time_rows_are_still_retracted_and_then_nothing_is_kept() 
     driven = Driven()
     driven.step([{"ts": 5, "id": 1.0, "diff": 1}, {"ts": 5, "id": 2.0, "diff": 1}], watermark=9)
     assert [row["diff"] for row in driven.step([{"ts": 6, "id": 1.0, "diff": 1}], watermark=MAX_TIME)] == [-1, 1]
-    assert driven.operator.held(driven.state) == 0
+    assert driven.operator.count_entries(driven.state) == 0
 
 
 def test_bad_rows_are_counted_and_change_nothing() -> None:
@@ -216,7 +216,7 @@ def test_a_step_keeps_the_chunks_of_keys_that_it_does_not_touch() -> None:
     operator = UpsertsOperator(Upserts(by=("id",), row=("id",), diff="diff"), schema)
     state = operator.step(operator.initial(), pa.table({"id": range(50_000), "diff": [1] * 50_000}), 0).state
     again = operator.step(state, pa.table({"id": [7], "diff": [-1]}), 0).state
-    assert operator.held(again) == 49_999
+    assert operator.count_entries(again) == 49_999
     before, after = (s.stores["rows"] for s in (state, again))
     assert after is not None
     assert before is not None

@@ -21,7 +21,7 @@ from uncombine.files.reading import FileFormat, Split, read
 from uncombine.panes.grouping.grouping import Grouping
 from uncombine.sparkops.routes.streaming import Streaming
 from uncombine.sparkops.routes.tasks import LiftFinal, MergeFinal
-from uncombine.sparkops.scans.faster import Renamed
+from uncombine.sparkops.scans.faster import RenamingTask
 
 SCHEMA = pa.schema({"k": pa.string(), "j": pa.string(), "ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
 KEYS = frozenset({"k", "j"})
@@ -109,9 +109,9 @@ def test_keys_under_other_names_stay_dictionaries() -> None:
     schema = pa.schema([*SCHEMA, pa.field("m", pa.string())])
     lift = LiftFinal(grouping, schema, (), (0,))
     names = ("ts", "k", "j", "m")
-    assert Renamed(lift, ("ts", "a", "b", "c"), names, None).coded == {"a", "b"}
-    assert Renamed(lift, ("ts", "a", "b", "b"), names, None).coded == {"a"}
-    assert Renamed(lift, ("ts", "a", "a", "c"), names, None).coded == {"a"}
+    assert RenamingTask(lift, ("ts", "a", "b", "c"), names, None).coded == {"a", "b"}
+    assert RenamingTask(lift, ("ts", "a", "b", "b"), names, None).coded == {"a"}
+    assert RenamingTask(lift, ("ts", "a", "a", "c"), names, None).coded == {"a"}
 
 
 def test_only_keys_that_nothing_else_reads_stay_dictionaries() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import uncombine as uc
 from uncombine.flows.left_out import REASONS
-from uncombine.panes import Counts, Grouping, Operator, Stepped, Watermarks
+from uncombine.panes import Counts, Grouping, Operator, StepResult, Watermarks
 from uncombine.panes.grouping.lift import Lift
 from uncombine.panes.parcels import MARKS, Parcel
 from uncombine.panes.shard.arrivals import arrivals
@@ -52,7 +52,7 @@ class Outcome:
         """The panes, with the entry of the script that each came from in `step`."""
         return pa.concat_tables([self.schema.append(pa.field("step", pa.int64())).empty_table(), *self.panes])
 
-    def add(self, step: int, stepped: Stepped) -> None:
+    def add(self, step: int, stepped: StepResult) -> None:
         self.panes.append(stepped.panes.append_column("step", pa.array([step] * stepped.panes.num_rows, pa.int64())))
         for why in self.reasons:
             if count := len(stepped.left_out.get(why, ())):
@@ -140,7 +140,7 @@ def in_parcels(
             running[shard], more = running[shard].play(*arrivals(parcels), until=given[last - 1].at)
             for instant in [*played, *more]:
                 step = next(i for i in range(first, last) if given[i].at >= instant.at)
-                out.add(step, instant.stepped)
+                out.add(step, instant.result)
     return out.end(shard.state for shard in running)
 
 

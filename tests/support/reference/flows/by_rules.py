@@ -69,7 +69,7 @@ def options_of(grouping: Grouping, first: bool) -> dict[str, Any]:
     future = _FAR if grouping.max_future is None else int(grouping.max_future)
     return {name: getattr(grouping, name) for name in (*names, "by", "allow_finish")} | {
         "aggregates": {name: AGGREGATES[name] for name in grouping.combiners},
-        "trigger": grouping.asked,
+        "trigger": grouping.effective_trigger,
         "diff": "d" if grouping.changelog else None,
         "allowed_lateness": int(grouping.allowed_lateness),
         "timestamp": grouping.policy,

@@ -46,7 +46,7 @@ def extent(num: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class InHand:
+class LoadedWindows:
     """Windows in hand: a value. A change gives new windows, which may use up the trigger's columns of the old ones."""
 
     keys: list[pa.Array]
@@ -64,30 +64,30 @@ class InHand:
     def __len__(self) -> int:
         return len(self.num["start"])
 
-    def take(self, places: np.ndarray) -> InHand:
+    def take(self, places: np.ndarray) -> LoadedWindows:
         """The windows at these places, in this order."""
         at = pa.array(places)
-        return InHand(
-            [key.take(at) for key in self.keys],
-            {name: values[places] for name, values in self.num.items()},
-            {name: values[places] for name, values in self.trigger.items()},
-            tuple(a.take(at) for a in self.acc),
-            None if self.outstanding is None else self.outstanding.take(places),
-            None if self.deposits is None else self.deposits.take(places),
+        return LoadedWindows(
+            keys=[key.take(at) for key in self.keys],
+            num={name: values[places] for name, values in self.num.items()},
+            trigger={name: values[places] for name, values in self.trigger.items()},
+            acc=tuple(a.take(at) for a in self.acc),
+            outstanding=None if self.outstanding is None else self.outstanding.take(places),
+            deposits=None if self.deposits is None else self.deposits.take(places),
         )
 
-    def joined(self, other: InHand) -> InHand:
+    def joined(self, other: LoadedWindows) -> LoadedWindows:
         """These windows and others after them, which have no deposits."""
         outstanding = None
         if self.outstanding is not None and other.outstanding is not None:
             outstanding = self.outstanding.joined(other.outstanding)
-        return InHand(
-            [pa.concat_arrays([a, b]) for a, b in zip(self.keys, other.keys, strict=True)],
-            {name: np.concatenate([values, other.num[name]]) for name, values in self.num.items()},
-            {name: np.concatenate([values, other.trigger[name]]) for name, values in self.trigger.items()},
-            tuple(pa.concat_arrays([a, b]) for a, b in zip(self.acc, other.acc, strict=True)),
-            outstanding,
-            self.deposits,
+        return LoadedWindows(
+            keys=[pa.concat_arrays([a, b]) for a, b in zip(self.keys, other.keys, strict=True)],
+            num={name: np.concatenate([values, other.num[name]]) for name, values in self.num.items()},
+            trigger={name: np.concatenate([values, other.trigger[name]]) for name, values in self.trigger.items()},
+            acc=tuple(pa.concat_arrays([a, b]) for a, b in zip(self.acc, other.acc, strict=True)),
+            outstanding=outstanding,
+            deposits=self.deposits,
         )
 
     def table(self) -> pa.Table:
@@ -117,15 +117,19 @@ class Shape:
         keys = [pa.array([], kind) for kind in self.key_types]
         return self.new(keys, 0, {}, tuple(pa.array([], field.type) for field in self.acc_fields)).table().schema
 
-    def new(self, keys: list[pa.Array], count: int, given: Mapping[str, np.ndarray], acc: Accumulators) -> InHand:
+    def new(
+        self, keys: list[pa.Array], count: int, numbers: Mapping[str, np.ndarray], acc: Accumulators
+    ) -> LoadedWindows:
         """Windows that have emitted nothing and whose trigger is at its start, with these numbers and contents."""
-        num = self.first_numbers(count, given)
-        return InHand(keys, num, self.first_trigger(count), acc, self.none_outstanding(count))
+        num = self.first_numbers(count, numbers)
+        return LoadedWindows(
+            keys=keys, num=num, trigger=self.first_trigger(count), acc=acc, outstanding=self.none_outstanding(count)
+        )
 
-    def first_numbers(self, count: int, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def first_numbers(self, count: int, numbers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The numbers of new windows: those given, and first values for the others."""
         return {
-            name: given[name] if name in given else _filled(count, kind, value)
+            name: numbers[name] if name in numbers else _filled(count, kind, value)
             for name, (kind, value) in self.numbers.items()
         }
 
@@ -137,7 +141,7 @@ class Shape:
         """The outstanding panes of new windows."""
         return None if self.record is None else Outstanding.none(self.record, count)
 
-    def read(self, table: pa.Table) -> InHand:
+    def read(self, table: pa.Table) -> LoadedWindows:
         """The windows of a stored table."""
 
         def column(name: str) -> pa.Array:
@@ -147,12 +151,12 @@ class Shape:
         def numbers(names: Mapping[str, object]) -> dict[str, np.ndarray]:
             return {name: column(f"num.{name}").to_numpy(zero_copy_only=False) for name in names}
 
-        return InHand(
-            [column(f"key.{i}") for i in range(len(self.key_types))],
-            numbers(self.numbers),
-            {name: v if v.flags.writeable else v.copy() for name, v in numbers(self.trigger).items()},
-            tuple(column(f"acc.{i}") for i in range(len(self.acc_fields))),
-            None if self.record is None else Outstanding.of(column(_OUTSTANDING)),
+        return LoadedWindows(
+            keys=[column(f"key.{i}") for i in range(len(self.key_types))],
+            num=numbers(self.numbers),
+            trigger={name: v if v.flags.writeable else v.copy() for name, v in numbers(self.trigger).items()},
+            acc=tuple(column(f"acc.{i}") for i in range(len(self.acc_fields))),
+            outstanding=None if self.record is None else Outstanding.of(column(_OUTSTANDING)),
         )
 
 

@@ -17,16 +17,16 @@ from ...combiners.rows.groups import Groups, group_rows
 from .carry_over import carry_over
 from .cells import Cells, Pairs
 from .clocks import Clocks
-from .compiled import Compiled
+from .compiled import CompiledGrouping
+from .loaded_windows import LoadedWindows
 from .rows import Rows
-from .windows_in_hand import InHand
 
 
 @dataclass(frozen=True)
-class TakenIn:
+class Admission:
     """The windows in hand after rows went in, with a mask of those that got rows."""
 
-    windows: InHand
+    windows: LoadedWindows
     got: np.ndarray
     """True where rows went in."""
     born: np.ndarray
@@ -42,7 +42,7 @@ class TakenIn:
     rows_of: Callable[[], Pairs]
     """Pairs (row, window) of a row and a window that it went into; computed when called."""
 
-    def beside(self, others: InHand, places: np.ndarray, others_places: np.ndarray) -> TakenIn:
+    def beside(self, others: LoadedWindows, places: np.ndarray, others_places: np.ndarray) -> Admission:
         """The same with other windows that got nothing; both places are those in hand before the rows."""
         before, after = self.lineage
         count = len(others)
@@ -88,11 +88,11 @@ class Placement:
     def without(self, gone: np.ndarray) -> Placement:
         """The same without the cells of some windows; no window in hand goes into these."""
         number = np.cumsum(~gone) - 1
-        kept = ~gone[self.of_cells]
-        return Placement(number[self.of_windows], number[self.of_cells[kept]], self.start[~gone], self.end[~gone])
+        mask = ~gone[self.of_cells]
+        return Placement(number[self.of_windows], number[self.of_cells[mask]], self.start[~gone], self.end[~gone])
 
 
-def take_in(compiled: Compiled, windows: InHand, cells: Cells, clocks: Clocks) -> TakenIn:
+def take_in(compiled: CompiledGrouping, windows: LoadedWindows, cells: Cells, clocks: Clocks) -> Admission:
     """Merge cells into the windows in hand."""
     placed = place(compiled, windows, cells)
     late = None
@@ -113,15 +113,15 @@ def take_in(compiled: Compiled, windows: InHand, cells: Cells, clocks: Clocks) -
     got, born = np.zeros(len(placed), np.bool_), np.ones(len(placed), np.bool_)
     got[placed.of_cells] = True
     born[placed.of_windows] = False
-    return TakenIn(
-        _with_contents(compiled, out, got, windows, cells, placed),
-        got,
-        born,
-        facts_by_window(Groups(placed.of_cells, len(placed)), cells.facts, cells.count),
-        lineage,
-        late,
-        finished,
-        lambda: (cells.of_row()[0], placed.of_cells[cells.of_row()[1]]),
+    return Admission(
+        windows=_with_contents(compiled, out, got, windows, cells, placed),
+        got=got,
+        born=born,
+        facts=facts_by_window(Groups(placed.of_cells, len(placed)), cells.facts, cells.count),
+        lineage=lineage,
+        late=late,
+        finished=finished,
+        rows_of=lambda: (cells.of_row()[0], placed.of_cells[cells.of_row()[1]]),
     )
 
 
@@ -130,7 +130,7 @@ def facts_by_window(groups: Groups, facts: dict[str, np.ndarray], count: np.ndar
     return {name: sum_int64(groups, values) for name, values in {**facts, "rows": count}.items()}
 
 
-def place(compiled: Compiled, windows: InHand, cells: Cells) -> Placement:
+def place(compiled: CompiledGrouping, windows: LoadedWindows, cells: Cells) -> Placement:
     """The windows that windows in hand and cells become once those that belong together are merged."""
     if len(windows) == 0:
         return Placement(np.empty(0, np.int64), np.arange(len(cells)), cells.start, cells.end)
@@ -145,7 +145,7 @@ def place(compiled: Compiled, windows: InHand, cells: Cells) -> Placement:
     return Placement(groups.codes[:cut], groups.codes[cut:], start[first], end[first])
 
 
-def first_keys(windows: InHand, cells: Cells, placed: Placement) -> list[pa.Array]:
+def first_keys(windows: LoadedWindows, cells: Cells, placed: Placement) -> list[pa.Array]:
     """The keys of the windows of a placement."""
     if len(windows) == 0 and len(cells) == len(placed):
         return cells.keys
@@ -157,8 +157,13 @@ def first_keys(windows: InHand, cells: Cells, placed: Placement) -> list[pa.Arra
 
 
 def _with_contents(
-    compiled: Compiled, out: InHand, got: np.ndarray, windows: InHand, cells: Cells, placed: Placement
-) -> InHand:
+    compiled: CompiledGrouping,
+    out: LoadedWindows,
+    got: np.ndarray,
+    windows: LoadedWindows,
+    cells: Cells,
+    placed: Placement,
+) -> LoadedWindows:
     """The windows `out` with the contents of the windows in hand and the cells that go into them."""
     num, count = {**out.num, "fresh": out.num["fresh"] | got}, len(placed)
     if len(windows) == 0 and len(cells) == count:

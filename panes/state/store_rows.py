@@ -1,4 +1,4 @@
-"""Rows that were found in a store: their hashes and clocks at once, their columns when they are needed.
+"""Some rows of a store, by hash or by clock: their hashes and clocks at once, their columns when they are needed.
 
 Guarded by tests/panes/state/test_store.py and tests/panes/join/test_join_cases.py.
 """
@@ -15,14 +15,14 @@ from .store import Places, Store
 
 
 @dataclass(frozen=True)
-class Found:
+class StoreRows:
     """Rows of a store, numbered in the order of its chunks."""
 
     store: Store
     places: Places
 
     @classmethod
-    def of(cls, store: Store | None, touched: np.ndarray, clocks: dict[str, int], schema: pa.Schema) -> Found:
+    def of(cls, store: Store | None, touched: np.ndarray, clocks: dict[str, int], schema: pa.Schema) -> StoreRows:
         """The rows whose hash may be in `touched` or that are due."""
         store = Store(schema) if store is None else store
         return cls(store, store.places(touched, clocks))
@@ -53,7 +53,7 @@ class Found:
         parts = [chunk.table.select(names).take(pa.array(at)) for chunk, at in pairs if len(at)]
         return pa.concat_tables([empty, *parts]) if len(parts) != 1 else parts[0]
 
-    def where(self, chosen: np.ndarray) -> Found:
+    def where(self, chosen: np.ndarray) -> StoreRows:
         """The rows where a mask is true."""
         starts = self.starts
         parts = (at[chosen[starts[i] : starts[i + 1]]] for i, at in enumerate(self.places))

@@ -32,8 +32,8 @@ def entry_text(entry: Entry) -> str:
         case Clock(t):
             return f"uc.Clock({literal(t)})"
         case Watermark(t, source, at, name):
-            given = [("source", source), ("at", at), ("input", name)]
-            return f"uc.Watermark({', '.join([literal(t), *_named(given)])})"
+            options = [("source", source), ("at", at), ("input", name)]
+            return f"uc.Watermark({', '.join([literal(t), *_named(options)])})"
         case Elements(rows, at, watermarks, name):
             some = ", ".join(map(entry_text, watermarks))
             more = _named([("at", at), ("input", name)]) + ([f"watermarks=[{some}]"] if some else [])
@@ -45,8 +45,8 @@ def entry_text(entry: Entry) -> str:
             return "\n".join(["uc.Elements([", *lines, f"]{''.join(f', {one}' for one in more)})"])
 
 
-def _named(given: Sequence[tuple[str, Any]]) -> list[str]:
-    return [f"{name}={literal(value)}" for name, value in given if value is not None]
+def _named(options: Sequence[tuple[str, Any]]) -> list[str]:
+    return [f"{name}={literal(value)}" for name, value in options if value is not None]
 
 
 def source_of(check: Check, script: Sequence[Entry], problem: Problem, name: str) -> str:

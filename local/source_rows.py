@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 
-class GivenRows(ABC):
+class SourceRows(ABC):
     """The rows of a source: a table, or those of files."""
 
     @property
@@ -32,4 +32,4 @@ class GivenRows(ABC):
         """
 
 
-__all__ = ["GivenRows"]
+__all__ = ["SourceRows"]
