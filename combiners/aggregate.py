@@ -120,9 +120,9 @@ def _of_one_piece(plan: Plan, keys: list[str], rows: pa.Table, weights: Weights)
     if (first[1:] < first[:-1]).any():
         left = left[np.argsort(first[left])]
     at, places = pa.array(left), pa.array(first[left])
-    found = [normal_keys(column.take(places)) for column in columns]
-    found += results if np.array_equal(left, np.arange(groups.count)) else [column.take(at) for column in results]
-    return pa.table(dict(zip([*keys, *plan.compiled], found, strict=True)))
+    arrays = [normal_keys(column.take(places)) for column in columns]
+    arrays += results if np.array_equal(left, np.arange(groups.count)) else [column.take(at) for column in results]
+    return pa.table(dict(zip([*keys, *plan.compiled], arrays, strict=True)))
 
 
 @dataclass(frozen=True)

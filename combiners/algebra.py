@@ -110,8 +110,8 @@ class CombineFn(ABC):
 
     def uncombine(self, accumulators: Accumulators, others: Accumulators) -> Accumulators:
         """`accumulators - others`, row by row."""
-        taken = self.negate(others)
-        both = tuple(pa.concat_arrays([a, b]) for a, b in zip(accumulators, taken, strict=True))
+        negatives = self.negate(others)
+        both = tuple(pa.concat_arrays([a, b]) for a, b in zip(accumulators, negatives, strict=True))
         return self.merge(Groups.repeated(len(accumulators[0]), 2), both)
 
     def extract(self, accumulators: Accumulators) -> pa.Array:

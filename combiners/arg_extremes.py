@@ -33,8 +33,8 @@ class _By(Retractable):
 
     def _compile(self, schema: pa.Schema, nulls: bool) -> CompiledCombiner:
         kinds = input_type(self.by, schema, self), input_type(self.input, schema, self)
-        for given, kind in zip((self.by, self.input), kinds, strict=True):
-            require_order(kind, self, given)
+        for input, kind in zip((self.by, self.input), kinds, strict=True):
+            require_order(kind, self, input)
         inputs = (expression(self.by), expression(self.input))
         whole = arg_extreme_kernel(*kinds, self._greatest)
         if not self.retractable:
@@ -43,8 +43,8 @@ class _By(Retractable):
         zset = ZSet(kinds, NAMES, nullable=(False, nulls))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
-            held = zset.items(parts[0]).present()
-            return held.take(held.lasts() if self._greatest else held.firsts(), 1)
+            items = zset.items(parts[0]).present()
+            return items.take(items.lasts() if self._greatest else items.firsts(), 1)
 
         return CompiledCombiner((Part(zset, inputs),), finish, kinds[1], whole=whole)
 
@@ -86,7 +86,7 @@ class ArgMax(_By):
 
 
 @dataclass(frozen=True, repr=False)
-class _Ordered(_By):
+class _OrderEnd(_By):
     ignore_nulls: bool = field(default=False, kw_only=True)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
@@ -94,7 +94,7 @@ class _Ordered(_By):
 
 
 @dataclass(frozen=True, repr=False)
-class First(_Ordered):
+class First(_OrderEnd):
     """The value in the first row in the order of another column, such as a time.
 
     Law: `First(a + b)` is the one of `First(a)`, `First(b)` that comes earlier. It is `ArgMin` under a name that fits
@@ -111,7 +111,7 @@ class First(_Ordered):
 
 
 @dataclass(frozen=True, repr=False)
-class Last(_Ordered):
+class Last(_OrderEnd):
     """The value in the last row in the order of another column, such as a time.
 
     Law: `Last(a + b)` is the one of `Last(a)`, `Last(b)` that comes later. It is `ArgMax` under a name that fits a

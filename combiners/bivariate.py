@@ -69,17 +69,17 @@ class _Pairs(Combiner):
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         # Times are integers with more digits than a float has: their sums are always exact.
-        if self.exact or any(is_time(input_type(given, schema, self)) for given in (self.x, self.y)):
-            return self._compile_exactly(*(exact_input(self, given, schema) for given in (self.x, self.y)))
-        x, y = (number_input(self, given, schema) for given in (self.x, self.y))
+        if self.exact or any(is_time(input_type(input, schema, self)) for input in (self.x, self.y)):
+            return self._compile_exactly(*(exact_input(self, input, schema) for input in (self.x, self.y)))
+        x, y = (number_input(self, input, schema) for input in (self.x, self.y))
         count, turns = count_of(x, y), ((x, y), (y, x))
         sums = (Part(SquareSumsFn(), turn) for turn in turns)
         return CompiledCombiner((count, *sums, Part(PowerSumFn((1, 1)), (x, y))), self._finish_fast, self._output)
 
     def _compile_exactly(self, x: ExactInput, y: ExactInput) -> CompiledCombiner:
-        for given, read in ((self.x, x), (self.y, y)):
+        for input, read in ((self.x, x), (self.y, y)):
             if self._in_units and read.is_time:
-                raise refuse_time(self, given, read.kind, self._in_units)
+                raise refuse_time(self, input, read.kind, self._in_units)
         turns = ((x.expr, y.expr), (y.expr, x.expr))
         specials = (Part(SpecialsFn(), turn) for turn in turns)
         sums = (Part(ExactSumFn(), turn) for turn in turns)
@@ -147,13 +147,13 @@ class Covariance(_Pairs):
             return ints(n) * products - x * y, ints(n * (n if self.population else n - 1))
 
         result = sums.quotient(covariance, sums.wanted, sums.unit_x * sums.unit_y)
-        return self._known(np.where(sums.counts == 1, 0.0, result), sums.counts, sums.special)
+        return self._to_array(np.where(sums.counts == 1, 0.0, result), sums.counts, sums.special)
 
     def _fast(self, spreads: _Spreads) -> pa.Array:
         result = divided(spreads.both.nearest, spreads.counts, self.population)
-        return self._known(result, spreads.counts, spreads.outside)
+        return self._to_array(result, spreads.counts, spreads.outside)
 
-    def _known(self, result: np.ndarray, counts: np.ndarray, special: np.ndarray) -> pa.Array:
+    def _to_array(self, result: np.ndarray, counts: np.ndarray, special: np.ndarray) -> pa.Array:
         missing = counts <= (0 if self.population else 1)
         return pa.array(np.where(special, np.nan, result), mask=missing, from_pandas=False)
 
@@ -177,14 +177,14 @@ class Correlation(_Pairs):
 
     def _exact(self, sums: _Sums) -> pa.Array:
         result = sums.over_root(_cosine, sums.wanted)
-        return self._known(result, np.isnan(result), sums.counts, sums.special)
+        return self._to_array(result, np.isnan(result), sums.counts, sums.special)
 
     def _fast(self, spreads: _Spreads) -> pa.Array:
         x, y = spreads.x.nearest, spreads.y.nearest
         result = spreads.both.nearest / (np.sqrt(x) * np.sqrt(y))
-        return self._known(result, ~((x > 0) & (y > 0)), spreads.counts, spreads.outside)
+        return self._to_array(result, ~((x > 0) & (y > 0)), spreads.counts, spreads.outside)
 
-    def _known(self, result: np.ndarray, none: np.ndarray, counts: np.ndarray, special: np.ndarray) -> pa.Array:
+    def _to_array(self, result: np.ndarray, none: np.ndarray, counts: np.ndarray, special: np.ndarray) -> pa.Array:
         missing = (counts <= 1) | (none & ~special)
         return pa.array(np.where(special, np.nan, np.clip(result, -1.0, 1.0)), mask=missing, from_pandas=False)
 
@@ -216,7 +216,7 @@ class LinearRegression(_Pairs):
         r2 = sums.quotient(_determination, sums.wanted)
         # No slope means that all x are equal; a slope without r2 means that all y are equal.
         columns = (slope, intercept, np.where(np.isnan(r2), 1.0, r2))
-        return self._known(columns, np.isnan(slope), sums.counts, sums.special)
+        return self._to_array(columns, np.isnan(slope), sums.counts, sums.special)
 
     def _fast(self, spreads: _Spreads) -> pa.Array:
         slope = spreads.both / spreads.x
@@ -224,9 +224,9 @@ class LinearRegression(_Pairs):
         y = spreads.y.nearest
         r2 = np.where(y > 0, np.minimum(slope.nearest * (spreads.both.nearest / y), 1.0), 1.0)
         none = ~(spreads.x.nearest > 0)
-        return self._known((slope.nearest, intercept.nearest, r2), none, spreads.counts, spreads.outside)
+        return self._to_array((slope.nearest, intercept.nearest, r2), none, spreads.counts, spreads.outside)
 
-    def _known(
+    def _to_array(
         self, columns: Sequence[np.ndarray], none: np.ndarray, counts: np.ndarray, special: np.ndarray
     ) -> pa.Array:
         missing = (counts <= 1) | (none & ~special)

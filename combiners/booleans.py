@@ -34,8 +34,8 @@ class _Bool(Combiner):
         parts = (count_of(self.input), Part(CountFn(), (), expression(self.input)))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
-            known, true = (int64s(part[0]) for part in parts)
-            some_true, some_false = true > 0, known > true
+            total, true = (int64s(part[0]) for part in parts)
+            some_true, some_false = true > 0, total > true
             return pa.array(self._decide(some_true, some_false), mask=~(some_true | some_false))
 
         return CompiledCombiner(parts, finish, pa.bool_())

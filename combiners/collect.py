@@ -57,36 +57,36 @@ class CollectList(Combiner):
         return replace(self, input=inputs)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        given = inputs_of(self.input)
-        kinds = tuple(input_type(one, schema, self) for one in given)
-        for one, kind in zip(given, kinds, strict=True):
+        columns = inputs_of(self.input)
+        kinds = tuple(input_type(one, schema, self) for one in columns)
+        for one, kind in zip(columns, kinds, strict=True):
             require_order(kind, self, one)
-        whole = len(given) > 1
+        whole = len(columns) > 1
         zset = ZSet(kinds, item_names(len(kinds)), nullable=(whole,) * len(kinds))
         output = kinds[0]
         if whole:
-            output = pa.struct([(_field_name(one), kind) for one, kind in zip(given, kinds, strict=True)])
+            output = pa.struct([(_field_name(one), kind) for one, kind in zip(columns, kinds, strict=True)])
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
-            held = zset.items(parts[0]).present()
+            items = zset.items(parts[0]).present()
             if whole:
-                rows = pa.StructArray.from_arrays(list(held.columns), fields=list(output))
-                held = replace(held, columns=(rows,))
-            if (held.weights == 1).all():
-                return held.sublist()
-            return held.copies(np.arange(len(held.weights)), self)
+                rows = pa.StructArray.from_arrays(list(items.columns), fields=list(output))
+                items = replace(items, columns=(rows,))
+            if (items.weights == 1).all():
+                return items.sublist()
+            return items.copies(np.arange(len(items.weights)), self)
 
-        part = Part(zset, tuple(expression(one) for one in given))
+        part = Part(zset, tuple(expression(one) for one in columns))
         kernel = None if whole else list_kernel(output, once=False)
         return CompiledCombiner((part,), finish, pa.list_(output), whole=kernel)
 
 
-def _field_name(given: Input) -> str:
+def _field_name(input: Input) -> str:
     """The field of a column in a struct."""
-    expr = expression(given)
+    expr = expression(input)
     if expr.op != "col":
         raise InvalidArgument(
-            f"CollectList(input) names the fields of rows by their columns, but {given!r} is no column: make it one "
+            f"CollectList(input) names the fields of rows by their columns, but {input!r} is no column: make it one "
             "with with_columns()"
         )
     return str(expr.args[0])

@@ -50,12 +50,12 @@ def column_name(value: Any, what: str) -> Any:
             f"{what} takes names of columns, but was given {value!r}: make it a column with with_columns()"
         )
     if _is_of_spark(value):
-        found = re.fullmatch(r"Column<'`?(\w+)`?'>", str(value))
-        if found is None:
+        match = re.fullmatch(r"Column<'`?(\w+)`?'>", str(value))
+        if match is None:
             raise InvalidArgument(
                 f"{what} takes names of columns, but was given {value}: make it a column of df before uc.flow(df)"
             )
-        return found[1]
+        return match[1]
     return value
 
 

@@ -144,11 +144,11 @@ def short_repr(value: Any) -> str:
     parts: list[str] = []
     spec = fields(value)
     for f in spec:
-        given = getattr(value, f.name)
-        if f.default is not MISSING and type(given) is type(f.default) and given == f.default:
+        option = getattr(value, f.name)
+        if f.default is not MISSING and type(option) is type(f.default) and option == f.default:
             continue
-        bare = not f.kw_only and not isinstance(given, bool) and len(parts) == spec.index(f)
-        parts.append(repr(given) if bare else f"{f.name}={given!r}")
+        bare = not f.kw_only and not isinstance(option, bool) and len(parts) == spec.index(f)
+        parts.append(repr(option) if bare else f"{f.name}={option!r}")
     return f"{type(value).__name__}({', '.join(parts)})"
 
 
@@ -366,8 +366,8 @@ class Arithmetic(Combiner):
 
         def table(parts: Sequence[Accumulators], count: int) -> pa.Table:
             columns = []
-            for side, given, mine in zip(sides, (self.left, self.right), (parts[:cut], parts[cut:]), strict=True):
-                columns.append(pa.repeat(pa.scalar(given), count) if side is None else side.finish(mine))
+            for side, operand, mine in zip(sides, (self.left, self.right), (parts[:cut], parts[cut:]), strict=True):
+                columns.append(pa.repeat(pa.scalar(operand), count) if side is None else side.finish(mine))
             return pa.table(columns, names=["a", "b"])
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
@@ -379,8 +379,8 @@ class Arithmetic(Combiner):
             return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
         types = [
-            pa.scalar(given).type if side is None else side.output
-            for side, given in zip(sides, (self.left, self.right), strict=True)
+            pa.scalar(operand).type if side is None else side.output
+            for side, operand in zip(sides, (self.left, self.right), strict=True)
         ]
         for kind in types:
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):

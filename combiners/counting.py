@@ -93,4 +93,4 @@ class CountIf(Combiner):
 
 def count_of(*inputs: Input) -> Part:
     """The part that counts rows in which no input is null."""
-    return Part(CountFn(), tuple(expression(given) for given in inputs))
+    return Part(CountFn(), tuple(expression(input) for input in inputs))

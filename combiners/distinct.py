@@ -40,16 +40,16 @@ class SetFn(CombineFn):
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
         if weights is not None and not weights.all():
-            held = weights != 0
-            groups, columns = groups.take(held), tuple(c.take(held) for c in columns)
+            mask = weights != 0
+            groups, columns = groups.take(mask), tuple(c.take(mask) for c in columns)
         return self._pack(consolidate(groups, columns))
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         if not (groups.sizes > 1).any():
             return (alone(groups, accumulators[0]),)
-        held = self.items(accumulators)
-        item_groups = Groups(np.repeat(groups.codes, np.diff(held.offsets)), groups.count)
-        return self._pack(consolidate(item_groups, [Column(c) for c in held.columns]))
+        items = self.items(accumulators)
+        item_groups = Groups(np.repeat(groups.codes, np.diff(items.offsets)), groups.count)
+        return self._pack(consolidate(item_groups, [Column(c) for c in items.columns]))
 
     def items(self, accumulators: Accumulators) -> Items:
         """The flat items of an accumulator column, each of weight 1."""
@@ -87,9 +87,9 @@ class CountDistinct(Retractable):
         return replace(self, input=inputs)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        given = inputs_of(self.input)
-        kinds = tuple(input_type(one, schema, self) for one in given)
-        for one, kind in zip(given, kinds, strict=True):
+        inputs = inputs_of(self.input)
+        kinds = tuple(input_type(one, schema, self) for one in inputs)
+        for one, kind in zip(inputs, kinds, strict=True):
             require_order(kind, self, one)
         names = item_names(len(kinds))
         fn = ZSet(kinds, names) if self.retractable else SetFn(kinds, names)
@@ -98,21 +98,21 @@ class CountDistinct(Retractable):
             return pa.array(np.diff(fn.items(parts[0]).present().offsets))
 
         whole = distinct_kernel(kinds[0]) if len(kinds) == 1 else None
-        return CompiledCombiner((Part(fn, tuple(expression(one) for one in given)),), finish, pa.int64(), whole=whole)
+        return CompiledCombiner((Part(fn, tuple(expression(one) for one in inputs)),), finish, pa.int64(), whole=whole)
 
 
-def as_inputs(given: Input | Sequence[Input], who: object) -> Input | tuple[Input, ...]:
+def as_inputs(inputs: Input | Sequence[Input], who: object) -> Input | tuple[Input, ...]:
     """A single input as it is, several inputs as a tuple, and a list of one as that one."""
-    if isinstance(given, str | Expr):
-        return given
-    if not isinstance(given, list | tuple) or not given:
-        raise InvalidArgument(f"{type(who).__name__} takes a column or a list of columns, but was given {given!r}")
-    return given[0] if len(given) == 1 else tuple(given)
+    if isinstance(inputs, str | Expr):
+        return inputs
+    if not isinstance(inputs, list | tuple) or not inputs:
+        raise InvalidArgument(f"{type(who).__name__} takes a column or a list of columns, but was given {inputs!r}")
+    return inputs[0] if len(inputs) == 1 else tuple(inputs)
 
 
-def inputs_of(given: Input | Sequence[Input]) -> tuple[Input, ...]:
+def inputs_of(inputs: Input | Sequence[Input]) -> tuple[Input, ...]:
     """The inputs that `as_inputs` made, as a tuple."""
-    return given if isinstance(given, tuple) else (given,)
+    return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
 def item_names(count: int) -> tuple[str, ...]:

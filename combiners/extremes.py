@@ -49,8 +49,8 @@ class ExtremeFn(CombineFn):
 
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
         if weights is not None and not weights.all():
-            held = weights != 0
-            groups, columns = groups.take(held), tuple(c.take(held) for c in columns)
+            mask = weights != 0
+            groups, columns = groups.take(mask), tuple(c.take(mask) for c in columns)
         return self._reduce(groups, columns)
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
@@ -70,22 +70,22 @@ class ExtremeFn(CombineFn):
             start = -np.inf if self.greatest else np.inf
             best = extreme(groups, columns[0].values, start, better) + 0.0
             return (pa.array(best, mask=empty if empty.any() else None, from_pandas=False),)
-        found: list[pa.Array] = []
+        arrays: list[pa.Array] = []
         while columns:
             first, *rest = columns
             if not rest and is_text(first.type) and not first.array.null_count:
-                found.append(_extreme_texts(groups, first.array, "max" if self.greatest else "min"))
+                arrays.append(_extreme_texts(groups, first.array, "max" if self.greatest else "min"))
                 break
             keys = order_keys([first])
             best = extreme(groups, keys.keys, keys.low if self.greatest else keys.high, better)
-            found += keys.decode(best[~empty])
+            arrays += keys.decode(best[~empty])
             alike = keys.keys == best[groups.codes] if rest else groups.codes[:0]
             columns = tuple(column.take(alike) for column in rest)
             groups = groups.take(alike)
         if not empty.any():
-            return tuple(found)
+            return tuple(arrays)
         places = pa.array(np.cumsum(~empty) - 1, mask=empty)
-        return tuple(values.take(places) for values in found)
+        return tuple(values.take(places) for values in arrays)
 
 
 def _extreme_texts(groups: Groups, array: pa.Array, end: str) -> pa.Array:
@@ -113,8 +113,8 @@ class _Extreme(Retractable):
         zset = ZSet((kind,))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
-            held = zset.items(parts[0]).present()
-            return held.take(held.lasts() if self._greatest else held.firsts())
+            items = zset.items(parts[0]).present()
+            return items.take(items.lasts() if self._greatest else items.firsts())
 
         def at_once(groups: Groups, columns: Sequence[Column], weights: np.ndarray) -> pa.Array:
             return net_extreme(groups, columns[0], weights, self._greatest)

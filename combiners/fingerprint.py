@@ -78,10 +78,10 @@ class Fingerprint(Combiner):
         return replace(self, input=inputs)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        given = inputs_of(self.input)
-        for one in given:
+        inputs = inputs_of(self.input)
+        for one in inputs:
             require_hash(input_type(one, schema, self), self, one)
-        part = Part(HashSumFn(len(given), self.seed), tuple(expression(one) for one in given))
+        part = Part(HashSumFn(len(inputs), self.seed), tuple(expression(one) for one in inputs))
         return CompiledCombiner((part,), _to_hex, pa.string())
 
 

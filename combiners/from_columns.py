@@ -69,15 +69,15 @@ class CheckedFn(CombineFn):
     def extract(self, accumulators: Accumulators) -> pa.Array:
         return self._array("extract", self.fn.extract(accumulators), self.output, len(accumulators[0]))
 
-    def _formed(self, operation: str, given: object, count: int) -> Accumulators:
-        if not isinstance(given, tuple | list) or len(given) != len(self.fields):
+    def _formed(self, operation: str, result: object, count: int) -> Accumulators:
+        if not isinstance(result, tuple | list) or len(result) != len(self.fields):
             raise TypeMismatch(
                 f"{operation} of {self.name} must give a tuple of {len(self.fields)} arrays, one for each field, "
-                f"but gave {_described(given)}"
+                f"but gave {_described(result)}"
             )
         return tuple(
             self._array(operation, array, field.type, count, f" for its field {field.name!r}")
-            for array, field in zip(given, self.fields, strict=True)
+            for array, field in zip(result, self.fields, strict=True)
         )
 
     def _array(self, operation: str, array: object, kind: pa.DataType, count: int, where: str = "") -> pa.Array:
@@ -89,11 +89,11 @@ class CheckedFn(CombineFn):
         return array
 
 
-def _described(given: object) -> str:
-    if isinstance(given, pa.Array):
-        return f"{len(given)} of {given.type}"
-    size = f" of {len(given)}" if isinstance(given, tuple | list) else ""
-    return f"a {type(given).__name__}{size}"
+def _described(result: object) -> str:
+    if isinstance(result, pa.Array):
+        return f"{len(result)} of {result.type}"
+    size = f" of {len(result)}" if isinstance(result, tuple | list) else ""
+    return f"a {type(result).__name__}{size}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,8 +116,8 @@ class ColumnsCombiner(Combiner):
         return replace(self, inputs=inputs)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        for given in self.inputs:
-            input_type(given, schema, self)
+        for input in self.inputs:
+            input_type(input, schema, self)
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return self.fn.extract(parts[0])
@@ -192,8 +192,8 @@ def from_columns(
     checked = CheckedFn(name, fn, output, bound)
 
     def factory(*inputs: Input) -> ColumnsCombiner:
-        for given in inputs:
-            expression(given)
+        for input in inputs:
+            expression(input)
         return ColumnsCombiner(inputs, checked)
 
     factory.__name__ = factory.__qualname__ = name

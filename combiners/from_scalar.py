@@ -98,7 +98,7 @@ class ScalarFn(CombineFn):
         for group, state in zip(groups.codes.tolist(), self._states(accumulators), strict=True):
             states[group] = self.merge_states(states[group], state) if seen[group] else state
             seen[group] = True
-        return self._state([s if known else self.create() for s, known in zip(states, seen, strict=True)], "merge")
+        return self._state([s if present else self.create() for s, present in zip(states, seen, strict=True)], "merge")
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
         return self._state([self._take(self.create(), state) for state in self._states(accumulators)], "uncombine")
@@ -161,8 +161,8 @@ class ScalarCombiner(Combiner):
         return replace(self, inputs=inputs)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        for given in self.inputs:
-            input_type(given, schema, self)
+        for input in self.inputs:
+            input_type(input, schema, self)
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return self.fn.extract(parts[0])
@@ -264,8 +264,8 @@ def from_scalar(
     def factory(*inputs: Input) -> ScalarCombiner:
         if not inputs:
             raise InvalidArgument(f"{name} needs at least one input column, as in {name}('x')")
-        for given in inputs:
-            expression(given)
+        for input in inputs:
+            expression(input)
         return ScalarCombiner(inputs, fn)
 
     factory.__name__ = factory.__qualname__ = name

@@ -73,11 +73,11 @@ class HistogramFn(CombineFn):
 
     def _lists(self, counts: np.ndarray) -> Accumulators:
         table = counts.reshape(-1, self.bins)
-        held: np.ndarray = np.asarray(table.any(axis=1))
-        if held.all():
+        mask: np.ndarray = np.asarray(table.any(axis=1))
+        if mask.all():
             return (self._whole(table),)
-        offsets = running(held) * self.bins
-        return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(table[held].ravel())),)
+        offsets = running(mask) * self.bins
+        return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(table[mask].ravel())),)
 
     def _whole(self, table: np.ndarray) -> pa.Array:
         offsets = pa.array(np.arange(0, table.size + 1, self.bins), pa.int32())

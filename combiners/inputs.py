@@ -14,13 +14,13 @@ Input: TypeAlias = "str | Expr"
 """A column's name or an expression over columns."""
 
 
-def expression(given: Input) -> Expr:
+def expression(input: Input) -> Expr:
     """An input as an expression: a name becomes a column."""
-    if isinstance(given, Expr):
-        return given
-    if isinstance(given, str):
-        return col(given)
-    raise InvalidArgument(f"an input must be a column's name or an expression such as col('x') + 1, but is {given!r}")
+    if isinstance(input, Expr):
+        return input
+    if isinstance(input, str):
+        return col(input)
+    raise InvalidArgument(f"an input must be a column's name or an expression such as col('x') + 1, but is {input!r}")
 
 
 def is_ordered(values: object) -> bool:
@@ -33,16 +33,16 @@ def is_ordered(values: object) -> bool:
     return ordered and not isinstance(values, str | bytes | Set | Mapping)
 
 
-def input_type(given: Input, schema: pa.Schema, who: object) -> pa.DataType:
+def input_type(input: Input, schema: pa.Schema, who: object) -> pa.DataType:
     """The type of an input on this schema; dictionaries count as their values."""
-    expr = expression(given)
+    expr = expression(input)
     for name in expr.columns:
         require_column(name, schema.names, f"{who!r}")
     kind = expr.type(schema)
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def refuse(who: object, given: Input, kind: pa.DataType, wants: str) -> TypeMismatch:
+def refuse(who: object, input: Input, kind: pa.DataType, wants: str) -> TypeMismatch:
     """The error for a combiner on a column type that it does not take."""
-    named = repr(given) if isinstance(given, str) else str(given)
+    named = repr(input) if isinstance(input, str) else str(input)
     return TypeMismatch(f"{who!r} takes {wants}, but {named} is {kind}: cast it, or name another column")

@@ -24,7 +24,7 @@ from .parts import Part
 from .product import log_bound, log_mean, log_parts
 from .states.exact_quotient import ExactSums
 from .states.exact_sum import Digits, ExactSumFn
-from .states.vectors import floats, int64s, known
+from .states.vectors import floats, int64s, null_if_empty
 from .summing import FloatSumFn, SpecialsFn, decimals, sum_of, with_specials
 from .whole.sums import mean_kernel
 
@@ -104,14 +104,14 @@ class WeightedMean(Combiner):
         return 0.0 if self.exact else math.inf
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        kinds = [input_type(given, schema, self) for given in (self.input, self.weight)]
+        kinds = [input_type(input, schema, self) for input in (self.input, self.weight)]
         if pa.types.is_timestamp(kinds[0]) or pa.types.is_timestamp(kinds[1]):
             at = 0 if pa.types.is_timestamp(kinds[0]) else 1
             raise refuse(self, (self.input, self.weight)[at], kinds[at], "numbers and durations")
         # Times are integers with more digits than a float has: their sums are always exact.
         if self.exact or any(map(is_time, kinds)):
-            return self._compile_exactly(*(exact_input(self, given, schema) for given in (self.input, self.weight)))
-        value, weight = (number_input(self, given, schema) for given in (self.input, self.weight))
+            return self._compile_exactly(*(exact_input(self, input, schema) for input in (self.input, self.weight)))
+        value, weight = (number_input(self, input, schema) for input in (self.input, self.weight))
         count = count_of(value, weight)
         product = as_float(value, schema) * as_float(weight, schema)
         sums = (Part(FloatSumFn(), (product,)), Part(FloatSumFn(), (weight, value)))
@@ -156,13 +156,13 @@ class GeometricMean(Combiner):
 def _finish_fast(parts: Sequence[Accumulators]) -> pa.Array:
     total, (counts,), specials = parts
     with np.errstate(all="ignore"):
-        return known(with_specials(floats(total[0]), specials) / int64s(counts), counts)
+        return null_if_empty(with_specials(floats(total[0]), specials) / int64s(counts), counts)
 
 
 def _finish_exact(parts: Sequence[Accumulators]) -> pa.Array:
     total, (counts,), specials = parts
     mean = ExactSums(int64s(counts), total).quotient(_mean, int64s(counts) != 0)
-    return known(with_specials(mean, specials), counts)
+    return null_if_empty(with_specials(mean, specials), counts)
 
 
 def _finish_ints(parts: Sequence[Accumulators]) -> pa.Array:
@@ -173,7 +173,7 @@ def _finish_ints(parts: Sequence[Accumulators]) -> pa.Array:
     large = (high != low >> 63) | (low > _SMALL) | (low < -_SMALL)
     if large.any():
         mean[large] = ExactSums(n, total).quotient(_mean, large & (n != 0))[large]
-    return known(mean, counts)
+    return null_if_empty(mean, counts)
 
 
 def _mean(ints: Any, n: Any, total: Any) -> tuple[Any, Any]:
@@ -251,4 +251,4 @@ def _finish_geometric(parts: Sequence[Accumulators]) -> pa.Array:
     mean = np.where(zeros > 0, 0.0, log_mean(logs, int64s(counts)))
     mean[inf > 0] = np.inf
     mean[(nan > 0) | (negatives > 0) | (minus_inf > 0) | ((inf > 0) & (zeros > 0))] = np.nan
-    return known(mean, counts)
+    return null_if_empty(mean, counts)

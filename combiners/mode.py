@@ -42,8 +42,8 @@ class Mode(Combiner):
         zset = ZSet((kind,))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
-            held = zset.items(parts[0]).present()
-            return held.take(_heaviest(held))
+            items = zset.items(parts[0]).present()
+            return items.take(_heaviest(items))
 
         return CompiledCombiner((Part(zset, (expression(self.input),)),), finish, kind, whole=mode_kernel(kind))
 

@@ -61,10 +61,10 @@ class _Moments(Retractable):
         orders = range(3, self._order + 1)
         # Times are integers with more digits than a float has: their sums are always exact.
         if self.exact or is_time(input_type(self.input, schema, who)):
-            given = exact_input(who, self.input, schema)
-            sums = [Part(ExactSumFn(order), (given.expr,)) for order in (1, 2, *orders)]
-            parts = (count_of(given.expr), Part(SpecialsFn(), (given.expr,)), *sums)
-            return self._exactly(parts, given)
+            input = exact_input(who, self.input, schema)
+            sums = [Part(ExactSumFn(order), (input.expr,)) for order in (1, 2, *orders)]
+            parts = (count_of(input.expr), Part(SpecialsFn(), (input.expr,)), *sums)
+            return self._exactly(parts, input)
         expr = number_input(who, self.input, schema)
         if self.retractable:
             powers = [Part(PowerSumFn((order,)), (expr,)) for order in orders]
@@ -79,7 +79,7 @@ class _Moments(Retractable):
         """The kernel of one group, from moments about the mean of an input of this type."""
         return shape_kernel(kind, self._order, self._finish_central)
 
-    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> CompiledCombiner:
+    def _exactly(self, parts: tuple[Part, ...], input: ExactInput) -> CompiledCombiner:
         """The exact form, for an input of this type."""
         raise NotImplementedError
 
@@ -110,7 +110,7 @@ class _Spread(_Moments):
         with np.errstate(all="ignore"):
             spread = spread_of(counts, first, first, second, second.high * counts)
             result = divided(spread.nearest, counts, self.population)
-        return self._known(np.where(int64s(parts[1][-1]) > 0, np.nan, result), counts)
+        return self._to_array(np.where(int64s(parts[1][-1]) > 0, np.nan, result), counts)
 
     def _whole(self, kind: pa.DataType) -> Whole | None:
         return spread_kernel(kind, self.population, self._root)
@@ -118,14 +118,14 @@ class _Spread(_Moments):
     def _finish_central(self, parts: Sequence[Accumulators]) -> pa.Array:
         counts, n = int64s(parts[0][0]), int64s(parts[0][0]).astype(np.float64)
         with np.errstate(all="ignore"):
-            return self._known(floats(parts[0][3]) / (n if self.population else n - 1.0), counts)
+            return self._to_array(floats(parts[0][3]) / (n if self.population else n - 1.0), counts)
 
-    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> CompiledCombiner:
-        if not given.is_time:
-            return CompiledCombiner(parts, partial(self._finish_exact, given.unit**2), pa.float64())
+    def _exactly(self, parts: tuple[Part, ...], input: ExactInput) -> CompiledCombiner:
+        if not input.is_time:
+            return CompiledCombiner(parts, partial(self._finish_exact, input.unit**2), pa.float64())
         if not self._root:
-            raise refuse_time(replace(self, retractable=True), self.input, given.kind, "the square of a time")
-        span = pa.duration(given.kind.unit)
+            raise refuse_time(replace(self, retractable=True), self.input, input.kind, "the square of a time")
+        span = pa.duration(input.kind.unit)
         return CompiledCombiner(parts, partial(self._finish_span, span), span)
 
     def _finish_exact(self, unit: Fraction, parts: Sequence[Accumulators]) -> pa.Array:
@@ -133,23 +133,23 @@ class _Spread(_Moments):
         sums, wanted = ExactSums(counts, *parts[2:]), (counts > 1) & ~special
         result = (sums.root if self._root else sums.quotient)(self._variance, wanted, unit)
         result = np.where(special, np.nan, np.where(counts == 1, 0.0, np.fmax(result, 0.0)))
-        return pa.array(result, mask=self._unknown(counts), from_pandas=False)
+        return pa.array(result, mask=self._lacks_result(counts), from_pandas=False)
 
     def _finish_span(self, span: pa.DataType, parts: Sequence[Accumulators]) -> pa.Array:
         counts = int64s(parts[0][0])
         roots = ExactSums(counts, *parts[2:]).whole_root(self._variance, counts > 1)
-        return spans(self, roots, self._unknown(counts), span)
+        return spans(self, roots, self._lacks_result(counts), span)
 
     def _variance(self, ints: Any, n: Any, x: Any, squares: Any) -> tuple[Any, Any]:
         return ints(n) * squares - x * x, ints(n * (n if self.population else n - 1))
 
-    def _unknown(self, counts: np.ndarray) -> np.ndarray:
+    def _lacks_result(self, counts: np.ndarray) -> np.ndarray:
         return counts <= (0 if self.population else 1)
 
-    def _known(self, variance: np.ndarray, counts: np.ndarray) -> pa.Array:
+    def _to_array(self, variance: np.ndarray, counts: np.ndarray) -> pa.Array:
         result = np.maximum(variance, 0.0)
         result = np.sqrt(result) if self._root else result
-        return pa.array(result, mask=self._unknown(counts), from_pandas=False)
+        return pa.array(result, mask=self._lacks_result(counts), from_pandas=False)
 
 
 class Variance(_Spread):
@@ -203,24 +203,24 @@ class _Shape(_Moments):
             spread = second - first * first
             none = ~(spread.high > second.high * NEGLIGIBLE)
             shape = self._shape(spread.nearest, *self._central(first, second, *higher))
-        return self._known(shape, counts, outside, none)
+        return self._to_array(shape, counts, outside, none)
 
     def _finish_central(self, parts: Sequence[Accumulators]) -> pa.Array:
         counts = int64s(parts[0][0])
         with np.errstate(all="ignore"):
             spread, *higher = (floats(column) / counts for column in parts[0][3:])
-            return self._known(self._shape(spread, *higher), counts, np.isnan(spread), spread == 0)
+            return self._to_array(self._shape(spread, *higher), counts, np.isnan(spread), spread == 0)
 
-    def _exactly(self, parts: tuple[Part, ...], given: ExactInput) -> CompiledCombiner:
+    def _exactly(self, parts: tuple[Part, ...], input: ExactInput) -> CompiledCombiner:
         return CompiledCombiner(parts, self._finish_exact, pa.float64())
 
     def _finish_exact(self, parts: Sequence[Accumulators]) -> pa.Array:
         counts, special = int64s(parts[0][0]), any_special(parts[1])
         with np.errstate(all="ignore"):
             shape = self._exact_shape(ExactSums(counts, *parts[2:]), (counts > 1) & ~special)
-        return self._known(shape, counts, special, np.isnan(shape) | (counts == 1))
+        return self._to_array(shape, counts, special, np.isnan(shape) | (counts == 1))
 
-    def _known(self, shape: np.ndarray, counts: np.ndarray, special: np.ndarray, none: np.ndarray) -> pa.Array:
+    def _to_array(self, shape: np.ndarray, counts: np.ndarray, special: np.ndarray, none: np.ndarray) -> pa.Array:
         """The results: NaN for groups with NaN or an infinity, null for no values and for values that are all equal."""
         missing = (counts <= 0) | (none & ~special)
         return pa.array(np.where(special, np.nan, shape), mask=missing, from_pandas=False)

@@ -13,14 +13,14 @@ from .expressions.expr import Expr
 from .inputs import Input, expression, input_type, refuse
 
 
-def number_input(who: Combiner, given: Input, schema: pa.Schema) -> Expr:
+def number_input(who: Combiner, input: Input, schema: pa.Schema) -> Expr:
     """An input as an expression over numbers of numpy."""
-    kind = input_type(given, schema, who)
+    kind = input_type(input, schema, who)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return expression(given)
+        return expression(input)
     if pa.types.is_decimal(kind):
-        return expression(given).cast(pa.float64())
-    raise refuse(who, given, kind, "numbers")
+        return expression(input).cast(pa.float64())
+    raise refuse(who, input, kind, "numbers")
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class ExactInput:
         return is_time(self.kind)
 
 
-def exact_input(who: Combiner, given: Input, schema: pa.Schema) -> ExactInput:
+def exact_input(who: Combiner, input: Input, schema: pa.Schema) -> ExactInput:
     """An input of numbers, durations or timestamps for exact sums: decimals without their point."""
-    kind = input_type(given, schema, who)
+    kind = input_type(input, schema, who)
     if pa.types.is_decimal(kind):
-        return ExactInput(expression(given), kind, Fraction(10) ** -kind.scale)
+        return ExactInput(expression(input), kind, Fraction(10) ** -kind.scale)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or is_time(kind):
-        return ExactInput(expression(given), kind, Fraction(1))
-    raise refuse(who, given, kind, "numbers")
+        return ExactInput(expression(input), kind, Fraction(1))
+    raise refuse(who, input, kind, "numbers")
 
 
 def is_time(kind: pa.DataType) -> bool:
@@ -51,9 +51,9 @@ def is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind))
 
 
-def refuse_time(who: Combiner, given: Input, kind: pa.DataType, result: str) -> TypeMismatch:
+def refuse_time(who: Combiner, input: Input, kind: pa.DataType, result: str) -> TypeMismatch:
     """The error for a result in a unit that no column type has."""
-    named = repr(given) if isinstance(given, str) else str(given)
+    named = repr(input) if isinstance(input, str) else str(input)
     return TypeMismatch(
         f"{who!r} over {named} of type {kind} would be {result}, which has no type: cast {named} to int64"
     )

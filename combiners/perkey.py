@@ -95,11 +95,11 @@ class PerKeyFn(CombineFn):
             same = [
                 alike(column.take(places), z.take(pa.array(empty * 0))) for column, z in zip(inner, zero, strict=True)
             ]
-            kept = np.ones(len(rows), np.bool_)
-            kept[empty[np.logical_and.reduce(same)]] = False
-            offsets = np.append(0, np.cumsum(kept))[offsets]
-            mask = pa.array(kept)
-            keys, rows, inner = keys.filter(mask), rows[kept], tuple(column.filter(mask) for column in inner)
+            nonzero = np.ones(len(rows), np.bool_)
+            nonzero[empty[np.logical_and.reduce(same)]] = False
+            offsets = np.append(0, np.cumsum(nonzero))[offsets]
+            mask = pa.array(nonzero)
+            keys, rows, inner = keys.filter(mask), rows[nonzero], tuple(column.filter(mask) for column in inner)
         kind = self.fields[0].type
         struct = pa.StructArray.from_arrays([keys, pa.array(rows), *inner], fields=list(kind.value_type))
         return (pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=kind),)
@@ -167,10 +167,10 @@ class PerKey(Combiner):
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             offsets, keys, rows, inner = fn.unpack(parts[0])
-            held = rows != 0
-            mask = pa.array(held)
+            present = rows != 0
+            mask = pa.array(present)
             (values,) = fn.plan.extract(tuple(column.filter(mask) for column in inner))
-            bounds = np.append(0, np.cumsum(held))[offsets]
+            bounds = np.append(0, np.cumsum(present))[offsets]
             return pa.MapArray.from_arrays(pa.array(bounds, pa.int32()), keys.filter(mask), values, type=output)
 
         inputs = (expression(self.by), *map(col, names))

@@ -30,10 +30,10 @@ class Plan(CompiledPlan):
         for name, combiner in combiners.items():
             if not isinstance(combiner, Combiner):
                 called = isinstance(combiner, type) and issubclass(combiner, Combiner)
-                given = f"the class {combiner.__name__}: write {combiner.__name__}(...)" if called else repr(combiner)
+                text = f"the class {combiner.__name__}: write {combiner.__name__}(...)" if called else repr(combiner)
                 if name in _KEYS:
-                    given += f": write keys as by={combiner!r}"
-                raise InvalidArgument(f"{name}= takes a combiner such as Sum('x'), but was given {given}")
+                    text += f": write keys as by={combiner!r}"
+                raise InvalidArgument(f"{name}= takes a combiner such as Sum('x'), but was given {text}")
             compiled[name] = _append_only(combiner, plain) if append_only else combiner.compile(plain)
         super().__init__(compiled, schema)
 

@@ -100,9 +100,9 @@ class Product(Combiner):
         return CompiledCombiner(log_parts(self, self.input, schema), _finish_product, pa.float64())
 
 
-def log_parts(who: Combiner, given: Input, schema: pa.Schema) -> tuple[Part, ...]:
+def log_parts(who: Combiner, input: Input, schema: pa.Schema) -> tuple[Part, ...]:
     """The parts of combiners that multiply: the count, the logarithms, and the counts of NaN and infinities."""
-    expr = number_input(who, given, schema)
+    expr = number_input(who, input, schema)
     return count_of(expr), Part(LogSumFn(), (expr,)), Part(SpecialsFn(), (expr,))
 
 

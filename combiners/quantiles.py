@@ -20,7 +20,7 @@ from .retractable import Retractable
 from .rows.columns import Column, numbers
 from .rows.groups import Groups
 from .rows.ordering import from_int64
-from .states.bags import BagFn, Neighbours, Ranked, neighbours
+from .states.bags import BagFn, Neighbours, RankedValues, neighbours
 from .states.zset import Items, ZSet, consolidate
 from .whole.ranks import quantile_kernel
 
@@ -112,12 +112,12 @@ def _part(q: object, who: object) -> float:
 
 
 def _compile(
-    who: Combiner, given: Input, schema: pa.Schema, parts: tuple[float, ...], retractable: bool
+    who: Combiner, input: Input, schema: pa.Schema, parts: tuple[float, ...], retractable: bool
 ) -> CompiledCombiner:
-    kind = input_type(given, schema, who)
+    kind = input_type(input, schema, who)
     timed = bool(pa.types.is_temporal(kind)) and not pa.types.is_interval(kind)
     if not (timed or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind)):
-        raise refuse(who, given, kind, "numbers or times")
+        raise refuse(who, input, kind, "numbers or times")
     zset = ZSet((kind,))
     bag = BagFn(zset)
     listed = isinstance(who, Quantiles)
@@ -131,22 +131,22 @@ def _compile(
         return ranked(consolidate(groups, columns, weights, present=True))
 
     def ranked(items: Items) -> pa.Array:
-        values = Ranked.of(items)
+        values = RankedValues.of(items)
         return results([values.neighbours(q) for q in parts])
 
     def results(pairs: list[Neighbours]) -> pa.Array:
-        found = [_between(pair) for pair in pairs]
+        arrays = [_between(pair) for pair in pairs]
         if not listed:
-            return found[0]
-        count = len(found[0])
+            return arrays[0]
+        count = len(arrays[0])
         turned = np.arange(count * len(parts)).reshape(len(parts), count).T.ravel()
         offsets = pa.array(np.arange(0, len(turned) + 1, len(parts)), pa.int32())
-        missing = found[0].is_null()
-        return pa.ListArray.from_arrays(offsets, pa.concat_arrays(found).take(pa.array(turned)), mask=missing)
+        missing = arrays[0].is_null()
+        return pa.ListArray.from_arrays(offsets, pa.concat_arrays(arrays).take(pa.array(turned)), mask=missing)
 
     output = kind if timed else pa.float64()
     output = pa.list_(output) if listed else output
-    part = Part(zset if retractable else bag, (expression(given),))
+    part = Part(zset if retractable else bag, (expression(input),))
     whole = quantile_kernel(kind, output, parts, listed)
     return CompiledCombiner((part,), finish, output, at_once=at_once if retractable else None, whole=whole)
 
@@ -164,12 +164,12 @@ def _between(pair: Neighbours) -> pa.Array:
             steps[wide] = _scaled(apart[wide], np.broadcast_to(pair.part, wide.shape)[wide])
         between = low + steps.view(np.int64)
         # A date in milliseconds must still be a whole day.
-        found = from_int64(between - between % _DAY if pa.types.is_date64(kind) else between, kind)
-        return pc.if_else(pa.array(missing), pa.scalar(None, kind), found) if missing.any() else found
+        quantiles = from_int64(between - between % _DAY if pa.types.is_date64(kind) else between, kind)
+        return pc.if_else(pa.array(missing), pa.scalar(None, kind), quantiles) if missing.any() else quantiles
     a, b = (nearest_floats(side) for side in (pair.lower, pair.upper))
     with np.errstate(invalid="ignore", over="ignore"):
-        found = np.where(a == b, a, a + (b - a) * pair.part)
-    return pa.array(found, mask=missing if missing.any() else None, from_pandas=False)
+        quantiles = np.where(a == b, a, a + (b - a) * pair.part)
+    return pa.array(quantiles, mask=missing if missing.any() else None, from_pandas=False)
 
 
 def _scaled(whole: np.ndarray, part: np.ndarray) -> np.ndarray:

@@ -119,8 +119,8 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
             return _operated(node, op, _value(left, names), _value(right, names))
         case ast.Call(func=function, args=args, keywords=named) if all(k.arg is not None for k in named):
-            given = [_value(arg, names) for arg in args]
-            return _callable(function, names)(*given, **{str(k.arg): _value(k.value, names) for k in named})
+            positional = [_value(arg, names) for arg in args]
+            return _callable(function, names)(*positional, **{str(k.arg): _value(k.value, names) for k in named})
     raise Unreadable(node)
 
 

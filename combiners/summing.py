@@ -20,7 +20,7 @@ from .rows.columns import Column
 from .rows.group_sums import negate_lanes, sum_counts, sum_floats, sum_lanes
 from .rows.groups import Groups
 from .states.exact_sum import Digits, ExactSumFn, exact_sum
-from .states.vectors import VectorFn, floats, int64s, known
+from .states.vectors import VectorFn, floats, int64s, null_if_empty
 from .whole.sums import sum_kernel
 
 
@@ -131,11 +131,11 @@ class Sum(Combiner):
         return CompiledCombiner(parts, total, output, additive=True, whole=whole)
 
 
-def sum_of(who: Combiner, given: Input, schema: pa.Schema, exact: bool) -> tuple[tuple[Part, ...], Finish, pa.DataType]:
+def sum_of(who: Combiner, input: Input, schema: pa.Schema, exact: bool) -> tuple[tuple[Part, ...], Finish, pa.DataType]:
     """The parts of a sum, its finish and its type, for a column of any type that can be summed."""
-    kind = input_type(given, schema, who)
-    expr = expression(given)
-    count = count_of(given)
+    kind = input_type(input, schema, who)
+    expr = expression(input)
+    count = count_of(input)
     if pa.types.is_integer(kind) or pa.types.is_duration(kind):
         output = (
             pa.uint64() if pa.types.is_unsigned_integer(kind) else kind if pa.types.is_duration(kind) else pa.int64()
@@ -148,12 +148,12 @@ def sum_of(who: Combiner, given: Input, schema: pa.Schema, exact: bool) -> tuple
         fn: CombineFn = ExactSumFn() if exact else FloatSumFn()
         parts = (Part(fn, (expr,)), count, Part(SpecialsFn(), (expr,)))
         return parts, _finish_exact if exact else _finish_float, pa.float64()
-    raise refuse(who, given, kind, "numbers")
+    raise refuse(who, input, kind, "numbers")
 
 
 def _finish_float(parts: Sequence[Accumulators]) -> pa.Array:
     total, count, specials = parts
-    return known(with_specials(floats(total[0]), specials), count[0])
+    return null_if_empty(with_specials(floats(total[0]), specials), count[0])
 
 
 def _finish_exact(parts: Sequence[Accumulators]) -> pa.Array:

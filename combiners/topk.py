@@ -55,27 +55,27 @@ class BestFn(CombineFn):
 def best_of(items: Items, k: int, greatest: bool) -> Items:
     """The k greatest (or least) copies of the items of positive weight, as fewer items of smaller weights."""
     k = min(k, MOST)  # no item has a weight of that
-    held = items.present()
-    if (held.weights == 1).all():
-        return _ends_of(held, k, greatest)
-    copies = np.minimum(held.weights, k)
+    items = items.present()
+    if (items.weights == 1).all():
+        return _ends_of(items, k, greatest)
+    copies = np.minimum(items.weights, k)
     passed = running(copies)
-    sizes = np.diff(held.offsets)
+    sizes = np.diff(items.offsets)
     if greatest:
-        better = np.repeat(passed[held.offsets[1:]], sizes) - passed[1:]
+        better = np.repeat(passed[items.offsets[1:]], sizes) - passed[1:]
     else:
-        better = passed[:-1] - np.repeat(passed[held.offsets[:-1]], sizes)
-    return replace(held, weights=np.minimum(copies, k - better)).present()
+        better = passed[:-1] - np.repeat(passed[items.offsets[:-1]], sizes)
+    return replace(items, weights=np.minimum(copies, k - better)).present()
 
 
-def _ends_of(held: Items, k: int, greatest: bool) -> Items:
+def _ends_of(items: Items, k: int, greatest: bool) -> Items:
     """The last (or first) k items of each group."""
-    sizes = np.minimum(np.diff(held.offsets), k)
+    sizes = np.minimum(np.diff(items.offsets), k)
     bounds = running(sizes)
-    firsts = held.offsets[1:] - sizes if greatest else held.offsets[:-1]
+    firsts = items.offsets[1:] - sizes if greatest else items.offsets[:-1]
     places = np.repeat(firsts - bounds[:-1], sizes) + np.arange(bounds[-1])
-    columns = tuple(held.take(places, i) for i in range(len(held.columns)))
-    return Items(bounds, columns, held.weights[places])
+    columns = tuple(items.take(places, i) for i in range(len(items.columns)))
+    return Items(bounds, columns, items.weights[places])
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,9 +93,9 @@ class _Best(Retractable):
             raise InvalidArgument(f"{name}(k): k must be a whole number of at least 1, but is {self.k!r}")
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        given = [self.input] if self.by is None else [self.by, self.input]
-        kinds = tuple(input_type(one, schema, self) for one in given)
-        for one, kind in zip(given, kinds, strict=True):
+        columns = [self.input] if self.by is None else [self.by, self.input]
+        kinds = tuple(input_type(one, schema, self) for one in columns)
+        for one, kind in zip(columns, kinds, strict=True):
             require_order(kind, self, one)
         zset = ZSet(kinds[:1]) if self.by is None else ZSet(kinds, NAMES, nullable=(False, True))
         fn: CombineFn = zset if self.retractable else BestFn(zset, self.k, self._greatest)
@@ -107,7 +107,7 @@ class _Best(Retractable):
                 places = np.repeat(best.offsets[:-1] + best.offsets[1:] - 1, np.diff(best.offsets)) - places
             return best.copies(places, self, len(kinds) - 1)
 
-        inputs = tuple(expression(one) for one in given)
+        inputs = tuple(expression(one) for one in columns)
         whole = best_kernel(kinds[0], self.k, self._greatest) if self.by is None else None
         return CompiledCombiner((Part(fn, inputs),), finish, pa.list_(kinds[-1]), whole=whole)
 

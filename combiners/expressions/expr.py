@@ -152,8 +152,8 @@ class Expr(Advised):
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise InvalidArgument(f"isin() takes a list of values, but was given {values!r}: write isin([{values!r}])")
         # A set has another order in each process, but the expression must be the same in all.
-        given = sorted(values, key=repr) if isinstance(values, set | frozenset) else values
-        return Expr("isin", (self, tuple(_plain(value) for value in given)))
+        members = sorted(values, key=repr) if isinstance(values, set | frozenset) else values
+        return Expr("isin", (self, tuple(_plain(value) for value in members)))
 
     def cast(self, to: pa.DataType | str) -> Expr:
         """The value as another Arrow type; a value that does not fit is an error, but a float is rounded."""

@@ -150,8 +150,8 @@ def _whole_division(operation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 def _filled(value: Any, kind: pa.DataType) -> tuple[np.ndarray, np.ndarray]:
     """Numbers with 0 for null, and a mask of those that are not null."""
     if isinstance(value, pa.Scalar):
-        given = value.as_py()
-        return np.asarray(0 if given is None else given, kind.to_pandas_dtype()), np.asarray(given is not None)
+        number = value.as_py()
+        return np.asarray(0 if number is None else number, kind.to_pandas_dtype()), np.asarray(number is not None)
     array = _array(value).cast(kind)
     return np.asarray(pc.fill_null(array, pa.scalar(0, kind))), np.asarray(array.is_valid())
 
@@ -170,12 +170,12 @@ def _is_in(value: Any, values: tuple[Any, ...]) -> Any:
         # A whole number outside the range of the type equals none of its values.
         least, most = np.iinfo(kind.to_pandas_dtype()).min, np.iinfo(kind.to_pandas_dtype()).max
         values = tuple(v for v in values if not isinstance(v, int) or isinstance(v, bool) or least <= v <= most)
-    known = pa.array(list(values), kind)
+    members = pa.array(list(values), kind)
     if pa.types.is_floating(kind):
         # -0.0 + 0.0 is 0.0: both zeros are one value.
         zero = pa.scalar(0.0, kind)
-        value, known = pc.add(value, zero), pc.add(known, zero)
-    return pc.is_in(value, value_set=known, skip_nulls=True)
+        value, members = pc.add(value, zero), pc.add(members, zero)
+    return pc.is_in(value, value_set=members, skip_nulls=True)
 
 
 def _cast(value: Any, to: pa.DataType) -> Any:

@@ -36,9 +36,9 @@ def sum_narrow(
     exponents = [_exponent(factor) for factor in factors]
     if None in exponents or len(groups) == 0:
         return iter([(np.zeros((1, groups.count), np.int64), 0)])
-    known = [e for e in exponents if e is not None]
-    exponent = sum(known)
-    if max(known) > _HIGHEST or exponent > _HIGHEST or groups.count > _MOST_GROUPS:
+    powers = [e for e in exponents if e is not None]
+    exponent = sum(powers)
+    if max(powers) > _HIGHEST or exponent > _HIGHEST or groups.count > _MOST_GROUPS:
         return None
     lowest = _SMALLEST + 53 * len(factors)
     sums = _DigitSums(groups)
@@ -128,8 +128,8 @@ class _DigitSums:
             if left == 0:
                 return True
             if left < len(values) // 2:
-                kept = np.flatnonzero(values)
-                values, codes = values[kept], codes[kept]
+                places = np.flatnonzero(values)
+                values, codes = values[places], codes[places]
         return False
 
     def blocks(self) -> Iterator[tuple[np.ndarray, int]]:

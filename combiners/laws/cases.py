@@ -19,7 +19,7 @@ from ..rows.columns import Column
 from ..rows.groups import Groups
 from .compare import bits, near, numbers_in, plain
 from .examples import KEYS, Example, Row
-from .guard import Guarded, TooLarge, line_of, trimmed
+from .guard import GuardedFn, TooLarge, line_of, trimmed
 from .views import View, views_of
 
 Results: TypeAlias = list[Any]
@@ -96,7 +96,7 @@ class Case:
 
     def __post_init__(self) -> None:
         self.a, self.b, self.c = self.example.a, self.example.b, self.example.c
-        self.fn = Guarded(self.subject.fn, self.broke)
+        self.fn = GuardedFn(self.subject.fn, self.broke)
 
     def count(self, what: str) -> None:
         """Count one more of an event."""
@@ -159,8 +159,8 @@ class Case:
         if not self.subject.extracts:
             return [[array.to_pylist() for array in accumulators]]
         views = self.subject.views
-        found = [self._read(view.extract, accumulators) for view in views]
-        return found if len(views) == 1 else [*found, self._read(self.subject.fn.extract, accumulators)]
+        readings = [self._read(view.extract, accumulators) for view in views]
+        return readings if len(views) == 1 else [*readings, self._read(self.subject.fn.extract, accumulators)]
 
     def _read(self, extract: Callable[[Accumulators], pa.Array], accumulators: Accumulators) -> Any:
         results = self.extract(accumulators, extract)
@@ -176,8 +176,8 @@ class Case:
             return None
         count = len(accumulators[0])
         if not isinstance(results, pa.Array) or len(results) != count:
-            found = f"{len(results)} {results.type}" if isinstance(results, pa.Array) else type(results).__name__
-            self.fail("extract(a)", found, "an Arrow array", f"{count} results, one for each group")
+            summary = f"{len(results)} {results.type}" if isinstance(results, pa.Array) else type(results).__name__
+            self.fail("extract(a)", summary, "an Arrow array", f"{count} results, one for each group")
         return results
 
     def tolerance(self, view: View) -> float:

@@ -76,9 +76,9 @@ def _formed(case: Case, text: str, accumulators: Accumulators, count: int = KEYS
     wanted = [f"{count} {field.type}" for field in case.fn.fields]
     if not isinstance(accumulators, tuple) or not all(isinstance(array, pa.Array) for array in accumulators):
         case.fail(text, repr(accumulators), "the declared tuple of Arrow arrays", ", ".join(wanted))
-    found = [f"{len(array)} {array.type}" for array in accumulators]
-    if found != wanted:
-        case.fail(text, ", ".join(found), "the declared fields", ", ".join(wanted))
+    shapes = [f"{len(array)} {array.type}" for array in accumulators]
+    if shapes != wanted:
+        case.fail(text, ", ".join(shapes), "the declared fields", ", ".join(wanted))
     for array in accumulators:
         array.validate(full=True)
     return accumulators
@@ -169,7 +169,7 @@ def _grouping(case: Case) -> None:
         cut = case.merge(_cut(case.batch("a"), group), _cut(case.batch("b"), group))
         _same_here(case, cut, merged, f"a + b of slices, {text[0]}", f"a + b, {text[0]}")
         if case.subject.extracts and case.extract(case.both) is not None:
-            result = [found[group : group + 1] for found in case.results(case.both)]
+            result = [values[group : group + 1] for values in case.results(case.both)]
             case.close(case.results(merged), result, f"extract(a + b), {text[0]}", f"extract(a + b), {text[1]}")
 
 
@@ -224,9 +224,9 @@ def _copies(case: Case, rows: list[Row]) -> Accumulators:
     power = case.add([(i, 1, row[2]) for i, row in enumerate(heavy)], weighed=False, count=count)
     while weights.any():
         odd = np.flatnonzero(weights & 1)
-        taken = tuple(array.take(pa.array(odd)) for array in power)
+        addends = tuple(array.take(pa.array(odd)) for array in power)
         codes = np.concatenate([np.arange(KEYS), groups[odd]])
-        whole = case.fn.merge(Groups(codes, KEYS), stacked(whole, taken))
+        whole = case.fn.merge(Groups(codes, KEYS), stacked(whole, addends))
         weights >>= 1
         if weights.any():
             power = case.fn.merge(Groups.repeated(count, 2), stacked(power, power))
@@ -268,8 +268,8 @@ def _nulls(case: Case) -> None:
     """A row that no part takes, because a value is null or the predicate is not true, has no effect."""
     ignored = unseen(case, case.a)
     if ignored.any():
-        kept = [row for row, without in zip(case.a, ignored, strict=True) if not without]
-        case.same(case.batch("a"), case.add(kept), "add(a)", "add(a without the rows that are left out)")
+        rest = [row for row, without in zip(case.a, ignored, strict=True) if not without]
+        case.same(case.batch("a"), case.add(rest), "add(a)", "add(a without the rows that are left out)")
 
 
 def _nan(case: Case) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from .strategies import Typed
+from .strategies import TypedValues
 
 KEYS = 3
 """The number of groups of an example."""
@@ -66,7 +66,7 @@ layouts: SearchStrategy[Layout] = st.builds(
 
 
 def examples(
-    columns: Sequence[tuple[Typed, bool]], retracts: bool, heaviest: int
+    columns: Sequence[tuple[TypedValues, bool]], retracts: bool, heaviest: int
 ) -> dict[str, tuple[int, SearchStrategy[Example]]]:
     """Kinds of examples over columns, each with a flag for nulls, and the share of each kind in a hundred examples.
 
@@ -91,7 +91,7 @@ def examples(
     return kinds
 
 
-def long_examples(columns: Sequence[tuple[Typed, bool]], retracts: bool) -> SearchStrategy[Example]:
+def long_examples(columns: Sequence[tuple[TypedValues, bool]], retracts: bool) -> SearchStrategy[Example]:
     """Examples of up to 64 rows in a batch."""
     values, light = _values(columns, False), _light(retracts)
     return _example(_rows(values, light, 64, 20), _rows(values, light, 8))
@@ -105,7 +105,7 @@ def _example(first: SearchStrategy[list[Row]], rest: SearchStrategy[list[Row]]) 
     return st.builds(Example, a=first, b=rest, c=rest, layout=layouts)
 
 
-def _meeting(columns: Sequence[tuple[Typed, bool]], weights: SearchStrategy[int]) -> SearchStrategy[Example]:
+def _meeting(columns: Sequence[tuple[TypedValues, bool]], weights: SearchStrategy[int]) -> SearchStrategy[Example]:
     """Examples in which each column has few values, most often two, even if its strategy draws many."""
     places = [st.sampled_from([0, 1, 0, 1, 0, 1, 2, None] if nullable else [0, 1, 0, 1, 2]) for _, nullable in columns]
     rows = _rows(st.tuples(*places), weights, 8)
@@ -123,7 +123,7 @@ def _meeting(columns: Sequence[tuple[Typed, bool]], weights: SearchStrategy[int]
     return st.builds(example, pools, rows, rows, rows, layouts)
 
 
-def _values(columns: Sequence[tuple[Typed, bool]], wide: bool) -> SearchStrategy[tuple[Any, ...]]:
+def _values(columns: Sequence[tuple[TypedValues, bool]], wide: bool) -> SearchStrategy[tuple[Any, ...]]:
     drawn = []
     for column, nullable in columns:
         strategy = column.wide if wide and column.wide is not None else column.strategy

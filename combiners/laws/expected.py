@@ -49,7 +49,7 @@ def _compare(case: Case, accumulators: Accumulators, rows: Sequence[Row], text: 
     results = case.extract(accumulators)
     if results is None:
         return
-    found = results.to_pylist()
+    plain_results = results.to_pylist()
     without = unseen(case, rows)
     for group in range(KEYS):
         mine = [row for row, out in zip(rows, without, strict=True) if row[0] == group and row[1] > 0 and not out]
@@ -64,9 +64,9 @@ def _compare(case: Case, accumulators: Accumulators, rows: Sequence[Row], text: 
         if any(other is _NONE or not _agree(wanted, other, results.type, slack) for other in [wanted, *others]):
             continue
         case.count("expected")
-        if not _agree(found[group], wanted, results.type, slack):
+        if not _agree(plain_results[group], wanted, results.type, slack):
             shown = ", ".join(map(repr, lists))
-            case.fail(f"extract({text}) of group {group}", found[group], f"expected({shown})", wanted)
+            case.fail(f"extract({text}) of group {group}", plain_results[group], f"expected({shown})", wanted)
 
 
 def orders(lists: list[list[Any]]) -> list[list[list[Any]]]:
@@ -110,20 +110,20 @@ def _slack(case: Case, lists: list[list[Any]]) -> float:
     return bound + 2.0**-44 * sum(floats)
 
 
-def _agree(found: Any, wanted: Any, kind: pa.DataType, slack: float) -> bool:
+def _agree(result: Any, wanted: Any, kind: pa.DataType, slack: float) -> bool:
     """True if a result equals the wanted one, both in the type of results."""
-    if isinstance(wanted, float) and math.isnan(wanted) and found is None:
+    if isinstance(wanted, float) and math.isnan(wanted) and result is None:
         return True
-    if pa.types.is_decimal(kind) and isinstance(found, Decimal) and isinstance(wanted, int | float | Decimal):
-        return math.isfinite(wanted) and abs(found - Decimal(wanted)) <= Decimal("0.5001").scaleb(-kind.scale)
-    found, wanted = _plain(found, kind), _plain(wanted, kind)
-    if near(found, wanted, slack):
+    if pa.types.is_decimal(kind) and isinstance(result, Decimal) and isinstance(wanted, int | float | Decimal):
+        return math.isfinite(wanted) and abs(result - Decimal(wanted)) <= Decimal("0.5001").scaleb(-kind.scale)
+    result, wanted = _plain(result, kind), _plain(wanted, kind)
+    if near(result, wanted, slack):
         return True
-    if isinstance(found, float) and isinstance(wanted, float) and math.isfinite(found) and math.isfinite(wanted):
-        return abs(found - wanted) <= slack + 1e-9 * max(abs(found), abs(wanted))
-    if isinstance(found, list) and isinstance(wanted, list) and pa.types.is_list(kind):
-        return len(found) == len(wanted) and all(
-            _agree(one, other, kind.value_type, slack) for one, other in zip(found, wanted, strict=True)
+    if isinstance(result, float) and isinstance(wanted, float) and math.isfinite(result) and math.isfinite(wanted):
+        return abs(result - wanted) <= slack + 1e-9 * max(abs(result), abs(wanted))
+    if isinstance(result, list) and isinstance(wanted, list) and pa.types.is_list(kind):
+        return len(result) == len(wanted) and all(
+            _agree(one, other, kind.value_type, slack) for one, other in zip(result, wanted, strict=True)
         )
     return False
 

@@ -28,7 +28,7 @@ class TooLarge(Exception):
         self.operation, self.error = operation, error
 
 
-class Guarded:
+class GuardedFn:
     """The operations of a `CombineFn`; an error of one of them is passed to `broke(operation, error)`."""
 
     def __init__(self, fn: CombineFn, broke: Callable[[str, Exception], None]) -> None:

@@ -35,9 +35,9 @@ from .checks import LAWS
 from .machine import machine_of
 from .own import first_taken, is_users_own
 from .search import unexpected, violation_of
-from .strategies import TYPES, Typed, as_typed, typed, values_of
+from .strategies import TYPES, TypedValues, as_typed, typed, values_of
 
-__all__ = ["LAWS", "TYPES", "LawViolation", "Typed", "check_laws", "machine", "subjects", "typed", "values_of"]
+__all__ = ["LAWS", "TYPES", "LawViolation", "TypedValues", "check_laws", "machine", "subjects", "typed", "values_of"]
 
 _MOST_TYPINGS = 5_000
 
@@ -104,17 +104,17 @@ def check_laws(
         raise InvalidArgument(f"expected= must be a function of plain lists, not {expected!r}")
     chosen = [(replace(subject, expected=expected), columns) for subject, columns in subjects(combiner, values, by)]
     share = min(max_examples, max(20, max_examples // len(chosen)))
-    found = None
+    violation = None
     for place, (subject, columns) in enumerate(chosen):
-        found = found or violation_of(subject, columns, share, seed, thorough=place == 0 and share >= _THOROUGH)
-    if found is not None:
-        raise LawViolation(str(found), found.law) from found.__cause__
+        violation = violation or violation_of(subject, columns, share, seed, thorough=place == 0 and share >= _THOROUGH)
+    if violation is not None:
+        raise LawViolation(str(violation), violation.law) from violation.__cause__
     silent = [unexpected(subject) for subject, _ in chosen]
     if all(silent) and silent[0] is not None:
         raise silent[0]
 
 
-def subjects(combiner: Any, values: Any = None, by: Any = None) -> Iterator[tuple[Subject, list[Typed]]]:
+def subjects(combiner: Any, values: Any = None, by: Any = None) -> Iterator[tuple[Subject, list[TypedValues]]]:
     """The subjects that `check_laws` checks: the combiner on each choice of column types, with each column's values.
 
     >>> import uncombine as uc
@@ -126,18 +126,18 @@ def subjects(combiner: Any, values: Any = None, by: Any = None) -> Iterator[tupl
         if values is None and by is None:
             yield first_taken(combiner, ((_of_fn(combiner, [values_of(kind)])) for kind in TYPES))
             return
-        given = [*(values if isinstance(values, tuple | list) else [values]), *([] if by is None else [by])]
-        yield _of_fn(combiner, [as_typed(v, combiner.capability is Capability.GROUP) for v in given])
+        choices = [*(values if isinstance(values, tuple | list) else [values]), *([] if by is None else [by])]
+        yield _of_fn(combiner, [as_typed(v, combiner.capability is Capability.GROUP) for v in choices])
         return
     if isinstance(combiner, Bound):
         combiner = combiner.combiner
     if not isinstance(combiner, Combiner):
         raise InvalidArgument(f"check_laws takes a combiner such as Sum('x') or a CombineFn, not {combiner!r}")
     fixed = {
-        name: given if isinstance(given, pa.DataType) else as_typed(given)
-        for name, given in _named(combiner, values, by).items()
+        name: choice if isinstance(choice, pa.DataType) else as_typed(choice)
+        for name, choice in _named(combiner, values, by).items()
     }
-    schemas = _typings(combiner, {name: as_typed(given).type for name, given in fixed.items()})
+    schemas = _typings(combiner, {name: as_typed(choice).type for name, choice in fixed.items()})
     typed_subjects = (_subject(combiner, schema, fixed) for schema in schemas)
     if is_users_own(combiner) and not fixed:
         yield first_taken(combiner, typed_subjects)
@@ -173,24 +173,24 @@ def _made(combiner: Any, values: Any, by: Any) -> Any:
         return combiner()
     fn = getattr(combiner, "fn", None)
     if isinstance(combiner, FunctionType) and isinstance(fn, ScalarFn | CheckedFn):
-        given = (len(values) if isinstance(values, tuple | list | dict) else 1) + (by is not None)
-        count = len(signature(fn.add_value).parameters) - 1 if isinstance(fn, ScalarFn) else given
+        arity = (len(values) if isinstance(values, tuple | list | dict) else 1) + (by is not None)
+        count = len(signature(fn.add_value).parameters) - 1 if isinstance(fn, ScalarFn) else arity
         names = list(values) if isinstance(values, dict) else ["x", "y", "z", *(f"x{i}" for i in range(3, count))]
         return combiner(*names[:count])
     return combiner
 
 
-def _of_fn(fn: CombineFn, columns: list[Typed]) -> tuple[Subject, list[Typed]]:
+def _of_fn(fn: CombineFn, columns: list[TypedValues]) -> tuple[Subject, list[TypedValues]]:
     types = {f"input {i}": column.type for i, column in enumerate(columns)}
     name = repr(fn) if is_dataclass(fn) else type(fn).__name__
     return Subject(name, fn, types), columns
 
 
-def _subject(combiner: Combiner, schema: pa.Schema, fixed: dict[str, Any]) -> tuple[Subject, list[Typed]]:
+def _subject(combiner: Combiner, schema: pa.Schema, fixed: dict[str, Any]) -> tuple[Subject, list[TypedValues]]:
     fn = combiner.bind(schema)
     if fn.capability < combiner.capability:
-        declared, found = combiner.capability.name, fn.capability.name
-        raise LawViolation(f"{combiner!r} declares {declared}, but over {schema} it is only {found}", "capability")
+        declared, actual = combiner.capability.name, fn.capability.name
+        raise LawViolation(f"{combiner!r} declares {declared}, but over {schema} it is only {actual}", "capability")
     for name in fixed:
         if name not in fn.columns:
             raise InvalidArgument(f"values= names column {name!r}, but {combiner!r} reads {', '.join(fn.columns)}")
@@ -242,8 +242,8 @@ def _written(value: Any) -> Iterator[str]:
         for part in value:
             yield from _written(part)
     elif isinstance(value, Combiner):
-        for held in vars(value).values():
-            yield from _written(held)
+        for option in vars(value).values():
+            yield from _written(option)
 
 
 def _typings(combiner: Combiner, fixed: dict[str, pa.DataType]) -> Iterator[pa.Schema]:

@@ -16,7 +16,7 @@ from .cases import Case, Subject
 from .examples import Example, Row
 from .expected import as_expected
 from .guard import TooLarge
-from .strategies import Typed
+from .strategies import TypedValues
 
 _MOST = 1_000
 """A state of more rows than this, with all their copies, is not added to, so that sums stay within their types."""
@@ -27,14 +27,14 @@ class State:
     """An accumulator of one group, the rows it should hold, and the number of times each row was added or retracted."""
 
     accumulators: Accumulators
-    held: Counter[tuple[Any, ...]]
+    rows: Counter[tuple[Any, ...]]
     moved: Counter[tuple[Any, ...]]
 
     def __repr__(self) -> str:
-        return f"<{dict(self.held)}>"
+        return f"<{dict(self.rows)}>"
 
 
-def machine_of(subject: Subject, columns: Sequence[Typed]) -> type[RuleBasedStateMachine]:
+def machine_of(subject: Subject, columns: Sequence[TypedValues]) -> type[RuleBasedStateMachine]:
     """The machine for a combiner on columns of known types."""
     retracts = subject.capability > Capability.MONOID
     group = subject.capability is Capability.GROUP
@@ -70,45 +70,45 @@ def machine_of(subject: Subject, columns: Sequence[Typed]) -> type[RuleBasedStat
             @rule(target=states, one=states, other=states)
             def uncombine(self, one: State, other: State) -> State:
                 """One state minus the other: any other for a GROUP, else only one whose rows are all in the first."""
-                if _size(one) + _size(other) > _MOST or not (group or other.held <= one.held):
+                if _size(one) + _size(other) > _MOST or not (group or other.rows <= one.rows):
                     return one
                 return self._checked("uncombine", one, other, -1)
 
             @rule(target=states, state=states, place=st.integers(0, 99))
             def retract(self, state: State, place: int) -> State:
                 """A state minus one of its rows."""
-                present = sorted((row for row in state.held if state.held[row] > 0), key=repr)
+                present = sorted((row for row in state.rows if state.rows[row] > 0), key=repr)
                 if not present:
                     return state
                 return self._checked("uncombine", state, self._made([(1, present[place % len(present)])]), -1)
 
         def _made(self, rows: list[tuple[int, tuple[Any, ...]]]) -> State:
             case = _case(subject, [(0, weight, row) for weight, row in rows])
-            held: Counter[tuple[Any, ...]] = Counter()
+            counts: Counter[tuple[Any, ...]] = Counter()
             for weight, row in rows:
-                held[row] += weight
-            moved = Counter({row: abs(weight) for row, weight in held.items()})
-            return State(case.add(case.a, count=1), held, moved)
+                counts[row] += weight
+            moved = Counter({row: abs(weight) for row, weight in counts.items()})
+            return State(accumulators=case.add(case.a, count=1), rows=counts, moved=moved)
 
         def _checked(self, operation: str, one: State, other: State, sign: int) -> State:
             case = _case(subject, _rows(one.moved + other.moved))
             try:
                 if operation == "merge":
-                    found = case.merge(one.accumulators, other.accumulators)
+                    accumulators = case.merge(one.accumulators, other.accumulators)
                 else:
-                    found = case.fn.uncombine(one.accumulators, other.accumulators)
+                    accumulators = case.fn.uncombine(one.accumulators, other.accumulators)
             except TooLarge:
                 return one
-            held = Counter(one.held)
-            for row, weight in other.held.items():
-                held[row] += sign * weight
-            state = State(found, held, one.moved + other.moved)
+            counts = Counter(one.rows)
+            for row, weight in other.rows.items():
+                counts[row] += sign * weight
+            state = State(accumulators=accumulators, rows=counts, moved=one.moved + other.moved)
             self._check(state)
             return state
 
         def _check(self, state: State) -> None:
             case = _case(subject, _rows(state.moved))
-            model = [row for row in _rows(state.held) if row[1]]
+            model = [row for row in _rows(state.rows) if row[1]]
             try:
                 fresh = case.add(model, count=1)
                 case.results(state.accumulators)

@@ -22,13 +22,13 @@ def group_maps(case: Case) -> None:
     places = [place for place, _ in layout.picks]
     codes = [group % layout.into for _, group in layout.picks]
     whole = stacked(*(case.batch(name) for name in "abc"))
-    taken = tuple(array.take(pa.array(places, pa.int64())) for array in whole)
-    merged = case.fn.merge(Groups(np.array(codes, np.int64), layout.into), taken)
+    picks = tuple(array.take(pa.array(places, pa.int64())) for array in whole)
+    merged = case.fn.merge(Groups(np.array(codes, np.int64), layout.into), picks)
     names = [f"{'abc'[place // KEYS]}{place % KEYS}" for place in places]
     rows: list[Row] = []
     for place, code in zip(places, codes, strict=True):
-        held = (case.a, case.b, case.c)[place // KEYS]
-        rows += [(code, *rest) for group, *rest in held if group == place % KEYS]  # type: ignore[misc]
+        batch = (case.a, case.b, case.c)[place // KEYS]
+        rows += [(code, *rest) for group, *rest in batch if group == place % KEYS]  # type: ignore[misc]
     text = f"merge of the groups [{', '.join(names)}] of a, b, c into {codes} of {layout.into}"
     case.same(merged, case.add(rows, count=layout.into), text, "add(their rows in these groups)", len(codes))
 
@@ -40,7 +40,7 @@ def trees(case: Case) -> None:
     batches: dict[int, list[Row]] = {}
     for i, row in enumerate(rows):
         batches.setdefault(layout.leaves[i % len(layout.leaves)], []).append(row)
-    left = [(f"rows {leaf}", case.add(held)) for leaf, held in sorted(batches.items())]
+    left = [(f"rows {leaf}", case.add(batch)) for leaf, batch in sorted(batches.items())]
     turn = 0
     while len(left) > 1:
         place = layout.merges[turn % len(layout.merges)]

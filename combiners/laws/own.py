@@ -15,21 +15,21 @@ from ..rows.groups import Groups
 from .cases import Case, Subject
 from .examples import Example
 from .guard import beyond_range
-from .strategies import Typed
+from .strategies import TypedValues
 
 
 def is_users_own(combiner: Combiner) -> bool:
     """True if a combiner is made of the user's own functions."""
     if isinstance(combiner, ScalarCombiner | ColumnsCombiner):
         return True
-    held = [value for value in vars(combiner).values() if isinstance(value, Combiner)]
-    held += [inner for _, inner in getattr(combiner, "combiners", ())]
-    return any(map(is_users_own, held))
+    parts = [value for value in vars(combiner).values() if isinstance(value, Combiner)]
+    parts += [inner for _, inner in getattr(combiner, "combiners", ())]
+    return any(map(is_users_own, parts))
 
 
 def first_taken(
-    combiner: Combiner | CombineFn, choices: Iterable[tuple[Subject, list[Typed]]]
-) -> tuple[Subject, list[Typed]]:
+    combiner: Combiner | CombineFn, choices: Iterable[tuple[Subject, list[TypedValues]]]
+) -> tuple[Subject, list[TypedValues]]:
     """The first choice of columns whose values `add` takes."""
     for subject, columns in choices:
         if _takes(subject, columns):
@@ -39,7 +39,7 @@ def first_taken(
     )
 
 
-def _takes(subject: Subject, columns: list[Typed]) -> bool:
+def _takes(subject: Subject, columns: list[TypedValues]) -> bool:
     values = zip(*(getattr(column.strategy, "elements", ())[:4] for column in columns), strict=False)
     rows = [(0, 1, row) for row in values]
     case = Case(subject, Example(rows, [], []))

@@ -26,7 +26,7 @@ from .checks import LAWS, Law
 from .examples import HEAVY, LIGHT, Example, Row, examples, long_examples
 from .guard import TooLarge
 from .merging import MOST_GROUPS, among
-from .strategies import Typed
+from .strategies import TypedValues
 
 _SHRINKS = 150
 """The number of examples that hypothesis tries to make a violation smaller; then rows are left out one by one."""
@@ -42,22 +42,22 @@ _MEMORY = 1 << 20
 
 
 def violation_of(
-    subject: Subject, columns: Sequence[Typed], max_examples: int, seed: int | None, thorough: bool
+    subject: Subject, columns: Sequence[TypedValues], max_examples: int, seed: int | None, thorough: bool
 ) -> LawViolation | None:
     """The law that a subject breaks, with the smallest rows found; None if it was not seen to break one."""
     laws = [law for law in LAWS if subject.capability >= law.needs]
     search = _Search(subject, columns, seed)
-    found = search.run(laws, max_examples)
-    if found is None and max_examples >= _LONG:
-        found = search.run_long(laws, max_examples // _LONG)
+    violation = search.run(laws, max_examples)
+    if violation is None and max_examples >= _LONG:
+        violation = search.run_long(laws, max_examples // _LONG)
     # A fault often breaks several laws. The first of them explains it best, so the laws before this one are tried.
-    while found is not None:
+    while violation is not None:
         names = [law.name for law in laws]
-        before = laws[: names.index(found.law)] if found.law in names else []
+        before = laws[: names.index(violation.law)] if violation.law in names else []
         earlier = search.run_few(before, max(max_examples // 10, 10)) if before else None
         if earlier is None:
-            return found
-        found = earlier
+            return violation
+        violation = earlier
     return _vague(subject) or (search.among_most() if thorough else None)
 
 
@@ -68,7 +68,7 @@ class _Enough(BaseException):
 class _Search:
     """A search that draws examples of one subject until a law breaks, and finds the smallest example that breaks it."""
 
-    def __init__(self, subject: Subject, columns: Sequence[Typed], seed: int | None) -> None:
+    def __init__(self, subject: Subject, columns: Sequence[TypedValues], seed: int | None) -> None:
         self.subject, self.seed = subject, seed
         # The copy is made now, before the subject has seen a row.
         subject.elsewhere  # noqa: B018
@@ -87,9 +87,9 @@ class _Search:
             drawn = [kind for share, kind in self.kinds.values() for _ in range(-(-share // 5))]
             return self._run(laws, max_examples, st.sampled_from(drawn).flatmap(lambda kind: kind))
         for share, kind in self.kinds.values():
-            found = self._run(laws, max(max_examples * share // whole, 1), kind)
-            if found is not None:
-                return found
+            violation = self._run(laws, max(max_examples * share // whole, 1), kind)
+            if violation is not None:
+                return violation
         return None
 
     def run_few(self, laws: Sequence[Law], max_examples: int) -> LawViolation | None:
@@ -152,9 +152,9 @@ class _Search:
             while step:
                 place = 0
                 while place < len(rows := getattr(example, name)):
-                    example, found = self._instead(example, name, rows[:place] + rows[place + step :], laws)
-                    violation = found or violation
-                    place += 0 if found else step
+                    example, simpler = self._instead(example, name, rows[:place] + rows[place + step :], laws)
+                    violation = simpler or violation
+                    place += 0 if simpler else step
                 step //= 2
             for place in range(len(getattr(example, name))):
                 for most, first in ((2, False), (1, False), (LIGHT, True)):
@@ -162,8 +162,8 @@ class _Search:
                     group, weight, values = rows[place]
                     row = (0 if first else group, min(max(weight, -most), most), values)
                     if row != rows[place]:
-                        example, found = self._instead(example, name, [*rows[:place], row, *rows[place + 1 :]], laws)
-                        violation = found or violation
+                        example, simpler = self._instead(example, name, [*rows[:place], row, *rows[place + 1 :]], laws)
+                        violation = simpler or violation
         return violation
 
     def _instead(

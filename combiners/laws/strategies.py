@@ -16,7 +16,7 @@ from ...errors import InvalidArgument
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypedValues:
     """Values of one Arrow type, from which `check_laws` draws a column."""
 
     type: pa.DataType
@@ -67,7 +67,7 @@ TYPES: tuple[pa.DataType, ...] = tuple(_FEW)
 """The types that `check_laws` tries on a combiner if `values` does not name them."""
 
 
-def values_of(kind: pa.DataType, extreme: bool = False) -> Typed:
+def values_of(kind: pa.DataType, extreme: bool = False) -> TypedValues:
     """A few values of a type, without null; `extreme` adds the ends of its range, for combiners that are exact.
 
     >>> import pyarrow as pa
@@ -75,19 +75,19 @@ def values_of(kind: pa.DataType, extreme: bool = False) -> Typed:
     sampled_from([False, True])
     """
     if kind not in _FEW:
-        known = ", ".join(map(str, TYPES))
+        names = ", ".join(map(str, TYPES))
         raise InvalidArgument(
-            f"there are no ready-made values of type {kind}, only of {known}: give typed({kind}, strategy)"
+            f"there are no ready-made values of type {kind}, only of {names}: give typed({kind}, strategy)"
         )
     few, wide = _FEW[kind], _WIDE.get(kind, [])
     ends = _EXTREME.get(kind, []) if extreme else []
     if pa.types.is_floating(kind):
         few = (few + ends) * 4 + _SPECIAL
         ends = []
-    return Typed(kind, st.sampled_from(few), st.sampled_from(wide + ends) if wide + ends else None)
+    return TypedValues(kind, st.sampled_from(few), st.sampled_from(wide + ends) if wide + ends else None)
 
 
-def typed(kind: pa.DataType, strategy: SearchStrategy[Any]) -> Typed:
+def typed(kind: pa.DataType, strategy: SearchStrategy[Any]) -> TypedValues:
     """Values from any strategy, as a column of this type.
 
     >>> import pyarrow as pa
@@ -99,17 +99,17 @@ def typed(kind: pa.DataType, strategy: SearchStrategy[Any]) -> Typed:
         raise InvalidArgument(
             f"typed(kind, strategy) takes an Arrow type and a hypothesis strategy, not {kind!r} and {strategy!r}"
         )
-    return Typed(kind, strategy)
+    return TypedValues(kind, strategy)
 
 
-def as_typed(given_values: Any, extreme: bool = False) -> Typed:
+def as_typed(given_values: Any, extreme: bool = False) -> TypedValues:
     """The values of a column as the user gives them: a strategy, an Arrow type, or both."""
-    if isinstance(given_values, Typed):
+    if isinstance(given_values, TypedValues):
         return given_values
     if isinstance(given_values, pa.DataType):
         return values_of(given_values, extreme)
     if isinstance(given_values, SearchStrategy):
-        return Typed(_inferred(given_values), given_values)
+        return TypedValues(_inferred(given_values), given_values)
     raise InvalidArgument(
         f"values= takes a hypothesis strategy, an Arrow type or a tuple or dict of them, not {given_values!r}"
     )

@@ -38,8 +38,8 @@ def views_of(name: str, fn: CombineFn) -> tuple[View, ...]:
     if not isinstance(fn, Bound):
         return (View(name, fn.extract, getattr(fn, "tolerance", None)),)
     leaves = list(_leaves(fn.combiner))
-    found = [_view(leaf, fn.plan, fn.plan.schema) for leaf in leaves]
-    views = tuple(view for view in found if view is not None)
+    candidates = [_view(leaf, fn.plan, fn.plan.schema) for leaf in leaves]
+    views = tuple(view for view in candidates if view is not None)
     if leaves == [fn.combiner] or len(views) < len(leaves):
         return (View(name, fn.extract, fn.combiner.tolerance, _ours(fn.combiner)),)
     return views

@@ -31,9 +31,9 @@ def _same_result(case: Case, fn: Bound, name: str, columns: list[pa.Array], rows
         return fn.extract(fn.add(Groups.single(rows), *columns))[0]
 
     expected = _shown(case, "extract", by_steps)
-    found = _shown(case, "whole", lambda: fn.whole(columns or [pa.nulls(rows)]))
-    if found != expected:
-        case.fail(f"whole({name})", found, f"extract(add({name}))", expected)
+    result = _shown(case, "whole", lambda: fn.whole(columns or [pa.nulls(rows)]))
+    if result != expected:
+        case.fail(f"whole({name})", result, f"extract(add({name}))", expected)
 
 
 def _shown(case: Case, operation: str, result: Callable[[], Any]) -> str:

@@ -213,10 +213,10 @@ def _by_code(codes: np.ndarray, size: int) -> tuple[Groups, np.ndarray]:
     ordered = packed >> row_bits
     packed &= (1 << row_bits) - 1
     fresh = starts_of_runs(ordered)
-    found = np.empty(rows, np.int64)
-    found[packed] = np.cumsum(fresh) - 1
+    group_codes = np.empty(rows, np.int64)
+    group_codes[packed] = np.cumsum(fresh) - 1
     present = ordered[fresh]
-    return Groups(found, len(present)), present
+    return Groups(group_codes, len(present)), present
 
 
 def _number(keys: KeyCodes, ordered: bool = True) -> tuple[Groups, np.ndarray]:

@@ -150,12 +150,12 @@ def require_seed(seed: object, who: str) -> None:
         raise InvalidArgument(f"{who}(seed): seed must be a whole number from 0 to 2**63 - 1, but is {seed!r}")
 
 
-def require_hash(kind: pa.DataType, who: object, given: object) -> None:
+def require_hash(kind: pa.DataType, who: object, input: object) -> None:
     """Raise `TypeMismatch` for a column type that cannot be hashed."""
     try:
         _hash(pa.nulls(0, kind), _LANES[0])
     except TypeMismatch as error:
-        raise TypeMismatch(f"{who!r} hashes its input, but {given!r} cannot be hashed: {error}") from None
+        raise TypeMismatch(f"{who!r} hashes its input, but {input!r} cannot be hashed: {error}") from None
 
 
 def _rows(columns: Sequence[Column], lane: _Lane) -> np.ndarray:

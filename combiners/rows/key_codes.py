@@ -68,20 +68,20 @@ def key_codes(columns: Sequence[pa.Array], rows: int, coded: bool = False) -> Ke
 
 def _coded(column: pa.Array) -> KeyCodes:
     """The codes of a column, of which texts are decoded to dictionaries."""
-    known = _column(column)
+    codes = _column(column)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not is_text(kind):
-        return known
+        return codes
 
     def decode(chosen: np.ndarray) -> list[pa.Array]:
-        [values] = known.decode(np.arange(known.size if len(column) else 0))
+        [values] = codes.decode(np.arange(codes.size if len(column) else 0))
         nulls = None
         if values.null_count:  # Arrow cannot join dictionaries that have a null
             nulls = np.asarray(values.is_null()).take(chosen, mode="clip")
             values = values.fill_null(pa.scalar(b"").cast(values.type))
         return [pa.DictionaryArray.from_arrays(pa.array(chosen, pa.int32(), mask=nulls), values)]
 
-    return replace(known, decode=decode)
+    return replace(codes, decode=decode)
 
 
 def of_values_used(column: pa.Array) -> pa.Array:
@@ -200,10 +200,10 @@ def _are_many_texts(column: pa.Array) -> bool:
 
 def _many_texts(column: pa.Array) -> KeyCodes:
     """The codes of texts by their hashes if they have one length, and else by Arrow's group_by."""
-    found = codes_of_one_length(column)
-    if found is None:
+    coding = codes_of_one_length(column)
+    if coding is None:
         return _grouped_texts(column)
-    return _by_first(column, *found)
+    return _by_first(column, *coding)
 
 
 def _by_first(column: pa.Array, codes: np.ndarray, first: np.ndarray) -> KeyCodes:
@@ -228,22 +228,22 @@ def _dictionary(column: pa.Array) -> KeyCodes:
     if len(values) == 0:
         return _column(pa.nulls(len(column), column.type.value_type))
     different = is_text(values.type) and all_differ(values)
-    known = _each_its_own(values) if different else _column(values)
+    value_codes = _each_its_own(values) if different else _column(values)
     places = np.asarray(indices.fill_null(0) if indices.null_count else indices)
-    codes = places.astype(np.int64) if different else known.codes.take(places, mode="clip")
+    codes = places.astype(np.int64) if different else value_codes.codes.take(places, mode="clip")
     if not indices.null_count:
-        return KeyCodes(codes, known.size, known.decode)
-    null = int(known.codes[np.asarray(values.is_null())][0]) if values.null_count else known.size
+        return KeyCodes(codes, value_codes.size, value_codes.decode)
+    null = int(value_codes.codes[np.asarray(values.is_null())][0]) if values.null_count else value_codes.size
     codes[np.asarray(indices.is_null())] = null
-    if null < known.size:
-        return KeyCodes(codes, known.size, known.decode)
+    if null < value_codes.size:
+        return KeyCodes(codes, value_codes.size, value_codes.decode)
 
     def decode(chosen: np.ndarray) -> list[pa.Array]:
         nulls = chosen == null
-        found = known.decode(np.where(nulls, known.codes[0], chosen))
-        return [pc.if_else(pa.array(nulls), pa.scalar(None, found[0].type), found[0])]
+        arrays = value_codes.decode(np.where(nulls, value_codes.codes[0], chosen))
+        return [pc.if_else(pa.array(nulls), pa.scalar(None, arrays[0].type), arrays[0])]
 
-    return KeyCodes(codes, known.size + 1, decode)
+    return KeyCodes(codes, value_codes.size + 1, decode)
 
 
 def _each_its_own(column: pa.Array) -> KeyCodes:
@@ -274,12 +274,12 @@ def _struct(column: pa.Array) -> KeyCodes:
     codes = key_codes(parts, len(column))
 
     def decode(chosen: np.ndarray) -> list[pa.Array]:
-        found = codes.decode(chosen)
-        mask = pc.invert(found.pop()) if nullable else None
+        arrays = codes.decode(chosen)
+        mask = pc.invert(arrays.pop()) if nullable else None
         if not fields:
             whole = pa.array([{}] * len(chosen), column.type)
             return [whole if mask is None else pc.if_else(mask, pa.scalar(None, column.type), whole)]
-        return [pa.StructArray.from_arrays(found, fields=fields, mask=mask)]
+        return [pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)]
 
     return replace(codes, decode=decode)
 

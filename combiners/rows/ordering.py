@@ -65,11 +65,11 @@ def packed_keys(columns: Sequence[Column]) -> list[Keys]:
     return packed
 
 
-def require_order(kind: pa.DataType, who: object, given: object) -> None:
+def require_order(kind: pa.DataType, who: object, input: object) -> None:
     """Raise `TypeMismatch` for a column type whose values have no order."""
     if not _has_order(kind):
         raise TypeMismatch(
-            f"{who!r} takes values that can be sorted, but {given!r} is {kind}: cast it, or name a part of it"
+            f"{who!r} takes values that can be sorted, but {input!r} is {kind}: cast it, or name a part of it"
         )
 
 
@@ -169,14 +169,14 @@ def _floats(column: Column) -> Keys:
 
     def decode(keys: np.ndarray) -> list[pa.Array]:
         sign = keys >> 63
-        found = keys ^ sign
-        found -= sign
-        found += gap
-        found[keys == 0] = 0
-        found |= sign & _LOWEST
+        numbers = keys ^ sign
+        numbers -= sign
+        numbers += gap
+        numbers[keys == 0] = 0
+        numbers |= sign & _LOWEST
         if some:
-            found[keys == nan] = _NAN
-        return [_as_floats(found, kind)]
+            numbers[keys == nan] = _NAN
+        return [_as_floats(numbers, kind)]
 
     return Keys(bits, low, high, decode)
 
@@ -189,7 +189,7 @@ def _struct_keys(column: Column) -> Keys:
     """Keys of structs, which sort by the first field, then the next."""
     fields = list(column.type)
     keys = order_keys([Column(child) for child in column.array.flatten()])
-    return replace(keys, decode=lambda found: [pa.StructArray.from_arrays(keys.decode(found), fields=fields)])
+    return replace(keys, decode=lambda numbers: [pa.StructArray.from_arrays(keys.decode(numbers), fields=fields)])
 
 
 def plain_numbers(array: pa.Array) -> np.ndarray | None:
@@ -247,10 +247,10 @@ def _with_nulls(column: Column) -> Keys:
     null = present.low - 1
     keys = np.full(len(column), null)
     keys[valid] = present.keys
-    held = present
+    inner = present
 
     def decode(keys: np.ndarray) -> list[pa.Array]:
-        values = held.decode(np.maximum(keys, held.low))[0]
+        values = inner.decode(np.maximum(keys, inner.low))[0]
         return [with_missing(values, keys == null)]
 
-    return Keys(keys, null, held.high, decode)
+    return Keys(keys, null, inner.high, decode)

@@ -30,7 +30,7 @@ def sort_in_groups(groups: Groups, keys: np.ndarray) -> np.ndarray:
     >>> sort_in_groups(Groups(np.array([1, 0, 1]), 2), np.array([9, 5, 7]))
     array([5, 7, 9])
     """
-    packed = _Packed.of(groups, keys, 0)
+    packed = _RowNumbers.of(groups, keys, 0)
     if packed is not None:
         packed.numbers.sort()
         return packed.keys().astype(keys.dtype, copy=False)
@@ -50,7 +50,7 @@ def argsort_in_groups(groups: Groups, keys: np.ndarray) -> tuple[np.ndarray, np.
     (array([1, 2, 0]), array([5, 7, 9]))
     """
     row_bits = bits_below(len(keys))
-    packed = _Packed.of(groups, keys, row_bits, _HIDDEN)
+    packed = _RowNumbers.of(groups, keys, row_bits, _HIDDEN)
     if packed is not None:
         np.bitwise_or(packed.numbers, np.arange(len(keys)), out=packed.numbers)
         packed.numbers.sort()
@@ -71,7 +71,7 @@ def argsort_in_groups(groups: Groups, keys: np.ndarray) -> tuple[np.ndarray, np.
 
 
 @dataclass(frozen=True)
-class _Packed:
+class _RowNumbers:
     """A number for each row, whose bits are its group, its key less the least one, and bits that are free.
 
     The lowest bits of the key are `hidden` where the number has no room for them.
@@ -84,7 +84,7 @@ class _Packed:
     hidden: int
 
     @classmethod
-    def of(cls, groups: Groups, keys: np.ndarray, free: int, most_hidden: int = 0) -> _Packed | None:
+    def of(cls, groups: Groups, keys: np.ndarray, free: int, most_hidden: int = 0) -> _RowNumbers | None:
         """None if 63 bits are too few, for fewer than two rows, and where only the order by group is known."""
         if len(keys) < 2 or groups.in_runs:
             return None
@@ -102,11 +102,11 @@ class _Packed:
 
     def keys(self) -> np.ndarray:
         """The keys of the numbers, in place of them, if no bits are hidden."""
-        found = self.numbers
-        found >>= self.free
-        found &= (1 << self.bits) - 1
-        found += self.low
-        return found
+        numbers = self.numbers
+        numbers >>= self.free
+        numbers &= (1 << self.bits) - 1
+        numbers += self.low
+        return numbers
 
 
 def run_starts(groups: Groups, ordered: np.ndarray) -> np.ndarray:

@@ -33,8 +33,8 @@ def sort_texts(array: pa.Array) -> np.ndarray:
 
     def word(rows: np.ndarray, place: int) -> np.ndarray:
         left = np.clip(sizes[rows] - 8 * place, 0, 8)
-        found = words[np.minimum(starts[rows] + 8 * place, len(words) - 1)].astype(np.uint64)
-        return ((found & _FIRST_BYTES[left]) ^ _SIGN).view(np.int64)
+        bits = words[np.minimum(starts[rows] + 8 * place, len(words) - 1)].astype(np.uint64)
+        return ((bits & _FIRST_BYTES[left]) ^ _SIGN).view(np.int64)
 
     single = Groups.single(len(array))
     order, ordered = argsort_in_groups(single, word(np.arange(len(array)), 0))

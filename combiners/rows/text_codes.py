@@ -37,10 +37,10 @@ def codes_of_one_length(column: pa.Array) -> tuple[np.ndarray, np.ndarray] | Non
     >>> codes_of_one_length(pa.array(["user 0007", "user 0003", "user 0007"]))
     (array([0, 1, 0]), array([0, 1]))
     """
-    found = _of_one_length(column)
-    if found is None:
+    block = _of_one_length(column)
+    if block is None:
         return None
-    data, width = found
+    data, width = block
     codes, first = numbered(_hashes(data, len(column), width))
     return (codes, first) if _equal_the_first(data, width, codes, first) else None
 
@@ -52,10 +52,10 @@ def all_differ(column: pa.Array) -> bool:
     >>> all_differ(pa.array(["user 0007", "user 0003"])), all_differ(pa.array(["user 0007", "user 0007"]))
     (True, False)
     """
-    found = _of_one_length(column)
-    if found is None:
+    block = _of_one_length(column)
+    if block is None:
         return False
-    hashes = np.sort(_hashes(found[0], len(column), found[1]))
+    hashes = np.sort(_hashes(block[0], len(column), block[1]))
     return bool((hashes[1:] != hashes[:-1]).all())
 
 

@@ -31,7 +31,7 @@ from ..parts import Part
 from ..retractable import Retractable
 from ..rows.groups import Groups
 from ..rows.hashing import require_hash, require_seed
-from .rank_buckets import RANKS, BucketWeightsFn, RegistersFn, Seen, greatest, most_told_apart
+from .rank_buckets import RANKS, BucketCounts, BucketWeightsFn, RegistersFn, greatest, most_told_apart
 
 _LEAST_ERROR = 0.0021
 
@@ -86,33 +86,33 @@ class ApproxCountDistinct(Retractable):
         return replace(self, input=inputs)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        given = inputs_of(self.input)
-        for one in given:
+        inputs = inputs_of(self.input)
+        for one in inputs:
             require_hash(input_type(one, schema, self), self, one)
         bits = self.bits
         fn = BucketWeightsFn(bits, self.seed) if self.retractable else RegistersFn(bits, self.seed)
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
-            return pa.array(np.rint(counts_of(fn.seen(parts[0]), bits)).astype(np.int64))
+            return pa.array(np.rint(counts_of(fn.bucket_counts(parts[0]), bits)).astype(np.int64))
 
-        return CompiledCombiner((Part(fn, tuple(expression(one) for one in given)),), finish, pa.int64())
+        return CompiledCombiner((Part(fn, tuple(expression(one) for one in inputs)),), finish, pa.int64())
 
 
-def counts_of(seen: Seen, bits: int) -> np.ndarray:
+def counts_of(tally: BucketCounts, bits: int) -> np.ndarray:
     """The number of values of each group: from its buckets if they are few, else from its registers."""
-    codes, count = seen.groups.codes, seen.groups.count
-    unknown = np.bincount(codes[seen.values == 0], minlength=count)
-    few = (unknown == 0) & (seen.groups.sizes <= most_told_apart(bits))
-    counted = np.bincount(codes, seen.values, minlength=count)
-    found = few_values(np.where(few, counted, 0.0), bits)
+    codes, count = tally.groups.codes, tally.groups.count
+    unknown = np.bincount(codes[tally.values == 0], minlength=count)
+    few = (unknown == 0) & (tally.groups.sizes <= most_told_apart(bits))
+    counted = np.bincount(codes, tally.values, minlength=count)
+    result = few_values(np.where(few, counted, 0.0), bits)
     if few.all():
-        return found
+        return result
     many = np.flatnonzero(~few)
     number = np.zeros(count, np.int64)
     number[many] = np.arange(len(many))
     rows = ~few[codes]
-    found[many] = estimates(*greatest(Groups(number[codes[rows]], len(many)), seen.buckets[rows]), bits)
-    return found
+    result[many] = estimates(*greatest(Groups(number[codes[rows]], len(many)), tally.buckets[rows]), bits)
+    return result
 
 
 def few_values(counted: np.ndarray, bits: int) -> np.ndarray:
@@ -124,9 +124,9 @@ def few_values(counted: np.ndarray, bits: int) -> np.ndarray:
     total = counted[some]
     for _ in range(8):
         total = counted[some] + _left_out(total[:, None] * shares).sum(axis=1) * (1 << bits)
-    found = counted.copy()
-    found[some] = total
-    return found
+    result = counted.copy()
+    result[some] = total
+    return result
 
 
 def _left_out(mean: np.ndarray) -> np.ndarray:

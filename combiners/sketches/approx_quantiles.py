@@ -131,15 +131,15 @@ class ApproxQuantiles(Combiner):
     relative_error: float = field(default=0.01, kw_only=True)
 
     def __post_init__(self) -> None:
-        given = self.q
-        if not is_ordered(given) or not len(given):
+        parts = self.q
+        if not is_ordered(parts) or not len(parts):
             raise InvalidArgument(
-                f"ApproxQuantiles(q): q must be a list of parts such as [0.5, 0.99], but is {given!r}"
+                f"ApproxQuantiles(q): q must be a list of parts such as [0.5, 0.99], but is {parts!r}"
             )
-        for part in given:
+        for part in parts:
             if isinstance(part, bool) or not isinstance(part, int | float | np.number) or not 0 <= part <= 1:
                 raise InvalidArgument(f"ApproxQuantiles(q): q must hold parts from 0 to 1, but holds {part!r}")
-        object.__setattr__(self, "q", tuple(float(part) for part in given))
+        object.__setattr__(self, "q", tuple(float(part) for part in parts))
         error = self.relative_error
         if isinstance(error, bool) or not isinstance(error, int | float) or not _LEAST_ERROR <= error < 1:
             raise InvalidArgument(
@@ -158,19 +158,19 @@ class ApproxQuantiles(Combiner):
         fn = LogBinsFn(float(self.relative_error))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
-            held = _ZSET.items(parts[0]).present()
-            ends = np.cumsum(held.weights)
-            bounds = np.append(0, ends)[held.offsets]
-            known = np.diff(bounds) > 0
-            places = np.empty((int(known.sum()), len(self.q)), np.int64)
+            items = _ZSET.items(parts[0]).present()
+            ends = np.cumsum(items.weights)
+            bounds = np.append(0, ends)[items.offsets]
+            nonempty = np.diff(bounds) > 0
+            places = np.empty((int(nonempty.sum()), len(self.q)), np.int64)
             for at, part in enumerate(self.q):
-                last = np.diff(bounds)[known] - 1
+                last = np.diff(bounds)[nonempty] - 1
                 # A float has 53 bits, so the product for a later rank can be after the last value.
                 ranks = np.minimum(np.floor(last.astype(np.float64) * part).astype(np.int64), last)
-                places[:, at] = np.searchsorted(ends, bounds[:-1][known] + ranks, side="right")
-            values = fn.middles(np.asarray(held.columns[0])[places.ravel()])
-            lengths = np.append(0, np.cumsum(known)) * len(self.q)
-            offsets = pa.array(lengths, pa.int32(), mask=np.append(~known, False))
+                places[:, at] = np.searchsorted(ends, bounds[:-1][nonempty] + ranks, side="right")
+            values = fn.middles(np.asarray(items.columns[0])[places.ravel()])
+            lengths = np.append(0, np.cumsum(nonempty)) * len(self.q)
+            offsets = pa.array(lengths, pa.int32(), mask=np.append(~nonempty, False))
             return pa.ListArray.from_arrays(offsets, pa.array(values, from_pandas=False))
 
         return CompiledCombiner((Part(fn, (expression(self.input),)),), finish, pa.list_(pa.float64()))

@@ -61,8 +61,8 @@ class Buckets:
         """The sums of some buckets as the rows of a matrix."""
         sizes = self.sizes[chosen]
         column = np.arange(int(sizes.max(initial=1)))
-        held = column < sizes[:, None]
-        return np.where(held, self.sums[np.minimum(self.starts[chosen][:, None] + column, len(self.sums) - 1)], 0)
+        mask = column < sizes[:, None]
+        return np.where(mask, self.sums[np.minimum(self.starts[chosen][:, None] + column, len(self.sums) - 1)], 0)
 
     @classmethod
     def trimmed(cls, keys: np.ndarray, matrix: np.ndarray) -> Buckets:
@@ -70,8 +70,8 @@ class Buckets:
         filled = matrix != 0
         sizes = matrix.shape[1] - filled[:, ::-1].argmax(axis=1)
         sizes[~filled.any(axis=1)] = 0
-        held = np.arange(matrix.shape[1]) < sizes[:, None]
-        return cls(keys[sizes > 0], sizes[sizes > 0], matrix[held])
+        mask = np.arange(matrix.shape[1]) < sizes[:, None]
+        return cls(keys[sizes > 0], sizes[sizes > 0], matrix[mask])
 
     @classmethod
     def joined(cls, parts: Sequence[Buckets]) -> Buckets:
@@ -187,15 +187,15 @@ class BucketsFn(CombineFn):
         whole = sum_counts(Groups(owners[top], count), totals[top])
         least = np.maximum(np.ceil(whole * share), 1.0)
         codes, values = self._read(buckets, np.flatnonzero(totals >= least[owners]), owners)
-        found = consolidate(Groups(codes, count), [Column(values)])
-        codes, places = found.groups.codes, self.places(found.columns[0])
+        items = consolidate(Groups(codes, count), [Column(values)])
+        codes, places = items.groups.codes, self.places(items.columns[0])
         weights = np.full(len(codes), np.iinfo(np.int64).max)
         for row in places:
             at = np.minimum(np.searchsorted(buckets.keys, codes * self.size + row), max(len(buckets.keys) - 1, 0))
             there = buckets.keys[at] == codes * self.size + row
             weights = np.minimum(weights, np.where(there, totals[at], 0))
         weights[weights < least[codes]] = 0
-        return Items(found.offsets, found.columns, weights).present()
+        return Items(items.offsets, items.columns, weights).present()
 
     def _buckets(self, codes: np.ndarray, values: pa.Array, weights: np.ndarray) -> Buckets:
         """The buckets of different values."""
@@ -224,11 +224,11 @@ class BucketsFn(CombineFn):
             block = chosen[first : first + step]
             matrix = buckets.matrix(block)
             bits = (2 * matrix[:, 1:] > matrix[:, :1]).astype(np.uint8)
-            found, right = from_bits(bits, self.kind)
+            candidates, right = from_bits(bits, self.kind)
             block = block[right]
-            belongs = (self.places(found) == buckets.keys[block] % self.size).any(axis=0)
+            belongs = (self.places(candidates) == buckets.keys[block] % self.size).any(axis=0)
             codes.append(owners[block][belongs])
-            values.append(found.filter(pa.array(belongs)))
+            values.append(candidates.filter(pa.array(belongs)))
         return np.concatenate(codes), pa.concat_arrays(values)
 
 
@@ -266,10 +266,10 @@ class HeavyHitters(Combiner):
 
     def __post_init__(self) -> None:
         require_seed(self.seed, "HeavyHitters")
-        for name, given, most in (("k", self.k, 2**31), ("length", self.length, 1024)):
-            if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+        for name, number, most in (("k", self.k, 2**31), ("length", self.length, 1024)):
+            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
                 raise InvalidArgument(
-                    f"HeavyHitters({name}): {name} must be a whole number from 1 to {most}, but is {given!r}"
+                    f"HeavyHitters({name}): {name} must be a whole number from 1 to {most}, but is {number!r}"
                 )
         for name, value, low, high in (
             ("error", self.error, 1e-5, 0.5),

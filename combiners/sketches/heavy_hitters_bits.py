@@ -38,13 +38,13 @@ def cut(array: pa.Array, length: int) -> pa.Array:
     starts, sizes, data = _bytes_of(array)
     if not len(sizes) or int(sizes.max()) <= length:
         return array
-    kept = np.minimum(sizes, length)
+    new_sizes = np.minimum(sizes, length)
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         for _ in range(3):
-            inside = kept < sizes
-            inside[inside] = data[(starts + kept)[inside]] & 0xC0 == 0x80
-            kept -= inside
-    return _text(data[_places(starts, kept)], kept, array.type)
+            inside = new_sizes < sizes
+            inside[inside] = data[(starts + new_sizes)[inside]] & 0xC0 == 0x80
+            new_sizes -= inside
+    return _text(data[_places(starts, new_sizes)], new_sizes, array.type)
 
 
 def bits_of(array: pa.Array) -> np.ndarray:

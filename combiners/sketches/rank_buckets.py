@@ -34,7 +34,7 @@ _SHIFT = 16
 
 
 @dataclass(frozen=True)
-class Seen:
+class BucketCounts:
     """The buckets with values, in order, the group of each, and its number of values: 1, 2, or 3 for three and more.
 
     The number is 0 if it is not known, in groups of many buckets.
@@ -86,7 +86,7 @@ class BucketWeightsFn(CombineFn):
         offsets, buckets, moments, weights = self._flat(accumulators)
         return self._pack(offsets, buckets, [(PRIME - moment) % PRIME for moment in moments], -weights)
 
-    def seen(self, accumulators: Accumulators) -> Seen:
+    def bucket_counts(self, accumulators: Accumulators) -> BucketCounts:
         """The buckets of positive weight."""
         offsets, buckets, (a, b, c, d), weights = self._flat(accumulators)
         w, count = weights % PRIME, len(offsets) - 1
@@ -97,7 +97,7 @@ class BucketWeightsFn(CombineFn):
         values = np.where(three != 0, 3, np.where(two != 0, 2, 1))
         present = weights > 0
         groups = Groups(np.repeat(np.arange(count), np.diff(offsets))[present], count)
-        return Seen(groups, buckets[present], values[present])
+        return BucketCounts(groups, buckets[present], values[present])
 
     def _summed(
         self, groups: Groups, buckets: np.ndarray, weights: np.ndarray, moments: Sequence[np.ndarray]
@@ -111,10 +111,10 @@ class BucketWeightsFn(CombineFn):
                 require_counts(np.add.reduceat(weights, starts), near)
             weights = np.add.reduceat(weights, starts)
             moments = [np.add.reduceat(moment, starts, dtype=np.int64) % PRIME for moment in moments]
-        held = np.logical_or.reduce([weights != 0, *moments])
-        if not held.all():
-            offsets, starts, weights = running(held)[offsets], starts[held], weights[held]
-            moments = [moment[held] for moment in moments]
+        nonzero = np.logical_or.reduce([weights != 0, *moments])
+        if not nonzero.all():
+            offsets, starts, weights = running(nonzero)[offsets], starts[nonzero], weights[nonzero]
+            moments = [moment[nonzero] for moment in moments]
         return self._pack(offsets, buckets[starts], moments, weights)
 
     def _flat(self, accumulators: Accumulators) -> tuple[np.ndarray, np.ndarray, list[np.ndarray], np.ndarray]:
@@ -152,8 +152,8 @@ class RegistersFn(CombineFn):
     def add(self, groups: Groups, *columns: Column, weights: Weights = None) -> Accumulators:
         buckets, checks = _hashed(columns, self.bits, self.seed)
         if weights is not None and not weights.all():
-            held = weights != 0
-            groups, buckets, checks = groups.take(held), buckets[held], checks[held]
+            mask = weights != 0
+            groups, buckets, checks = groups.take(mask), buckets[mask], checks[mask]
         # Only a group of many rows can have many buckets; to count the buckets is faster than to sort the checks too.
         large = (groups.sizes > most_told_apart(self.bits))[groups.codes]
         if not large.any():
@@ -180,7 +180,7 @@ class RegistersFn(CombineFn):
         by_group = Groups(np.repeat(np.arange(groups.count), wide.sizes), groups.count)
         return self._pack(Groups(codes[~joins], groups.count), marked[~joins], by_group, sort_in_groups(wide, buckets))
 
-    def seen(self, accumulators: Accumulators) -> Seen:
+    def bucket_counts(self, accumulators: Accumulators) -> BucketCounts:
         """The buckets with values; of many buckets only the greatest of each register, with an unknown number."""
         (few_offsets, few), (offsets, ranks) = (flat_lists(column) for column in accumulators)
         count = len(offsets) - 1
@@ -193,7 +193,7 @@ class RegistersFn(CombineFn):
         order = both.order
         every = np.concatenate([buckets[fresh], np.asarray(ranks)])[order]
         seen = np.concatenate([values, np.zeros(len(wide), np.int64)])[order]
-        return Seen(Groups(both.codes[order], count), every, seen)
+        return BucketCounts(Groups(both.codes[order], count), every, seen)
 
     def _pack(self, groups: Groups, marked: np.ndarray, wide: Groups, buckets: np.ndarray) -> Accumulators:
         """Accumulators from buckets with checks, for groups of few buckets, and from sorted buckets for the others."""
@@ -209,14 +209,16 @@ class RegistersFn(CombineFn):
             wide, buckets = Groups(both.codes[both.order], groups.count), buckets[both.order]
             ordered, codes, fresh = ordered[~late], codes[~late], fresh[~late]
         # The first check of a bucket and the two after it.
-        kept = fresh.copy()
-        kept[1:] |= fresh[:-1]
-        kept[2:] |= fresh[:-2]
-        held, ranks = greatest(wide, buckets)
-        few = np.bincount(codes[kept], minlength=groups.count)
+        first_three = fresh.copy()
+        first_three[1:] |= fresh[:-1]
+        first_three[2:] |= fresh[:-2]
+        wide_groups, ranks = greatest(wide, buckets)
+        few = np.bincount(codes[first_three], minlength=groups.count)
         return (
-            pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(few)), pa.int32()), pa.array(ordered[kept])),
-            pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(held.sizes)), pa.int32()), pa.array(ranks)),
+            pa.ListArray.from_arrays(
+                pa.array(np.append(0, np.cumsum(few)), pa.int32()), pa.array(ordered[first_three])
+            ),
+            pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(wide_groups.sizes)), pa.int32()), pa.array(ranks)),
         )
 
 

@@ -66,7 +66,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedValues:
     """Canonical Z-sets as sorted lists of values that are never written out."""
 
     items: Items
@@ -76,7 +76,7 @@ class Ranked:
     """The number of values up to the end of each item; None if every item has weight 1."""
 
     @classmethod
-    def of(cls, items: Items) -> Ranked:
+    def of(cls, items: Items) -> RankedValues:
         """The values of positive weight."""
         items = items.present()
         weights, bounds = items.weights, items.offsets
@@ -106,14 +106,14 @@ class Ranked:
 
 def neighbours(bag: BagFn, accumulators: Accumulators, parts: Sequence[float]) -> list[Neighbours]:
     """The neighbours of place q (n - 1) of the n values in each bag, for each q in `parts`."""
-    held = bag.zset.items(accumulators)
-    if (held.weights == 1).all() and plain_numbers(held.columns[0][:0]) is not None:
-        return _selected(held, parts)
-    keys = packed_keys([Column(held.columns[0])])[0].keys
+    items = bag.zset.items(accumulators)
+    if (items.weights == 1).all() and plain_numbers(items.columns[0][:0]) is not None:
+        return _selected(items, parts)
+    keys = packed_keys([Column(items.columns[0])])[0].keys
     falls = np.flatnonzero(keys[1:] < keys[:-1]) + 1
-    if not np.isin(falls, held.offsets).all():
-        held = consolidate(held.groups, [Column(held.columns[0])], held.weights)
-    ranked = Ranked.of(held)
+    if not np.isin(falls, items.offsets).all():
+        items = consolidate(items.groups, [Column(items.columns[0])], items.weights)
+    ranked = RankedValues.of(items)
     return [ranked.neighbours(q) for q in parts]
 
 
@@ -124,7 +124,7 @@ def _selected(items: Items, parts: Sequence[float]) -> list[Neighbours]:
     values = np.ascontiguousarray(values)
     kind = items.columns[0].type
     sizes = np.diff(items.offsets)
-    found = [(np.zeros(items.count, values.dtype), np.zeros(items.count, values.dtype)) for _ in parts]
+    pairs = [(np.zeros(items.count, values.dtype), np.zeros(items.count, values.dtype)) for _ in parts]
     for size, groups, starts in blocks(sizes, 1):
         block = windows(values, size)[starts]
         last = size - 1
@@ -134,11 +134,11 @@ def _selected(items: Items, parts: Sequence[float]) -> list[Neighbours]:
             block.partition(wanted, axis=1)
         else:
             block.sort(axis=1)
-        for (lower, upper), (low, high) in zip(found, ranks, strict=True):
+        for (lower, upper), (low, high) in zip(pairs, ranks, strict=True):
             lower[groups], upper[groups] = block[:, low], block[:, high]
     some = np.where(sizes > 0, np.arange(items.count), -1)
     out = []
-    for q, pair in zip(parts, found, strict=True):
+    for q, pair in zip(parts, pairs, strict=True):
         both = Items(items.offsets, tuple(from_numbers(side, kind) for side in pair), sizes)
         place = (sizes - 1) * q
         out.append(Neighbours(both.take(some, 0), both.take(some, 1), place - np.floor(place)))

@@ -47,8 +47,8 @@ class CentralMomentsFn(CombineFn):
         counts = sum_weights(groups, weights)
         scale: np.ndarray | None = None
         if weights is not None:
-            held = np.flatnonzero(weights)
-            groups, values, scale = groups.take(held), values[held], weights[held].astype(np.float64)
+            places = np.flatnonzero(weights)
+            groups, values, scale = groups.take(places), values[places], weights[places].astype(np.float64)
         with np.errstate(all="ignore"):
             pivots = _pivots(groups, values)
             return self._packed(counts, pivots, _sum_powers(groups, values, pivots, scale, self.order))
@@ -56,9 +56,9 @@ class CentralMomentsFn(CombineFn):
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         counts, numbers = int64s(accumulators[0]), [floats(column) for column in accumulators[1:]]
         total = sum_weights(groups, counts)
-        held = np.flatnonzero(counts)
-        groups, n = groups.take(held), counts[held].astype(np.float64)
-        means, low, *moments = (column[held] for column in numbers)
+        places = np.flatnonzero(counts)
+        groups, n = groups.take(places), counts[places].astype(np.float64)
+        means, low, *moments = (column[places] for column in numbers)
         with np.errstate(all="ignore"):
             pivots = _pivots(groups, means)
             moved = _moved(n, [np.zeros(len(n)), *moments], (pivots[groups.codes] - means) - low)

@@ -212,12 +212,12 @@ def _exponents(groups: Groups, values: np.ndarray) -> np.ndarray:
 def _sum_products(groups: Groups, factors: Sequence[np.ndarray], weights: Weights = None) -> Doubles:
     """The sums of the products of the factors, with a grid for each group."""
     if weights is not None and not weights.all():
-        held = weights != 0
-        groups, weights, factors = groups.take(held), weights[held], [factor[held] for factor in factors]
+        mask = weights != 0
+        groups, weights, factors = groups.take(mask), weights[mask], [factor[mask] for factor in factors]
     bits = 0 if weights is None else int(np.abs(weights).max(initial=1)).bit_length()
     exponents = np.full(groups.count, bits)
-    known = {id(factor): factor for factor in factors}
-    for key, factor in known.items():
+    factors_by_id = {id(factor): factor for factor in factors}
+    for key, factor in factors_by_id.items():
         exponents += _exponents(groups, factor) * sum(id(f) == key for f in factors)
     cutter = _cutter(exponents, _room(groups))
     sums = _Sums(groups.count)

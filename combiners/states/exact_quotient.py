@@ -115,12 +115,12 @@ class Ball:
 
     def over(self, divisor: Ball) -> tuple[np.ndarray, np.ndarray]:
         """The quotients as floats, and a mask of those that are certainly the nearest floats."""
-        quotient, spread, known = self._over(divisor)
-        return _settled(quotient, spread, self.exponent - divisor.exponent, known)
+        quotient, spread, exact = self._over(divisor)
+        return _settled(quotient, spread, self.exponent - divisor.exponent, exact)
 
     def root_over(self, divisor: Ball) -> tuple[np.ndarray, np.ndarray]:
         """The square roots of the quotients as floats, and a mask of those that are certainly the nearest floats."""
-        quotient, spread, known = self._over(divisor)
+        quotient, spread, exact = self._over(divisor)
         shift = self.exponent - divisor.exponent
         odd = shift & 1
         square, spread = Doubles(quotient.high * (1.0 + odd), quotient.low * (1.0 + odd)), spread * (1.0 + odd)
@@ -131,7 +131,7 @@ class Ball:
         zero = (square.high == 0) & (spread == 0)
         root = Doubles(np.where(zero, 0.0, root.high), np.where(zero, 0.0, root.low))
         spread = np.where(zero, 0.0, spread / (2.0 * high) * 1.01 + _ROUNDING * high)
-        return _settled(root, spread, (shift - odd) >> 1, known & (zero | (square.high > 0)))
+        return _settled(root, spread, (shift - odd) >> 1, exact & (zero | (square.high > 0)))
 
     def over_root(self, divisor: Ball) -> tuple[np.ndarray, np.ndarray]:
         """The numbers over the square roots of the divisors, as floats, and a mask of those certainly the nearest."""
@@ -147,13 +147,13 @@ class Ball:
 
 
 def _settled(
-    number: Doubles, spread: np.ndarray, exponent: np.ndarray, known: np.ndarray
+    number: Doubles, spread: np.ndarray, exponent: np.ndarray, exact: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers times 2**exponent as floats, and a mask of those whose whole spread rounds to one float."""
     value, other = number.high + (number.low - spread), number.high + (number.low + spread)
     shift = np.clip(exponent, -3000, 3000).astype(np.int32)
     subnormal = (value != 0) & (np.abs(np.frexp(value)[1] + shift) > 1000)
-    return np.ldexp(value, shift) + 0.0, (value == other) & known & ~subnormal
+    return np.ldexp(value, shift) + 0.0, (value == other) & exact & ~subnormal
 
 
 class ExactSums:

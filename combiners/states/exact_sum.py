@@ -174,9 +174,9 @@ def exact_ints(accumulators: Accumulators) -> tuple[np.ndarray, int]:
     starts = digits.ends - digits.lengths
     total = np.zeros(len(digits.lengths), dtype=object)
     for k in range(int(digits.lengths.max(initial=0))):  # a loop over digit places, not groups
-        held = np.flatnonzero(digits.lengths > k)
-        shift = [1 << (BITS * int(b)) for b in digits.lows[held] + k - base]
-        total[held] += digits.values[starts[held] + k].astype(object) * np.array(shift, dtype=object)
+        places = np.flatnonzero(digits.lengths > k)
+        shift = [1 << (BITS * int(b)) for b in digits.lows[places] + k - base]
+        total[places] += digits.values[starts[places] + k].astype(object) * np.array(shift, dtype=object)
     return total, BITS * base
 
 
@@ -243,8 +243,8 @@ def _carried(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     first, above = _zeros_before(matrix), _zeros_before(matrix[::-1])
     last = np.maximum(len(matrix) - above, first)
     places = np.arange(len(matrix), dtype=np.int16)[:, None]
-    held = (places >= first) & (places < last)
-    return first, last - first, np.compress(held.T.ravel(), matrix.astype(np.int32).T.ravel())
+    mask = (places >= first) & (places < last)
+    return first, last - first, np.compress(mask.T.ravel(), matrix.astype(np.int32).T.ravel())
 
 
 def _zeros_before(matrix: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ def net_extreme(groups: Groups, column: Column, weights: np.ndarray, greatest: b
     """
     keys = order_keys([column])
     better, start = (np.maximum, keys.low) if greatest else (np.minimum, keys.high)
-    found, known = np.full(groups.count, start), np.zeros(groups.count, np.bool_)
+    extremes, present = np.full(groups.count, start), np.zeros(groups.count, np.bool_)
     codes, values, weighed, rows = groups.codes, keys.keys, weights, np.arange(0)
     looked, rest = 0, bool(len(codes))
     # Sums of larger weights might wrap; sorted rows are checked for that.
@@ -42,18 +42,18 @@ def net_extreme(groups: Groups, column: Column, weights: np.ndarray, greatest: b
         net = np.zeros(groups.count, np.int64)
         np.add.at(net, codes[places], weighed[places])
         won = net > 0
-        found[won], known = best[won], known | won
+        extremes[won], present = best[won], present | won
         at_best |= won.take(codes, mode="clip")
         left = np.flatnonzero(~at_best)
         rows = rows[left] if looked else left
         looked += len(codes)
         codes, values, weighed, rest = codes[left], values[left], weighed[left], bool(len(left))
-    (items,) = keys.decode(found[known])
-    places = np.where(known, np.cumsum(known) - 1, -1)
+    (items,) = keys.decode(extremes[present])
+    places = np.where(present, np.cumsum(present) - 1, -1)
     if rest:
         some = column.take(rows) if looked else column
-        held = consolidate(Groups(codes, groups.count), [some], weighed, present=True).present()
-        ends = held.lasts() if greatest else held.firsts()
-        items, places = pa.concat_arrays([items, held.columns[0]]), np.where(ends < 0, places, len(items) + ends)
+        others = consolidate(Groups(codes, groups.count), [some], weighed, present=True).present()
+        ends = others.lasts() if greatest else others.firsts()
+        items, places = pa.concat_arrays([items, others.columns[0]]), np.where(ends < 0, places, len(items) + ends)
     missing = places < 0
     return items.take(pa.array(places, mask=missing if missing.any() else None))

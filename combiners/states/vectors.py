@@ -45,6 +45,6 @@ def floats(array: pa.Array) -> np.ndarray:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def known(results: np.ndarray, counts: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
+def null_if_empty(results: np.ndarray, counts: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
     """Results with null for groups whose count of values is zero."""
     return pa.array(results, kind, mask=int64s(counts) == 0, from_pandas=False)

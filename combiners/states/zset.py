@@ -49,11 +49,13 @@ class Items:
 
     def present(self) -> Items:
         """The items of positive weight: those that the multiset holds."""
-        held = self.weights > 0
-        if held.all():
+        positive = self.weights > 0
+        if positive.all():
             return self
-        mask = pa.array(held)
-        return Items(running(held)[self.offsets], tuple(c.filter(mask) for c in self.columns), self.weights[held])
+        mask = pa.array(positive)
+        return Items(
+            running(positive)[self.offsets], tuple(c.filter(mask) for c in self.columns), self.weights[positive]
+        )
 
     def take(self, places: np.ndarray, column: int = 0) -> pa.Array:
         """Items at these places of the flat columns; null for a negative place."""
@@ -116,13 +118,13 @@ class ZSet(CombineFn):
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         if not (groups.sizes > 1).any():
             return (alone(groups, accumulators[0]),)
-        held = self.items(accumulators)
-        item_groups = Groups(np.repeat(groups.codes, np.diff(held.offsets)), groups.count)
-        return self.pack(consolidate(item_groups, [Column(c) for c in held.columns], held.weights))
+        items = self.items(accumulators)
+        item_groups = Groups(np.repeat(groups.codes, np.diff(items.offsets)), groups.count)
+        return self.pack(consolidate(item_groups, [Column(c) for c in items.columns], items.weights))
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
-        held = self.items(accumulators)
-        return self.pack(Items(held.offsets, held.columns, -held.weights))
+        items = self.items(accumulators)
+        return self.pack(Items(items.offsets, items.columns, -items.weights))
 
     def items(self, accumulators: Accumulators) -> Items:
         """The flat items of an accumulator column."""
@@ -238,10 +240,10 @@ def _items(
         weights = np.diff(starts, append=rows) if weighed is None else run_sums(weighed, starts)
     if weighed is not None and may_reach_most(weighed):
         require_counts(weights, np.add.reduceat(weighed.astype(np.float64), starts))
-    kept = np.flatnonzero(weights > 0 if present else weights != 0)
-    if len(kept) < len(weights):
-        offsets, chosen = _numbers_below(kept, offsets, len(weights)), starts[kept]
-        weights = weights[kept]
+    places = np.flatnonzero(weights > 0 if present else weights != 0)
+    if len(places) < len(weights):
+        offsets, chosen = _numbers_below(places, offsets, len(weights)), starts[places]
+        weights = weights[places]
     columns = [column for part, some in zip(keys, values(chosen), strict=True) for column in part.decode(some)]
     return Items(offsets, tuple(columns), weights)
 
@@ -250,9 +252,9 @@ def _numbers_below(places: np.ndarray, bounds: np.ndarray, rows: int) -> np.ndar
     """The number of these sorted places below each bound; `rows` is the greatest bound."""
     if 16 * len(bounds) < rows:
         return np.searchsorted(places, bounds)
-    held = np.zeros(rows, np.bool_)
-    held[places] = True
-    return running(held)[bounds]
+    marks = np.zeros(rows, np.bool_)
+    marks[places] = True
+    return running(marks)[bounds]
 
 
 def running(values: np.ndarray) -> np.ndarray:

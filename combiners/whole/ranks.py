@@ -36,10 +36,10 @@ def quantile_kernel(kind: pa.DataType, output: pa.DataType, parts: Sequence[floa
         values = _ranked(read(arrays[0]), sorted({rank for place in places for rank in (floor(place), ceil(place))}))
         if values is None:
             return None
-        found = [
+        quantiles = [
             between(values[floor(place)].item(), values[ceil(place)].item(), place - floor(place)) for place in places
         ]
-        return make(found if listed else found[0])
+        return make(quantiles if listed else quantiles[0])
 
     return whole
 

@@ -93,11 +93,11 @@ def test_a_bucket_tells_one_value_from_two_and_three(monkeypatch: pytest.MonkeyP
     for count in (1, 2, 3):
         chosen = np.array(weights[:count] + [0] * (3 - count), np.int64)
         state = fn.add(Groups.single(3), Column(pa.array([0, 0, 0])), weights=chosen)
-        assert fn.seen(state).values.tolist() == [count]
+        assert fn.bucket_counts(state).values.tolist() == [count]
         plain = rank_buckets.RegistersFn(7)
-        assert plain.seen(plain.add(Groups.single(3), Column(pa.array([0] * 3)), weights=chosen)).values.tolist() == [
-            count
-        ]
+        assert plain.bucket_counts(
+            plain.add(Groups.single(3), Column(pa.array([0] * 3)), weights=chosen)
+        ).values.tolist() == [count]
 
 
 def random_tree(fn: uc.CombineFn, parts: list[tuple[pa.Array, ...]], draw: random.Random) -> tuple[pa.Array, ...]:
