@@ -15,7 +15,6 @@ from seeds import share
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NamedOptions, UncombineError
-from uncombine.panes.grouping.grouping import Grouping
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64(), "k": pa.string()})
 
@@ -59,7 +58,7 @@ def refused(call: Callable[[], object], sort: type[Exception] = UncombineError) 
 
 
 def test_the_families_are_there() -> None:
-    families = {uc.TopK, uc.Sessions, uc.AfterCount, uc.PerSource, uc.Elements, uc.changelog.Debezium, Grouping}
+    families = {uc.TopK, uc.Sessions, uc.AfterCount, uc.PerSource, uc.Elements, uc.changelog.Debezium}
     assert families <= set(CLASSES.values())
 
 

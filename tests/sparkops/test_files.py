@@ -92,7 +92,7 @@ def test_large_files_are_read_in_parts(spark: SparkSession, tmp_path: Path, monk
     table = write(tmp_path / "in", "parquet")
     flow = uc.flow(str(tmp_path / "in"), spark=spark)
     monkeypatch.setattr(sys.modules["uncombine.sparkops.files_input"], "LARGE", 2_000)
-    assert flow.source.input._given([]).count() > 3
+    assert flow.source.input._files_now([]).count() > 3
     assert keyed(totals(flow)) == expected(table)
 
 
