@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from ..combiners.rows.columns import flat
+from ..combiners.rows.decimal_casts import far_in
 from .json_texts import deep, parsed
 from .json_values import UNREADABLE, array_of, storable, value_of
 
@@ -87,6 +88,9 @@ class Texts:
             kinds = self._sampled(trimmed)
             lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(trimmed)], pa.int32()), trimmed), "\n")
             data = lines[0].as_buffer()
+            far = far_in(self.schema.types)
+            if far is not None and far.search(data):  # Arrow's parser may be wrong
+                return None
             read = pj.read_json(
                 pa.BufferReader(data),
                 read_options=pj.ReadOptions(use_threads=False, block_size=data.size + 16),

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..combiners.rows.decimal_casts import near
 from .json_texts import LongNumber, parsed, plain_text
 
 UNREADABLE = (
@@ -133,11 +134,11 @@ def _items(value: dict[str, Any], kind: pa.MapType) -> Any:
 def _decimal(value: Any, kind: pa.DataType) -> Decimal:
     """A decimal from a number or a text, or from the bytes in which Debezium sends one."""
     try:
-        found = Decimal(value)
+        number = Decimal(value)
     except InvalidOperation:
         raw = base64.b64decode(value, validate=True)
-        found = Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-kind.scale)
-    return pa.scalar(found, kind).as_py()
+        number = Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-kind.scale)
+    return pa.scalar(near(number, kind), kind).as_py()
 
 
 def _no(value: Any, kind: pa.DataType) -> Any:

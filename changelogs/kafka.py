@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..combiners.rows.columns import flat
+from ..combiners.rows.decimal_casts import cast_exactly
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..flows.reading import Reading, UpsertKeys, WeightedRows, without
 from .base import Changelog, only_keys, row_schema, upserted
@@ -172,12 +173,12 @@ def cast_of(texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, np.ndarray]:
     """Texts as values of a type, and a mask of those that are none; one does not touch the others."""
     failed = np.zeros(len(texts), np.bool_)
     try:
-        return texts.cast(kind), failed
+        return cast_exactly(texts, kind), failed
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         parts = [pa.nulls(0, kind)]
     for i in range(len(texts)):  # one by one, to find those that are none
         try:
-            parts.append(texts.slice(i, 1).cast(kind))
+            parts.append(cast_exactly(texts.slice(i, 1), kind))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             parts.append(pa.nulls(1, kind))
             failed[i] = True

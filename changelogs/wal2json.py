@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.rows.columns import flat
+from ..combiners.rows.decimal_casts import cast_exactly
 from ..errors import InvalidArgument
 from ..flows.reading import UpsertKeys, WeightedRows, without
 from .base import only_keys
@@ -168,7 +169,7 @@ def column_of(values: pa.Array | list[Any], kind: pa.DataType) -> tuple[pa.Array
         if pa.types.is_timestamp(kind):
             return times_of_texts(texts, kind), wrong
         if not (pa.types.is_nested(kind) or pa.types.is_binary(kind)):
-            return texts.cast(kind), wrong
+            return cast_exactly(texts, kind), wrong
     except UNREADABLE:
         pass
     out: list[Any] = []
@@ -194,7 +195,7 @@ def _one(value: Any, kind: pa.DataType, inner: pa.DataType) -> Any:
     if isinstance(text, str) and not pa.types.is_nested(kind):
         try:
             column = pa.array([text], pa.string())
-            column = times_of_texts(column, kind) if pa.types.is_timestamp(kind) else column.cast(kind)
+            column = times_of_texts(column, kind) if pa.types.is_timestamp(kind) else cast_exactly(column, kind)
             return column.view(inner)[0].as_py()
         except pa.ArrowException:  # such as 't' for true
             pass

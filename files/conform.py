@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from ..combiners.rows.decimal_casts import cast_exactly
 from ..combiners.rows.plain_types import as_plain, decoded_inside, plain_type
 from ..windows.times import UTC_MICROS
 
@@ -70,7 +71,7 @@ def conform(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
         return _narrowed(column, to)
     if not _alike(kind, to):
         raise pa.ArrowTypeError("the types hold different kinds of values")
-    return decoded_inside(column).cast(to)
+    return cast_exactly(decoded_inside(column), to)
 
 
 def _alike(kind: pa.DataType, to: pa.DataType) -> bool:
@@ -115,7 +116,7 @@ def _instants(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
 def from_text(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
     """Parse texts of CSV and JSON. An instant without a zone is UTC; digits after the sixth are dropped."""
     if not pt.is_timestamp(to):
-        return column.cast(to)
+        return cast_exactly(column, to)
     for kind in (pa.timestamp("us"), UTC_MICROS):
         try:
             return column.cast(kind).cast(to)

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from ..combiners.rows.decimal_casts import cast_exactly
 from ..errors import UnreadableFile
 from ..windows.times import UTC_MICROS, timestamp
 from .paths import absolute, parts_of
@@ -78,7 +79,7 @@ def _scalar(text: str, to: pa.DataType) -> pa.Scalar:
         return pa.scalar(float(text), pa.float64()).cast(to)
     if pa.types.is_integer(to):
         return pa.scalar(int(text), to)
-    return pa.scalar(text).cast(to)
+    return cast_exactly(pa.scalar(text), to)
 
 
 def _date(text: str) -> date:

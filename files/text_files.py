@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import json
+import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -15,6 +17,7 @@ import pyarrow.fs as pafs
 import pyarrow.json as pajson
 import pyarrow.types as pt
 
+from ..combiners.rows.decimal_casts import far_in, far_pattern
 from ..combiners.rows.decoded_sizes import fixed_bytes
 from ..errors import InvalidArgument
 from .conform import from_text, with_times
@@ -109,13 +112,31 @@ class CsvSource:
         types = {}
         for name in columns:
             kind = self.wanted.field(name).type
-            types[name] = pa.string() if pt.is_timestamp(kind) and as_text else kind
+            plain = pt.is_decimal(kind) or (pt.is_timestamp(kind) and as_text)
+            types[name] = pa.string() if plain else kind
         for name, kind in types.items():
             if pt.is_timestamp(kind):
                 zoned = any("%z" in parser for parser in self.options["timestamp_parsers"])
                 types[name] = kind if zoned else pa.timestamp("us")
         for batch in self._batches(columns or self.schema.names[:1], types):
-            yield _parsed(pa.Table.from_batches([batch]).select(columns), self.wanted)
+            table = pa.Table.from_batches([batch]).select(columns)
+            yield _parsed(self._with_points(table), self.wanted)
+
+    def _with_points(self, table: pa.Table) -> pa.Table:
+        """The texts of decimals as Arrow's cast takes them, which are trimmed and have a point."""
+        assert self.wanted is not None
+        point = self.options.get("decimal_point", ".")
+        for i, name in enumerate(table.column_names):
+            if pt.is_decimal(self.wanted.field(name).type):
+                texts = pc.ascii_trim(table.column(i), " \t")
+                if point != ".":
+                    if pc.any(pc.match_substring(texts, ".")).as_py():
+                        raise pa.ArrowInvalid(
+                            f"column {name!r} has a point in a number, whose decimal point is {point!r}"
+                        )
+                    texts = pc.replace_substring(texts, point, ".")
+                table = table.set_column(i, name, texts)
+        return table
 
 
 def csv_options(options: Mapping[str, Any]) -> tuple[pacsv.ParseOptions, dict[str, Any]]:
@@ -200,6 +221,8 @@ class JsonSource:
         for block in chain.from_iterable(_fewer(lines, row) for lines in self._blocks(BLOCK)):
             if block.strip():
                 empty = False
+                if far_decimals(block, fields):
+                    raise pa.ArrowInvalid("a decimal has too many digits or too large an exponent")
                 read = pajson.read_json(pa.BufferReader(block), read_options=_whole(block), parse_options=parse)
                 yield _parsed(read, self.wanted)
         if empty:
@@ -215,6 +238,29 @@ def _fewer(block: bytes, row: int) -> Iterator[bytes]:
             yield from _fewer(block[middle:], row)
             return
     yield block
+
+
+def far_decimals(block: bytes, fields: list[pa.Field]) -> bool:
+    """True if a decimal in lines of JSON has more digits after its point than Arrow's parser takes without danger."""
+    kinds = {field.name: field.type for field in fields}
+    far = far_in(kinds.values())
+    if far is None or not far.search(block):
+        return False
+    lines = (line for line in block.split(b"\n") if far.search(line))
+    try:
+        return any(_is_far(json.loads(line, parse_float=str, parse_int=str), kinds) for line in lines)
+    except ValueError:  # no JSON, so that nobody knows where it is
+        return True
+
+
+def _is_far(value: Any, kind: Any) -> bool:
+    if isinstance(kind, dict):
+        return isinstance(value, dict) and any(_is_far(value.get(name), inner) for name, inner in kind.items())
+    if pt.is_struct(kind):
+        return _is_far(value, {field.name: field.type for field in kind})
+    if isinstance(value, list):
+        return pt.is_nested(kind) and any(_is_far(item, kind.field(0).type) for item in value)
+    return pt.is_decimal(kind) and isinstance(value, str) and re.search(far_pattern(kind), value) is not None
 
 
 def _depth(block: bytes) -> int:

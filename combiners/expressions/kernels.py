@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..floats.decimals import nearest_floats
+from ..rows.decimal_casts import cast_exactly
 
 ARROW_FAULTS = (
     pa.ArrowInvalid,
@@ -181,6 +182,8 @@ def _is_in(value: Any, values: tuple[Any, ...]) -> Any:
 def _cast(value: Any, to: pa.DataType) -> Any:
     if pa.types.is_decimal(value.type) and pa.types.is_float64(to):
         return _floats(value)
+    if pa.types.is_decimal(to):
+        return cast_exactly(value, to)
     # An integer too long for a float is rounded, as any sum of floats is; all else must fit.
     return value.cast(to, safe=not (pa.types.is_integer(value.type) and pa.types.is_floating(to)))
 
