@@ -57,7 +57,7 @@ class LateRows:
 
     def warning(self, progress: Mapping[str, Any]) -> str | None:
         """Count the rows of a batch; the warning if this query now needs one, and has had none."""
-        observed = progress["observedMetrics"]
+        observed = progress.get("observedMetrics", {})  # absent in a query that observes nothing
         with self._lock:
             query = self._running.setdefault(progress["runId"], RunningQuery())
             if progress["batchId"] <= query.batch:

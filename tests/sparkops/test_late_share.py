@@ -87,6 +87,7 @@ def test_a_share_is_that_of_one_query_so_far() -> None:
     late.end("b")
     assert batch("b", 0, 10, 1) is not None
     assert late.warning({"id": "q", "runId": "c", "batchId": 0, "observedMetrics": {"uncombine flow 1": {}}}) is None
+    assert late.warning({"id": "of others", "runId": "d", "batchId": 0}) is None  # Spark has no empty metrics
 
 
 @pytest.mark.full
