@@ -47,6 +47,7 @@ def main() -> None:
         for _ in range(chosen.processes):
             for what, ours, theirs in compare(HERE.parent, Path(chosen.other).resolve(), name, chosen.only):
                 found.setdefault(what, []).append((ours, theirs))
+                print(f"{what}: {ours * 1e3:.1f} / {theirs * 1e3:.1f} ms, {ours / theirs:.2f}", file=sys.stderr)
         for what, pairs in found.items():
             ours, theirs = (min(side) for side in zip(*pairs, strict=True))
             each = " ".join(f"{a / b:.2f}" for a, b in pairs)
@@ -124,8 +125,8 @@ def serve(address: str, suite: str, only: str) -> None:
             harness.one_thread()
         harness.memory = lambda *given: 1
         module = importlib.import_module(suite)
-        if suite == "streams":
-            count = module.BATCHES
+        if hasattr(module, "both"):
+            count = getattr(module, "BATCHES", None)
             module.both = lambda what, ours, other, against, most, batches=count: row(
                 what, "both", lambda: statistics.median(module.run(ours(), batches)[2:]) / 1e3
             )
