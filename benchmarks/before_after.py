@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
+import os
 import re
 import statistics
 import subprocess
@@ -75,7 +76,8 @@ def _started(
 ) -> tuple[subprocess.Popen[bytes], Connection]:
     python = checkout / ".venv" / "bin" / "python"
     command = [str(python), __file__, str(checkout), suite, "--only", only, "--serve", address]
-    process = subprocess.Popen(command, cwd=checkout, stdout=subprocess.DEVNULL)
+    path = {**os.environ, "PYTHONPATH": str(checkout / "src")}  # for a checkout whose environment is that of another
+    process = subprocess.Popen(command, cwd=checkout, stdout=subprocess.DEVNULL, env=path)
     return process, listener.accept()
 
 
@@ -126,9 +128,9 @@ def serve(address: str, suite: str, only: str) -> None:
         harness.memory = lambda *given: 1
         module = importlib.import_module(suite)
         if hasattr(module, "both"):
-            count = getattr(module, "BATCHES", None)
+            run, count = importlib.import_module("streams").run, getattr(module, "BATCHES", None)
             module.both = lambda what, ours, other, against, most, batches=count: row(
-                what, "both", lambda: statistics.median(module.run(ours(), batches)[2:]) / 1e3
+                what, "both", lambda: statistics.median(run(ours(), batches)[2:]) / 1e3
             )
         for _ in module.rows():
             pass
