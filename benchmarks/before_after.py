@@ -132,6 +132,7 @@ def serve(address: str, suite: str, only: str) -> None:
             module.both = lambda what, ours, other, against, most, batches=count: row(
                 what, "both", lambda: statistics.median(run(ours(), batches)[2:]) / 1e3
             )
+            module.run = lambda df, batches: [1.0] * batches  # of rows that are not compared
         for _ in module.rows():
             pass
         connection.send(None)
