@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Never
 
 from .changelogs.base import Changelog
-from .changelogs.flows import Opening, flow_over
+from .changelogs.flows import UnreadSource, flow_over
 from .errors import InvalidArgument, TypeMismatch, nearest
 from .files.files import OF_FILES
 from .flows.flow import Flow
@@ -139,7 +139,7 @@ def _check_others(names: Iterable[str]) -> None:
         raise InvalidArgument(f"uc.flow() has no option {name!r}: {where}")
 
 
-def _opened(rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning) -> Opening:
+def _opened(rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning) -> UnreadSource:
     if spark is not None or hasattr(rows, "isStreaming"):
         from .sparkops.opening import opened
 

@@ -58,15 +58,15 @@ class KafkaUpsert(Changelog):
     order: str | Sequence[str] | None = None
     keep_deletes: str = "1 day"
 
-    def reading(self, given: pa.Schema) -> Reading:
+    def reading(self, columns: pa.Schema) -> Reading:
         words = "uc.changelog.KafkaUpsert()"
         for name in ("key", "value"):
-            require_column(name, given.names, words)
-        order = self.order if self.order is not None or "offset" not in given.names else "offset"
+            require_column(name, columns.names, words)
+        order = self.order if self.order is not None or "offset" not in columns.names else "offset"
         keyed = upserted(self.keys, order, self.keep_deletes)
         if keyed is None:
             raise InvalidArgument(f"{words} needs keys=: name the columns of the key")
-        key, value = given.field("key").type, given.field("value").type
+        key, value = columns.field("key").type, columns.field("value").type
         if self.schema is not None:
             row = row_schema(list(self.schema))
         elif pa.types.is_struct(value):
@@ -82,7 +82,7 @@ class KafkaUpsert(Changelog):
             raise TypeMismatch(
                 f"{words} has {len(keyed.keys)} columns in keys=, and its key is {key}: give a struct or JSON"
             )
-        return Reading(given, row, frozenset(["key", "value"]), Keyed(row, keyed), words, upserted=keyed)
+        return Reading(columns, row, frozenset(["key", "value"]), TopicMessages(row, keyed), words, upserted=keyed)
 
     def written(self, rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
         last, deleted = latest(rows, weights, keys, "a topic of Kafka")
@@ -91,7 +91,7 @@ class KafkaUpsert(Changelog):
 
 
 @dataclass(frozen=True)
-class Keyed:
+class TopicMessages:
     """Reads the messages of a topic."""
 
     row: pa.Schema

@@ -89,7 +89,7 @@ class Wal2Json:
         for change in changes:
             try:
                 yield from list(self._rows(change))
-            except _Truncated:
+            except _Truncation:
                 raise InvalidArgument(TRUNCATED) from None
             except UNREADABLE as error:
                 yield 0, _bad(error)
@@ -102,7 +102,7 @@ class Wal2Json:
             return
         if kind == "T":
             if self.stops:
-                raise _Truncated
+                raise _Truncation
             raise ValueError("a truncated table")
         yield from self._images(kind, *(_first_format(change) if first else _second_format(change)))
 
@@ -141,7 +141,7 @@ class Wal2Json:
         return change.get("table") == name and (not schema or change.get("schema") == schema)
 
 
-class _Truncated(Exception):
+class _Truncation(Exception):
     """A message that stops the flow."""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..changelogs.flows import Opening
+from ..changelogs.flows import UnreadSource
 from ..combiners.aggregate import as_table
 from ..combiners.rows.plain_types import plain_schema, plain_table
 from ..errors import UnknownColumn
@@ -23,7 +23,7 @@ from .script import Clock, Elements, Entry, Watermark, check_script, rows_table,
 from .sources import LocalSource
 
 
-def opened(rows: Any, settings: Settings) -> Opening:
+def opened(rows: Any, settings: Settings) -> UnreadSource:
     """Anything that a flow takes without Spark, ready to be read."""
     if is_path(rows):
         rows = Files(rows)
@@ -37,17 +37,17 @@ def opened(rows: Any, settings: Settings) -> Opening:
     return _of_table(rows, settings, streaming)
 
 
-def _of_schema(schema: pa.Schema, streaming: bool, script: Sequence[Entry] | None = None) -> Opening:
+def _of_schema(schema: pa.Schema, streaming: bool, script: Sequence[Entry] | None = None) -> UnreadSource:
     """Rows that come in a script."""
 
     def source(reading: Reading | None) -> LocalSource:
         columns = schema if reading is None else reading.schema
         return LocalSource(columns, streaming, reading=reading, script=script)
 
-    return Opening(schema, source, strict=False)
+    return UnreadSource(schema, source, strict=False)
 
 
-def _of_script(script: Sequence[Entry], settings: Settings, streaming: bool) -> Opening:
+def _of_script(script: Sequence[Entry], settings: Settings, streaming: bool) -> UnreadSource:
     entries = check_script(script)
     own = [entry for entry in entries if isinstance(entry, Elements) and entry.input in (None, settings.name)]
     tables = tables_of(own, _times(settings))
@@ -60,7 +60,7 @@ def _of_script(script: Sequence[Entry], settings: Settings, streaming: bool) -> 
     return _of_schema(plain_schema(schema), streaming, script)
 
 
-def _of_table(rows: Any, settings: Settings, streaming: bool) -> Opening:
+def _of_table(rows: Any, settings: Settings, streaming: bool) -> UnreadSource:
     times = _times(settings)
     if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
         table = rows_table(rows, times, "the rows")
@@ -72,7 +72,7 @@ def _of_table(rows: Any, settings: Settings, streaming: bool) -> Opening:
         rows = plain_table(with_times(read, times))
         return LocalSource(rows.schema, streaming, rows, None if reading is None else replace(reading, strict=False))
 
-    return Opening(plain_schema(table.schema), source, strict=True)
+    return UnreadSource(plain_schema(table.schema), source, strict=True)
 
 
 def _is_script(rows: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..changelogs.flows import Opening
+from ..changelogs.flows import UnreadSource
 from ..combiners.rows.columns import flat, int64_column
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.reading import Reading, good
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def opened_over(input: Input, settings: Settings) -> Opening:
+def opened_over(input: Input, settings: Settings) -> UnreadSource:
     """An input, ready to be read as rows or as messages."""
 
     def source(reading: Reading | None) -> SparkSource:
@@ -43,7 +43,7 @@ def opened_over(input: Input, settings: Settings) -> Opening:
             )
         return SparkSource(ChangelogInput(input, reading))
 
-    return Opening(input.schema, source, strict=not (input.streaming or settings.replay))
+    return UnreadSource(input.schema, source, strict=not (input.streaming or settings.replay))
 
 
 @dataclass(frozen=True, eq=False)
