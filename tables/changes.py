@@ -33,13 +33,13 @@ class Changes:
     @classmethod
     def of(cls, layout: Layout, tables: Iterable[pa.Table]) -> Changes:
         """The changes in tables."""
-        held = list(tables)
+        parts = list(tables)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for table in held:
+            for table in parts:
                 yield from table.to_batches()
 
-        return cls(layout, sum(table.num_rows for table in held), batches)
+        return cls(layout, sum(table.num_rows for table in parts), batches)
 
     @property
     def new(self) -> int:
