@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ...combiners.rows.columns import flat
 from ...combiners.rows.groups import Groups, group_rows
-from ...windows import Merged
+from ...windows import Hulls
 from ...windows.times import NEVER
 from ..state.hashes import Part
 from ..state.store import Store
@@ -77,7 +77,7 @@ class Atoms:
         return replace(self, key_atoms=atoms.take((atoms.weight != 0) | ~compiled.plan.is_zero(atoms.acc)))
 
 
-def merged(compiled: CompiledGrouping, cells: Cells) -> Merged:
+def merged(compiled: CompiledGrouping, cells: Cells) -> Hulls:
     """The windows that cells are in once those of a key are merged."""
     codes = group_rows(cells.keys, len(cells))[0].codes
     return compiled.grouping.window.merge(codes, cells.start, cells.end)

@@ -17,7 +17,7 @@ from ...combiners.rows.groups import keyed_groups
 from ...combiners.rows.key_codes import normal_keys, of_values_used
 from ...combiners.rows.plain_types import is_text
 from ...triggers import UserTrigger, walk
-from ...windows import Assigned, Sliding
+from ...windows import RowWindows, Sliding
 from ...windows.times import MAX_TIME, MIN_TIME
 from ..parcels import AT, Parcel
 from ..row_lift import shard_of, split
@@ -91,7 +91,7 @@ class Lift:
             return self._split(rows, shards, at)
         return self._cells(replace(combined(op, good, assigned, MIN_TIME, coded=True), bad=good.bad), at)
 
-    def combines(self, rows: Rows, assigned: Assigned) -> bool:
+    def combines(self, rows: Rows, assigned: RowWindows) -> bool:
         """True if rows of one time are combined here, and not in their shards."""
         if self.compiled.grouping.window.merging or not rows.keys or assigned.row is not None:
             return True
@@ -232,7 +232,7 @@ def together(op: CompiledGrouping, cells: Cells) -> Cells:
     if len(cells) == 0:
         return cells
     if window.merging:
-        merged = merge_in_order(window, cells.keys, Assigned(None, cells.start, cells.end))
+        merged = merge_in_order(window, cells.keys, RowWindows(None, cells.start, cells.end))
         one = cells.summed(op.plan, merged.groups)
         return replace(one, start=merged.start, end=merged.end)
     bounds = [cells.start] if window.end_follows_start else [cells.start, cells.end]
