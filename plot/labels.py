@@ -71,9 +71,12 @@ class Labels:
         wanted = self.shown if isinstance(self.shown, str) else "fit" if kind in self.shown else "none"
         place, free = places[0], wanted == "all"
         if wanted == "fit" and text:
-            found = next((known for known in places if self._is_free(box := self._box(known, text, size, bold))), None)
-            if found is not None:
-                place, free = found, True
+            spot = next(
+                (candidate for candidate in places if self._is_free(box := self._box(candidate, text, size, bold))),
+                None,
+            )
+            if spot is not None:
+                place, free = spot, True
                 self.boxes = np.vstack([self.boxes, box])
         self.axes.annotate(
             text,
