@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..advice import OF_COMBINERS, Advised, no_such_method
+from ..advice import OF_COMBINERS, Adviser, no_such_method
 from ..errors import InvalidArgument, NamedOptions, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights, weakest
 from .compiled import CompiledCombiner, CompiledPlan
@@ -31,7 +31,7 @@ Tolerance: TypeAlias = Callable[[Sequence[float], int], float]
 """The greatest error of a result, given the magnitudes of the inputs and their count."""
 
 
-class Combiner(Advised, NamedOptions, ABC):
+class Combiner(Adviser, NamedOptions, ABC):
     """An aggregation as a value: immutable, comparable, with a repr that evaluates back.
 
     Subclasses are frozen dataclasses whose first field is the input column (or columns); they define `compile`

@@ -23,7 +23,7 @@ from typing import Any, Literal, Never, TypeAlias, Unpack
 
 import pyarrow as pa
 
-from ..advice import Advised, no_such_step, no_such_step_before_combine
+from ..advice import Adviser, no_such_step, no_such_step_before_combine
 from ..combiners import Combiner
 from ..combiners.column_names import check_named, column_name, column_names
 from ..combiners.expressions.expr import Expr
@@ -166,7 +166,7 @@ class FlowSource(Source):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Flow(Advised):
+class Flow(Adviser):
     """The steps that rows go through, as a value: every method returns a new flow and leaves this one as it is.
 
     Between two groupings, and before the first, rows are Arrow tables. `map` takes a function of a table, and
@@ -643,7 +643,7 @@ class Flow(Advised):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WindowedRows(Advised):
+class WindowedRows(Adviser):
     """Rows in windows, which `combine` turns into panes.
 
     >>> import pyarrow as pa, uncombine as uc
