@@ -36,7 +36,7 @@ from .emit import emit, retract_ended
 from .evaluate import deadlines, evaluate, percentiles_begin, rows_moment
 from .holds import furthest, window_holds
 from .loaded_windows import LoadedWindows
-from .pane_rows import Firing
+from .pane_rows import FiringWindows
 from .rows import Rows
 from .split_sessions import take_in_and_split
 from .values import values_of
@@ -221,7 +221,9 @@ class Step:
             windows = compiled.shape.new(late.keys, len(late), numbers, late.acc)
             percentiles = clocks.percentiles(compiled, passing=False)
             output_watermark = clocks.output_watermark
-            firing = Firing("late", clocks.before, clocks.now, output_watermark, every, every, ~every, percentiles)
+            firing = FiringWindows(
+                "late", clocks.before, clocks.now, output_watermark, every, every, ~every, percentiles
+            )
             return output.with_panes(emit(compiled, windows, firing)[1])
         return output
 
@@ -255,7 +257,9 @@ class Step:
             every = np.ones(len(expired), np.bool_)
             percentiles = clocks.percentiles(self.compiled, passing=True)
             output_watermark = clocks.output_watermark
-            firing = Firing("expiry", clocks.after, clocks.now, output_watermark, shows, every, ~every, percentiles)
+            firing = FiringWindows(
+                "expiry", clocks.after, clocks.now, output_watermark, shows, every, ~every, percentiles
+            )
             progress = self._emitted(progress, firing)
         return replace(progress, windows=progress.windows.take(np.flatnonzero(~expired)))
 
@@ -267,7 +271,7 @@ class Step:
         progress = replace(progress, windows=windows)
         return progress if firing is None else self._emitted(progress, firing)
 
-    def _emitted(self, progress: Progress, firing: Firing) -> Progress:
+    def _emitted(self, progress: Progress, firing: FiringWindows) -> Progress:
         windows, panes = emit(self.compiled, progress.windows, firing)
         return replace(progress, windows=windows, output=progress.output.with_panes(panes))
 
