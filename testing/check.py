@@ -23,7 +23,7 @@ from ..local.script_run import LocalRun
 from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.stage import GroupingStage
 from .inputs import inputs_of
-from .rows import Left, differences, expected_rows, left_of, literal
+from .rows import RemainingRows, differences, expected_rows, left_of, literal
 from .survivors import Unclear, run_traced
 
 Replay = Callable[[Flow, Sequence[Entry]], pa.Table]
@@ -154,7 +154,7 @@ def _unexplained(counts: Mapping[tuple[int, str], int]) -> list[str]:
     ]
 
 
-def compared(left: Left, wanted: Left, tolerance: float) -> Problem | None:
+def compared(left: RemainingRows, wanted: RemainingRows, tolerance: float) -> Problem | None:
     """The fault of the rows that are left, also on the way there, if other rows are expected."""
     rows = [wanted.texts(row) for row in wanted.rows.elements()]
     if left.negative is not None:
