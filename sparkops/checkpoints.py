@@ -20,7 +20,7 @@ from ..windows.times import MAX_TIME, MIN_TIME, time_text
 from .query_log import is_checkpoint
 from .restarts import Restart, restart_of, step_names
 from .routes.stored_watermarks import read_extra
-from .routes.streaming import Streaming
+from .routes.streaming import StreamRoute
 from .session import session
 from .source import spark_source
 from .time_modes import as_stored
@@ -118,7 +118,7 @@ def check_restart(flow: Flow, checkpoint: str, same: Sequence[str] = ()) -> Rest
     """Say what a restart of a streaming flow from a checkpoint would do, without starting it."""
     source = spark_source(flow) if flow.source.streaming else None
     route = None if source is None else source.route(as_stored(flow, source.input.spark, checkpoint))
-    if not isinstance(route, Streaming):
+    if not isinstance(route, StreamRoute):
         raise InvalidArgument("a checkpoint is that of a stream with steps on Spark, and this flow is none")
     check_same(same, step_names(flow))
     if not is_checkpoint(route.input.spark, checkpoint):

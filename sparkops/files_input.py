@@ -44,7 +44,7 @@ _LISTED = spark_schema(
 _ALL = {"recursiveFileLookup": "true"}
 """Spark lists all files below a folder, and makes no columns of folders: the tasks do, and the source has none."""
 
-_GIVEN = pa.schema([("path", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
+_SPLITS = pa.schema([("path", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
 
 LARGE = 128 << 20
 """Files larger than this, in bytes, are read in parts by several tasks."""
@@ -122,8 +122,8 @@ class FilesInput(Input):
             warn_of_differences(self.format, [part.path for part in parts], columns)
             # Spark does not list them; the tasks say what they are.
             parts += map(Split, lost_links(self.listed_here()))
-        values = [[getattr(part, name) for part in parts] for name in _GIVEN.names]
-        return self.spark.createDataFrame(pa.table(values, schema=_GIVEN))
+        values = [[getattr(part, name) for part in parts] for name in _SPLITS.names]
+        return self.spark.createDataFrame(pa.table(values, schema=_SPLITS))
 
     def list_files_now(self) -> list[tuple[str, int, int]]:
         """The files that exist now, their bytes, and the microsecond of the last change of each."""

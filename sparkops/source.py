@@ -53,7 +53,7 @@ EachBatch: TypeAlias = "Callable[[DataFrame, DataFrame, int], None]"
 
 
 @dataclass(frozen=True)
-class Split:
+class BatchParts:
     """Calls a function with both parts of a micro-batch, which is computed once."""
 
     function: EachBatch
@@ -133,7 +133,7 @@ class SparkSource(Source, Engine):
                 "flow.left_out"
             )
         both = route_with_left_out(flow, self._input(flow)).df()
-        return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(Split(function))
+        return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(BatchParts(function))
 
     def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> DataStreamWriter:
         if not flow.source.streaming:

@@ -31,7 +31,7 @@ from ..tuning.worker import ready
 from ..wire import whole
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
 from .stored_watermarks import read_extra, restored, stored
-from .tasks import LiftLive, Passing
+from .tasks import LiftLive, PaneLift
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StatefulProcessorHandle
@@ -112,7 +112,7 @@ class ShardTask:
         if self.left_out is not None:
             yield from packed(shard, LEFT_OUT, pieces_of(self.left_out.table(instants)))
         if self.then is not None:
-            yield from Passing(self.then, f"shard {shard}")(instants)
+            yield from PaneLift(self.then, f"shard {shard}")(instants)
         else:
             yield from packed(shard, "panes", self._shown(instants))
 

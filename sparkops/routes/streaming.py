@@ -55,7 +55,7 @@ class ShowPanes:
 
 
 @dataclass(frozen=True, eq=False)
-class Streaming(Live):
+class StreamRoute(Live):
     """Runs a flow over unbounded input on Structured Streaming."""
 
     parcels: bool = False
