@@ -17,7 +17,7 @@ from ..combiners.column_names import column_names
 from ..combiners.rows.columns import flat
 from ..combiners.rows.plain_types import plain_schema
 from ..errors import InvalidArgument, NamedOptions, TypeMismatch
-from ..flows.reading import UpsertKeys, WeightedRows, without
+from ..flows.changelog_reading import UpsertKeys, WeightedRows, without
 
 _DECIDING = ("column", "kind", "weights", "table", "flat")
 """The options of formats that decide it. Keys and orders are those of a step of their own."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
-from ..flows.reading import UpsertKeys, WeightedRows, without
+from ..flows.changelog_reading import UpsertKeys, WeightedRows, without
 from .base import UNAVAILABLE, lacking, only_keys
 from .json_in import Texts
 

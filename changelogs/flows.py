@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from ..advice import DIFF, NAME_WEIGHTS, uncounted
 from ..errors import InvalidArgument
+from ..flows.changelog_reading import Reading
 from ..flows.flow import Flow, Source, flow_of
-from ..flows.reading import Reading
 from ..flows.settings import Settings
 from ..panes.transforms import Select
 from ..panes.upserts.stage import UpsertsStage

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from ..combiners.rows.columns import flat
 from ..combiners.rows.decimal_casts import cast_exactly
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..flows.reading import Reading, UpsertKeys, WeightedRows, without
+from ..flows.changelog_reading import Reading, UpsertKeys, WeightedRows, without
 from .base import Changelog, only_keys, row_schema, upserted
 from .json_in import SPACE, Texts
 from .json_out import key_texts, texts_of
 from .json_texts import is_utf8
-from .netting import latest
+from .single_changes import latest
 
 
 @dataclass(frozen=True)

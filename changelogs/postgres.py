@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..flows.reading import Reading
+from ..flows.changelog_reading import Reading
 from .base import Changelog, row_schema, upserted
 from .json_out import escaped, text_of
-from .netting import latest, pairs
+from .single_changes import latest, pairs
 from .wal2json import Wal2Json
 
 _TYPES = {"int": "bigint", "uint": "bigint", "bool": "boolean", "timestamp": "timestamp with time zone", "date": "date"}

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..combiners.rows.columns import flat
 from ..combiners.rows.decimal_casts import cast_exactly
 from ..errors import InvalidArgument
-from ..flows.reading import UpsertKeys, WeightedRows, without
+from ..flows.changelog_reading import UpsertKeys, WeightedRows, without
 from .base import only_keys
 from .json_texts import parsed, shown
 from .json_values import UNREADABLE, array_of, storable, times_of_texts, value_of

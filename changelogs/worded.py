@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument, require_column
-from ..flows.reading import Reading, UpsertKeys, WeightedRows
+from ..flows.changelog_reading import Reading, UpsertKeys, WeightedRows
 from .base import Changelog, chosen, fault_of, only_keys, row_schema, several, signs, upserted
-from .netting import latest, pairs
+from .single_changes import latest, pairs
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from .algebra import Accumulators
 from .compiled import CompiledCombiner
 from .extremes import ExtremeFn
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.ordering import require_order

@@ -17,7 +17,7 @@ from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .counting import count_of
 from .floats.double_double import Doubles
-from .inputs import Input, input_type
+from .input_types import Input, input_type
 from .moments import any_special, divided, spread_bound, spread_of
 from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .parts import Part

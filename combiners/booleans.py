@@ -12,7 +12,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .counting import CountFn, count_of
-from .inputs import Input, expression, input_type, refuse
+from .input_types import Input, expression, input_type, refuse
 from .parts import Part
 from .rows.columns import Column
 from .rows.groups import Groups

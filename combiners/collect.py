@@ -12,8 +12,8 @@ from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .distinct import SetFn, as_inputs, inputs_of, item_names
-from .inputs import Input, expression, input_type
+from .distinct_counts import SetFn, as_inputs, inputs_of, item_names
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.ordering import require_order

@@ -21,7 +21,7 @@ from ..errors import InvalidArgument, NamedOptions, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights, weakest
 from .compiled import CompiledCombiner, CompiledPlan
 from .expressions.expr import Expr, col
-from .inputs import Input, input_type
+from .input_types import Input, input_type
 from .rows.columns import Column
 from .rows.groups import Groups
 from .rows.plain_types import plain_schema

@@ -10,7 +10,7 @@ from ..errors import UnknownColumn
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .inputs import Input, expression, input_type, refuse
+from .input_types import Input, expression, input_type, refuse
 from .parts import Part
 from .rows.columns import Column
 from .rows.group_sums import sum_counts, sum_weights

@@ -11,8 +11,8 @@ import pyarrow as pa
 from .algebra import Accumulators, Capability, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .distinct import as_inputs, inputs_of
-from .inputs import Input, expression, input_type
+from .distinct_counts import as_inputs, inputs_of
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .rows.columns import Column
 from .rows.group_sums import sum_int64

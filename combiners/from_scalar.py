@@ -15,7 +15,7 @@ from ..errors import InvalidArgument, NotRetractable, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner, Tolerance
 from .compiled import CompiledCombiner
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .rows.alike import same_as_first
 from .rows.columns import Column

@@ -15,7 +15,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .floats.decimals import nearest_floats
-from .inputs import Input, expression, input_type, is_ordered, refuse
+from .input_types import Input, expression, input_type, is_ordered, refuse
 from .parts import Part
 from .rows.columns import Column
 from .rows.group_sums import sum_weights

@@ -17,7 +17,7 @@ from .algebra import Accumulators, Capability
 from .combiner import Combiner
 from .compiled import CompiledCombiner, Finish
 from .counting import count_of
-from .inputs import Input, input_type, refuse
+from .input_types import Input, input_type, refuse
 from .moments import any_special, spans
 from .numeric import ExactInput, as_float, exact_input, is_time, number_input
 from .parts import Part

@@ -11,7 +11,7 @@ import pyarrow as pa
 from .algebra import Accumulators, Capability
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .rows.ordering import require_order
 from .states.zset import Items, ZSet

@@ -18,7 +18,7 @@ from .combiner import Combiner
 from .compiled import CompiledCombiner, Whole
 from .counting import count_of
 from .floats.double_double import Doubles
-from .inputs import Input, input_type
+from .input_types import Input, input_type
 from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .parts import Part
 from .retractable import Retractable

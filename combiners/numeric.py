@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..errors import TypeMismatch
 from .combiner import Combiner
 from .expressions.expr import Expr
-from .inputs import Input, expression, input_type, refuse
+from .input_types import Input, expression, input_type, refuse
 
 
 def number_input(who: Combiner, input: Input, schema: pa.Schema) -> Expr:

@@ -15,7 +15,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .expressions.expr import col
-from .inputs import Input, expression, input_type, refuse
+from .input_types import Input, expression, input_type, refuse
 from .parts import Part, remedy_of
 from .plan import Plan
 from .rows.alike import alike

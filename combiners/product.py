@@ -14,7 +14,7 @@ from .compiled import CompiledCombiner
 from .counting import count_of
 from .floats.double_double import Doubles
 from .floats.log2 import exp2, log2
-from .inputs import Input
+from .input_types import Input
 from .numeric import number_input
 from .parts import Part
 from .rows.columns import Column

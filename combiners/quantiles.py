@@ -14,7 +14,7 @@ from .algebra import Accumulators
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .floats.decimals import nearest_floats
-from .inputs import Input, expression, input_type, is_ordered, refuse
+from .input_types import Input, expression, input_type, is_ordered, refuse
 from .parts import Part
 from .retractable import Retractable
 from .rows.columns import Column, numbers

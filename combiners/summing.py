@@ -14,7 +14,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner, Finish
 from .counting import count_of
-from .inputs import Input, expression, input_type, refuse
+from .input_types import Input, expression, input_type, refuse
 from .parts import Part
 from .rows.columns import Column
 from .rows.group_sums import negate_lanes, sum_counts, sum_floats, sum_lanes

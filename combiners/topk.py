@@ -12,7 +12,7 @@ from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .arg_extremes import NAMES
 from .compiled import CompiledCombiner
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.columns import Column

@@ -47,8 +47,8 @@ from ..panes.watermarks.watermark_strategies import IngressTime
 from ..panes.with_time import with_time
 from ..triggers import Trigger, as_trigger
 from ..windows import Length, Span, Window, as_window, span
+from .changelog_reading import Reading
 from .join_step import JoinSide, join_stage
-from .reading import Reading
 from .result import Result
 from .settings import (
     Settings,

@@ -18,7 +18,7 @@ from ..files.files import Files
 from ..files.listing import list_files
 from ..files.paths import locate
 from ..files.reading import FileFormat, Split, read, splits
-from ..flows.reading import Reading
+from ..flows.changelog_reading import Reading
 from ..flows.settings import Settings
 from .sources import WithoutSpark
 from .threads import in_threads

@@ -16,7 +16,7 @@ from ..combiners.aggregate import as_table
 from ..combiners.rows.plain_types import plain_schema, plain_table
 from ..errors import UnknownColumn
 from ..files.files import Files, is_path
-from ..flows.reading import Reading
+from ..flows.changelog_reading import Reading
 from ..flows.settings import Settings
 from .data_files import files_opened
 from .script import Clock, Elements, Entry, Watermark, check_script, rows_table, tables_of, with_times

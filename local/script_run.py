@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument, UnreadableFile
+from ..flows.changelog_reading import good
 from ..flows.flow import Flow
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
-from ..flows.reading import good
 from ..flows.result import Result, SourceWatermarks
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
@@ -28,7 +28,7 @@ from ..panes.watermarks.watermarks import Watermarks
 from ..tables import write_result
 from ..windows.times import MAX_TIME, MIN_TIME
 from .final_run import FinalStep, in_slices, why_not_final
-from .inputs import InputNames, LocalInput, Part
+from .local_inputs import InputNames, LocalInput, Part
 from .script import Clock, Elements, Entry, Watermark, instant, tables_of
 from .source_rows import SourceRows
 

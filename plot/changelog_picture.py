@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..combiners.column_names import key_names
 from ..errors import InvalidArgument, require_column
-from .inputs import keys_of, table_of
 from .labels import Labels
+from .picture_data import keys_of, table_of
 from .style import RED, aware, figure_of, finish, from_micros, margins, slanted, text_of, time_axis, width_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ..combiners.rows.groups import group_rows
 from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument
 from ..windows import time_column
-from .inputs import check_panes, keys_of, table_of
+from .picture_data import check_panes, keys_of, table_of
 
 
 def trigger_costs(results: Mapping[str, Any]) -> pa.Table:

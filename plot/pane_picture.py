@@ -14,9 +14,20 @@ from typing import TYPE_CHECKING, Any
 from ..combiners.column_names import key_names
 from ..errors import InvalidArgument, require_column
 from ..local.script import Clock, Entry, check_script
-from .inputs import Bounds, Pane, Point, check_panes, clock_of, keys_of, marks_of, panes_of, points_of, shown_value
-from .inputs import table_of as table_of
 from .labels import Labels, along, around
+from .picture_data import (
+    Bounds,
+    Pane,
+    Point,
+    check_panes,
+    clock_of,
+    keys_of,
+    marks_of,
+    panes_of,
+    points_of,
+    shown_value,
+)
+from .picture_data import table_of as table_of
 from .style import (
     GREEN,
     INK,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument
 from ..local.script import Entry, check_script
-from .inputs import clock_of, marks_of, points_of
+from .picture_data import clock_of, marks_of, points_of
 from .style import GREEN, GREY, INK, RED, figure_of, finish, margins, size_of_points, slanted, text_of, time_axis
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from ..errors import InvalidArgument, require_column
 from ..local.script import Elements, with_times
 from ..windows import Length, Window, as_window, time_column, times_of
 from ..windows.times import FIRST, LAST
-from .inputs import Bounds, table_of
 from .labels import Labels
+from .picture_data import Bounds, table_of
 from .style import INK, TIMING, figure_of, finish, from_micros, margins, slanted, text_of, time_axis
 
 if TYPE_CHECKING:

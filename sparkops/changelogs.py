@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..changelogs.flows import UnreadSource
 from ..combiners.rows.columns import flat, int64_column
 from ..errors import InvalidArgument, TypeMismatch
-from ..flows.reading import Reading, good
+from ..flows.changelog_reading import Reading, good
 from ..flows.settings import Settings
 from ..panes.parcels import AT
 from ..windows import time_column

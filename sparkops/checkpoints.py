@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ..errors import InvalidArgument, UnreadableFile
-from ..flows.fingerprint.changes import check_same
+from ..flows.fingerprint.differences import check_same
 from ..flows.flow import Flow
 from ..panes.state.manifest import bytes_of, checked_head, extra_of
 from ..windows.times import MAX_TIME, MIN_TIME, time_text

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import StateMismatch
-from ..flows.fingerprint.changes import (
+from ..flows.fingerprint.differences import (
     Change,
     check_same,
     flow_changes,

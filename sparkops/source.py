@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
+from ..flows.changelog_reading import Reading
 from ..flows.description import description
 from ..flows.flow import Engine, Flow, FlowSource, Source, groupings_of, input_of
 from ..flows.left_out import LEFT_OUT
-from ..flows.reading import Reading
 from ..flows.result import Result
 from ..flows.tuning import LiveQuery
 from ..local.running import run

@@ -19,7 +19,7 @@ class Changes:
     """The changes of a table by one batch. Each call of `batches` gives all of them, so that a target can try again.
 
     >>> import pyarrow as pa
-    >>> from uncombine.tables.netting import changes_of
+    >>> from uncombine.tables.net_changes import changes_of
     >>> layout = Layout(pa.schema([("k", pa.int64())]), ("k",))
     >>> changes = Changes.of(layout, [changes_of(pa.table({"k": [1, 2]}), layout)])
     >>> changes.rows, changes.reader().read_all()["k"].to_pylist()

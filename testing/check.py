@@ -22,8 +22,8 @@ from ..local.script import Elements, Entry, Watermark, check_script
 from ..local.script_run import LocalRun
 from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.stage import GroupingStage
-from .inputs import inputs_of
-from .rows import RemainingRows, differences, expected_rows, left_of, literal
+from .row_values import RemainingRows, differences, expected_rows, left_of, literal
+from .script_inputs import inputs_of
 from .survivors import Unclear, run_traced
 
 Replay = Callable[[Flow, Sequence[Entry]], pa.Table]

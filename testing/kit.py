@@ -19,7 +19,7 @@ from ..flows.flow import Flow
 from ..flows.graph import graph_of
 from ..local.script import Elements, Entry
 from .check import REMEDY, Allowed, Check, Problem, Replay
-from .inputs import inputs_of
+from .script_inputs import inputs_of
 from .scripts import Script, changelogs, require_number, scripts
 from .smaller import MOST_RUNS, Smaller
 from .source_text import draw as draw_picture

@@ -18,9 +18,9 @@ from ..errors import InvalidArgument
 from ..flows.flow import Flow
 from ..local.script import Clock, Elements, Entry, Watermark
 from ..windows import Span, span, time_text, timestamp
+from .column_values import START, check_given, column_values
 from .edges import BESIDE, Edges
-from .inputs import Input, ScriptInputs, script_inputs
-from .values import START, check_given, column_values
+from .script_inputs import Input, ScriptInputs, script_inputs
 
 Script = list[Entry]
 

@@ -4,10 +4,10 @@ from .calendar import Calendar
 from .custom import Custom
 from .fixed import Fixed
 from .global_window import Global
+from .hulls import Hulls as Hulls
+from .hulls import union_intervals as union_intervals
+from .hulls import union_runs as union_runs
 from .inherit import Inherit
-from .merging import Hulls as Hulls
-from .merging import union_intervals as union_intervals
-from .merging import union_runs as union_runs
 from .policies import POLICIES as POLICIES
 from .policies import holds as holds
 from .policies import policy as policy

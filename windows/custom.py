@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
-from .merging import Hulls, union_intervals
+from .hulls import Hulls, union_intervals
 from .window import RowWindows, Window, settle
 
 Assign = Callable[..., tuple[Any, Any, Any]]

@@ -1,6 +1,6 @@
 """Sessions: bursts of rows that end with a gap.
 
-This module has only the window that each row opens. `windows/merging.py` merges windows that share an instant. Over a
+This module has only the window that each row opens. `windows/hulls.py` merges windows that share an instant. Over a
 changelog sessions may split again, in `panes/grouping/split_sessions.py`.
 """
 

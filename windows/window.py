@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import NamedOptions, require_column
-from .merging import Hulls, union_intervals
+from .hulls import Hulls, union_intervals
 
 Bounds: TypeAlias = tuple[np.ndarray, np.ndarray]
 

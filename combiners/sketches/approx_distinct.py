@@ -25,8 +25,8 @@ from ...errors import InvalidArgument
 from ..algebra import Accumulators
 from ..combiner import Combiner
 from ..compiled import CompiledCombiner
-from ..distinct import as_inputs, inputs_of
-from ..inputs import Input, expression, input_type
+from ..distinct_counts import as_inputs, inputs_of
+from ..input_types import Input, expression, input_type
 from ..parts import Part
 from ..retractable import Retractable
 from ..rows.groups import Groups

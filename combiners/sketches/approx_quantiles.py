@@ -23,7 +23,7 @@ from ...errors import InvalidArgument
 from ..algebra import Accumulators, Capability, CombineFn, Weights
 from ..combiner import Combiner
 from ..compiled import CompiledCombiner
-from ..inputs import Input, expression, input_type, is_ordered, refuse
+from ..input_types import Input, expression, input_type, is_ordered, refuse
 from ..parts import Part
 from ..rows.columns import Column
 from ..rows.groups import Groups

@@ -22,7 +22,7 @@ from ...errors import InvalidArgument
 from ..algebra import Accumulators, Capability, CombineFn, Weights
 from ..combiner import Combiner
 from ..compiled import CompiledCombiner
-from ..inputs import Input, expression, input_type, refuse
+from ..input_types import Input, expression, input_type, refuse
 from ..parts import Part
 from ..rows.columns import Column
 from ..rows.group_sums import sum_counts

@@ -22,7 +22,7 @@ import pyarrow as pa
 from ..algebra import Accumulators, CombineFn, Weights
 from ..floats.digit_sums import BITS, sum_narrow
 from ..floats.double_double import two_product, two_sum
-from ..floats.pieces import exact_pieces, products
+from ..floats.exact_pieces import exact_pieces, products
 from ..rows.columns import Column
 from ..rows.groups import Groups
 from .vectors import int64s

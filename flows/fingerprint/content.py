@@ -44,10 +44,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import owners
+from .function_text import codes, text_of
 from .names import Names, names_in
 from .owners import attributes, has_name, in_class, is_users, name_of, of_library, package_of, poses
-from .rows import hash_of, rows_of, rows_of_many
-from .source import codes, text_of
+from .row_hashes import hash_of, rows_of, rows_of_many
 
 MOST = 20_000
 """The most values of one function or object that are compared; the rest counts by type."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
-from .source import codes
+from .function_text import codes
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import StateMismatch
-from ...flows.fingerprint.changes import differences
+from ...flows.fingerprint.differences import differences
 from ...flows.fingerprint.flow import Fingerprint
 from ...flows.left_out import LEFT_OUT, LeftOut
 from ...panes import OperatorState, Watermarks

@@ -18,7 +18,7 @@ from ...errors import InvalidArgument, TypeMismatch, require_column
 from ..pieces import pieces
 from ..sql_types import arrow_type, conform
 from ..tuning.worker import ready
-from . import columns
+from . import column_expressions
 from .codec import Maker
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def extract(maker: Maker, name: str, stored: DataFrame) -> DataFrame:
     """The DataFrame with results for accumulators, without the rows whose accumulator is of no rows."""
     has_rows = F.coalesce(F.col(_quoted(name))["rows"], F.lit(0)) != 0
     shown = [
-        columns.extract(maker, name, _quoted(name)) if other == name else F.col(_quoted(other))
+        column_expressions.extract(maker, name, _quoted(name)) if other == name else F.col(_quoted(other))
         for other in stored.columns
     ]
     return stored.where(has_rows).select(*shown)

@@ -22,7 +22,7 @@ from seeds import seeds
 from streams import read_stream, rows_flow, started, together, written
 
 import uncombine as uc
-from uncombine.flows.fingerprint.changes import differences
+from uncombine.flows.fingerprint.differences import differences
 from uncombine.sparkops.routes.streaming import StreamRoute
 from uncombine.sparkops.sql_types import spark_schema
 

@@ -20,7 +20,7 @@ from streams import START, panes_by_batch, read_stream, rows_flow, started, writ
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.flows.fingerprint.changes import differences
+from uncombine.flows.fingerprint.differences import differences
 from uncombine.flows.fingerprint.flow import Fingerprint
 from uncombine.sparkops.routes.streaming import StreamRoute
 

@@ -13,7 +13,7 @@ from streams import rows_flow
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, StateMismatch
-from uncombine.flows.fingerprint.changes import check_same, flow_changes, free_changes, refusal, unknown_parts
+from uncombine.flows.fingerprint.differences import check_same, flow_changes, free_changes, refusal, unknown_parts
 from uncombine.flows.fingerprint.flow import MOST_ENTRIES, Fingerprint
 from uncombine.sparkops.restarts import step_names
 from uncombine.sparkops.routes.streaming import StreamRoute

@@ -13,7 +13,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .expressions.expr import Expr
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.columns import Column
