@@ -48,7 +48,7 @@ def upserted(keys: Any, order: Any, keep_deletes: str) -> UpsertKeys | None:
     names, ordered = several(keys, "keys="), several(order, "order=")
     if not names and ordered:
         raise InvalidArgument("order= is for a feed without old values: give keys= too, or leave order= out")
-    return UpsertKeys(names, ordered, keep_deletes) if names else None
+    return UpsertKeys(keys=names, order=ordered, keep_deletes=keep_deletes) if names else None
 
 
 def several(names: Any, what: str) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ def chosen(rows: pa.Table, weights: np.ndarray, mask: np.ndarray, bad: np.ndarra
     if not mask.all():
         places = np.flatnonzero(mask)
         rows, weights, bad = rows.take(pa.array(places)), weights[places], bad[places]
-    changes = WeightedRows(rows, weights, places)
+    changes = WeightedRows(rows=rows, weights=weights, places=places)
     return without(changes, bad, fault) if bad.any() else changes
 
 

@@ -96,10 +96,18 @@ class Debezium(Changelog):
         require_column(self.column, columns.names, "uc.changelog.Debezium(schema=...)")
         order = () if keyed is None else tuple(n for n in keyed.order if n not in (*columns.names, *row.names))
         texts = Texts(self.column, envelope_columns(row, order))
-        changes = Envelope(texts, row, keyed, self.truncate == "error", order)
+        changes = Envelope(texts=texts, row=row, upserted=keyed, stops=self.truncate == "error", order=order)
         extra = pa.schema([(name, pa.int64()) for name in order])
         words = "uc.changelog.Debezium()"
-        return Reading(columns, row, frozenset([self.column]), changes, words, extra=extra, upserted=keyed)
+        return Reading(
+            message_schema=columns,
+            row=row,
+            own=frozenset([self.column]),
+            changes=changes,
+            words=words,
+            extra=extra,
+            upserted=keyed,
+        )
 
     def _structs(self, columns: pa.Schema, keyed: UpsertKeys | None) -> Reading:
         words = "uc.changelog.Debezium()"
@@ -123,8 +131,10 @@ class Debezium(Changelog):
         order = () if keyed is None else tuple(n for n in keyed.order if n not in (*columns.names, *row.names))
         extra = pa.schema([(name, _kind_at(columns, name)) for name in order])
         own = frozenset(["op", "before", "after", *(name.split(".")[0] for name in order)])
-        changes = Envelope(None, row, keyed, self.truncate == "error", order)
-        return Reading(columns, row, own, changes, words, extra=extra, upserted=keyed)
+        changes = Envelope(texts=None, row=row, upserted=keyed, stops=self.truncate == "error", order=order)
+        return Reading(
+            message_schema=columns, row=row, own=own, changes=changes, words=words, extra=extra, upserted=keyed
+        )
 
     def _flat(self, columns: pa.Schema, keyed: UpsertKeys | None) -> Reading:
         words = "uc.changelog.Debezium(flat=True)"
@@ -139,9 +149,11 @@ class Debezium(Changelog):
                 "delete.tombstone.handling.mode=rewrite"
             )
         row = row_schema([f for f in columns if not f.name.startswith("__")])
-        changes = Flat(tuple(own), keyed, self.truncate == "error", tuple(row.names))
+        changes = Flat(own=tuple(own), upserted=keyed, stops=self.truncate == "error", row=tuple(row.names))
         own += [name for name in row.names if name not in own]
-        return Reading(columns, row, frozenset(own), changes, words, upserted=keyed)
+        return Reading(
+            message_schema=columns, row=row, own=frozenset(own), changes=changes, words=words, upserted=keyed
+        )
 
     def written(self, rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
         if self.flat or self.keys is not None:

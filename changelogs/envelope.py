@@ -71,7 +71,7 @@ class Envelope:
         table = pa.table(both) if both else pa.table({"": pa.nulls(len(place))})
         if self.upserted is not None and both:
             table = only_keys(table, sign < 0, (*self.upserted.keys, *self.upserted.order))
-        changes = WeightedRows(table, sign, place)
+        changes = WeightedRows(rows=table, weights=sign, places=place)
         unsent = lacking(table) & (sign != 0)
         if unsent.any():
             changes, fault = without(changes, unsent, UNSENT), fault or UNSENT

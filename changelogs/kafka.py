@@ -82,7 +82,14 @@ class KafkaUpsert(Changelog):
             raise TypeMismatch(
                 f"{words} has {len(keyed.keys)} columns in keys=, and its key is {key}: give a struct or JSON"
             )
-        return Reading(columns, row, frozenset(["key", "value"]), TopicMessages(row, keyed), words, upserted=keyed)
+        return Reading(
+            message_schema=columns,
+            row=row,
+            own=frozenset(["key", "value"]),
+            changes=TopicMessages(row, keyed),
+            words=words,
+            upserted=keyed,
+        )
 
     def written(self, rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
         last, deleted = latest(rows, weights, keys, "a topic of Kafka")
@@ -114,7 +121,7 @@ class TopicMessages:
         rows = only_keys(pa.table(columns), deleted, (*keys, *self.upserted.order))
         none = np.asarray(flat(messages["key"]).is_null()) & deleted
         bad = wrong | odd | none
-        changes = WeightedRows(rows, np.where(deleted, -1, 1), np.arange(count))
+        changes = WeightedRows(rows=rows, weights=np.where(deleted, -1, 1), places=np.arange(count))
         if not bad.any():
             return changes
         first = int(np.flatnonzero(bad)[0])

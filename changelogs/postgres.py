@@ -85,8 +85,12 @@ class Postgres(Changelog):
             raise InvalidArgument(f"{words} reads JSON: give schema=, the columns of a row of the table")
         require_column(self.column, columns.names, words)
         keyed, row = upserted(self.keys, self.order, self.keep_deletes), row_schema(list(self.schema))
-        changes = Wal2Json(self.column, row, self.table, keyed, self.truncate == "error")
-        return Reading(columns, row, frozenset([self.column]), changes, words, upserted=keyed)
+        changes = Wal2Json(
+            column=self.column, row=row, table=self.table, upserted=keyed, stops=self.truncate == "error"
+        )
+        return Reading(
+            message_schema=columns, row=row, own=frozenset([self.column]), changes=changes, words=words, upserted=keyed
+        )
 
     def written(self, rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
         if self.keys is None:

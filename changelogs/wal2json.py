@@ -42,7 +42,7 @@ class Wal2Json:
     def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
         texts = flat(messages[self.column])
         keys = None if self.upserted is None else self.upserted.keys
-        usual = SecondFormat(tuple(self.row.names), self.table, keys)(texts)
+        usual = SecondFormat(names=tuple(self.row.names), table=self.table, keys=keys)(texts)
         others = np.flatnonzero(~usual.done)
         place, sign, images = self._one_by_one(texts.take(pa.array(others)))
         places = np.concatenate([usual.place, others[place]])
@@ -62,7 +62,7 @@ class Wal2Json:
         rows, signs = pa.table(columns), signs[order]
         if self.upserted is not None:
             rows = only_keys(rows, signs < 0, (*self.upserted.keys, *self.upserted.order))
-        changes = WeightedRows(rows, signs, places[order])
+        changes = WeightedRows(rows=rows, weights=signs, places=places[order])
         return without(changes, bad[order], fault) if bad.any() else changes
 
     def _one_by_one(self, texts: pa.Array) -> tuple[np.ndarray, np.ndarray, list[Values]]:

@@ -111,7 +111,9 @@ class SecondFormat:
         place = np.concatenate([np.flatnonzero(removes), np.flatnonzero(adds)])
         sign = np.repeat([-1, 1], [np.count_nonzero(removes), np.count_nonzero(adds)])
         order = np.argsort(place, kind="stable")
-        return Usual(silent | right | np.asarray(column.is_null()), place[order], sign[order], old, new)
+        return Usual(
+            done=silent | right | np.asarray(column.is_null()), place=place[order], sign=sign[order], old=old, new=new
+        )
 
     def _is_of_table(self, rows: pa.Table) -> np.ndarray:
         if self.table is None:

@@ -44,7 +44,7 @@ def reading_of(
     row = row_schema([f for f in columns if f.name not in (*own, *beside)])
     if not row.names:
         raise InvalidArgument(f"{words} leaves no column for the rows")
-    return Reading(columns, row, frozenset(own), changes, words, upserted=upserted)
+    return Reading(message_schema=columns, row=row, own=frozenset(own), changes=changes, words=words, upserted=upserted)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,9 @@ class Flink(Changelog):
         weights = {**self.SHORT, **self.LONG}
         if keyed is not None:  # the row after it has the same key
             weights |= {"-U": 0, "UPDATE_BEFORE": 0}
-        changes = Words(self.kind, weights, f"Flink's RowKind in column {self.kind!r}", keyed)
+        changes = Words(
+            column=self.kind, weights=weights, who=f"Flink's RowKind in column {self.kind!r}", upserted=keyed
+        )
         return reading_of(
             "uc.changelog.Flink()", columns, [self.kind], several(self.metadata, "metadata="), changes, keyed
         )
@@ -128,7 +130,9 @@ class DeltaFeed(Changelog):
     WEIGHTS: ClassVar[dict[str, int]] = {"insert": 1, "update_preimage": -1, "update_postimage": 1, "delete": -1}
 
     def reading(self, columns: pa.Schema) -> Reading:
-        changes = Words(self.kind, self.WEIGHTS, f"Delta's change type in column {self.kind!r}", None)
+        changes = Words(
+            column=self.kind, weights=self.WEIGHTS, who=f"Delta's change type in column {self.kind!r}", upserted=None
+        )
         beside = [name for name in several(self.metadata, "metadata=") if name in columns.names]
         return reading_of("uc.changelog.DeltaFeed()", columns, [self.kind], beside, changes, None)
 
@@ -177,7 +181,12 @@ class Ops(Changelog):
 
     def reading(self, columns: pa.Schema) -> Reading:
         keyed = upserted(self.keys, self.order, self.keep_deletes)
-        changes = Words(self.column, dict(self.weights), f"the operation in column {self.column!r}", keyed)
+        changes = Words(
+            column=self.column,
+            weights=dict(self.weights),
+            who=f"the operation in column {self.column!r}",
+            upserted=keyed,
+        )
         beside = several(self.metadata, "metadata=")
         return reading_of("uc.changelog.Ops()", columns, [self.column], beside, changes, keyed)
 
@@ -240,7 +249,7 @@ class SparkUpdate(Changelog):
 def each_added(messages: pa.Table, names: Sequence[str]) -> WeightedRows:
     """Every message sets the row of its key."""
     count = messages.num_rows
-    return WeightedRows(messages.select(list(names)), np.ones(count, np.int64), np.arange(count))
+    return WeightedRows(rows=messages.select(list(names)), weights=np.ones(count, np.int64), places=np.arange(count))
 
 
 def worded(rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...], kind: str, words: Sequence[str]) -> pa.Table:

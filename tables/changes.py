@@ -39,7 +39,7 @@ class Changes:
             for table in parts:
                 yield from table.to_batches()
 
-        return cls(layout, sum(table.num_rows for table in parts), batches)
+        return cls(layout=layout, rows=sum(table.num_rows for table in parts), batches=batches)
 
     @property
     def new(self) -> int:

@@ -153,7 +153,9 @@ class DeltaWriter(Writer):
         except (ValueError, KeyError, TypeError):
             raise self.foreign() from None
         done = table.transaction_version(f"uncombine {about['owner']}")
-        facts = TableFacts(about["owner"], NONE_YET if done is None else done, json.dumps(about["layout"]))
+        facts = TableFacts(
+            owner=about["owner"], batch=NONE_YET if done is None else done, layout=json.dumps(about["layout"])
+        )
         self.check(facts)  # a table of other rows has other columns
         self.require_columns(_names(table))
         return facts

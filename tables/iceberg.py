@@ -217,7 +217,7 @@ class IcebergWriter(Writer):
                 break
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else table.snapshot_by_id(parent)
-        facts = TableFacts(table.properties[_OWNER], batch, table.properties[_LAYOUT])
+        facts = TableFacts(owner=table.properties[_OWNER], batch=batch, layout=table.properties[_LAYOUT])
         self.check(facts)  # a table of other rows has other columns
         self.require_columns(table.schema().column_names)
         return facts

@@ -118,7 +118,7 @@ def table_flow(flow: Flow, keys: str | Sequence[str] | None = None) -> tuple[Flo
         )
     if diff is None and output.panes and DIFF in schema.names:
         schema = schema.remove(schema.names.index(DIFF))
-    layout = Layout(schema, tuple(_flat_names(schema, _keys(flow, schema, keys))), diff)
+    layout = Layout(rows=schema, keys=tuple(_flat_names(schema, _keys(flow, schema, keys))), diff=diff)
     _check(layout)
     return flow, layout
 

@@ -110,7 +110,7 @@ class ParquetWriter(Writer):
         about = schema.metadata or {}
         if _OWNER not in about:
             raise self.foreign()
-        facts = TableFacts(about[_OWNER].decode(), int(about[_BATCH]), about[_LAYOUT].decode())
+        facts = TableFacts(owner=about[_OWNER].decode(), batch=int(about[_BATCH]), layout=about[_LAYOUT].decode())
         self.check(facts)  # a table of other rows has other columns
         self.require_columns(schema.names)
         return facts

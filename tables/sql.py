@@ -120,7 +120,7 @@ class SqlWriter(Writer):
             return facts
         for statement in self.definitions(db, there is not None):
             db.run(statement)
-        facts = TableFacts(self.owner, NONE_YET, self.layout.text())
+        facts = TableFacts(owner=self.owner, batch=NONE_YET, layout=self.layout.text())
         marks = ", ".join(map(self.mark, range(1, 5)))
         db.run(f"INSERT INTO {self.batches} VALUES ({marks})", self.table, facts.owner, facts.batch, facts.layout)
         return facts

@@ -49,14 +49,14 @@ def _duckdb(rest: str) -> Target:
         raise InvalidArgument(
             "a target of DuckDB is 'duckdb:///' and the path of a file, such as duckdb:////data/shop.db#totals"
         )
-    return DuckDB(unquote(path), table, schema)
+    return DuckDB(path=unquote(path), table=table, schema=schema)
 
 
 def _postgresql(rest: str) -> Target:
     place, table, schema = _place_and_table(rest, "postgresql://host/database#table")
     if not place.startswith("//"):
         raise InvalidArgument("a target of PostgreSQL is a URL such as postgresql://host/database#table")
-    return PostgreSQL(f"postgresql:{place}", table, schema)
+    return PostgreSQL(url=f"postgresql:{place}", table=table, schema=schema)
 
 
 def _delta(rest: str) -> Target:
@@ -88,7 +88,9 @@ def _iceberg(rest: str) -> Target:
     warehouses = [part.partition("=")[2] for part in parameters if part.startswith("warehouse=")]
     others = [part for part in parameters if not part.startswith("warehouse=")]
     return Iceberg(
-        "?".join(filter(None, (uri, "&".join(others)))), unquote(warehouses[0]) if warehouses else None, identifier
+        catalog="?".join(filter(None, (uri, "&".join(others)))),
+        warehouse=unquote(warehouses[0]) if warehouses else None,
+        identifier=identifier,
     )
 
 
