@@ -82,7 +82,7 @@ class Fingerprint(Combiner):
         for one in inputs:
             require_hash(input_type(one, schema, self), self, one)
         part = Part(HashSumFn(len(inputs), self.seed), tuple(expression(one) for one in inputs))
-        return CompiledCombiner((part,), _to_hex, pa.string())
+        return CompiledCombiner(parts=(part,), finish=_to_hex, output=pa.string())
 
 
 def _to_hex(parts: Sequence[Accumulators]) -> pa.Array:

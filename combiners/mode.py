@@ -45,7 +45,9 @@ class Mode(Combiner):
             items = zset.items(parts[0]).present()
             return items.take(_heaviest(items))
 
-        return CompiledCombiner((Part(zset, (expression(self.input),)),), finish, kind, whole=mode_kernel(kind))
+        return CompiledCombiner(
+            parts=(Part(zset, (expression(self.input),)),), finish=finish, output=kind, whole=mode_kernel(kind)
+        )
 
 
 def _heaviest(items: Items) -> np.ndarray:

@@ -97,7 +97,7 @@ class Product(Combiner):
         return largest * log_bound(count)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        return CompiledCombiner(log_parts(self, self.input, schema), _finish_product, pa.float64())
+        return CompiledCombiner(parts=log_parts(self, self.input, schema), finish=_finish_product, output=pa.float64())
 
 
 def log_parts(who: Combiner, input: Input, schema: pa.Schema) -> tuple[Part, ...]:

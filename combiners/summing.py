@@ -128,7 +128,7 @@ class Sum(Combiner):
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         parts, total, output = sum_of(self, self.input, schema, self.exact)
         whole = sum_kernel(input_type(self.input, schema, self), output, self.exact)
-        return CompiledCombiner(parts, total, output, additive=True, whole=whole)
+        return CompiledCombiner(parts=parts, finish=total, output=output, additive=True, whole=whole)
 
 
 def sum_of(who: Combiner, input: Input, schema: pa.Schema, exact: bool) -> tuple[tuple[Part, ...], Finish, pa.DataType]:

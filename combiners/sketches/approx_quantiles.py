@@ -173,7 +173,9 @@ class ApproxQuantiles(Combiner):
             offsets = pa.array(lengths, pa.int32(), mask=np.append(~nonempty, False))
             return pa.ListArray.from_arrays(offsets, pa.array(values, from_pandas=False))
 
-        return CompiledCombiner((Part(fn, (expression(self.input),)),), finish, pa.list_(pa.float64()))
+        return CompiledCombiner(
+            parts=(Part(fn, (expression(self.input),)),), finish=finish, output=pa.list_(pa.float64())
+        )
 
 
 def _floats(column: Column) -> np.ndarray:

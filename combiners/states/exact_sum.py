@@ -106,7 +106,9 @@ class Digits:
     @classmethod
     def of(cls, accumulators: Accumulators) -> Digits:
         lows, lists = int64s(accumulators[0]).astype(np.int64), accumulators[1]
-        return cls(lows, np.diff(np.asarray(lists.offsets)).astype(np.int64), np.asarray(lists.flatten()))
+        return cls(
+            lows=lows, lengths=np.diff(np.asarray(lists.offsets)).astype(np.int64), flat=np.asarray(lists.flatten())
+        )
 
     @cached_property
     def values(self) -> np.ndarray:
