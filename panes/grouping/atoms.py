@@ -48,7 +48,7 @@ class Atoms:
         """Take atoms out of the store, by the hashes of the keys that rows touch and by clocks; of a part of all."""
         key_atoms, store = store.take(touched, {}, part)
         due, store = store.take(np.empty(0, np.uint32), dict(clocks), part)
-        return cls(store, _cells(key_atoms, compiled.shape), _cells(due, compiled.shape))
+        return cls(store=store, key_atoms=_cells(key_atoms, compiled.shape), due=_cells(due, compiled.shape))
 
     def put(self, compiled: CompiledGrouping, watermark: int) -> Store:
         """The store with these atoms again, but for those of windows that have expired."""

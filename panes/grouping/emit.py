@@ -67,7 +67,14 @@ def _emission(
         emitted = emitted & ~_unchanged(compiled, windows, fired, records)
     if grouping.retracting:
         retracted = emitted | ~has_rows
-    return _Emission(fired, sort_windows(compiled, windows, fired), timing, records, emitted, retracted)
+    return _Emission(
+        places=fired,
+        order=sort_windows(compiled, windows, fired),
+        timing=timing,
+        records=records,
+        emitted=emitted,
+        retracted=retracted,
+    )
 
 
 def _unchanged(

@@ -59,15 +59,15 @@ def _firing(
         if moment.phase == "watermark" and not clocks.each_batch:
             last |= compiled.expiry(windows.num["end"]) <= clocks.after
     return FiringWindows(
-        moment.phase,
-        moment.watermark,
-        clocks.now,
-        clocks.output_watermark,
-        fired,
-        last,
-        cleared(compiled.grouping.mode, moment.requests),
-        clocks.percentiles(compiled, moment.phase == "watermark"),
-        moment.requests.get("tags"),
+        cause=moment.phase,
+        watermark=moment.watermark,
+        processing_time=clocks.now,
+        output_watermark=clocks.output_watermark,
+        fired=fired,
+        last=last,
+        cleared=cleared(compiled.grouping.mode, moment.requests),
+        percentiles=clocks.percentiles(compiled, moment.phase == "watermark"),
+        tags=moment.requests.get("tags"),
     )
 
 

@@ -212,15 +212,15 @@ def cells_back(op: CompiledGrouping, parcels: Sequence[Parcel]) -> Cells:
         return int64_column(table[name])
 
     return Cells(
-        [flat(table[f"key.{i}"]) for i in range(len(op.grouping.by))],
-        numbers("start"),
-        numbers("end"),
-        tuple(flat(table[f"acc.{i}"]) for i in range(len(op.plan.fields))),
-        numbers("count"),
-        numbers("weight"),
-        numbers("earliest", MAX_TIME),
-        numbers("latest", MIN_TIME),
-        {fact.name: numbers(f"fact.{fact.name}") for fact in op.facts},
+        keys=[flat(table[f"key.{i}"]) for i in range(len(op.grouping.by))],
+        start=numbers("start"),
+        end=numbers("end"),
+        acc=tuple(flat(table[f"acc.{i}"]) for i in range(len(op.plan.fields))),
+        count=numbers("count"),
+        weight=numbers("weight"),
+        earliest=numbers("earliest", MAX_TIME),
+        latest=numbers("latest", MIN_TIME),
+        facts={fact.name: numbers(f"fact.{fact.name}") for fact in op.facts},
         unassigned=sum(parcel.unassigned for parcel in parcels),
         bad=sum(parcel.bad for parcel in parcels),
     )
@@ -267,7 +267,13 @@ def received(
     if rows is not None and rows.num_rows:
         cells, several = cells_of_rows(op, rows, at), bool(parcels)
         if several:
-            made = Parcel("cells", cells_table(cells, numbers or live_numbers(op)), at, cells.bad, cells.unassigned)
+            made = Parcel(
+                kind="cells",
+                table=cells_table(cells, numbers or live_numbers(op)),
+                at=at,
+                bad=cells.bad,
+                unassigned=cells.unassigned,
+            )
             cells = cells_back(op, [*parcels, made])
     else:
         cells, several = cells_back(op, parcels), len(parcels) > 1

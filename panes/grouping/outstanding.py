@@ -45,13 +45,15 @@ class OutstandingPanes:
     @classmethod
     def none(cls, kind: pa.StructType, windows: int) -> OutstandingPanes:
         """Windows without outstanding panes."""
-        return cls(pa.array([], kind), np.empty(0, np.int64), np.zeros(windows, np.int64))
+        return cls(records=pa.array([], kind), places=np.empty(0, np.int64), sizes=np.zeros(windows, np.int64))
 
     @classmethod
     def of(cls, lists: pa.ListArray) -> OutstandingPanes:
         """The outstanding panes of stored windows."""
         records = lists.flatten()
-        return cls(records, np.arange(len(records)), np.diff(np.asarray(lists.offsets).astype(np.int64)))
+        return cls(
+            records=records, places=np.arange(len(records)), sizes=np.diff(np.asarray(lists.offsets).astype(np.int64))
+        )
 
     def lists(self) -> pa.ListArray:
         """The outstanding panes as a column, to be stored."""
@@ -82,14 +84,14 @@ class OutstandingPanes:
 
     def take(self, windows: np.ndarray) -> OutstandingPanes:
         """The outstanding panes of the windows at these places, in this order."""
-        return OutstandingPanes(self.records, self.of_windows(windows)[1], self.sizes[windows])
+        return OutstandingPanes(records=self.records, places=self.of_windows(windows)[1], sizes=self.sizes[windows])
 
     def joined(self, other: OutstandingPanes) -> OutstandingPanes:
         """The outstanding panes of these windows, and of others after them."""
         return OutstandingPanes(
-            pa.concat_arrays([self.records, other.records]),
-            np.concatenate([self.places, len(self.records) + other.places]),
-            np.concatenate([self.sizes, other.sizes]),
+            records=pa.concat_arrays([self.records, other.records]),
+            places=np.concatenate([self.places, len(self.records) + other.places]),
+            sizes=np.concatenate([self.sizes, other.sizes]),
         )
 
     def regrouped(self, into: np.ndarray, count: int) -> OutstandingPanes:
@@ -112,7 +114,7 @@ class OutstandingPanes:
         sizes, is_new = with_one_more(self.sizes, windows)
         places = np.empty(len(is_new), np.int64)
         places[~is_new], places[is_new] = self.places, np.arange(len(pool) - len(records), len(pool))
-        after = OutstandingPanes(pool, places, sizes)
+        after = OutstandingPanes(records=pool, places=places, sizes=sizes)
         return after._compact() if len(pool) > 2 * len(places) else after
 
     def _compact(self) -> OutstandingPanes:

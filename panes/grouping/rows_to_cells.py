@@ -131,16 +131,16 @@ def _combine(
         same = len(times) > 0 and bool((times == times[0]).all())
         latest = np.full(groups.count, times[0]) if same else extreme(groups, times, MIN_TIME, np.maximum)
     cells = Cells(
-        grouped.keys,
-        grouped.start,
-        grouped.end,
-        compiled.plan.add(groups, table, weights),
-        groups.sizes,
-        sum_weights(groups, weights),
-        earliest,
-        latest,
-        {fact.name: sum_int64(groups, fact.of(table)) for fact in compiled.facts},
-        lambda: (np.arange(len(rows)) if row is None else row, groups.codes),
-        unassigned,
+        keys=grouped.keys,
+        start=grouped.start,
+        end=grouped.end,
+        acc=compiled.plan.add(groups, table, weights),
+        count=groups.sizes,
+        weight=sum_weights(groups, weights),
+        earliest=earliest,
+        latest=latest,
+        facts={fact.name: sum_int64(groups, fact.of(table)) for fact in compiled.facts},
+        of_row=lambda: (np.arange(len(rows)) if row is None else row, groups.codes),
+        unassigned=unassigned,
     )
     return cells.counted(output_watermark) if "latest" in extents else cells

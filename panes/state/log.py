@@ -93,7 +93,7 @@ def save(
         for name, store in state.stores.items()
     }
     saving.remove_others([part for parts in stored.values() for part in parts or []])
-    return Manifest(state, names(), saving.next_id, stored, extra).written()
+    return Manifest(state=state, token=names(), next_id=saving.next_id, stored=stored, extra=extra).written()
 
 
 def load(
@@ -236,7 +236,7 @@ class _Save:
         return (*deaths, entry)
 
     def _put(self, value: bytes, count: int) -> Entry:
-        entry = Entry(self.next_id, self.names(), len(value), zlib.crc32(value), count)
+        entry = Entry(id=self.next_id, name=self.names(), size=len(value), check=zlib.crc32(value), count=count)
         self.log.put(entry.id, value)
         self.next_id += 1
         return entry
