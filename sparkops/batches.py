@@ -128,7 +128,7 @@ def changes_in(packed: DataFrame, layout: Layout) -> Changes:
             for row in packed.where(~small).select("payload").toLocalIterator():
                 yield _unpacked(row["payload"], layout)
 
-    return Changes(layout, sum(row["rows"] for row in packed_rows), batches)
+    return Changes(layout=layout, rows=sum(row["rows"] for row in packed_rows), batches=batches)
 
 
 def write_table(flow: Flow, target: str, keys: str | Sequence[str] | None, route_of: Callable[[Flow], Route]) -> None:

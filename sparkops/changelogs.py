@@ -70,7 +70,9 @@ class ChangelogInput(Input):
         own = at if at and at not in (reading.beside.names if reading.own else reading.message_schema.names) else None
         row_columns = list(dict.fromkeys([*columns, *([own] if own else [])]))
         counted = schema == WIRE_DDL
-        read = ReadChanges(task, reading, tuple(row_columns), tuple(columns), own, counted)
+        read = ReadChanges(
+            task=task, reading=reading, row_columns=tuple(row_columns), columns=tuple(columns), at=own, counted=counted
+        )
         return self.messages.mapped(read, reading.needs(row_columns), "" if own else at, schema, metric)
 
     def over(self, change: Callable[[Input], Input]) -> Input:

@@ -82,7 +82,7 @@ def stored_flow(spark: SparkSession, path: str) -> StoredFlow:
     last = max(batches, default=None)
     operators = sorted(int(name.name) for name in (folder / "state").glob("*") if name.name.isdigit())
     stages = [_stage(manifests) for number in operators if (manifests := _manifests(spark, path, number))]
-    return StoredFlow(path, last, sorted(stages, key=lambda one: one.stage))
+    return StoredFlow(path=path, last_batch=last, stages=sorted(stages, key=lambda one: one.stage))
 
 
 def _manifests(spark: SparkSession, path: str, operator: int) -> list[bytes]:
@@ -111,7 +111,15 @@ def _stage(manifests: Sequence[bytes]) -> StoredStage:
     strategies = extra["strategies"] if "strategies" in extra else [extra["strategy"]]
     size = sum(map(bytes_of, manifests))
     row_counts.pop("percentiles", None)
-    return StoredStage(made_by["stage"], made_by, strategies, len(manifests), row_counts, size, least)
+    return StoredStage(
+        stage=made_by["stage"],
+        made_by=made_by,
+        strategies=strategies,
+        shards=len(manifests),
+        held=row_counts,
+        state_bytes=size,
+        watermark=least,
+    )
 
 
 def check_restart(flow: Flow, checkpoint: str, same: Sequence[str] = ()) -> Restart:

@@ -79,7 +79,12 @@ class FilesInput(Input):
         coded = frozenset(getattr(task, "coded", ())) - {at, *filtered}
         root = self.paths[0].fixed if self.streaming and self.format.as_spark else None
         reading = ReadFiles(
-            replace(self.format, columns=tuple(wanted), coded=coded), task, tuple(columns), at, root, schema == WIRE_DDL
+            format=replace(self.format, columns=tuple(wanted), coded=coded),
+            task=task,
+            columns=tuple(columns),
+            at=at,
+            root=root,
+            packed=schema == WIRE_DDL,
         )
         listed = self._stream(wanted) if self.streaming else self._files_now(wanted)
         if at is not None:

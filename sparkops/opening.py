@@ -62,7 +62,10 @@ def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: 
         files.check_bounded()
     paths, most = files.paths, files.max_files_per_batch
     tracking = {} if most is None else {"maxFilesPerTrigger": str(most)}
-    return opened_over(FilesInput(spark, paths, files.described(paths), streaming, tracking), settings)
+    return opened_over(
+        FilesInput(spark=spark, paths=paths, format=files.described(paths), streaming=streaming, options=tracking),
+        settings,
+    )
 
 
 def _of_rows(rows: Any, spark: SparkSession, settings: Settings, tuning: Tuning) -> UnreadSource:

@@ -96,10 +96,10 @@ def restart_of(route: StreamRoute, checkpoint: str, same: Sequence[str] = ()) ->
     before = {number_of(one): one for one in stored}
     steps = [
         StepRestart(
-            number_of(one),
-            words_of(one),
-            changed,
-            free_changes(before[number_of(one)], one) if number_of(one) in before and not changed else (),
+            number=number_of(one),
+            words=words_of(one),
+            changes=changed,
+            free=free_changes(before[number_of(one)], one) if number_of(one) in before and not changed else (),
         )
         for one, changed in zip(now, flow_changes(stored, now, same), strict=True)
     ]

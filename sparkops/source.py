@@ -242,11 +242,15 @@ def _joined(flow: Flow, source: FlowSource, frames: Sequence[DataFrame]) -> Data
     for branch, frame in zip(source.inputs, frames, strict=True):
         over = SparkSource(DataFrameInput(frame))
         settings = replace(branch.settings, time=input_of(branch).time, watermark=None)
-        inputs.append(Flow(over, settings, over.schema))
+        inputs.append(Flow(source=over, settings=settings, source_schema=over.schema))
     lines = [f"  {line}" for branch in source.inputs for line in description(branch)]
     if not isinstance(plan, str):
         return DataFrameInput(plan, text="\n".join([f"Spark's own {stage.join.words}", *lines]))
-    joined = Flow(replace(source, inputs=tuple(inputs)), replace(flow.settings, time=EVENT_TIME), source.schema)
+    joined = Flow(
+        source=replace(source, inputs=tuple(inputs)),
+        settings=replace(flow.settings, time=EVENT_TIME),
+        source_schema=source.schema,
+    )
     df = AtOnce(joined, DataFrameInput(frames[0])).df()
     return DataFrameInput(df, text="\n".join([f"{stage.join.words}, in Python, not Spark's own join: {plan}", *lines]))
 
@@ -270,7 +274,13 @@ def _rows(flow: Flow) -> DataFrame:
         return flow.df
     panes = replace(flow, transforms=()).df
     source = SparkSource(DataFrameInput(panes.where(column(EVENT_TIME).isNotNull())))
-    return Flow(source, replace(flow.settings, time=EVENT_TIME), source.schema, (), flow.transforms).df
+    return Flow(
+        source=source,
+        settings=replace(flow.settings, time=EVENT_TIME),
+        source_schema=source.schema,
+        stages=(),
+        transforms=flow.transforms,
+    ).df
 
 
 def replayed(spark: SparkSession, flow: Flow, script: Sequence[Entry]) -> pa.Table:

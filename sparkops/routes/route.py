@@ -40,13 +40,17 @@ def route(flow: Flow, input: Input) -> Route:
     live = flow.source.streaming or flow.settings.replay
     if not (flow.stages or (live and flow.source.inputs)):
         rows = rows_by_spark(flow, input)
-        return NoStages(flow, input) if rows is None else NativeRows(flow, input, rows)
+        return NoStages(flow, input) if rows is None else NativeRows(flow=flow, input=input, rows=rows)
     if live:
         return StreamRoute(flow, input) if flow.source.streaming else Replay(flow, input)
     if len(groupings_of(flow)) < len(flow.stages):
         return AtOnce(flow, input)
     plan = native_plan(flow, input)
-    return FinalPanes(flow, input, plan) if isinstance(plan, str) else Native(flow, input, plan)
+    return (
+        FinalPanes(flow=flow, input=input, why_not_native=plan)
+        if isinstance(plan, str)
+        else Native(flow=flow, input=input, plan=plan)
+    )
 
 
 def check_left_out(flow: Flow) -> None:

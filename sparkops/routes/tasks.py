@@ -174,7 +174,13 @@ class LiftLive:
         if AT not in piece.column_names:  # the rows have no processing times
             piece = piece.append_column(AT, pa.array(np.full(piece.num_rows, MIN_TIME)))
         at = int64_column(piece[AT])
-        intake = Intake(self.max_future, self.time, self.strategy, self.transforms, self.guards)
+        intake = Intake(
+            max_future=self.max_future,
+            time=self.time,
+            strategy=self.strategy,
+            transforms=self.transforms,
+            guards=self.guards,
+        )
         return list(self.sent(lift, intake(piece.drop_columns([AT]), at)))
 
     @property
