@@ -101,7 +101,7 @@ def content_of(value: Any) -> Content:
     if len(parts) > MOST_PARTS:
         first_parts = dict(list(parts.items())[:MOST_PARTS])
         parts = {**first_parts, "others": hash_of(*(f"{name}={token}" for name, token in parts.items()))[:8]}
-    return Content(source, f"{_VERSION} {code}", parts, tuple(sorted(by_source.unknown)))
+    return Content(source=source, code=f"{_VERSION} {code}", parts=parts, unknown=tuple(sorted(by_source.unknown)))
 
 
 def content_of_all(values: Sequence[Any]) -> Content:
@@ -113,7 +113,7 @@ def content_of_all(values: Sequence[Any]) -> Content:
     parts = {str(place): content.source[:8] for place, content in enumerate(every[:MOST_PARTS], 1)}
     unknown = tuple(sorted({name for content in every for name in content.unknown}))
     source, code = (hash_of(*(getattr(content, form) for content in every)) for form in ("source", "code"))
-    return Content(source, f"{_VERSION} {code}", parts, unknown)
+    return Content(source=source, code=f"{_VERSION} {code}", parts=parts, unknown=unknown)
 
 
 def user_parts(value: Any) -> Iterator[Any]:
