@@ -88,7 +88,7 @@ def describe(
         "paths": places,
     }
     if chosen is not None and schema is not None:
-        return FileFormat(chosen, schema, root, **rest)
+        return FileFormat(format=chosen, schema=schema, base=root, **rest)
     lost = missing(places)
     absent = {place.fixed for place in lost}
     files = [path for path in (list_files(places) if files is None else files) if path not in absent]
@@ -108,7 +108,7 @@ def describe(
         named = [f.with_type(folders[f.name]) if f.name in folders else f for f in file_schema]
         more = [pa.field(name, kind) for name, kind in folders.items() if name not in file_schema.names]
         schema = pa.schema(named + more)
-    return FileFormat(chosen, schema, root, **rest)
+    return FileFormat(format=chosen, schema=schema, base=root, **rest)
 
 
 def _of_one_format(files: list[str], texts: str) -> tuple[list[str], str]:

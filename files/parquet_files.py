@@ -149,7 +149,7 @@ def _row_group(metadata: pq.FileMetaData, number: int, wanted: Sequence[Leaf], e
             size += chunk.num_values * 4 + chunk.total_uncompressed_size
         else:
             unsure[leaf.root] = min(_few_rows(chunk, rows), unsure.get(leaf.root, UNSURE))
-    return RowGroup(number, rows, size, unsure)
+    return RowGroup(number=number, rows=rows, size=size, unsure=unsure)
 
 
 def _runs(groups: Iterable[RowGroup]) -> Iterator[list[RowGroup]]:

@@ -69,7 +69,7 @@ def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[S
         load += mine
     if len(cuts) == 1:
         return whole
-    return [Split(path, first, last) for first, last in zip(cuts, [*cuts[1:], len(parts)], strict=True)]
+    return [Split(path=path, first=first, last=last) for first, last in zip(cuts, [*cuts[1:], len(parts)], strict=True)]
 
 
 def read(
