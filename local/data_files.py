@@ -95,7 +95,14 @@ def files_opened(files: Files, settings: Settings) -> UnreadSource:
 
     def source(reading: Reading | None) -> LocalFiles:
         schema = described.schema if reading is None else reading.schema
-        return LocalFiles(paths, listed, described, schema, settings.strategy is not None, reading)
+        return LocalFiles(
+            paths=paths,
+            listed=listed,
+            format=described,
+            schema=schema,
+            streaming=settings.strategy is not None,
+            reading=reading,
+        )
 
     return UnreadSource(described.schema, source, strict=True)
 

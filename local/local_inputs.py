@@ -75,7 +75,13 @@ class LocalInput:
                 f"entry {place} of the script brings rows before the clock has started, and watermark=IngressTime() "
                 "takes their times from it: give at=, or a Clock before them"
             )
-        return Intake(settings.max_future, settings.time, settings.strategy, transforms, self.step.guards)(rows, times)
+        return Intake(
+            max_future=settings.max_future,
+            time=settings.time,
+            strategy=settings.strategy,
+            transforms=transforms,
+            guards=self.step.guards,
+        )(rows, times)
 
     def _times(self, rows: pa.Table, now: int) -> np.ndarray:
         """The processing time of each row: from its column, or from its entry if the column is null or not named."""

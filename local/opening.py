@@ -70,7 +70,12 @@ def _of_table(rows: Any, settings: Settings, streaming: bool) -> UnreadSource:
     def source(reading: Reading | None) -> LocalSource:
         read = table if reading is None else reading(plain_table(table))
         rows = plain_table(with_times(read, times))
-        return LocalSource(rows.schema, streaming, rows, None if reading is None else replace(reading, strict=False))
+        return LocalSource(
+            schema=rows.schema,
+            streaming=streaming,
+            rows=rows,
+            reading=None if reading is None else replace(reading, strict=False),
+        )
 
     return UnreadSource(plain_schema(table.schema), source, strict=True)
 
