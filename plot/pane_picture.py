@@ -226,7 +226,13 @@ def _picture(
     timed |= not entries and len({pane.at for pane in panes}) > 1
     heights = (min(moments) - room, max(*moments, *(pane.at for pane in panes), min(moments)) + room)
     return Picture(
-        panes, points, marks_of(entries, clock, result), margins(min(times), max(times)), heights, timed, name
+        panes=panes,
+        points=points,
+        marks=marks_of(entries, clock, result),
+        bounds=margins(min(times), max(times)),
+        heights=heights,
+        timed=timed,
+        name=name,
     )
 
 

@@ -125,13 +125,13 @@ def panes_of(table: pa.Table, value: str, where: Mapping[str, Any], clock: Seque
     moments = _moments(rows, clock)
     return [
         Pane(
-            tuple(_plain(row[name]) for name in keys),
-            _bounds(row["window"]),
-            row[value],
-            row["diff"],
-            row["pane"]["timing"],
-            at,
-            row.get("step", 0),
+            key=tuple(_plain(row[name]) for name in keys),
+            bounds=_bounds(row["window"]),
+            value=row[value],
+            diff=row["diff"],
+            timing=row["pane"]["timing"],
+            at=at,
+            step=row.get("step", 0),
         )
         for row, at in zip(rows, moments, strict=True)
         if row["window"] is not None or row["pane"] is not None
@@ -205,7 +205,17 @@ def points_of(
             event = aware(row[column])
             text = "" if label is None or row[label] is None else str(row[label])
             late = before is not None and event < before
-            points.append(Point(event, clock[step], text, late, (step, place) in gone, step, row))
+            points.append(
+                Point(
+                    event=event,
+                    processing=clock[step],
+                    label=text,
+                    late=late,
+                    dropped=(step, place) in gone,
+                    step=step,
+                    row=row,
+                )
+            )
     return points
 
 
