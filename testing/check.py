@@ -105,13 +105,15 @@ class Check:
         except Unclear:
             raise
         except Exception as error:
-            return Problem("error", f"the flow raised {type(error).__name__}: {error}", (), cause=error)
+            return Problem(kind="error", text=f"the flow raised {type(error).__name__}: {error}", lines=(), cause=error)
         left = left_of(traced.result.panes, self.weight)
         frames = traced.frames
         try:
             answer = self.expected(frames[None] if None in frames else {str(n): frame for n, frame in frames.items()})
         except Exception as error:
-            return Problem("expected", f"expected= raised {type(error).__name__}: {error}", (), cause=error)
+            return Problem(
+                kind="expected", text=f"expected= raised {type(error).__name__}: {error}", lines=(), cause=error
+            )
         wanted = expected_rows(answer, left)
         difference = compared(left, wanted, self.tolerance)
         if difference is not None:
@@ -131,7 +133,9 @@ class Check:
             return None
         lines = [*_some("only in this process", list((one - other).elements()))]
         lines += _some("only in the replay on Spark", list((other - one).elements()))
-        return Problem("spark", "a replay on Spark gives other rows than a run in this process", tuple(lines))
+        return Problem(
+            kind="spark", text="a replay on Spark gives other rows than a run in this process", lines=tuple(lines)
+        )
 
 
 def _check_allowed(allow: object) -> None:
@@ -160,7 +164,7 @@ def compared(left: RemainingRows, wanted: RemainingRows, tolerance: float) -> Pr
     if left.negative is not None:
         step, below = left.negative
         text = f"after entry {step} of the script a row has been retracted more often than given"
-        return Problem("negative", text, (f"  row: {literal(left.texts(below))}",), rows)
+        return Problem(kind="negative", text=text, lines=(f"  row: {literal(left.texts(below))}",), rows=rows)
     shown = left.only(wanted.names)
     missing, extra = differences(shown, wanted, tolerance)
     if not missing and not extra:
@@ -171,7 +175,7 @@ def compared(left: RemainingRows, wanted: RemainingRows, tolerance: float) -> Pr
         *_some("missing", [literal(shown.texts(row)) for row in missing]),
         *_some("too much", [literal(shown.texts(row)) for row in extra]),
     ]
-    return Problem("rows", "the flow leaves other rows than expected", tuple(lines), rows)
+    return Problem(kind="rows", text="the flow leaves other rows than expected", lines=tuple(lines), rows=rows)
 
 
 def _some(what: str, rows: Sequence[str]) -> list[str]:

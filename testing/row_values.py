@@ -85,7 +85,7 @@ class RemainingRows:
         rows: Counter[Values] = Counter()
         for row, count in self.rows.items():
             rows[tuple(_part(row[at], inner) for at, inner, _ in places)] += count
-        return RemainingRows(tuple(names), tuple(kind for *_, kind in places), rows)
+        return RemainingRows(names=tuple(names), kinds=tuple(kind for *_, kind in places), rows=rows)
 
 
 def _place(name: str, names: Sequence[str], kinds: Sequence[pa.DataType]) -> tuple[int, int | None, pa.DataType]:
@@ -119,7 +119,9 @@ def left_of(panes: pa.Table, weight: str | None) -> RemainingRows:
         last = i + 1 == len(rows) or steps[i + 1] != steps[i]
         if last and negative is None and (below := next((row for row in net if net[row] < 0), None)) is not None:
             negative = steps[i], below
-    return RemainingRows(tuple(names), tuple(kinds), Counter({row: n for row, n in net.items() if n}), negative)
+    return RemainingRows(
+        names=tuple(names), kinds=tuple(kinds), rows=Counter({row: n for row, n in net.items() if n}), negative=negative
+    )
 
 
 def rows_of(table: pa.Table, count: int) -> list[Values]:
@@ -148,10 +150,10 @@ def expected_rows(answer: Any, left: RemainingRows) -> RemainingRows:
     else:
         raise TypeMismatch(f"expected= gives a DataFrame, or rows as dicts, but gave {type(answer).__name__}")
     if not names and not values:
-        return RemainingRows(left.names, left.kinds, Counter())
+        return RemainingRows(names=left.names, kinds=left.kinds, rows=Counter())
     kinds = [_place(name, left.names, left.kinds)[2] for name in names]
     rows = (tuple(canonical(v, k) for v, k in zip(row, kinds, strict=True)) for row in values)
-    return RemainingRows(tuple(names), tuple(kinds), Counter(rows))
+    return RemainingRows(names=tuple(names), kinds=tuple(kinds), rows=Counter(rows))
 
 
 def differences(left: RemainingRows, expected: RemainingRows, tolerance: float) -> tuple[list[Values], list[Values]]:

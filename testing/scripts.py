@@ -225,7 +225,11 @@ def _scripts(
         )
     whole = st.lists(st.one_of(moves), min_size=min(bundles, 4), max_size=bundles)
     clocked = st.just(True) if any(one.timed for one in parts.inputs) else st.sampled_from([False, True, True])
-    return _script(Plan(parts.inputs, parts.edges, whole, clocked, rows, late, max(near)))
+    return _script(
+        Plan(
+            inputs=parts.inputs, edges=parts.edges, moves=whole, clocked=clocked, rows=rows, late=late, ahead=max(near)
+        )
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -264,7 +268,7 @@ def _script(draw: st.DrawFn, plan: Plan) -> Script:
 def _play(plan: Plan, moves: Sequence[Move], clocked: bool) -> Script:
     """The script that moves make."""
     anchors: list[dict[str, Any]] = []
-    states = [InputState(one, plan.edges, anchors) for one in plan.inputs]
+    states = [InputState(input=one, edges=plan.edges, anchors=anchors) for one in plan.inputs]
     front = now = timestamp(START)
     script: Script = []
     count = 0
@@ -295,9 +299,9 @@ def _play(plan: Plan, moves: Sequence[Move], clocked: bool) -> Script:
             front = max(front, one.reached)
         rows = [_timed(row, own, now) for row in (rows[::-1] if move.backwards else rows)]
         if rows:
-            script.append(Elements(rows, at, () if move.apart else reports, own.name))
+            script.append(Elements(rows=rows, at=at, watermarks=() if move.apart else reports, input=own.name))
         if reports and (move.apart or not rows):
-            script.append(Watermark(reports[0].t, None, at, own.name))
+            script.append(Watermark(t=reports[0].t, source=None, at=at, input=own.name))
         elif not rows and clocked:
             assert at is not None
             script.append(Clock(at))

@@ -165,7 +165,7 @@ def run_traced(flow: Flow, script: Sequence[Entry], allow: frozenset[str] = froz
         allowed[one.name] = sum(
             why in allow for (_, feed), reasons in run.lost.items() if feed.leaf in leaves for why in reasons.values()
         )
-    return Run(result, frames, dict(run.unexplained), allowed)
+    return Run(result=result, frames=frames, unexplained=dict(run.unexplained), allowed=allowed)
 
 
 def unseen_input(flow: Flow, scripts: Sequence[Sequence[Entry]], allow: frozenset[str]) -> Input | None:
