@@ -110,10 +110,10 @@ def flow(
         )
     tuned = tuning or Tuning()
     settings = Settings(
-        time,
-        watermark,
-        diff,
-        processing_time,
+        time=time,
+        watermark=watermark,
+        diff=diff,
+        processing_time=processing_time,
         wake=tuned.wake,
         shards=tuned.shards,
         name=name,

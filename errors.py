@@ -237,10 +237,10 @@ def _parameters(kind: Any) -> _Parameters:
     places = [p for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     named = [p for p in own if p.kind is p.KEYWORD_ONLY]
     return _Parameters(
-        kind.__name__,
-        tuple(p.name for p in places),
-        tuple(p.name for p in named),
-        tuple(p.name for p in (*places, *named) if p.default is p.empty),
-        any(p.kind is p.VAR_POSITIONAL for p in own),
-        any(p.kind is p.VAR_KEYWORD for p in own),
+        owner=kind.__name__,
+        places=tuple(p.name for p in places),
+        named=tuple(p.name for p in named),
+        required=tuple(p.name for p in (*places, *named) if p.default is p.empty),
+        any_place=any(p.kind is p.VAR_POSITIONAL for p in own),
+        any_name=any(p.kind is p.VAR_KEYWORD for p in own),
     )

@@ -171,7 +171,7 @@ class UserNode(Node):
             paused = np.ones(len(self.done(out)), np.bool_)
             np.logical_and.at(paused, into[take], self.col(s, f"paused{i}")[take])
             self.col(out, f"paused{i}")[touched] = paused[touched]
-        Merge(self, self.trigger, s, out, m).run(into, take)
+        Merge(node=self, trigger=self.trigger, s=s, out=out, m=m).run(into, take)
 
     def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
         least: Deadlines = self.col(s, domain) if domain in ("event", "processing") else NEVER

@@ -143,7 +143,7 @@ class Custom(Window):
         low, high = start[first], end[first]
         np.minimum.at(low, number, start)
         np.maximum.at(high, number, end)
-        return Hulls(number, codes[first], low, high)
+        return Hulls(window_id=number, code=codes[first], start=low, end=high)
 
 
 def _read_only(values: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ def union_intervals(codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Hu
         window_id = np.empty(len(number), np.int64)
         window_id[order] = number
         number = window_id
-    return Hulls(number, codes[heads], start[heads], reach)
+    return Hulls(window_id=number, code=codes[heads], start=start[heads], end=reach)
 
 
 def union_runs(runs: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -69,7 +69,7 @@ class Sliding(Window):
         >>> place.tolist(), number.tolist()
         ([0, 0], [-1, 0])
         """
-        return Slices(int(self.size), int(self.period), int(self.offset) % int(self.period))
+        return Slices(size=int(self.size), period=int(self.period), origin=int(self.offset) % int(self.period))
 
     def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> RowWindows:
         """The windows of each row, by increasing start; `row` is None where each row has exactly one window."""
