@@ -70,7 +70,7 @@ def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: 
 
 def _of_rows(rows: Any, spark: SparkSession, settings: Settings, tuning: Tuning) -> UnreadSource:
     """Rows of this process, which become a DataFrame."""
-    local = None if isinstance(rows, pa.Schema) else opened_here(rows, settings).source(None)
+    local = None if isinstance(rows, pa.Schema) else opened_here(rows, settings).make(None)
     if not isinstance(local, LocalSource) or local.rows is None:
         raise InvalidArgument(
             "spark= runs files, and rows that are there, on Spark, but a script and a schema have rows in this process "
