@@ -212,13 +212,13 @@ _OTHER = {
     "OrFinally": "write trigger.or_finally(...)",
 }
 
-_KNOWN = {other: ours for ours, others in _OURS.items() for other in others.split()}
+_OUR_NAMES = {other: ours for ours, others in _OURS.items() for other in others.split()}
 
 
-class Advised:
+class Adviser:
     """A value that says what to write instead of a name of another library.
 
-    >>> class Counter(Advised):
+    >>> class Counter(Adviser):
     ...     def _no_such(self, name):
     ...         return no_such_method("a counter", self, name, {"size": "write len(counter)"})
     >>> Counter().size
@@ -281,7 +281,7 @@ def _unknown(owner: str, name: str) -> AttributeError:
     return AttributeError(f"{owner!r} object has no attribute {name!r}")
 
 
-def no_such_name(name: str, known: Iterable[str]) -> UnknownName:
+def no_such_name(name: str, names: Iterable[str]) -> UnknownName:
     """The error for a name that the package does not have, with the name to write if one is near.
 
     >>> no_such_name("Avg", ["Mean"])
@@ -290,18 +290,18 @@ def no_such_name(name: str, known: Iterable[str]) -> UnknownName:
     said = f"uncombine has no name {name!r}"
     if name in _OTHER:
         return UnknownName(f"{said}: {_OTHER[name]}")
-    ours = _KNOWN.get(name) or our_name(name, known)
+    ours = _OUR_NAMES.get(name) or our_name(name, names)
     return UnknownName(f"{said}: did you mean uc.{ours}?" if ours else said)
 
 
-def our_name(name: str, known: Iterable[str]) -> str | None:
+def our_name(name: str, names: Iterable[str]) -> str | None:
     """The one of our names for a name that is written nearly so, in any case of letters, here or in other libraries.
 
     >>> our_name("tumbling", ["Fixed", "Sliding"]), our_name("fixd", ["Fixed", "Sliding"])
     ('Fixed', 'Fixed')
     """
-    ours = {one.casefold(): one for one in known}
-    others = {other.casefold(): one for other, one in _KNOWN.items() if one in ours.values()}
+    ours = {one.casefold(): one for one in names}
+    others = {other.casefold(): one for other, one in _OUR_NAMES.items() if one in ours.values()}
     plain = name.casefold().replace("_", "")
     if plain in ours:
         return ours[plain]
@@ -335,7 +335,7 @@ __all__ = [
     "OF_COMBINERS",
     "OF_EXPRESSIONS",
     "OF_RESULTS",
-    "Advised",
+    "Adviser",
     "no_such_method",
     "no_such_name",
     "no_such_step",

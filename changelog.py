@@ -100,7 +100,7 @@ def to(
     if format not in NAMES:
         raise InvalidArgument(f"to() knows no format {format!r}: {nearest(format, NAMES)}")
     named = several(keys, "keys=")
-    return To(Writing(NAMES[format](named), named, diff, pane))
+    return To(Writing(format=NAMES[format](named), keys=named, diff=diff, pane=pane))
 
 
 __all__ = ["Changelog", "Debezium", "DeltaFeed", "Flink", "KafkaUpsert", "Ops", "Postgres", "SparkUpdate", "To", "to"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Never
 
 from .changelogs.base import Changelog
-from .changelogs.flows import Opening, flow_over
+from .changelogs.flows import UnreadSource, flow_over
 from .errors import InvalidArgument, TypeMismatch, nearest
 from .files.files import OF_FILES
 from .flows.flow import Flow
@@ -110,10 +110,10 @@ def flow(
         )
     tuned = tuning or Tuning()
     settings = Settings(
-        time,
-        watermark,
-        diff,
-        processing_time,
+        time=time,
+        watermark=watermark,
+        diff=diff,
+        processing_time=processing_time,
         wake=tuned.wake,
         shards=tuned.shards,
         name=name,
@@ -139,7 +139,7 @@ def _check_others(names: Iterable[str]) -> None:
         raise InvalidArgument(f"uc.flow() has no option {name!r}: {where}")
 
 
-def _opened(rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning) -> Opening:
+def _opened(rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning) -> UnreadSource:
     if spark is not None or hasattr(rows, "isStreaming"):
         from .sparkops.opening import opened
 

@@ -117,39 +117,39 @@ _SAME = {"slide": "period", "hop": "period", "every": "period", "timeout": "gap"
 """Options of other libraries that are spelt like none of ours, or like another one."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """A hint for a misspelt name: `did you mean 'x'?`, or the list of the known names."""
-    known = list(known)
-    same = [_SAME[name]] if _SAME.get(name) in known else []
-    whole = sorted((one for one in known if len(name) > 4 and name in one), key=len)
-    near = difflib.get_close_matches(name, known, n=1)
-    close = same or difflib.get_close_matches(name, known, n=1, cutoff=0.8) or whole or near
+    names = list(names)
+    same = [_SAME[name]] if _SAME.get(name) in names else []
+    whole = sorted((one for one in names if len(name) > 4 and name in one), key=len)
+    near = difflib.get_close_matches(name, names, n=1)
+    close = same or difflib.get_close_matches(name, names, n=1, cutoff=0.8) or whole or near
     if close:
         return f"did you mean {close[0]!r}?"
-    return "known are " + ", ".join(map(repr, known)) if known else "there are none"
+    return "known are " + ", ".join(map(repr, names)) if names else "there are none"
 
 
-def require_column(name: str, known: Iterable[str], what: str) -> None:
-    """Raise unless `name` is among `known` once; `what` names the part that needs the column."""
-    known = list(known)
+def require_column(name: str, columns: Iterable[str], what: str) -> None:
+    """Raise unless `name` is among `columns` once; `what` names the part that needs the column."""
+    columns = list(columns)
     if not isinstance(name, str):
         raise InvalidArgument(f"{what} takes the name of a column, but was given {name!r}")
-    if name not in known:
+    if name not in columns:
         raise UnknownColumn(
-            f"{what} needs column {name!r}, which the input does not have: {nearest(name, known)}", name
+            f"{what} needs column {name!r}, which the input does not have: {nearest(name, columns)}", name
         )
-    if known.count(name) > 1:
+    if columns.count(name) > 1:
         raise InvalidArgument(
-            f"{what} needs column {name!r}, but the input has {known.count(name)} columns of this name: rename them"
+            f"{what} needs column {name!r}, but the input has {columns.count(name)} columns of this name: rename them"
         )
 
 
-def require_options(given: Iterable[str], known: Iterable[str], what: str) -> None:
+def require_options(options: Iterable[str], names: Iterable[str], what: str) -> None:
     """Raise `InvalidArgument` for the first option that `what` does not know."""
-    known = list(known)
-    for name in given:
-        if name not in known:
-            raise InvalidArgument(f"{what} has no option {name!r}: {nearest(name, known)}")
+    names = list(names)
+    for name in options:
+        if name not in names:
+            raise InvalidArgument(f"{what} has no option {name!r}: {nearest(name, names)}")
 
 
 class NamedOptions:
@@ -237,10 +237,10 @@ def _parameters(kind: Any) -> _Parameters:
     places = [p for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     named = [p for p in own if p.kind is p.KEYWORD_ONLY]
     return _Parameters(
-        kind.__name__,
-        tuple(p.name for p in places),
-        tuple(p.name for p in named),
-        tuple(p.name for p in (*places, *named) if p.default is p.empty),
-        any(p.kind is p.VAR_POSITIONAL for p in own),
-        any(p.kind is p.VAR_KEYWORD for p in own),
+        owner=kind.__name__,
+        places=tuple(p.name for p in places),
+        named=tuple(p.name for p in named),
+        required=tuple(p.name for p in (*places, *named) if p.default is p.empty),
+        any_place=any(p.kind is p.VAR_POSITIONAL for p in own),
+        any_name=any(p.kind is p.VAR_KEYWORD for p in own),
     )

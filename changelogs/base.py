@@ -17,7 +17,7 @@ from ..combiners.column_names import column_names
 from ..combiners.rows.columns import flat
 from ..combiners.rows.plain_types import plain_schema
 from ..errors import InvalidArgument, NamedOptions, TypeMismatch
-from ..flows.reading import UpsertKeys, WeightedRows, without
+from ..flows.changelog_reading import UpsertKeys, WeightedRows, without
 
 _DECIDING = ("column", "kind", "weights", "table", "flat")
 """The options of formats that decide it. Keys and orders are those of a step of their own."""
@@ -35,7 +35,7 @@ class Changelog(NamedOptions, ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
 
     @abstractmethod
-    def reading(self, given: pa.Schema) -> Any:
+    def reading(self, columns: pa.Schema) -> Any:
         """The `Reading` of messages with these columns; raises if they do not fit."""
 
     @abstractmethod
@@ -48,15 +48,15 @@ def upserted(keys: Any, order: Any, keep_deletes: str) -> UpsertKeys | None:
     names, ordered = several(keys, "keys="), several(order, "order=")
     if not names and ordered:
         raise InvalidArgument("order= is for a feed without old values: give keys= too, or leave order= out")
-    return UpsertKeys(names, ordered, keep_deletes) if names else None
+    return UpsertKeys(keys=names, order=ordered, keep_deletes=keep_deletes) if names else None
 
 
 def several(names: Any, what: str) -> tuple[str, ...]:
     """The names of columns that were given as none, one or several."""
     if names is None:
         return ()
-    found = column_names(names, what)
-    out = (found,) if isinstance(found, str) else found
+    columns = column_names(names, what)
+    out = (columns,) if isinstance(columns, str) else columns
     if not isinstance(out, tuple) or not all(isinstance(name, str) and name for name in out):
         raise InvalidArgument(f"{what} takes the name of a column or several, not {names!r}")
     return out
@@ -68,34 +68,34 @@ def signs(words: pa.ChunkedArray, weights: dict[Any, int], who: str) -> tuple[np
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
-        known = pa.array(list(weights)).cast(column.type)
+        value_set = pa.array(list(weights)).cast(column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         raise TypeMismatch(f"{who} must be one of {_listed(weights)}, but its column is {column.type}") from None
-    places = pc.index_in(column, value_set=known)
+    places = pc.index_in(column, value_set=value_set)
     numbers = np.array([*weights.values()], np.int64)
     bad = np.asarray(places.is_null())
     return numbers[np.asarray(places.fill_null(0))], bad
 
 
-def fault_of(words: pa.ChunkedArray, bad: np.ndarray, known: Sequence[Any], who: str) -> str:
+def fault_of(words: pa.ChunkedArray, bad: np.ndarray, choices: Sequence[Any], who: str) -> str:
     """The sentence about the first word that is not known."""
     if not bad.any():
         return ""
     word = words[int(np.flatnonzero(bad)[0])].as_py()
-    return f"{who} must be one of {_listed(known)}, but is {word!r} in a row"
+    return f"{who} must be one of {_listed(choices)}, but is {word!r} in a row"
 
 
-def _listed(known: Any) -> str:
-    return ", ".join(map(str, known))
+def _listed(choices: Any) -> str:
+    return ", ".join(map(str, choices))
 
 
-def chosen(rows: pa.Table, weights: np.ndarray, kept: np.ndarray, bad: np.ndarray, fault: str) -> WeightedRows:
-    """The changes of messages that are a row each; `kept` has those that say something of a row."""
+def chosen(rows: pa.Table, weights: np.ndarray, mask: np.ndarray, bad: np.ndarray, fault: str) -> WeightedRows:
+    """The changes of messages that are a row each; `mask` has those that say something of a row."""
     places = np.arange(len(weights))
-    if not kept.all():
-        places = np.flatnonzero(kept)
+    if not mask.all():
+        places = np.flatnonzero(mask)
         rows, weights, bad = rows.take(pa.array(places)), weights[places], bad[places]
-    changes = WeightedRows(rows, weights, places)
+    changes = WeightedRows(rows=rows, weights=weights, places=places)
     return without(changes, bad, fault) if bad.any() else changes
 
 
@@ -103,9 +103,9 @@ def only_keys(rows: pa.Table, deleted: np.ndarray, keys: Sequence[str]) -> pa.Ta
     """The rows, of which the deleted ones keep their keys alone: their other columns may have any value."""
     if not deleted.any():
         return rows
-    kept = pa.array(np.arange(len(deleted)), mask=deleted)
+    places = pa.array(np.arange(len(deleted)), mask=deleted)
     columns = [
-        column if name in keys else column.take(kept)
+        column if name in keys else column.take(places)
         for name, column in zip(rows.column_names, rows.columns, strict=True)
     ]
     return pa.table(columns, names=rows.column_names)
@@ -117,11 +117,11 @@ UNAVAILABLE = "__debezium_unavailable_value"
 
 def lacking(rows: pa.Table) -> np.ndarray:
     """A mask of the rows that lack a value."""
-    found = np.zeros(rows.num_rows, np.bool_)
+    mask = np.zeros(rows.num_rows, np.bool_)
     for column in rows.columns:
         if pa.types.is_string(column.type):
-            found |= np.asarray(flat(pc.equal(column, UNAVAILABLE)).fill_null(False))
-    return found
+            mask |= np.asarray(flat(pc.equal(column, UNAVAILABLE)).fill_null(False))
+    return mask
 
 
 def row_schema(fields: Sequence[pa.Field]) -> pa.Schema:

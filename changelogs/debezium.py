@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..flows.reading import Reading, UpsertKeys, WeightedRows
+from ..flows.changelog_reading import Reading, UpsertKeys, WeightedRows
 from .base import Changelog, chosen, fault_of, lacking, only_keys, row_schema, upserted
 from .envelope import TRUNCATED, UNSENT, Envelope, envelope_columns
 from .json_in import Texts
 from .json_out import key_texts, texts_of
-from .netting import latest, pairs
+from .single_changes import latest, pairs
 
 
 @dataclass(frozen=True)
@@ -86,62 +86,74 @@ class Debezium(Changelog):
         if self.schema is not None and not isinstance(self.schema, pa.Schema):
             raise TypeMismatch(f"schema= takes an Arrow schema of the rows, not {self.schema!r}")
 
-    def reading(self, given: pa.Schema) -> Reading:
+    def reading(self, columns: pa.Schema) -> Reading:
         keyed = upserted(self.keys, self.order, self.keep_deletes)
         if self.flat:
-            return self._flat(given, keyed)
+            return self._flat(columns, keyed)
         if self.schema is None:
-            return self._structs(given, keyed)
+            return self._structs(columns, keyed)
         row = row_schema(list(self.schema))
-        require_column(self.column, given.names, "uc.changelog.Debezium(schema=...)")
-        order = () if keyed is None else tuple(n for n in keyed.order if n not in (*given.names, *row.names))
+        require_column(self.column, columns.names, "uc.changelog.Debezium(schema=...)")
+        order = () if keyed is None else tuple(n for n in keyed.order if n not in (*columns.names, *row.names))
         texts = Texts(self.column, envelope_columns(row, order))
-        changes = Envelope(texts, row, keyed, self.truncate == "error", order)
+        changes = Envelope(texts=texts, row=row, upserted=keyed, stops=self.truncate == "error", order=order)
         extra = pa.schema([(name, pa.int64()) for name in order])
         words = "uc.changelog.Debezium()"
-        return Reading(given, row, frozenset([self.column]), changes, words, extra=extra, upserted=keyed)
+        return Reading(
+            message_schema=columns,
+            row=row,
+            own=frozenset([self.column]),
+            changes=changes,
+            words=words,
+            extra=extra,
+            upserted=keyed,
+        )
 
-    def _structs(self, given: pa.Schema, keyed: UpsertKeys | None) -> Reading:
+    def _structs(self, columns: pa.Schema, keyed: UpsertKeys | None) -> Reading:
         words = "uc.changelog.Debezium()"
-        if "op" not in given.names and {"__op", "__deleted"} & set(given.names):
+        if "op" not in columns.names and {"__op", "__deleted"} & set(columns.names):
             raise InvalidArgument(
                 f"{words} takes an envelope, and the columns are those of the flattened form: give flat=True and keys="
             )
-        if "op" not in given.names and self.column in given.names:
+        if "op" not in columns.names and self.column in columns.names:
             raise InvalidArgument(
                 f"{words} takes an envelope in columns: give schema=, the columns of a row, to read JSON"
             )
         for name in ("op", "before", "after"):
-            require_column(name, given.names, words)
-        kinds = [given.field(name).type for name in ("after", "before")]
+            require_column(name, columns.names, words)
+        kinds = [columns.field(name).type for name in ("after", "before")]
         kind = next((kind for kind in kinds if pa.types.is_struct(kind)), None)
         if kind is None:
             raise TypeMismatch(
                 f"Debezium's before and after must be structs, but are {kinds[0]}: read JSON with schema="
             )
         row = row_schema(list(kind))
-        order = () if keyed is None else tuple(n for n in keyed.order if n not in (*given.names, *row.names))
-        extra = pa.schema([(name, _kind_at(given, name)) for name in order])
+        order = () if keyed is None else tuple(n for n in keyed.order if n not in (*columns.names, *row.names))
+        extra = pa.schema([(name, _kind_at(columns, name)) for name in order])
         own = frozenset(["op", "before", "after", *(name.split(".")[0] for name in order)])
-        changes = Envelope(None, row, keyed, self.truncate == "error", order)
-        return Reading(given, row, own, changes, words, extra=extra, upserted=keyed)
+        changes = Envelope(texts=None, row=row, upserted=keyed, stops=self.truncate == "error", order=order)
+        return Reading(
+            message_schema=columns, row=row, own=own, changes=changes, words=words, extra=extra, upserted=keyed
+        )
 
-    def _flat(self, given: pa.Schema, keyed: UpsertKeys | None) -> Reading:
+    def _flat(self, columns: pa.Schema, keyed: UpsertKeys | None) -> Reading:
         words = "uc.changelog.Debezium(flat=True)"
         if keyed is None:
             raise InvalidArgument(
                 f"{words} needs keys=, because the flattened form has no old rows: name the primary key"
             )
-        own = [name for name in ("__op", "__deleted") if name in given.names]
+        own = [name for name in ("__op", "__deleted") if name in columns.names]
         if not own:
             raise InvalidArgument(
                 f"{words} needs a column '__op' or '__deleted': set the transform's add.fields=op, or "
                 "delete.tombstone.handling.mode=rewrite"
             )
-        row = row_schema([f for f in given if not f.name.startswith("__")])
-        changes = Flat(tuple(own), keyed, self.truncate == "error", tuple(row.names))
+        row = row_schema([f for f in columns if not f.name.startswith("__")])
+        changes = Flat(own=tuple(own), upserted=keyed, stops=self.truncate == "error", row=tuple(row.names))
         own += [name for name in row.names if name not in own]
-        return Reading(given, row, frozenset(own), changes, words, upserted=keyed)
+        return Reading(
+            message_schema=columns, row=row, own=frozenset(own), changes=changes, words=words, upserted=keyed
+        )
 
     def written(self, rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
         if self.flat or self.keys is not None:
@@ -157,16 +169,16 @@ class Debezium(Changelog):
 
     def _enveloped(self, rows: pa.Table, sign: np.ndarray, partner: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
         image = pa.StructArray.from_arrays([flat(c) for c in rows.columns], fields=list(rows.schema))
-        kept = np.flatnonzero((sign < 0) | (partner < 0))
-        old, updates = sign[kept] < 0, partner[kept] >= 0
+        places = np.flatnonzero((sign < 0) | (partner < 0))
+        old, updates = sign[places] < 0, partner[places] >= 0
         op = pa.array(np.where(updates, "u", np.where(old, "d", "c")), pa.string())
-        before = image.take(pa.array(kept, mask=~old))
-        after = image.take(pa.array(np.where(updates, partner[kept], kept), mask=old & ~updates))
+        before = image.take(pa.array(places, mask=~old))
+        after = image.take(pa.array(np.where(updates, partner[places], places), mask=old & ~updates))
         messages = pa.table({"op": op, "before": before, "after": after})
         if not self.json and self.schema is None:
             return messages
         text = pa.table({self.column: texts_of(messages.select(["before", "after", "op"]))})
-        return text.add_column(0, "key", key_texts(rows.take(pa.array(kept)), keys)) if keys else text
+        return text.add_column(0, "key", key_texts(rows.take(pa.array(places)), keys)) if keys else text
 
 
 @dataclass(frozen=True)
@@ -186,7 +198,7 @@ class Flat:
         empty = np.ones(count, np.bool_)
         for name in (*self.row, *self.own):
             empty &= np.asarray(flat(messages[name]).is_null())
-        kept = ~empty
+        mask = ~empty
         if "__deleted" in self.own:
             column = messages["__deleted"]
             words = (
@@ -197,18 +209,18 @@ class Flat:
             deleted |= np.asarray(flat(words).fill_null(False))
         if "__op" in self.own:
             op = messages["__op"]
-            kept &= ~equals(op, "m")
+            mask &= ~equals(op, "m")
             if self.stops and equals(op, "t").any():
                 raise InvalidArgument(TRUNCATED)
-            known = np.asarray(flat(pc.is_in(op, value_set=pa.array(list(self.WEIGHTS)).cast(op.type))))
-            bad = ~known & ~deleted & kept
+            valid = np.asarray(flat(pc.is_in(op, value_set=pa.array(list(self.WEIGHTS)).cast(op.type))))
+            bad = ~valid & ~deleted & mask
             fault = fault_of(op, bad, list(self.WEIGHTS), "Debezium's __op")
             deleted |= equals(op, "d")
         rows = only_keys(messages.select(list(names)), deleted, (*self.upserted.keys, *self.upserted.order))
-        unsent = lacking(rows) & kept & ~bad
+        unsent = lacking(rows) & mask & ~bad
         if unsent.any():
             bad, fault = bad | unsent, fault or UNSENT
-        return chosen(rows, np.where(deleted, -1, 1), kept, bad, fault)
+        return chosen(rows, np.where(deleted, -1, 1), mask, bad, fault)
 
 
 def equals(column: pa.ChunkedArray, word: str) -> np.ndarray:
@@ -216,15 +228,15 @@ def equals(column: pa.ChunkedArray, word: str) -> np.ndarray:
     return np.asarray(flat(pc.equal(column, pa.scalar(word).cast(column.type))).fill_null(False))
 
 
-def _kind_at(given: pa.Schema, path: str) -> Any:
+def _kind_at(columns: pa.Schema, path: str) -> Any:
     """The type of a field inside a column."""
     first, *more = path.split(".")
-    require_column(first, given.names, "order= of uc.changelog.Debezium()")
-    kind = given.field(first).type
+    require_column(first, columns.names, "order= of uc.changelog.Debezium()")
+    kind = columns.field(first).type
     for name in more:
-        found = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
-        require_column(name, [name] if found >= 0 else [], f"order={path!r} of uc.changelog.Debezium()")
-        kind = kind.field(found).type
+        index = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+        require_column(name, [name] if index >= 0 else [], f"order={path!r} of uc.changelog.Debezium()")
+        kind = kind.field(index).type
     return kind
 
 

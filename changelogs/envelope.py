@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
-from ..flows.reading import UpsertKeys, WeightedRows, without
+from ..flows.changelog_reading import UpsertKeys, WeightedRows, without
 from .base import UNAVAILABLE, lacking, only_keys
 from .json_in import Texts
 
@@ -71,7 +71,7 @@ class Envelope:
         table = pa.table(both) if both else pa.table({"": pa.nulls(len(place))})
         if self.upserted is not None and both:
             table = only_keys(table, sign < 0, (*self.upserted.keys, *self.upserted.order))
-        changes = WeightedRows(table, sign, place)
+        changes = WeightedRows(rows=table, weights=sign, places=place)
         unsent = lacking(table) & (sign != 0)
         if unsent.any():
             changes, fault = without(changes, unsent, UNSENT), fault or UNSENT

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from ..advice import DIFF, NAME_WEIGHTS, uncounted
 from ..errors import InvalidArgument
+from ..flows.changelog_reading import Reading
 from ..flows.flow import Flow, Source, flow_of
-from ..flows.reading import Reading
 from ..flows.settings import Settings
 from ..panes.transforms import Select
 from ..panes.upserts.stage import UpsertsStage
@@ -34,27 +34,27 @@ REMEDIES = {
 
 
 @dataclass(frozen=True)
-class Opening:
+class UnreadSource:
     """A source that is about to be read."""
 
     schema: pa.Schema
     """The columns of its rows, or of its messages."""
-    source: Callable[[Reading | None], Source]
+    make: Callable[[Reading | None], Source]
     """Makes the source for a reading of its messages; None for plain rows."""
     strict: bool
     """True if a message that cannot be read raises; otherwise it is a bad row."""
 
 
-def flow_over(opening: Opening, settings: Settings, changelog: Changelog | None) -> Flow:
+def flow_over(source: UnreadSource, settings: Settings, changelog: Changelog | None) -> Flow:
     """A flow over the rows, or over the messages, of a source."""
     if changelog is None:
-        warn_of_changes(opening.schema.names, settings)
-        return flow_of(opening.source(None), settings)
-    reading = reading_of(changelog, opening.schema, settings, opening.strict)
-    return changed_flow(opening.source(reading), settings, reading)
+        warn_of_changes(source.schema.names, settings)
+        return flow_of(source.make(None), settings)
+    reading = reading_of(changelog, source.schema, settings, source.strict)
+    return changed_flow(source.make(reading), settings, reading)
 
 
-def reading_of(changelog: Any, given: pa.Schema, settings: Settings, strict: bool) -> Reading:
+def reading_of(changelog: Any, columns: pa.Schema, settings: Settings, strict: bool) -> Reading:
     """The reading of a source with these columns."""
     if not isinstance(changelog, Changelog):
         raise InvalidArgument(
@@ -66,10 +66,10 @@ def reading_of(changelog: Any, given: pa.Schema, settings: Settings, strict: boo
             "watermark=IngressTime() gives a retraction another event time than its row has: use the time column of "
             "the rows with changelog="
         )
-    reading: Reading = changelog.reading(given)
+    reading: Reading = changelog.reading(columns)
     reading = reading.weighted("diff" if settings.diff is None else settings.diff, strict)
     reading = replace(reading, meaning=changelog.meaning)
-    reading(given.empty_table())  # columns of other types raise now, and not at the first row
+    reading(columns.empty_table())  # columns of other types raise now, and not at the first row
     return reading
 
 
@@ -79,8 +79,8 @@ def changed_flow(source: Source, settings: Settings, reading: Reading) -> Flow:
     settings = replace(settings, changelog=reading.meaning)
     if keyed is None:
         flow = flow_of(source, replace(settings, diff=reading.weight))
-        kept = (*names, reading.weight)
-        return flow if list(kept) == flow.schema.names else replace(flow, transforms=(Select(kept),))
+        columns = (*names, reading.weight)
+        return flow if list(columns) == flow.schema.names else replace(flow, transforms=(Select(columns),))
     flow = flow_of(source, replace(settings, diff=None))
     step = Upserts(
         by=keyed.keys,
@@ -105,4 +105,4 @@ def warn_of_changes(names: list[str], settings: Settings) -> None:
             return
 
 
-__all__ = ["Opening", "changed_flow", "flow_over", "reading_of", "warn_of_changes"]
+__all__ = ["UnreadSource", "changed_flow", "flow_over", "reading_of", "warn_of_changes"]

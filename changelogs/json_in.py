@@ -107,8 +107,10 @@ class Texts:
         """The fields with types that Arrow's reader knows: times are numbers or texts, as some of the texts show."""
         places = np.unique(np.linspace(0, len(texts) - 1, SAMPLE).astype(np.int64))
         sample = [parsed(text) for text in texts.take(pa.array(places)).to_pylist()]
-        known = [_kinds(f.type, [row.get(f.name) for row in sample]) for f in self.schema]
-        as_text = any(kind is str for kinds in known for kind in kinds)  # so a time that no text has is like the others
+        field_kinds = [_kinds(f.type, [row.get(f.name) for row in sample]) for f in self.schema]
+        as_text = any(
+            kind is str for kinds in field_kinds for kind in kinds
+        )  # a time that no text has is like the others
         return [_shown(f, [row.get(f.name) for row in sample], as_text) for f in self.schema]
 
     def _one_by_one(self, texts: pa.Array) -> tuple[pa.Table, np.ndarray]:
@@ -117,8 +119,8 @@ class Texts:
         kind = pa.struct(list(self.schema))
         for text in texts:
             try:
-                found = parsed(text.as_py())
-                rows.append(value_of(found, kind) if isinstance(found, dict) else None)
+                value = parsed(text.as_py())
+                rows.append(value_of(value, kind) if isinstance(value, dict) else None)
             except UNREADABLE:
                 rows.append(None)
         whole = array_of(_built(rows, storable(kind)), kind)
@@ -141,8 +143,8 @@ def _built(rows: list[dict[str, Any] | None], kind: pa.DataType) -> pa.Array:
 
 def _as_texts(column: pa.Array) -> pa.Array:
     """The column as texts or bytes with offsets, which all functions on texts take."""
-    known = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    return column if any(is_kind(column.type) for is_kind in known) else column.cast(pa.string())
+    text_kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return column if any(is_kind(column.type) for is_kind in text_kinds) else column.cast(pa.string())
 
 
 def _pieces(texts: pa.Array) -> Iterator[pa.Array]:

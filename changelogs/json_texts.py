@@ -88,21 +88,21 @@ def is_deep(text: str | bytes) -> bool:
 
 def deep(texts: pa.Array) -> np.ndarray:
     """A mask of the texts, with offsets, that are nested too deep. Texts with few brackets cost little."""
-    found = np.zeros(len(texts), np.bool_)
+    mask = np.zeros(len(texts), np.bool_)
     _, places, data = texts.buffers()
     if data is None or len(texts) == 0:
-        return found
+        return mask
     kind = np.int64 if texts.type in (pa.large_string(), pa.large_binary()) else np.int32
     ends = np.frombuffer(places, kind)[texts.offset : texts.offset + len(texts) + 1]
     if int(np.diff(ends).max()) <= MAX_DEPTH:
-        return found
+        return mask
     inside = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
     openers = np.flatnonzero((inside & 0xDF) == ord("["))  # both [ and {
     counts = np.diff(np.searchsorted(openers, ends - ends[0]))
     for place in np.flatnonzero(counts > MAX_DEPTH):  # few: long lists of objects, and those with bad intent
         text = texts[int(place)]
-        found[place] = text.is_valid and is_deep(text.as_buffer().to_pybytes())
-    return found
+        mask[place] = text.is_valid and is_deep(text.as_buffer().to_pybytes())
+    return mask
 
 
 def is_utf8(texts: pa.Array) -> bool:

@@ -97,8 +97,8 @@ def value_of(value: Any, kind: pa.DataType) -> Any:
     if isinstance(value, dict | list):
         return _no(value, kind)
     if pa.types.is_boolean(kind):
-        known = {True: True, False: False, "true": True, "false": False, "t": True, "f": False}
-        return known[value]
+        booleans = {True: True, False: False, "true": True, "false": False, "t": True, "f": False}
+        return booleans[value]
     if isinstance(value, bool):
         return _no(value, kind)
     if pa.types.is_string(kind):

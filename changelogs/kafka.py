@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from ..combiners.rows.columns import flat
 from ..combiners.rows.decimal_casts import cast_exactly
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..flows.reading import Reading, UpsertKeys, WeightedRows, without
+from ..flows.changelog_reading import Reading, UpsertKeys, WeightedRows, without
 from .base import Changelog, only_keys, row_schema, upserted
 from .json_in import SPACE, Texts
 from .json_out import key_texts, texts_of
 from .json_texts import is_utf8
-from .netting import latest
+from .single_changes import latest
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ class KafkaUpsert(Changelog):
     order: str | Sequence[str] | None = None
     keep_deletes: str = "1 day"
 
-    def reading(self, given: pa.Schema) -> Reading:
+    def reading(self, columns: pa.Schema) -> Reading:
         words = "uc.changelog.KafkaUpsert()"
         for name in ("key", "value"):
-            require_column(name, given.names, words)
-        order = self.order if self.order is not None or "offset" not in given.names else "offset"
+            require_column(name, columns.names, words)
+        order = self.order if self.order is not None or "offset" not in columns.names else "offset"
         keyed = upserted(self.keys, order, self.keep_deletes)
         if keyed is None:
             raise InvalidArgument(f"{words} needs keys=: name the columns of the key")
-        key, value = given.field("key").type, given.field("value").type
+        key, value = columns.field("key").type, columns.field("value").type
         if self.schema is not None:
             row = row_schema(list(self.schema))
         elif pa.types.is_struct(value):
@@ -82,7 +82,14 @@ class KafkaUpsert(Changelog):
             raise TypeMismatch(
                 f"{words} has {len(keyed.keys)} columns in keys=, and its key is {key}: give a struct or JSON"
             )
-        return Reading(given, row, frozenset(["key", "value"]), Keyed(row, keyed), words, upserted=keyed)
+        return Reading(
+            message_schema=columns,
+            row=row,
+            own=frozenset(["key", "value"]),
+            changes=TopicMessages(row, keyed),
+            words=words,
+            upserted=keyed,
+        )
 
     def written(self, rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
         last, deleted = latest(rows, weights, keys, "a topic of Kafka")
@@ -91,7 +98,7 @@ class KafkaUpsert(Changelog):
 
 
 @dataclass(frozen=True)
-class Keyed:
+class TopicMessages:
     """Reads the messages of a topic."""
 
     row: pa.Schema
@@ -114,7 +121,7 @@ class Keyed:
         rows = only_keys(pa.table(columns), deleted, (*keys, *self.upserted.order))
         none = np.asarray(flat(messages["key"]).is_null()) & deleted
         bad = wrong | odd | none
-        changes = WeightedRows(rows, np.where(deleted, -1, 1), np.arange(count))
+        changes = WeightedRows(rows=rows, weights=np.where(deleted, -1, 1), places=np.arange(count))
         if not bad.any():
             return changes
         first = int(np.flatnonzero(bad)[0])

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..flows.reading import Reading
+from ..flows.changelog_reading import Reading
 from .base import Changelog, row_schema, upserted
 from .json_out import escaped, text_of
-from .netting import latest, pairs
+from .single_changes import latest, pairs
 from .wal2json import Wal2Json
 
 _TYPES = {"int": "bigint", "uint": "bigint", "bool": "boolean", "timestamp": "timestamp with time zone", "date": "date"}
@@ -79,14 +79,18 @@ class Postgres(Changelog):
         if self.schema is not None and not isinstance(self.schema, pa.Schema):
             raise TypeMismatch(f"schema= takes an Arrow schema of the rows, not {self.schema!r}")
 
-    def reading(self, given: pa.Schema) -> Reading:
+    def reading(self, columns: pa.Schema) -> Reading:
         words = "uc.changelog.Postgres()"
         if self.schema is None:
             raise InvalidArgument(f"{words} reads JSON: give schema=, the columns of a row of the table")
-        require_column(self.column, given.names, words)
+        require_column(self.column, columns.names, words)
         keyed, row = upserted(self.keys, self.order, self.keep_deletes), row_schema(list(self.schema))
-        changes = Wal2Json(self.column, row, self.table, keyed, self.truncate == "error")
-        return Reading(given, row, frozenset([self.column]), changes, words, upserted=keyed)
+        changes = Wal2Json(
+            column=self.column, row=row, table=self.table, upserted=keyed, stops=self.truncate == "error"
+        )
+        return Reading(
+            message_schema=columns, row=row, own=frozenset([self.column]), changes=changes, words=words, upserted=keyed
+        )
 
     def written(self, rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
         if self.keys is None:
@@ -94,12 +98,12 @@ class Postgres(Changelog):
         else:
             rows, deleted = latest(rows, weights, keys, "wal2json without old rows")
             sign, partner = np.where(deleted, -1, 1), np.full(len(deleted), -1)
-        kept = np.flatnonzero((sign < 0) | (partner < 0))
-        updates = partner[kept] >= 0
-        kinds = np.where(updates, "U", np.where(sign[kept] > 0, "I", "D"))
+        places = np.flatnonzero((sign < 0) | (partner < 0))
+        updates = partner[places] >= 0
+        kinds = np.where(updates, "U", np.where(sign[places] > 0, "I", "D"))
         whole = _columns(rows)
-        old = whole.take(pa.array(kept))
-        new = whole.take(pa.array(np.where(updates, partner[kept], kept)))
+        old = whole.take(pa.array(places))
+        new = whole.take(pa.array(np.where(updates, partner[places], places)))
         schema, _, name = (self.table or "public.rows").rpartition(".")
         head = f'"schema":{json.dumps(schema or "public")},"table":{json.dumps(name)}'
         start = pc.binary_join_element_wise('{"action":"', pa.array(kinds, pa.string()), f'",{head}', "")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..combiners.rows.columns import flat
 from ..combiners.rows.decimal_casts import cast_exactly
 from ..errors import InvalidArgument
-from ..flows.reading import UpsertKeys, WeightedRows, without
+from ..flows.changelog_reading import UpsertKeys, WeightedRows, without
 from .base import only_keys
 from .json_texts import parsed, shown
 from .json_values import UNREADABLE, array_of, storable, times_of_texts, value_of
@@ -42,7 +42,7 @@ class Wal2Json:
     def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
         texts = flat(messages[self.column])
         keys = None if self.upserted is None else self.upserted.keys
-        usual = SecondFormat(tuple(self.row.names), self.table, keys)(texts)
+        usual = SecondFormat(names=tuple(self.row.names), table=self.table, keys=keys)(texts)
         others = np.flatnonzero(~usual.done)
         place, sign, images = self._one_by_one(texts.take(pa.array(others)))
         places = np.concatenate([usual.place, others[place]])
@@ -62,7 +62,7 @@ class Wal2Json:
         rows, signs = pa.table(columns), signs[order]
         if self.upserted is not None:
             rows = only_keys(rows, signs < 0, (*self.upserted.keys, *self.upserted.order))
-        changes = WeightedRows(rows, signs, places[order])
+        changes = WeightedRows(rows=rows, weights=signs, places=places[order])
         return without(changes, bad[order], fault) if bad.any() else changes
 
     def _one_by_one(self, texts: pa.Array) -> tuple[np.ndarray, np.ndarray, list[Values]]:
@@ -89,7 +89,7 @@ class Wal2Json:
         for change in changes:
             try:
                 yield from list(self._rows(change))
-            except _Truncated:
+            except _Truncation:
                 raise InvalidArgument(TRUNCATED) from None
             except UNREADABLE as error:
                 yield 0, _bad(error)
@@ -102,7 +102,7 @@ class Wal2Json:
             return
         if kind == "T":
             if self.stops:
-                raise _Truncated
+                raise _Truncation
             raise ValueError("a truncated table")
         yield from self._images(kind, *(_first_format(change) if first else _second_format(change)))
 
@@ -141,7 +141,7 @@ class Wal2Json:
         return change.get("table") == name and (not schema or change.get("schema") == schema)
 
 
-class _Truncated(Exception):
+class _Truncation(Exception):
     """A message that stops the flow."""
 
 

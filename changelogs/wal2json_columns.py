@@ -45,13 +45,13 @@ class Image:
         lists = flat(pairs)
         inside = pc.list_flatten(lists)
         owner = np.asarray(pc.list_parent_indices(lists))
-        known, places = pc.struct_field(inside, "name"), {}
+        inner_names, places = pc.struct_field(inside, "name"), {}
         for name in names:
-            found = np.flatnonzero(np.asarray(pc.equal(known, name).fill_null(False)))
+            entries = np.flatnonzero(np.asarray(pc.equal(inner_names, name).fill_null(False)))
             at = np.full(len(lists), -1)
-            at[owner[found]] = found
-            if len(found) > np.count_nonzero(at >= 0):
-                at[np.bincount(owner[found], minlength=len(lists)) > 1] = -1
+            at[owner[entries]] = entries
+            if len(entries) > np.count_nonzero(at >= 0):
+                at[np.bincount(owner[entries], minlength=len(lists)) > 1] = -1
             places[name] = at
         return cls(pc.struct_field(inside, "value"), places)
 
@@ -91,8 +91,8 @@ class SecondFormat:
     keys: tuple[str, ...] | None
     """The keys of a feed without old rows."""
 
-    def __call__(self, given: pa.Array) -> Usual:
-        texts = utf8_of(given)
+    def __call__(self, column: pa.Array) -> Usual:
+        texts = utf8_of(column)
         maybe = np.asarray(pc.match_substring(texts, '"action"').fill_null(False))
         quoted = pc.replace_substring_regex(texts, _BARE, r'"value":"\1"\2')
         if not maybe.all():
@@ -111,7 +111,9 @@ class SecondFormat:
         place = np.concatenate([np.flatnonzero(removes), np.flatnonzero(adds)])
         sign = np.repeat([-1, 1], [np.count_nonzero(removes), np.count_nonzero(adds)])
         order = np.argsort(place, kind="stable")
-        return Usual(silent | right | np.asarray(given.is_null()), place[order], sign[order], old, new)
+        return Usual(
+            done=silent | right | np.asarray(column.is_null()), place=place[order], sign=sign[order], old=old, new=new
+        )
 
     def _is_of_table(self, rows: pa.Table) -> np.ndarray:
         if self.table is None:

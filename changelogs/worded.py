@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument, require_column
-from ..flows.reading import Reading, UpsertKeys, WeightedRows
+from ..flows.changelog_reading import Reading, UpsertKeys, WeightedRows
 from .base import Changelog, chosen, fault_of, only_keys, row_schema, several, signs, upserted
-from .netting import latest, pairs
+from .single_changes import latest, pairs
 
 
 @dataclass(frozen=True)
@@ -29,22 +29,22 @@ class Words:
 
     def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
         numbers, bad = signs(messages[self.column], self.weights, self.who)
-        rows, kept = messages.select(list(names)), (numbers != 0) | bad
+        rows, mask = messages.select(list(names)), (numbers != 0) | bad
         if self.upserted is not None:
             rows = only_keys(rows, numbers < 0, (*self.upserted.keys, *self.upserted.order))
-        return chosen(rows, numbers, kept, bad, fault_of(messages[self.column], bad, list(self.weights), self.who))
+        return chosen(rows, numbers, mask, bad, fault_of(messages[self.column], bad, list(self.weights), self.who))
 
 
 def reading_of(
-    words: str, given: pa.Schema, own: Sequence[str], beside: Sequence[str], changes: Any, upserted: UpsertKeys | None
+    words: str, columns: pa.Schema, own: Sequence[str], beside: Sequence[str], changes: Any, upserted: UpsertKeys | None
 ) -> Reading:
     """The reading of messages that are a row each, with columns beside it."""
     for name in (*own, *beside):
-        require_column(name, given.names, words)
-    row = row_schema([f for f in given if f.name not in (*own, *beside)])
+        require_column(name, columns.names, words)
+    row = row_schema([f for f in columns if f.name not in (*own, *beside)])
     if not row.names:
         raise InvalidArgument(f"{words} leaves no column for the rows")
-    return Reading(given, row, frozenset(own), changes, words, upserted=upserted)
+    return Reading(message_schema=columns, row=row, own=frozenset(own), changes=changes, words=words, upserted=upserted)
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,16 @@ class Flink(Changelog):
     SHORT: ClassVar[dict[str, int]] = {"+I": 1, "-U": -1, "+U": 1, "-D": -1}
     LONG: ClassVar[dict[str, int]] = {"INSERT": 1, "UPDATE_BEFORE": -1, "UPDATE_AFTER": 1, "DELETE": -1}
 
-    def reading(self, given: pa.Schema) -> Reading:
+    def reading(self, columns: pa.Schema) -> Reading:
         keyed = upserted(self.keys, self.order, self.keep_deletes)
         weights = {**self.SHORT, **self.LONG}
         if keyed is not None:  # the row after it has the same key
             weights |= {"-U": 0, "UPDATE_BEFORE": 0}
-        changes = Words(self.kind, weights, f"Flink's RowKind in column {self.kind!r}", keyed)
+        changes = Words(
+            column=self.kind, weights=weights, who=f"Flink's RowKind in column {self.kind!r}", upserted=keyed
+        )
         return reading_of(
-            "uc.changelog.Flink()", given, [self.kind], several(self.metadata, "metadata="), changes, keyed
+            "uc.changelog.Flink()", columns, [self.kind], several(self.metadata, "metadata="), changes, keyed
         )
 
     def written(self, rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
@@ -127,10 +129,12 @@ class DeltaFeed(Changelog):
 
     WEIGHTS: ClassVar[dict[str, int]] = {"insert": 1, "update_preimage": -1, "update_postimage": 1, "delete": -1}
 
-    def reading(self, given: pa.Schema) -> Reading:
-        changes = Words(self.kind, self.WEIGHTS, f"Delta's change type in column {self.kind!r}", None)
-        beside = [name for name in several(self.metadata, "metadata=") if name in given.names]
-        return reading_of("uc.changelog.DeltaFeed()", given, [self.kind], beside, changes, None)
+    def reading(self, columns: pa.Schema) -> Reading:
+        changes = Words(
+            column=self.kind, weights=self.WEIGHTS, who=f"Delta's change type in column {self.kind!r}", upserted=None
+        )
+        beside = [name for name in several(self.metadata, "metadata=") if name in columns.names]
+        return reading_of("uc.changelog.DeltaFeed()", columns, [self.kind], beside, changes, None)
 
     def written(self, rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
         return worded(rows, weights, keys, self.kind, tuple(self.WEIGHTS))
@@ -175,11 +179,16 @@ class Ops(Changelog):
                 f"given {self.weights!r}"
             )
 
-    def reading(self, given: pa.Schema) -> Reading:
+    def reading(self, columns: pa.Schema) -> Reading:
         keyed = upserted(self.keys, self.order, self.keep_deletes)
-        changes = Words(self.column, dict(self.weights), f"the operation in column {self.column!r}", keyed)
+        changes = Words(
+            column=self.column,
+            weights=dict(self.weights),
+            who=f"the operation in column {self.column!r}",
+            upserted=keyed,
+        )
         beside = several(self.metadata, "metadata=")
-        return reading_of("uc.changelog.Ops()", given, [self.column], beside, changes, keyed)
+        return reading_of("uc.changelog.Ops()", columns, [self.column], beside, changes, keyed)
 
     def written(self, rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
         words = {weight: word for word, weight in reversed(list(self.weights.items()))}
@@ -220,12 +229,12 @@ class SparkUpdate(Changelog):
     order: str | Sequence[str] | None = None
     metadata: Sequence[str] = ()
 
-    def reading(self, given: pa.Schema) -> Reading:
+    def reading(self, columns: pa.Schema) -> Reading:
         keyed = upserted(self.keys, self.order, "0 seconds")
         if keyed is None:
             raise InvalidArgument("uc.changelog.SparkUpdate() needs keys=: name the columns of the groupBy")
         beside = several(self.metadata, "metadata=")
-        return reading_of("uc.changelog.SparkUpdate()", given, [], beside, each_added, keyed)
+        return reading_of("uc.changelog.SparkUpdate()", columns, [], beside, each_added, keyed)
 
     def written(self, rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...]) -> pa.Table:
         last, deleted = latest(rows, weights, keys, "Spark's output mode 'update'")
@@ -240,7 +249,7 @@ class SparkUpdate(Changelog):
 def each_added(messages: pa.Table, names: Sequence[str]) -> WeightedRows:
     """Every message sets the row of its key."""
     count = messages.num_rows
-    return WeightedRows(messages.select(list(names)), np.ones(count, np.int64), np.arange(count))
+    return WeightedRows(rows=messages.select(list(names)), weights=np.ones(count, np.int64), places=np.arange(count))
 
 
 def worded(rows: pa.Table, weights: np.ndarray, keys: tuple[str, ...], kind: str, words: Sequence[str]) -> pa.Table:

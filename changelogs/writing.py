@@ -30,8 +30,8 @@ class Writing:
     @classmethod
     def of(cls, format: Changelog, keys: str | Sequence[str] | None, diff: str, pane: bool) -> Writing:
         """The writing with keys as users give them; if they give none, with those of the format."""
-        known = keys if keys is not None else getattr(format, "keys", None)
-        return cls(format, several(known, "keys="), diff, pane)
+        names = keys if keys is not None else getattr(format, "keys", None)
+        return cls(format=format, keys=several(names, "keys="), diff=diff, pane=pane)
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         """The messages for the rows, in their order."""

@@ -13,7 +13,7 @@ from .booleans import BitXor, BoolAnd, BoolOr
 from .collect import CollectList, CollectSet
 from .combiner import Combiner
 from .counting import Count, CountIf
-from .distinct import CountDistinct
+from .distinct_counts import CountDistinct
 from .expressions.expr import Expr, coalesce, col, when
 from .extremes import Max, Min
 from .fingerprint import Fingerprint

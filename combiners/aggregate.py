@@ -139,7 +139,7 @@ class _State:
         groups, first = _groups(columns, rows.num_rows)
         acc = plan.add(groups, rows, weights)
         sums = None if weights is None else sum_weights(groups, weights)
-        return cls([normal_keys(column.take(pa.array(first))) for column in columns], acc, sums)
+        return cls(keys=[normal_keys(column.take(pa.array(first))) for column in columns], acc=acc, weights=sums)
 
     @classmethod
     def joined(cls, plan: Plan, states: list[_State]) -> _State:
@@ -150,7 +150,7 @@ class _State:
         groups, first = _groups(columns, sum(state.size for state in states))
         weights = [state.weights for state in states if state.weights is not None]
         sums = sum_counts(groups, np.concatenate(weights)) if weights else None
-        return cls([column.take(pa.array(first)) for column in columns], plan.merge(groups, acc), sums)
+        return cls(keys=[column.take(pa.array(first)) for column in columns], acc=plan.merge(groups, acc), weights=sums)
 
     @property
     def size(self) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from .algebra import Accumulators
 from .compiled import CompiledCombiner
 from .extremes import ExtremeFn
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.ordering import require_order
@@ -38,15 +38,17 @@ class _By(Retractable):
         inputs = (expression(self.by), expression(self.input))
         whole = arg_extreme_kernel(*kinds, self._greatest)
         if not self.retractable:
-            best = ExtremeFn(kinds, self._greatest, NAMES, nullable=(False, nulls))
-            return CompiledCombiner((Part(best, inputs),), lambda parts: parts[0][1], kinds[1], whole=whole)
+            best = ExtremeFn(kinds=kinds, greatest=self._greatest, names=NAMES, nullable=(False, nulls))
+            return CompiledCombiner(
+                parts=(Part(best, inputs),), finish=lambda parts: parts[0][1], output=kinds[1], whole=whole
+            )
         zset = ZSet(kinds, NAMES, nullable=(False, nulls))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             items = zset.items(parts[0]).present()
             return items.take(items.lasts() if self._greatest else items.firsts(), 1)
 
-        return CompiledCombiner((Part(zset, inputs),), finish, kinds[1], whole=whole)
+        return CompiledCombiner(parts=(Part(zset, inputs),), finish=finish, output=kinds[1], whole=whole)
 
 
 @dataclass(frozen=True, repr=False)

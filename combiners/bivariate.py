@@ -17,7 +17,7 @@ from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .counting import count_of
 from .floats.double_double import Doubles
-from .inputs import Input, input_type
+from .input_types import Input, input_type
 from .moments import any_special, divided, spread_bound, spread_of
 from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .parts import Part
@@ -74,7 +74,9 @@ class _Pairs(Combiner):
         x, y = (number_input(self, input, schema) for input in (self.x, self.y))
         count, turns = count_of(x, y), ((x, y), (y, x))
         sums = (Part(SquareSumsFn(), turn) for turn in turns)
-        return CompiledCombiner((count, *sums, Part(PowerSumFn((1, 1)), (x, y))), self._finish_fast, self._output)
+        return CompiledCombiner(
+            parts=(count, *sums, Part(PowerSumFn((1, 1)), (x, y))), finish=self._finish_fast, output=self._output
+        )
 
     def _compile_exactly(self, x: ExactInput, y: ExactInput) -> CompiledCombiner:
         for input, read in ((self.x, x), (self.y, y)):
@@ -85,7 +87,7 @@ class _Pairs(Combiner):
         sums = (Part(ExactSumFn(), turn) for turn in turns)
         squares = [Part(ExactSumFn(2), (first, first, second)) for first, second in turns] if self._squares else []
         parts = (count_of(*turns[0]), *specials, *sums, Part(ExactSumFn(2), turns[0]), *squares)
-        return CompiledCombiner(parts, partial(self._finish_exactly, x.unit, y.unit), self._output)
+        return CompiledCombiner(parts=parts, finish=partial(self._finish_exactly, x.unit, y.unit), output=self._output)
 
     # True if the exact form needs the sums of squares.
     _squares = True
@@ -106,7 +108,7 @@ class _Pairs(Combiner):
             y = spread_of(counts, sum_y, sum_y, square_y, square_y.high * counts)
             scale = np.sqrt(square_x.high) * np.sqrt(square_y.high) * counts
             both = spread_of(counts, sum_x, sum_y, products, scale)
-            return self._fast(_Spreads(counts, outside, sum_x, sum_y, x, y, both))
+            return self._fast(_Spreads(counts=counts, outside=outside, sum_x=sum_x, sum_y=sum_y, x=x, y=y, both=both))
 
     def _exact(self, sums: _Sums) -> pa.Array:
         raise NotImplementedError

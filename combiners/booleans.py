@@ -12,7 +12,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .counting import CountFn, count_of
-from .inputs import Input, expression, input_type, refuse
+from .input_types import Input, expression, input_type, refuse
 from .parts import Part
 from .rows.columns import Column
 from .rows.groups import Groups
@@ -31,14 +31,14 @@ class _Bool(Combiner):
         kind = input_type(self.input, schema, self)
         if not pa.types.is_boolean(kind):
             raise refuse(self, self.input, kind, "a boolean column")
-        parts = (count_of(self.input), Part(CountFn(), (), expression(self.input)))
+        parts = (count_of(self.input), Part(fn=CountFn(), inputs=(), where=expression(self.input)))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             total, true = (int64s(part[0]) for part in parts)
             some_true, some_false = true > 0, total > true
             return pa.array(self._decide(some_true, some_false), mask=~(some_true | some_false))
 
-        return CompiledCombiner(parts, finish, pa.bool_())
+        return CompiledCombiner(parts=parts, finish=finish, output=pa.bool_())
 
     def _decide(self, some_true: np.ndarray, some_false: np.ndarray) -> np.ndarray:
         raise NotImplementedError
@@ -134,4 +134,6 @@ class BitXor(Combiner):
             missing = int64s(parts[1][0]) == 0
             return pa.array(bits.astype(kind.to_pandas_dtype()), kind, mask=missing)
 
-        return CompiledCombiner((Part(BitXorFn(), (expression(self.input),)), count_of(self.input)), finish, kind)
+        return CompiledCombiner(
+            parts=(Part(BitXorFn(), (expression(self.input),)), count_of(self.input)), finish=finish, output=kind
+        )

@@ -12,8 +12,8 @@ from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .distinct import SetFn, as_inputs, inputs_of, item_names
-from .inputs import Input, expression, input_type
+from .distinct_counts import SetFn, as_inputs, inputs_of, item_names
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.ordering import require_order
@@ -78,7 +78,7 @@ class CollectList(Combiner):
 
         part = Part(zset, tuple(expression(one) for one in columns))
         kernel = None if whole else list_kernel(output, once=False)
-        return CompiledCombiner((part,), finish, pa.list_(output), whole=kernel)
+        return CompiledCombiner(parts=(part,), finish=finish, output=pa.list_(output), whole=kernel)
 
 
 def _field_name(input: Input) -> str:
@@ -117,4 +117,6 @@ class CollectSet(Retractable):
             return fn.items(parts[0]).present().sublist()
 
         whole = list_kernel(kind, once=True)
-        return CompiledCombiner((Part(fn, (expression(self.input),)),), finish, pa.list_(kind), whole=whole)
+        return CompiledCombiner(
+            parts=(Part(fn, (expression(self.input),)),), finish=finish, output=pa.list_(kind), whole=whole
+        )

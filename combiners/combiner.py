@@ -16,12 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..advice import OF_COMBINERS, Advised, no_such_method
+from ..advice import OF_COMBINERS, Adviser, no_such_method
 from ..errors import InvalidArgument, NamedOptions, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights, weakest
 from .compiled import CompiledCombiner, CompiledPlan
 from .expressions.expr import Expr, col
-from .inputs import Input, input_type
+from .input_types import Input, input_type
 from .rows.columns import Column
 from .rows.groups import Groups
 from .rows.plain_types import plain_schema
@@ -31,7 +31,7 @@ Tolerance: TypeAlias = Callable[[Sequence[float], int], float]
 """The greatest error of a result, given the magnitudes of the inputs and their count."""
 
 
-class Combiner(Advised, NamedOptions, ABC):
+class Combiner(Adviser, NamedOptions, ABC):
     """An aggregation as a value: immutable, comparable, with a repr that evaluates back.
 
     Subclasses are frozen dataclasses whose first field is the input column (or columns); they define `compile`
@@ -105,7 +105,7 @@ class Combiner(Advised, NamedOptions, ABC):
 
         `output` is the type of the function's result. Without it the function is called on no results to find out.
         """
-        return Mapped(self, function, output)
+        return Mapped(combiner=self, function=function, output=output)
 
     def __add__(self, other: Combiner | float) -> Combiner:
         return self._arithmetic("+", self, other)
@@ -133,7 +133,7 @@ class Combiner(Advised, NamedOptions, ABC):
 
     @staticmethod
     def _arithmetic(op: str, left: Combiner | float, right: Combiner | float) -> Combiner:
-        return Arithmetic(op, left, right)
+        return Arithmetic(op=op, left=left, right=right)
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -312,7 +312,7 @@ class Mapped(Combiner):
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return self._apply(compiled.finish(parts), output)
 
-        return CompiledCombiner(compiled.parts, finish, output)
+        return CompiledCombiner(parts=compiled.parts, finish=finish, output=output)
 
     def _apply(self, results: pa.Array, output: pa.DataType | None) -> pa.Array:
         mapped = self.function(results)
@@ -356,7 +356,7 @@ class Arithmetic(Combiner):
 
     def append_only(self) -> Combiner:
         left, right = (s.append_only() if isinstance(s, Combiner) else s for s in (self.left, self.right))
-        return Arithmetic(self.op, left, right)
+        return Arithmetic(op=self.op, left=left, right=right)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         sides = [side.compile(schema) if isinstance(side, Combiner) else None for side in (self.left, self.right)]
@@ -389,7 +389,9 @@ class Arithmetic(Combiner):
                     remedy = "name both results, and subtract them after the grouping, in with_columns()"
                 raise TypeMismatch(f"{self!r} needs numbers on both sides, but one side gives {kind}: {remedy}")
         output = expr.type(pa.schema([("a", types[0]), ("b", types[1])]))
-        return CompiledCombiner(tuple(p for side in sides if side for p in side.parts), finish, output)
+        return CompiledCombiner(
+            parts=tuple(p for side in sides if side for p in side.parts), finish=finish, output=output
+        )
 
     def __repr__(self) -> str:
         return f"({self.left!r} {self.op} {self.right!r})"

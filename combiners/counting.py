@@ -10,7 +10,7 @@ from ..errors import UnknownColumn
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .inputs import Input, expression, input_type, refuse
+from .input_types import Input, expression, input_type, refuse
 from .parts import Part
 from .rows.columns import Column
 from .rows.group_sums import sum_counts, sum_weights
@@ -63,7 +63,9 @@ class Count(Combiner):
         if self.input is not None:
             input_type(self.input, schema, self)
         part = count_of() if self.input is None else count_of(self.input)
-        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64(), additive=True, whole=count_rows)
+        return CompiledCombiner(
+            parts=(part,), finish=lambda parts: parts[0][0], output=pa.int64(), additive=True, whole=count_rows
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,8 +89,10 @@ class CountIf(Combiner):
         kind = input_type(self.input, schema, self)
         if not pa.types.is_boolean(kind):
             raise refuse(self, self.input, kind, "a boolean column")
-        part = Part(CountFn(), (), expression(self.input))
-        return CompiledCombiner((part,), lambda parts: parts[0][0], pa.int64(), additive=True, whole=count_rows)
+        part = Part(fn=CountFn(), inputs=(), where=expression(self.input))
+        return CompiledCombiner(
+            parts=(part,), finish=lambda parts: parts[0][0], output=pa.int64(), additive=True, whole=count_rows
+        )
 
 
 def count_of(*inputs: Input) -> Part:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .compiled import CompiledCombiner
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.columns import Column
@@ -108,7 +108,10 @@ class _Extreme(Retractable):
         inputs, whole = (expression(self.input),), extreme_kernel(kind, self._greatest)
         if not self.retractable:
             return CompiledCombiner(
-                (Part(ExtremeFn((kind,), self._greatest), inputs),), lambda parts: parts[0][0], kind, whole=whole
+                parts=(Part(ExtremeFn((kind,), self._greatest), inputs),),
+                finish=lambda parts: parts[0][0],
+                output=kind,
+                whole=whole,
             )
         zset = ZSet((kind,))
 
@@ -119,7 +122,7 @@ class _Extreme(Retractable):
         def at_once(groups: Groups, columns: Sequence[Column], weights: np.ndarray) -> pa.Array:
             return net_extreme(groups, columns[0], weights, self._greatest)
 
-        return CompiledCombiner((Part(zset, inputs),), finish, kind, at_once=at_once, whole=whole)
+        return CompiledCombiner(parts=(Part(zset, inputs),), finish=finish, output=kind, at_once=at_once, whole=whole)
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from .algebra import Accumulators, Capability, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .distinct import as_inputs, inputs_of
-from .inputs import Input, expression, input_type
+from .distinct_counts import as_inputs, inputs_of
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .rows.columns import Column
 from .rows.group_sums import sum_int64
@@ -82,7 +82,7 @@ class Fingerprint(Combiner):
         for one in inputs:
             require_hash(input_type(one, schema, self), self, one)
         part = Part(HashSumFn(len(inputs), self.seed), tuple(expression(one) for one in inputs))
-        return CompiledCombiner((part,), _to_hex, pa.string())
+        return CompiledCombiner(parts=(part,), finish=_to_hex, output=pa.string())
 
 
 def _to_hex(parts: Sequence[Accumulators]) -> pa.Array:

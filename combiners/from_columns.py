@@ -13,7 +13,7 @@ from ..errors import InvalidArgument, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner, Tolerance
 from .compiled import CompiledCombiner
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .rows.alike import same_as_first
 from .rows.columns import Column
@@ -123,7 +123,7 @@ class ColumnsCombiner(Combiner):
             return self.fn.extract(parts[0])
 
         part = Part(self.fn, tuple(map(expression, self.inputs)))
-        return CompiledCombiner((part,), finish, self.fn.output, self.fn.additive)
+        return CompiledCombiner(parts=(part,), finish=finish, output=self.fn.output, additive=self.fn.additive)
 
     def __repr__(self) -> str:
         return f"{self.fn.name}({', '.join(map(repr, self.inputs))})"
@@ -189,7 +189,7 @@ def from_columns(
         raise InvalidArgument(f"tolerance= of from_columns takes a function, but was given {bound!r}")
     if not fn.fields or not all(isinstance(field, pa.Field) for field in fn.fields):
         raise InvalidArgument(f"{name} needs a tuple of Arrow fields in fields, but fields is {fn.fields!r}")
-    checked = CheckedFn(name, fn, output, bound)
+    checked = CheckedFn(name=name, fn=fn, output=output, bound=bound)
 
     def factory(*inputs: Input) -> ColumnsCombiner:
         for input in inputs:

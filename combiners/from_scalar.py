@@ -15,7 +15,7 @@ from ..errors import InvalidArgument, NotRetractable, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner, Tolerance
 from .compiled import CompiledCombiner
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .rows.alike import same_as_first
 from .rows.columns import Column
@@ -167,7 +167,9 @@ class ScalarCombiner(Combiner):
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return self.fn.extract(parts[0])
 
-        return CompiledCombiner((Part(self.fn, tuple(map(expression, self.inputs))),), finish, self.fn.output)
+        return CompiledCombiner(
+            parts=(Part(self.fn, tuple(map(expression, self.inputs))),), finish=finish, output=self.fn.output
+        )
 
     def __repr__(self) -> str:
         return f"{self.fn.name}({', '.join(map(repr, self.inputs))})"
@@ -259,7 +261,18 @@ def from_scalar(
         raise TypeMismatch(
             f"create of {name} gave {empty!r}, which {accumulator} gives back as {back!r}: make create give that form"
         )
-    fn = ScalarFn(name, create, add, merge, extract, uncombine, accumulator, output, capability, tolerance)
+    fn = ScalarFn(
+        name=name,
+        create=create,
+        add_value=add,
+        merge_states=merge,
+        extract_value=extract,
+        uncombine_states=uncombine,
+        accumulator=accumulator,
+        output=output,
+        capability=capability,
+        bound=tolerance,
+    )
 
     def factory(*inputs: Input) -> ScalarCombiner:
         if not inputs:

@@ -15,7 +15,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .floats.decimals import nearest_floats
-from .inputs import Input, expression, input_type, is_ordered, refuse
+from .input_types import Input, expression, input_type, is_ordered, refuse
 from .parts import Part
 from .rows.columns import Column
 from .rows.group_sums import sum_weights
@@ -124,7 +124,9 @@ class Histogram(Combiner):
         counts = HistogramFn(self._numbers(kind))
         part = Part(counts, (expression(self.input),))
         kind = pa.list_(pa.int64())
-        return CompiledCombiner((part,), lambda parts: counts.extract(parts[0]), kind, additive=True)
+        return CompiledCombiner(
+            parts=(part,), finish=lambda parts: counts.extract(parts[0]), output=kind, additive=True
+        )
 
     def _numbers(self, kind: pa.DataType) -> tuple[Any, ...]:
         """The edges as numbers to compare with the column's values."""

@@ -17,7 +17,7 @@ from .algebra import Accumulators, Capability
 from .combiner import Combiner
 from .compiled import CompiledCombiner, Finish
 from .counting import count_of
-from .inputs import Input, input_type, refuse
+from .input_types import Input, input_type, refuse
 from .moments import any_special, spans
 from .numeric import ExactInput, as_float, exact_input, is_time, number_input
 from .parts import Part
@@ -63,15 +63,21 @@ class Mean(Combiner):
         parts, _, _ = sum_of(self, self.input, schema, self.exact)
         if pa.types.is_floating(kind):
             if self.exact:
-                return CompiledCombiner(parts, _finish_exact, pa.float64())
-            return CompiledCombiner(parts, _finish_fast, pa.float64(), whole=mean_kernel(kind, pa.float64()))
+                return CompiledCombiner(parts=parts, finish=_finish_exact, output=pa.float64())
+            return CompiledCombiner(
+                parts=parts, finish=_finish_fast, output=pa.float64(), whole=mean_kernel(kind, pa.float64())
+            )
         if pa.types.is_duration(kind):
-            return CompiledCombiner(parts, _finish_rounded(1, kind), kind, whole=mean_kernel(kind, kind))
+            return CompiledCombiner(
+                parts=parts, finish=_finish_rounded(1, kind), output=kind, whole=mean_kernel(kind, kind)
+            )
         if pa.types.is_decimal(kind):
             output = pa.decimal128(min(kind.precision + 4, 38), min(kind.scale + 4, 38))
             finish = _finish_rounded(10 ** (output.scale - kind.scale), output)
-            return CompiledCombiner(parts, finish, output, whole=mean_kernel(kind, output))
-        return CompiledCombiner(parts, _finish_ints, pa.float64(), whole=mean_kernel(kind, pa.float64()))
+            return CompiledCombiner(parts=parts, finish=finish, output=output, whole=mean_kernel(kind, output))
+        return CompiledCombiner(
+            parts=parts, finish=_finish_ints, output=pa.float64(), whole=mean_kernel(kind, pa.float64())
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,15 +121,19 @@ class WeightedMean(Combiner):
         count = count_of(value, weight)
         product = as_float(value, schema) * as_float(weight, schema)
         sums = (Part(FloatSumFn(), (product,)), Part(FloatSumFn(), (weight, value)))
-        return CompiledCombiner((count, *sums, Part(SpecialsFn(), (product,))), _finish_weighted, pa.float64())
+        return CompiledCombiner(
+            parts=(count, *sums, Part(SpecialsFn(), (product,))), finish=_finish_weighted, output=pa.float64()
+        )
 
     def _compile_exactly(self, value: ExactInput, weight: ExactInput) -> CompiledCombiner:
         turns = ((value.expr, weight.expr), (weight.expr, value.expr))
         sums = (Part(ExactSumFn(2), turns[0]), Part(ExactSumFn(), turns[1]))
         parts = (count_of(*turns[0]), *sums, *(Part(SpecialsFn(), turn) for turn in turns))
         if value.is_time:
-            return CompiledCombiner(parts, partial(_finish_weighted_span, self, value.kind), value.kind)
-        return CompiledCombiner(parts, partial(_finish_weighted_exact, value.unit), pa.float64())
+            return CompiledCombiner(
+                parts=parts, finish=partial(_finish_weighted_span, self, value.kind), output=value.kind
+            )
+        return CompiledCombiner(parts=parts, finish=partial(_finish_weighted_exact, value.unit), output=pa.float64())
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,7 +160,9 @@ class GeometricMean(Combiner):
         return max(magnitudes, default=0.0) * log_bound(count)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        return CompiledCombiner(log_parts(self, self.input, schema), _finish_geometric, pa.float64())
+        return CompiledCombiner(
+            parts=log_parts(self, self.input, schema), finish=_finish_geometric, output=pa.float64()
+        )
 
 
 def _finish_fast(parts: Sequence[Accumulators]) -> pa.Array:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from .algebra import Accumulators, Capability
 from .combiner import Combiner
 from .compiled import CompiledCombiner
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .rows.ordering import require_order
 from .states.zset import Items, ZSet
@@ -45,7 +45,9 @@ class Mode(Combiner):
             items = zset.items(parts[0]).present()
             return items.take(_heaviest(items))
 
-        return CompiledCombiner((Part(zset, (expression(self.input),)),), finish, kind, whole=mode_kernel(kind))
+        return CompiledCombiner(
+            parts=(Part(zset, (expression(self.input),)),), finish=finish, output=kind, whole=mode_kernel(kind)
+        )
 
 
 def _heaviest(items: Items) -> np.ndarray:

@@ -18,7 +18,7 @@ from .combiner import Combiner
 from .compiled import CompiledCombiner, Whole
 from .counting import count_of
 from .floats.double_double import Doubles
-from .inputs import Input, input_type
+from .input_types import Input, input_type
 from .numeric import ExactInput, exact_input, is_time, number_input, refuse_time
 from .parts import Part
 from .retractable import Retractable
@@ -69,11 +69,13 @@ class _Moments(Retractable):
         if self.retractable:
             powers = [Part(PowerSumFn((order,)), (expr,)) for order in orders]
             return CompiledCombiner(
-                (count_of(expr), Part(SquareSumsFn(), (expr,)), *powers), self._finish_fast, pa.float64()
+                parts=(count_of(expr), Part(SquareSumsFn(), (expr,)), *powers),
+                finish=self._finish_fast,
+                output=pa.float64(),
             )
         part = Part(CentralMomentsFn(self._order), (expr,))
         whole = self._whole(expr.type(schema))
-        return CompiledCombiner((part,), self._finish_central, pa.float64(), whole=whole)
+        return CompiledCombiner(parts=(part,), finish=self._finish_central, output=pa.float64(), whole=whole)
 
     def _whole(self, kind: pa.DataType) -> Whole | None:
         """The kernel of one group, from moments about the mean of an input of this type."""
@@ -122,11 +124,11 @@ class _Spread(_Moments):
 
     def _exactly(self, parts: tuple[Part, ...], input: ExactInput) -> CompiledCombiner:
         if not input.is_time:
-            return CompiledCombiner(parts, partial(self._finish_exact, input.unit**2), pa.float64())
+            return CompiledCombiner(parts=parts, finish=partial(self._finish_exact, input.unit**2), output=pa.float64())
         if not self._root:
             raise refuse_time(replace(self, retractable=True), self.input, input.kind, "the square of a time")
         span = pa.duration(input.kind.unit)
-        return CompiledCombiner(parts, partial(self._finish_span, span), span)
+        return CompiledCombiner(parts=parts, finish=partial(self._finish_span, span), output=span)
 
     def _finish_exact(self, unit: Fraction, parts: Sequence[Accumulators]) -> pa.Array:
         counts, special = int64s(parts[0][0]), any_special(parts[1])
@@ -212,7 +214,7 @@ class _Shape(_Moments):
             return self._to_array(self._shape(spread, *higher), counts, np.isnan(spread), spread == 0)
 
     def _exactly(self, parts: tuple[Part, ...], input: ExactInput) -> CompiledCombiner:
-        return CompiledCombiner(parts, self._finish_exact, pa.float64())
+        return CompiledCombiner(parts=parts, finish=self._finish_exact, output=pa.float64())
 
     def _finish_exact(self, parts: Sequence[Accumulators]) -> pa.Array:
         counts, special = int64s(parts[0][0]), any_special(parts[1])

@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..errors import TypeMismatch
 from .combiner import Combiner
 from .expressions.expr import Expr
-from .inputs import Input, expression, input_type, refuse
+from .input_types import Input, expression, input_type, refuse
 
 
 def number_input(who: Combiner, input: Input, schema: pa.Schema) -> Expr:
@@ -40,9 +40,9 @@ def exact_input(who: Combiner, input: Input, schema: pa.Schema) -> ExactInput:
     """An input of numbers, durations or timestamps for exact sums: decimals without their point."""
     kind = input_type(input, schema, who)
     if pa.types.is_decimal(kind):
-        return ExactInput(expression(input), kind, Fraction(10) ** -kind.scale)
+        return ExactInput(expr=expression(input), kind=kind, unit=Fraction(10) ** -kind.scale)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or is_time(kind):
-        return ExactInput(expression(input), kind, Fraction(1))
+        return ExactInput(expr=expression(input), kind=kind, unit=Fraction(1))
     raise refuse(who, input, kind, "numbers")
 
 

@@ -15,7 +15,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .expressions.expr import col
-from .inputs import Input, expression, input_type, refuse
+from .input_types import Input, expression, input_type, refuse
 from .parts import Part, remedy_of
 from .plan import Plan
 from .rows.alike import alike
@@ -162,7 +162,7 @@ class PerKey(Combiner):
         if pa.types.is_null(kind):
             raise refuse(self, self.by, kind, "a key that is not null in every row")
         names = Plan({"value": self.combiner}, schema).columns
-        fn = PerKeyFn(self.combiner, kind, tuple((name, schema.field(name).type) for name in names))
+        fn = PerKeyFn(combiner=self.combiner, key=kind, inputs=tuple((name, schema.field(name).type) for name in names))
         output = pa.map_(kind, fn.plan.outputs[0].type)
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
@@ -174,7 +174,7 @@ class PerKey(Combiner):
             return pa.MapArray.from_arrays(pa.array(bounds, pa.int32()), keys.filter(mask), values, type=output)
 
         inputs = (expression(self.by), *map(col, names))
-        return CompiledCombiner((Part(fn, inputs),), finish, output)
+        return CompiledCombiner(parts=(Part(fn, inputs),), finish=finish, output=output)
 
     def __repr__(self) -> str:
         return f"PerKey({self.combiner!r}, by={self.by!r})"

@@ -14,7 +14,7 @@ from .compiled import CompiledCombiner
 from .counting import count_of
 from .floats.double_double import Doubles
 from .floats.log2 import exp2, log2
-from .inputs import Input
+from .input_types import Input
 from .numeric import number_input
 from .parts import Part
 from .rows.columns import Column
@@ -97,7 +97,7 @@ class Product(Combiner):
         return largest * log_bound(count)
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
-        return CompiledCombiner(log_parts(self, self.input, schema), _finish_product, pa.float64())
+        return CompiledCombiner(parts=log_parts(self, self.input, schema), finish=_finish_product, output=pa.float64())
 
 
 def log_parts(who: Combiner, input: Input, schema: pa.Schema) -> tuple[Part, ...]:

@@ -14,7 +14,7 @@ from .algebra import Accumulators
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .floats.decimals import nearest_floats
-from .inputs import Input, expression, input_type, is_ordered, refuse
+from .input_types import Input, expression, input_type, is_ordered, refuse
 from .parts import Part
 from .retractable import Retractable
 from .rows.columns import Column, numbers
@@ -148,7 +148,9 @@ def _compile(
     output = pa.list_(output) if listed else output
     part = Part(zset if retractable else bag, (expression(input),))
     whole = quantile_kernel(kind, output, parts, listed)
-    return CompiledCombiner((part,), finish, output, at_once=at_once if retractable else None, whole=whole)
+    return CompiledCombiner(
+        parts=(part,), finish=finish, output=output, at_once=at_once if retractable else None, whole=whole
+    )
 
 
 def _between(pair: Neighbours) -> pa.Array:

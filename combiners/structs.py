@@ -62,7 +62,7 @@ class Struct(Combiner):
             return pa.StructArray.from_arrays(results, fields=fields)
 
         parts: tuple[Part, ...] = tuple(part for one in compiled for part in one.parts)
-        return CompiledCombiner(parts, finish, pa.struct(fields))
+        return CompiledCombiner(parts=parts, finish=finish, output=pa.struct(fields))
 
     def __repr__(self) -> str:
         return f"Struct({', '.join(f'{name}={combiner!r}' for name, combiner in self.combiners)})"

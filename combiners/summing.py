@@ -14,7 +14,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner, Finish
 from .counting import count_of
-from .inputs import Input, expression, input_type, refuse
+from .input_types import Input, expression, input_type, refuse
 from .parts import Part
 from .rows.columns import Column
 from .rows.group_sums import negate_lanes, sum_counts, sum_floats, sum_lanes
@@ -128,7 +128,7 @@ class Sum(Combiner):
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         parts, total, output = sum_of(self, self.input, schema, self.exact)
         whole = sum_kernel(input_type(self.input, schema, self), output, self.exact)
-        return CompiledCombiner(parts, total, output, additive=True, whole=whole)
+        return CompiledCombiner(parts=parts, finish=total, output=output, additive=True, whole=whole)
 
 
 def sum_of(who: Combiner, input: Input, schema: pa.Schema, exact: bool) -> tuple[tuple[Part, ...], Finish, pa.DataType]:

@@ -12,7 +12,7 @@ from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .arg_extremes import NAMES
 from .compiled import CompiledCombiner
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.columns import Column
@@ -75,7 +75,7 @@ def _ends_of(items: Items, k: int, greatest: bool) -> Items:
     firsts = items.offsets[1:] - sizes if greatest else items.offsets[:-1]
     places = np.repeat(firsts - bounds[:-1], sizes) + np.arange(bounds[-1])
     columns = tuple(items.take(places, i) for i in range(len(items.columns)))
-    return Items(bounds, columns, items.weights[places])
+    return Items(offsets=bounds, columns=columns, weights=items.weights[places])
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +98,7 @@ class _Best(Retractable):
         for one, kind in zip(columns, kinds, strict=True):
             require_order(kind, self, one)
         zset = ZSet(kinds[:1]) if self.by is None else ZSet(kinds, NAMES, nullable=(False, True))
-        fn: CombineFn = zset if self.retractable else BestFn(zset, self.k, self._greatest)
+        fn: CombineFn = zset if self.retractable else BestFn(zset=zset, k=self.k, greatest=self._greatest)
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             best = best_of(zset.items(parts[0]), self.k, self._greatest)
@@ -109,7 +109,7 @@ class _Best(Retractable):
 
         inputs = tuple(expression(one) for one in columns)
         whole = best_kernel(kinds[0], self.k, self._greatest) if self.by is None else None
-        return CompiledCombiner((Part(fn, inputs),), finish, pa.list_(kinds[-1]), whole=whole)
+        return CompiledCombiner(parts=(Part(fn, inputs),), finish=finish, output=pa.list_(kinds[-1]), whole=whole)
 
 
 @dataclass(frozen=True, repr=False)

@@ -45,7 +45,7 @@ class DataPath:
         parts = inside.split("/")
         for place, part in enumerate(parts):
             if _WILD.search(part) and not _exists(address + "/".join(parts[: place + 1])):
-                return cls(text, address + "/".join(parts[:place]), tuple(parts[place:]))
+                return cls(text=text, fixed=address + "/".join(parts[:place]), pattern=tuple(parts[place:]))
         return cls(text, path)
 
     @property

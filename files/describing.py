@@ -52,8 +52,8 @@ def describe(
         The columns to read (None: all), and the condition that rows must fulfil.
     on_bad_file
         "skip" ignores files that are damaged or missing, or do not fit the schema. A split that cannot be read to its
-        end then gives no rows at all. For that, up to `reading.HELD` bytes of its rows are held in memory, and a larger
-        split is read twice.
+        end then gives no rows at all. For that, up to `reading.SPLIT_BYTES` bytes of its rows are held in memory, and
+        a larger split is read twice.
     on_missing_column
         "null" reads a column that a file lacks as nulls. JSON lines are always read so.
     options
@@ -88,7 +88,7 @@ def describe(
         "paths": places,
     }
     if chosen is not None and schema is not None:
-        return FileFormat(chosen, schema, root, **rest)
+        return FileFormat(format=chosen, schema=schema, base=root, **rest)
     lost = missing(places)
     absent = {place.fixed for place in lost}
     files = [path for path in (list_files(places) if files is None else files) if path not in absent]
@@ -103,12 +103,12 @@ def describe(
         raise UnreadableFile(f"there is no file or folder {lost[0].text}: check the path, {SKIP}", lost[0].text)
     if schema is None:
         require_format_options(chosen, rest["options"])
-        found = _first_schema(files, chosen, rest["options"], on_bad_file, places)
+        file_schema = _first_schema(files, chosen, rest["options"], on_bad_file, places)
         folders = infer_types(folder_values(path, root) for path in files)
-        named = [f.with_type(folders[f.name]) if f.name in folders else f for f in found]
-        more = [pa.field(name, kind) for name, kind in folders.items() if name not in found.names]
+        named = [f.with_type(folders[f.name]) if f.name in folders else f for f in file_schema]
+        more = [pa.field(name, kind) for name, kind in folders.items() if name not in file_schema.names]
         schema = pa.schema(named + more)
-    return FileFormat(chosen, schema, root, **rest)
+    return FileFormat(format=chosen, schema=schema, base=root, **rest)
 
 
 def _of_one_format(files: list[str], texts: str) -> tuple[list[str], str]:
@@ -122,12 +122,12 @@ def _of_one_format(files: list[str], texts: str) -> tuple[list[str], str]:
     return list(formats), kinds[0] if kinds else ""
 
 
-def _require_commas(path: str, found: pa.Schema) -> None:
+def _require_commas(path: str, schema: pa.Schema) -> None:
     """Raise if all columns of a CSV file were read as one, because another character parts them."""
-    others = [] if len(found) != 1 else [mark for mark in ";\t|" if mark in found.names[0]]
+    others = [] if len(schema) != 1 else [mark for mark in ";\t|" if mark in schema.names[0]]
     if others:
         raise InvalidArgument(
-            f"the first line of {path} has no comma, so {shortened(found.names[0])!r} is one column: give "
+            f"the first line of {path} has no comma, so {shortened(schema.names[0])!r} is one column: give "
             f"delimiter={others[0]!r}, or schema= if it is"
         )
 
@@ -140,10 +140,10 @@ def _first_schema(
         try:
             require_inside(path, places)
             system, inside = locate(path)
-            found = standard_schema(open_source(format, system, inside, options, None).schema)
+            schema = standard_schema(open_source(format, system, inside, options, None).schema)
             if format == "csv" and "delimiter" not in options:
-                _require_commas(path, found)
-            return found
+                _require_commas(path, schema)
+            return schema
         except FAULTS as error:
             failed = unreadable(path, error)
             if on_bad_file == "error":

@@ -71,12 +71,12 @@ class FileFormat:
         object.__setattr__(self, "schema", standard_schema(self.schema))
         object.__setattr__(self, "options", dict(self.options))
         require_format_options(self.format, self.options)
-        for name, value, known in (
+        for name, value, choices in (
             ("on_bad_file", self.on_bad_file, ("error", "skip")),
             ("on_missing_column", self.on_missing_column, ("error", "null")),
         ):
-            if value not in known:
-                raise InvalidArgument(f"{name}= must be {' or '.join(map(repr, known))}, but is {value!r}")
+            if value not in choices:
+                raise InvalidArgument(f"{name}= must be {' or '.join(map(repr, choices))}, but is {value!r}")
         names = Counter(self.schema.names)
         twice = {name for name, count in names.items() if count > 1}
         if twice:
@@ -147,5 +147,5 @@ def lacks_memory(error: Exception) -> bool:
     >>> lacks_memory(MemoryError()), lacks_memory(MemoryError("malloc of size 281474976710656 failed"))
     (True, False)
     """
-    asked = re.search(r"of size (\d+) failed", str(error))
-    return isinstance(error, MemoryError) and (asked is None or int(asked[1]) < OWN_FAULT)
+    size = re.search(r"of size (\d+) failed", str(error))
+    return isinstance(error, MemoryError) and (size is None or int(size[1]) < OWN_FAULT)

@@ -102,13 +102,13 @@ class Files:
     ) -> None:
         if not is_path(path):
             raise TypeMismatch(f"uc.Files() takes a path or several, but was given a {type(path).__name__} as path=")
-        given: Mapping[str, Any] = options
-        check_option_names(given, _ARGUMENTS, _ELSEWHERE)
+        format_options: Mapping[str, Any] = options
+        check_option_names(format_options, _ARGUMENTS, _ELSEWHERE)
         several = [path] if isinstance(path, str | PathLike) else list(path)
         self.path: list[str] = [fspath(one) for one in several]
         self.format, self.schema, self.filter = format, schema, filter
         self.on_bad_file, self.on_missing_column = on_bad_file, on_missing_column
-        self.max_files_per_batch, self.options = max_files_per_batch, dict(given)
+        self.max_files_per_batch, self.options = max_files_per_batch, dict(format_options)
 
     @property
     def paths(self) -> tuple[DataPath, ...]:
@@ -137,9 +137,9 @@ class Files:
 
     def __repr__(self) -> str:
         plain = {"on_bad_file": "error", "on_missing_column": "error"}
-        given = {name: getattr(self, name) for name in _ARGUMENTS} | self.options
-        open_ = [name for name, value in given.items() if value is None or (name in plain and value == plain[name])]
-        said = [f"{name}={value!r}" for name, value in given.items() if name not in open_]
+        arguments = {name: getattr(self, name) for name in _ARGUMENTS} | self.options
+        open_ = [name for name, value in arguments.items() if value is None or (name in plain and value == plain[name])]
+        said = [f"{name}={value!r}" for name, value in arguments.items() if name not in open_]
         path = self.path[0] if len(self.path) == 1 else self.path
         return f"Files({', '.join([repr(path), *said])})"
 

@@ -65,15 +65,17 @@ def require_format_options(format: str, options: Mapping[str, object]) -> None:
 def check_option_names(options: Iterable[str], arguments: Iterable[str], elsewhere: Mapping[str, str]) -> None:
     """Raise for an option of no format; `elsewhere` has the options of other functions, and what to write for each."""
     formats = {name for names in OPTIONS.values() for name in names}
-    known = [*arguments, *sorted(formats)]
+    all_names = [*arguments, *sorted(formats)]
     for name in options:
         plain = _CAPITAL.sub("_", name).lower()
         if name in formats:
             continue
-        meant = plain if plain in known or plain in elsewhere else next(iter(get_close_matches(plain, elsewhere)), "")
-        if meant in elsewhere and not get_close_matches(plain, known, n=1, cutoff=0.8):
+        meant = (
+            plain if plain in all_names or plain in elsewhere else next(iter(get_close_matches(plain, elsewhere)), "")
+        )
+        if meant in elsewhere and not get_close_matches(plain, all_names, n=1, cutoff=0.8):
             raise InvalidArgument(f"uc.Files() has no option {name!r}: {elsewhere[meant]}")
-        raise InvalidArgument(f"uc.Files() has no option {name!r}: {nearest(plain, known)}")
+        raise InvalidArgument(f"uc.Files() has no option {name!r}: {nearest(plain, all_names)}")
 
 
 Source = ParquetSource | ArrowSource | CsvSource | JsonSource

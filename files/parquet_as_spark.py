@@ -19,9 +19,9 @@ _OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyIN
 
 def otherwise(source: ParquetSource, fmt: FileFormat) -> str | None:
     """The difference from what Spark would read, as the end of a sentence about the file; None if there is none."""
-    known = source.fragment.metadata.metadata or {}
-    writer = known.get(b"org.apache.spark.version", b"4")
-    if any(name in known for name in _OLD_CALENDAR) or int(writer.partition(b".")[0]) < 3:
+    metadata = source.fragment.metadata.metadata or {}
+    writer = metadata.get(b"org.apache.spark.version", b"4")
+    if any(name in metadata for name in _OLD_CALENDAR) or int(writer.partition(b".")[0]) < 3:
         return "has times in the old calendar"
     has = source.schema
     spelled = Counter(name.casefold() for name in has.names)

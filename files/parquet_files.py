@@ -130,7 +130,7 @@ class RowGroup:
 
     number: int
     rows: int
-    known: int
+    size: int
     """The decoded bytes of the columns whose size is in the metadata."""
     unsure: Mapping[str, int]
     """The columns of texts of unknown size, each with the number of rows to decode at once."""
@@ -149,7 +149,7 @@ def _row_group(metadata: pq.FileMetaData, number: int, wanted: Sequence[Leaf], e
             size += chunk.num_values * 4 + chunk.total_uncompressed_size
         else:
             unsure[leaf.root] = min(_few_rows(chunk, rows), unsure.get(leaf.root, UNSURE))
-    return RowGroup(number, rows, size, unsure)
+    return RowGroup(number=number, rows=rows, size=size, unsure=unsure)
 
 
 def _runs(groups: Iterable[RowGroup]) -> Iterator[list[RowGroup]]:
@@ -157,11 +157,11 @@ def _runs(groups: Iterable[RowGroup]) -> Iterator[list[RowGroup]]:
     run: list[RowGroup] = []
     rows = size = 0
     for group in groups:
-        if run and (rows + group.rows > AT_ONCE_ROWS or size + group.known > AT_ONCE_BYTES):
+        if run and (rows + group.rows > AT_ONCE_ROWS or size + group.size > AT_ONCE_BYTES):
             yield run
             run, rows, size = [], 0, 0
         run.append(group)
-        rows, size = rows + group.rows, size + group.known
+        rows, size = rows + group.rows, size + group.size
     if run:
         yield run
 
@@ -192,12 +192,12 @@ def _few_rows(chunk: Any, rows: int) -> int:
 def _run(file: pq.ParquetFile, run: list[RowGroup], columns: list[str]) -> Iterator[pa.Table]:
     """Decode row groups at once if they prove small enough, else in batches."""
     groups = [group.number for group in run]
-    rows, known = sum(group.rows for group in run), sum(group.known for group in run)
+    rows, size = sum(group.rows for group in run), sum(group.size for group in run)
     unsure: dict[str, int] = {}
     for group in run:
         unsure = {name: min(few, unsure.get(name, UNSURE)) for name, few in (unsure | dict(group.unsure)).items()}
-    at_once = min([BATCH, *unsure.values(), max(BATCH_BYTES * rows // max(known, 1), 1)])
-    if rows <= AT_ONCE_ROWS and known <= AT_ONCE_BYTES:
+    at_once = min([BATCH, *unsure.values(), max(BATCH_BYTES * rows // max(size, 1), 1)])
+    if rows <= AT_ONCE_ROWS and size <= AT_ONCE_BYTES:
         texts = _texts(file, groups, unsure, at_once) if unsure else {}
         if texts is not None:
             rest = [name for name in columns if name not in texts]

@@ -67,7 +67,7 @@ class Leaf:
 def leaves(schema: Any, columns: list[str]) -> list[Leaf]:
     """The leaf columns of some columns, by pyarrow's schema of the file."""
     wanted = set(columns)
-    found = []
+    out = []
     for place in range(len(schema)):
         leaf = schema.column(place)
         # The name of a column may contain dots.
@@ -76,8 +76,8 @@ def leaves(schema: Any, columns: list[str]) -> list[Leaf]:
             kind = leaf.physical_type
             width = leaf.length if kind == "FIXED_LEN_BYTE_ARRAY" else WIDTHS.get(kind)
             levels = leaf.max_definition_level, leaf.max_repetition_level
-            found.append(Leaf(place, root, leaf.path, kind, width, *levels))
-    return found
+            out.append(Leaf(place, root, leaf.path, kind, width, *levels))
+    return out
 
 
 def require_sound(end: bytes, wanted: list[Leaf], count: int, first: int, last: int) -> bool:

@@ -34,12 +34,12 @@ def folder_values(path: str, base: str) -> dict[str, str | None]:
     prefix = above[1].rstrip("/") + "/"
     if here[0] != above[0] or not here[1].startswith(prefix):
         return {}
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for folder in here[1][len(prefix) :].split("/")[:-1]:
         name, equals, value = folder.partition("=")
         if equals and name:
-            found[unquote(name)] = None if value == NULL_FOLDER else unquote(value)
-    return found
+            values[unquote(name)] = None if value == NULL_FOLDER else unquote(value)
+    return values
 
 
 def infer_types(values: Iterable[Mapping[str, str | None]]) -> dict[str, pa.DataType]:

@@ -26,10 +26,10 @@ def parts_of(path: str) -> tuple[str, str]:
     >>> parts_of("file:/tmp/a%20b.parquet"), parts_of("s3a://bucket/x.csv")
     (('', '/tmp/a%20b.parquet'), ('s3://bucket', '/x.csv'))
     """
-    found = _SCHEME.fullmatch(path)
-    if found is None:
+    match = _SCHEME.fullmatch(path)
+    if match is None:
         return "", path
-    scheme, authority, rest = found.group(1).lower(), found.group(2) or "", found.group(3)
+    scheme, authority, rest = match.group(1).lower(), match.group(2) or "", match.group(3)
     if scheme == "file":
         return "", rest
     return f"{ARROW_SCHEMES.get(scheme, scheme)}://{authority}", rest
@@ -74,7 +74,7 @@ def hidden(relative: str) -> bool:
 
 def paths_of(paths: Sequence[str] | str | os.PathLike[str]) -> list[str]:
     """The paths of a user as a list of texts, which is not empty."""
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    if not given or not all(isinstance(path, str | os.PathLike) and os.fspath(path) for path in given):
+    several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not several or not all(isinstance(path, str | os.PathLike) and os.fspath(path) for path in several):
         raise InvalidArgument(f"files are named by a path or a list of paths, but the path is {paths!r}")
-    return [os.fspath(path) for path in given]
+    return [os.fspath(path) for path in several]

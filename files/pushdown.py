@@ -42,11 +42,11 @@ def folder_excluded(condition: Expr | None, folders: Mapping[str, pa.Scalar]) ->
     if condition is None or not folders:
         return False
     row = pa.table({name: pa.array([value.as_py()], value.type) for name, value in folders.items()})
-    known = set(folders)
+    names = set(folders)
     return any(
         not pc.all(pc.fill_null(one.evaluate(row), False)).as_py()
         for one in conjuncts(condition)
-        if one.columns and known.issuperset(one.columns)
+        if one.columns and names.issuperset(one.columns)
     )
 
 
@@ -72,9 +72,9 @@ def statistics_condition(condition: Expr | None, file: pa.Schema, schema: pa.Sch
         return None if value is None else _COMPARED[op](field, value)
     if op == "isin":
         values = [_value(one, kind, schema.field(name).type) for one in args[1]]
-        known = [value.as_py() for value in values if value is not None]
-        if known and len(known) == len(values):
-            return field.isin(pa.array(known, kind))
+        constants = [value.as_py() for value in values if value is not None]
+        if constants and len(constants) == len(values):
+            return field.isin(pa.array(constants, kind))
     return None
 
 

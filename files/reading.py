@@ -35,7 +35,7 @@ BYTES = 64 << 20
 SHORT = 128
 """The largest number of bytes of a text in a dictionary that is not decoded."""
 
-HELD = 256 << 20
+SPLIT_BYTES = 256 << 20
 """The largest number of bytes of a split that are held until all of it has been read."""
 
 
@@ -60,16 +60,16 @@ def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[S
     except FAULTS:
         return whole
     total = sum(parts) or 1.0
-    cuts, held = [0], 0.0
+    cuts, load = [0], 0.0
     for i, part in enumerate(parts):
         mine = part / total * size
-        if held and held + mine > at_most_bytes:
+        if load and load + mine > at_most_bytes:
             cuts.append(i)
-            held = 0.0
-        held += mine
+            load = 0.0
+        load += mine
     if len(cuts) == 1:
         return whole
-    return [Split(path, first, last) for first, last in zip(cuts, [*cuts[1:], len(parts)], strict=True)]
+    return [Split(path=path, first=first, last=last) for first, last in zip(cuts, [*cuts[1:], len(parts)], strict=True)]
 
 
 def read(
@@ -81,16 +81,16 @@ def read(
     of which a warning says that files have others; no warning says so again.
     """
     told = set() if told is None else told
-    held: list[pa.Table] = []
+    tables: list[pa.Table] = []
     rows = size = 0
     for table in _checked(fmt, splits, bad, told):
-        if held and (rows + table.num_rows > ROWS or size + table.nbytes > BYTES):
-            yield _joined(held, rows)
-            held, rows, size = [], 0, 0
-        held.append(table)
+        if tables and (rows + table.num_rows > ROWS or size + table.nbytes > BYTES):
+            yield _joined(tables, rows)
+            tables, rows, size = [], 0, 0
+        tables.append(table)
         rows, size = rows + table.num_rows, size + table.nbytes
-    if held:
-        yield _joined(held, rows)
+    if tables:
+        yield _joined(tables, rows)
 
 
 def _joined(tables: list[pa.Table], rows: int) -> pa.Table:
@@ -107,7 +107,7 @@ def _checked(
     for split in splits:
         if fmt.on_bad_file == "skip":
             try:
-                tables = _held(fmt, split, told)
+                tables = _tables_in_memory(fmt, split, told)
             except UnreadableFile as error:
                 bad(split.path, str(error).removesuffix(f", {SKIP}"))
                 continue
@@ -117,13 +117,13 @@ def _checked(
         yield from _read_split(fmt, split, told)
 
 
-def _held(fmt: FileFormat, split: Split, told: set[str]) -> list[pa.Table] | None:
-    """The tables of a split. None if they take more than `HELD` bytes: the split is sound, and is read again."""
+def _tables_in_memory(fmt: FileFormat, split: Split, told: set[str]) -> list[pa.Table] | None:
+    """The tables of a split. None if they take more than `SPLIT_BYTES` bytes: the split is sound, and is read again."""
     tables: list[pa.Table] | None = []
     size = 0
     for table in _read_split(fmt, split, told):
         size += table.nbytes
-        if size > HELD:
+        if size > SPLIT_BYTES:
             tables = None
         elif tables is not None:
             tables.append(table)
@@ -214,8 +214,8 @@ def _whole_table(
             columns.append(pa.chunked_array([pa.repeat(folders[name], table.num_rows)]))
         elif name in table.schema.names:
             column = table.column(name)
-            kept = name in fmt.coded and _may_stay(column, to)
-            columns.append(column if kept else _conformed(column, to, name, path))
+            coded = name in fmt.coded and _may_stay(column, to)
+            columns.append(column if coded else _conformed(column, to, name, path))
         else:
             columns.append(pa.chunked_array([pa.nulls(table.num_rows, to)]))
         fields.append(field.with_type(columns[-1].type))

@@ -141,8 +141,8 @@ class CsvSource:
 
 def csv_options(options: Mapping[str, Any]) -> tuple[pacsv.ParseOptions, dict[str, Any]]:
     """The options that cut a CSV file into values, and the arguments for converting the values."""
-    given = ("delimiter", "quote_char", "double_quote", "escape_char", "newlines_in_values")
-    parse = pacsv.ParseOptions(**{name: options[name] for name in given if name in options})
+    parse_names = ("delimiter", "quote_char", "double_quote", "escape_char", "newlines_in_values")
+    parse = pacsv.ParseOptions(**{name: options[name] for name in parse_names if name in options})
     converted = ("true_values", "false_values", "decimal_point", "timestamp_parsers")
     convert: dict[str, Any] = {name: options[name] for name in converted if name in options}
     convert |= {

@@ -23,7 +23,7 @@ from typing import Any, Literal, Never, TypeAlias, Unpack
 
 import pyarrow as pa
 
-from ..advice import Advised, no_such_step, no_such_step_before_combine
+from ..advice import Adviser, no_such_step, no_such_step_before_combine
 from ..combiners import Combiner
 from ..combiners.column_names import check_named, column_name, column_names
 from ..combiners.expressions.expr import Expr
@@ -47,8 +47,8 @@ from ..panes.watermarks.watermark_strategies import IngressTime
 from ..panes.with_time import with_time
 from ..triggers import Trigger, as_trigger
 from ..windows import Length, Span, Window, as_window, span
+from .changelog_reading import Reading
 from .join_step import JoinSide, join_stage
-from .reading import Reading
 from .result import Result
 from .settings import (
     Settings,
@@ -166,7 +166,7 @@ class FlowSource(Source):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Flow(Advised):
+class Flow(Adviser):
     """The steps that rows go through, as a value: every method returns a new flow and leaves this one as it is.
 
     Between two groupings, and before the first, rows are Arrow tables. `map` takes a function of a table, and
@@ -331,7 +331,8 @@ class Flow(Advised):
         """
         require_options(options, OPTIONS, "window()")
         trigger_value = None if trigger is None else as_trigger(trigger)
-        return WindowedRows(self, as_window(window, "window()"), {"trigger": trigger_value, "mode": mode, **options})
+        all_options = {"trigger": trigger_value, "mode": mode, **options}
+        return WindowedRows(_flow=self, _window=as_window(window, "window()"), _options=all_options)
 
     def join(
         self,
@@ -391,10 +392,20 @@ class Flow(Advised):
         named = [with_name(flow, name) for flow, name in zip((self, other), SIDES, strict=True)]
         inputs = tuple(without_counts(followed_flow(flow)) for flow in named)
         check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], "join()")
-        sides = [JoinSide(f.schema, input_of(f), windows_of(f), last_groupings(f), f.settings) for f in inputs]
+        sides = [
+            JoinSide(
+                schema=f.schema,
+                rows=input_of(f),
+                windows=windows_of(f),
+                groupings=last_groupings(f),
+                settings=f.settings,
+            )
+            for f in inputs
+        ]
         options = {"on": on, "how": how, "within": within, "unmatched": unmatched, "suffixes": suffixes}
         stage, schema, settings = join_stage(sides, {**options, "allowed_lateness": allowed_lateness})
-        return Flow(FlowSource(schema, inputs, stage.output(), stage), settings, schema)
+        source = FlowSource(schema=schema, inputs=inputs, output=stage.output(), stage=stage)
+        return Flow(source=source, settings=settings, source_schema=schema)
 
     def replay(self, *, close_at_end: bool = False) -> Flow:
         """Play bounded rows in order of their processing time, with all panes that a stream gives for them.
@@ -643,7 +654,7 @@ class Flow(Advised):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WindowedRows(Advised):
+class WindowedRows(Adviser):
     """Rows in windows, which `combine` turns into panes.
 
     >>> import pyarrow as pa, uncombine as uc
@@ -670,11 +681,12 @@ class WindowedRows(Advised):
         """
         check_named("combine()", unnamed)
         flow, settings = followed_flow(self._flow), self._flow.settings
-        written = OpenGrouping(combiners, self._window, {"by": column_names(by, "by="), **self._options})
+        options = {"by": column_names(by, "by="), **self._options}
+        written = OpenGrouping(combiners=combiners, window=self._window, options=options)
         number = stages_of(flow) + 1
         [grouping] = settled([written], input_of(flow), flow._is_bounded, settings.each_batch, number)
         grouping.check_trigger(settings.each_batch)
-        stage = GroupingStage(flow.transforms, grouping, written)
+        stage = GroupingStage(transforms=flow.transforms, grouping=grouping, open_grouping=written)
         stage.operator(flow.schema)
         return replace(flow, stages=(*flow.stages, stage), transforms=())
 
@@ -685,7 +697,7 @@ def flow_of(source: Source, settings: Settings) -> Flow:
     check_settings(settings, schema, source.streaming)
     if isinstance(settings.strategy, IngressTime) and settings.time not in schema.names:
         schema = schema.append(pa.field(settings.time, pa.timestamp("us", "UTC")))
-    return Flow(source, settings, schema)
+    return Flow(source=source, settings=settings, source_schema=schema)
 
 
 def with_name(flow: Flow, name: str | None) -> Flow:
@@ -782,19 +794,6 @@ def windows_of(flow: Flow) -> list[Window]:
 
 
 __all__ = [
-    "OPTIONS",
-    "Engine",
-    "Flow",
-    "FlowSource",
-    "Source",
-    "WindowedRows",
-    "check_filters",
-    "flow_of",
-    "followed_flow",
-    "groupings_of",
-    "input_of",
-    "last_groupings",
-    "leaves_of",
-    "stages_of",
-    "windows_of",
-]
+    "OPTIONS", "Engine", "Flow", "FlowSource", "Source", "WindowedRows", "check_filters", "flow_of", "followed_flow",
+    "groupings_of", "input_of", "last_groupings", "leaves_of", "stages_of", "windows_of",
+]  # fmt: skip

@@ -150,11 +150,11 @@ class Graph:
         row, names = fields_of([(step.number, step.schemas) for step in self.steps])
         return {
             step: LeftOut(
-                step.number,
-                (None,) if len(own) == 1 else tuple(SIDES),
-                tuple(own),
-                row,
-                tuple(why for why in REASONS if why != "late" or step.stage.drops_late),
+                stage=step.number,
+                sides=(None,) if len(own) == 1 else tuple(SIDES),
+                fields=tuple(own),
+                row=row,
+                reasons=tuple(why for why in REASONS if why != "late" or step.stage.drops_late),
             )
             for step, own in zip(self.steps, names, strict=True)
         }
@@ -190,9 +190,9 @@ def _feeds(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
     feeds = list(_read(flow, steps))
     for stage in flow.stages:
         inputs = tuple(_through(feed, stage.transforms) for feed in feeds)
-        step = Step(stage, inputs, len(steps) + 1)
+        step = Step(stage=stage, feeds=inputs, number=len(steps) + 1)
         steps.append(step)
-        feeds = [Feed(step, (), step.operator().output_schema)]
+        feeds = [Feed(origin=step, transforms=(), schema=step.operator().output_schema)]
     for feed in feeds:
         yield _through(feed, flow.transforms)
 
@@ -200,7 +200,11 @@ def _feeds(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
 def _read(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
     """The rows of the source of a flow."""
     if not flow.source.inputs:
-        yield Feed(Leaf(flow.source, flow.settings, flow.source_schema), (), flow.source_schema)
+        yield Feed(
+            origin=Leaf(source=flow.source, settings=flow.settings, schema=flow.source_schema),
+            transforms=(),
+            schema=flow.source_schema,
+        )
         return
     by_branch = [list(_feeds(one, steps)) for one in flow.source.inputs]
     feeds = tuple(feed for some in by_branch for feed in some)
@@ -208,13 +212,13 @@ def _read(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
         yield from feeds
         return
     ports = tuple(port for port, some in enumerate(by_branch) for _ in some)
-    step = Step(flow.source.stage, feeds, len(steps) + 1, ports)
+    step = Step(stage=flow.source.stage, feeds=feeds, number=len(steps) + 1, ports=ports)
     steps.append(step)
-    yield Feed(step, (), step.operator().output_schema)
+    yield Feed(origin=step, transforms=(), schema=step.operator().output_schema)
 
 
 def _through(feed: Feed, transforms: tuple[Transform, ...]) -> Feed:
-    return Feed(feed.origin, (*feed.transforms, *transforms), feed.schema)
+    return Feed(origin=feed.origin, transforms=(*feed.transforms, *transforms), schema=feed.schema)
 
 
 def leaf_columns(step: Step, feed: Feed, leaf: Leaf) -> frozenset[str]:

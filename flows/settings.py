@@ -158,9 +158,9 @@ def shared(settings: Sequence[Settings], rows: StageInput, what: str) -> Setting
             f"shards= of uc.Tuning is {sorted(filter(None, shards))} in the flows of {what}: give one number"
         )
     return Settings(
-        rows.time,
-        EachBatch() if one.each_batch else None,
-        rows.diff,
+        time=rows.time,
+        watermark=EachBatch() if one.each_batch else None,
+        diff=rows.diff,
         processing_time=one.processing_time,
         replay=one.replay,
         close_at_end=one.close_at_end,

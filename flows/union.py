@@ -70,10 +70,12 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
         schema = schema.append(pa.field(side, pa.string()))
     inputs = []
     for flow, own, name in zip(ready, columns, names, strict=True):
-        fit = CastTo(schema, own, values if side is None else {**values, side: name})
+        fit = CastTo(schema=schema, columns=own, values=values if side is None else {**values, side: name})
         inputs.append(replace(flow, transforms=(*flow.transforms, fit)))
     settings = shared([flow.settings for flow in ready], rows, "the union")
-    return Flow(FlowSource(schema, tuple(inputs), rows), settings, schema)
+    return Flow(
+        source=FlowSource(schema=schema, inputs=tuple(inputs), output=rows), settings=settings, source_schema=schema
+    )
 
 
 def _branches(flows: Sequence[Any], named: Mapping[str, Any]) -> list[Flow]:

@@ -12,13 +12,13 @@ from functools import partial
 
 import pyarrow as pa
 
-from ..changelogs.flows import Opening
+from ..changelogs.flows import UnreadSource
 from ..files.data_paths import DataPath
 from ..files.files import Files
 from ..files.listing import list_files
 from ..files.paths import locate
 from ..files.reading import FileFormat, Split, read, splits
-from ..flows.reading import Reading
+from ..flows.changelog_reading import Reading
 from ..flows.settings import Settings
 from .sources import WithoutSpark
 from .threads import in_threads
@@ -86,7 +86,7 @@ def _skipped(path: str, reason: str) -> None:
     warnings.warn(f"skipped: {reason}", stacklevel=2)
 
 
-def files_opened(files: Files, settings: Settings) -> Opening:
+def files_opened(files: Files, settings: Settings) -> UnreadSource:
     """The files, listed and described."""
     files.check_bounded()
     paths = files.paths
@@ -95,9 +95,16 @@ def files_opened(files: Files, settings: Settings) -> Opening:
 
     def source(reading: Reading | None) -> LocalFiles:
         schema = described.schema if reading is None else reading.schema
-        return LocalFiles(paths, listed, described, schema, settings.strategy is not None, reading)
+        return LocalFiles(
+            paths=paths,
+            listed=listed,
+            format=described,
+            schema=schema,
+            streaming=settings.strategy is not None,
+            reading=reading,
+        )
 
-    return Opening(described.schema, source, strict=True)
+    return UnreadSource(described.schema, source, strict=True)
 
 
 __all__ = ["LocalFiles", "files_opened"]

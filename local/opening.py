@@ -11,19 +11,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..changelogs.flows import Opening
+from ..changelogs.flows import UnreadSource
 from ..combiners.aggregate import as_table
 from ..combiners.rows.plain_types import plain_schema, plain_table
 from ..errors import UnknownColumn
 from ..files.files import Files, is_path
-from ..flows.reading import Reading
+from ..flows.changelog_reading import Reading
 from ..flows.settings import Settings
 from .data_files import files_opened
 from .script import Clock, Elements, Entry, Watermark, check_script, rows_table, tables_of, with_times
 from .sources import LocalSource
 
 
-def opened(rows: Any, settings: Settings) -> Opening:
+def opened(rows: Any, settings: Settings) -> UnreadSource:
     """Anything that a flow takes without Spark, ready to be read."""
     if is_path(rows):
         rows = Files(rows)
@@ -37,17 +37,17 @@ def opened(rows: Any, settings: Settings) -> Opening:
     return _of_table(rows, settings, streaming)
 
 
-def _of_schema(schema: pa.Schema, streaming: bool, script: Sequence[Entry] | None = None) -> Opening:
+def _of_schema(schema: pa.Schema, streaming: bool, script: Sequence[Entry] | None = None) -> UnreadSource:
     """Rows that come in a script."""
 
     def source(reading: Reading | None) -> LocalSource:
         columns = schema if reading is None else reading.schema
         return LocalSource(columns, streaming, reading=reading, script=script)
 
-    return Opening(schema, source, strict=False)
+    return UnreadSource(schema, source, strict=False)
 
 
-def _of_script(script: Sequence[Entry], settings: Settings, streaming: bool) -> Opening:
+def _of_script(script: Sequence[Entry], settings: Settings, streaming: bool) -> UnreadSource:
     entries = check_script(script)
     own = [entry for entry in entries if isinstance(entry, Elements) and entry.input in (None, settings.name)]
     tables = tables_of(own, _times(settings))
@@ -60,7 +60,7 @@ def _of_script(script: Sequence[Entry], settings: Settings, streaming: bool) -> 
     return _of_schema(plain_schema(schema), streaming, script)
 
 
-def _of_table(rows: Any, settings: Settings, streaming: bool) -> Opening:
+def _of_table(rows: Any, settings: Settings, streaming: bool) -> UnreadSource:
     times = _times(settings)
     if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
         table = rows_table(rows, times, "the rows")
@@ -70,9 +70,14 @@ def _of_table(rows: Any, settings: Settings, streaming: bool) -> Opening:
     def source(reading: Reading | None) -> LocalSource:
         read = table if reading is None else reading(plain_table(table))
         rows = plain_table(with_times(read, times))
-        return LocalSource(rows.schema, streaming, rows, None if reading is None else replace(reading, strict=False))
+        return LocalSource(
+            schema=rows.schema,
+            streaming=streaming,
+            rows=rows,
+            reading=None if reading is None else replace(reading, strict=False),
+        )
 
-    return Opening(plain_schema(table.schema), source, strict=True)
+    return UnreadSource(plain_schema(table.schema), source, strict=True)
 
 
 def _is_script(rows: Any) -> bool:

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument, UnreadableFile
+from ..flows.changelog_reading import good
 from ..flows.flow import Flow
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
-from ..flows.reading import good
 from ..flows.result import Result, SourceWatermarks
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
@@ -28,7 +28,7 @@ from ..panes.watermarks.watermarks import Watermarks
 from ..tables import write_result
 from ..windows.times import MAX_TIME, MIN_TIME
 from .final_run import FinalStep, in_slices, why_not_final
-from .inputs import InputNames, LocalInput, Part
+from .local_inputs import InputNames, LocalInput, Part
 from .script import Clock, Elements, Entry, Watermark, instant, tables_of
 from .source_rows import SourceRows
 
@@ -182,7 +182,7 @@ class LocalRun:
                 if isinstance(entry, Watermark) and entry == Watermark(None):
                     out[feed] = {END: Part(Arrival(), np.zeros(0, np.int64))}
                     continue
-                own = LocalInput(feed.leaf, feed, step)
+                own = LocalInput(leaf=feed.leaf, feed=feed, step=step)
                 out[feed] = own.parts(place, entry, rows[feed.leaf], self.now, marks)
         self.now = max([self.now, *(at for some in out.values() for at in some if at < END)])
         return out
@@ -215,7 +215,12 @@ class LocalRun:
         counts = [{**asdict(s.state.counts), "held": s.operator.count_entries(s.state)} for s in shards]
         none = next((form.schema.append(_STEP) for form in self.graph.left_out.values()), pa.schema([_STEP]))
         left_out = pa.concat_tables([none.empty_table(), *self.left_out])
-        fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
+        fed = [
+            LocalInput(leaf=feed.leaf, feed=feed, step=step)
+            for step in self.graph.steps
+            for feed in step.feeds
+            if feed.leaf
+        ]
         whole = all(one.keeps_rows for one in fed)
         last = self.flow.stages[-1] if self.flow.stages else None
         return Result(
@@ -227,7 +232,7 @@ class LocalRun:
             left_out=left_out,
             last=last.grouping if isinstance(last, GroupingStage) else None,
             each_batch=self.flow.settings.each_batch,
-            write=TableWriter(self.flow, panes, again),
+            write=TableWriter(flow=self.flow, panes=panes, again=again),
             watermarks=self.watermarks,
         )
 

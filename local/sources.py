@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from ..combiners.rows.plain_types import plain_type
 from ..errors import InvalidArgument
+from ..flows.changelog_reading import Reading
 from ..flows.description import description
 from ..flows.flow import Engine, Flow, Source
 from ..flows.graph import graph_of
-from ..flows.reading import Reading
 from ..flows.result import Result
 from ..flows.tuning import LiveQuery
 from ..tables import write_result

@@ -39,7 +39,7 @@ class StageInput:
     """The longest time by which a row of the source may be after the processing time; None means no limit."""
 
 
-class Lifting(Protocol):
+class StageLift(Protocol):
     """The part of a stage that runs where rows are read: it makes parcels for the shards."""
 
     @property
@@ -65,7 +65,7 @@ class Stage(ABC):
         """The operator over rows of these schemas, one for each port; raises if it does not fit."""
 
     @abstractmethod
-    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False) -> Lifting:
+    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False) -> StageLift:
         """The lift of rows of this schema for a port.
 
         `timed` if each row may have its own processing time, and `rows` if all rows must travel as rows.
@@ -123,4 +123,4 @@ class Stage(ABC):
         return self.wakes
 
 
-__all__ = ["Lifting", "Stage", "StageInput"]
+__all__ = ["Stage", "StageInput", "StageLift"]

@@ -99,7 +99,7 @@ def with_time(time: str, value: object, at_most_back: Span | str) -> WithTime:
     back = span(at_most_back)
     if back < 0:
         raise InvalidArgument(f"at_most_back= is a length of time that is not negative, not {back!r}")
-    return WithTime(time, function_of(value, "with_time()"), back)
+    return WithTime(time=time, value=function_of(value, "with_time()"), at_most_back=back)
 
 
 __all__ = ["WithTime", "with_time"]

@@ -101,9 +101,9 @@ def _steps(count: int) -> list[int]:
 def _caption(entries: Sequence[Entry], pictures: Sequence[Picture], first: int, last: int) -> str:
     """A sentence on the entries of a step, and one on the panes that they gave."""
     said = [_words(entry) for entry in entries[:2]] + ([f"and {len(entries) - 2} more entries"] if entries[2:] else [])
-    found = [(p.diff, p) for picture in pictures for p in picture.panes if first <= p.step <= last]
-    shown = [f"{p.timing.lower().replace('_', ' ')} {text_of(p.value)}" for diff, p in found if diff > 0]
-    retracted = [text_of(p.value) for diff, p in found if diff < 0]
+    panes = [(p.diff, p) for picture in pictures for p in picture.panes if first <= p.step <= last]
+    shown = [f"{p.timing.lower().replace('_', ' ')} {text_of(p.value)}" for diff, p in panes if diff > 0]
+    retracted = [text_of(p.value) for diff, p in panes if diff < 0]
     parts = [f"Step {last + 1}: {'; '.join(said)}."]
     if retracted:
         parts.append(f"Retracted: {_listed(retracted)}.")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..combiners.column_names import key_names
 from ..errors import InvalidArgument, require_column
-from .inputs import keys_of, table_of
 from .labels import Labels
+from .picture_data import keys_of, table_of
 from .style import RED, aware, figure_of, finish, from_micros, margins, slanted, text_of, time_axis, width_of
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ def changelog(
         require_column(name, table.column_names, "changelog()")
     others = [n for n in table.column_names if n not in (*names, diff, "pane", "event_time", "step", time, "window")]
     shown = value or (others[0] if others else names[-1])
-    given = [row for row in table.to_pylist() if all(row[n] == wanted for n, wanted in (where or {}).items())]
-    if not given:
+    matches = [row for row in table.to_pylist() if all(row[n] == wanted for n, wanted in (where or {}).items())]
+    if not matches:
         raise InvalidArgument("the changelog has no rows, so there is nothing to draw: give rows, or another where=")
-    moments, timed = _moments(given, time)
-    spans, ends = _spans(given, names, shown, diff, moments), (min(moments), max(moments))
+    moments, timed = _moments(matches, time)
+    spans, ends = _spans(matches, names, shown, diff, moments), (min(moments), max(moments))
     if len(spans) > MOST:
         raise InvalidArgument(f"the changelog has {len(spans)} keys, and a picture holds {MOST}: give where=")
     figure, [[axes]] = figure_of(figsize or (9.0, 1.6 + 0.36 * len(spans)), legend=0.4)
@@ -130,8 +130,8 @@ def _moments(rows: Sequence[Mapping[str, Any]], time: str | None) -> tuple[list[
     """The time of each change, and True if it is one of a clock."""
     if time is not None:
         return [aware(row[time]) for row in rows], True
-    known = [row["pane"]["processing_time"] if row.get("pane") else None for row in rows]
-    at = [moment for moment in known if moment is not None]
+    times = [row["pane"]["processing_time"] if row.get("pane") else None for row in rows]
+    at = [moment for moment in times if moment is not None]
     if len(at) == len(rows):
         # A retraction has the time of the pane that it retracts, and comes with the pane after it.
         out: list[datetime] = []

@@ -17,7 +17,7 @@ from ..combiners.rows.groups import group_rows
 from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument
 from ..windows import time_column
-from .inputs import check_panes, keys_of, table_of
+from .picture_data import check_panes, keys_of, table_of
 
 
 def trigger_costs(results: Mapping[str, Any]) -> pa.Table:
@@ -61,8 +61,8 @@ def _costs(name: str, table: pa.Table) -> dict[str, Any]:
     check_panes(table)
     shown = table.filter(pa.array(weights_of(table, "diff") > 0))
     pane, window = flat(shown["pane"]), flat(shown["window"])
-    at, known = time_column(pane.field("processing_time"))
-    if not known.all():
+    at, valid = time_column(pane.field("processing_time"))
+    if not valid.all():
         raise InvalidArgument(f"the panes of {name!r} have no processing time: replay them, or give at= in the script")
     due, _ = time_column(flat(shown["event_time"]))
     parts = [normal_keys(flat(shown[key])) for key in keys_of(shown)]

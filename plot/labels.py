@@ -71,9 +71,12 @@ class Labels:
         wanted = self.shown if isinstance(self.shown, str) else "fit" if kind in self.shown else "none"
         place, free = places[0], wanted == "all"
         if wanted == "fit" and text:
-            found = next((known for known in places if self._is_free(box := self._box(known, text, size, bold))), None)
-            if found is not None:
-                place, free = found, True
+            spot = next(
+                (candidate for candidate in places if self._is_free(box := self._box(candidate, text, size, bold))),
+                None,
+            )
+            if spot is not None:
+                place, free = spot, True
                 self.boxes = np.vstack([self.boxes, box])
         self.axes.annotate(
             text,
@@ -114,10 +117,10 @@ class Labels:
 def around(x: datetime, y: datetime, far: float = 7.0) -> list[Place]:
     """The places for the label of a mark: right, left, above and below it."""
     return [
-        Place(x, y, far, 0.0, "left"),
-        Place(x, y, -far, 0.0, "right"),
-        Place(x, y, 0.0, far + 4.0),
-        Place(x, y, 0.0, -far - 4.0),
+        Place(x=x, y=y, right=far, up=0.0, ha="left"),
+        Place(x=x, y=y, right=-far, up=0.0, ha="right"),
+        Place(x=x, y=y, right=0.0, up=far + 4.0),
+        Place(x=x, y=y, right=0.0, up=-far - 4.0),
     ]
 
 
@@ -125,7 +128,7 @@ def along(bounds: tuple[datetime, datetime], y: datetime, above: bool) -> list[P
     """The places for the label of an edge from side to side: in the middle first, for one below it."""
     shares = (0.82, 0.5, 0.18, 0.66, 0.34) if above else (0.5, 0.35, 0.65, 0.2, 0.8)
     length = bounds[1] - bounds[0]
-    return [Place(bounds[0] + length * share, y, 0.0, 8.0 if above else -9.0) for share in shares]
+    return [Place(x=bounds[0] + length * share, y=y, right=0.0, up=8.0 if above else -9.0) for share in shares]
 
 
 __all__ = ["KINDS", "Labels", "Place", "along", "around"]

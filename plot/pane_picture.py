@@ -14,9 +14,20 @@ from typing import TYPE_CHECKING, Any
 from ..combiners.column_names import key_names
 from ..errors import InvalidArgument, require_column
 from ..local.script import Clock, Entry, check_script
-from .inputs import Bounds, Pane, Point, check_panes, clock_of, keys_of, marks_of, panes_of, points_of, shown_value
-from .inputs import table_of as table_of
 from .labels import Labels, along, around
+from .picture_data import (
+    Bounds,
+    Pane,
+    Point,
+    check_panes,
+    clock_of,
+    keys_of,
+    marks_of,
+    panes_of,
+    points_of,
+    shown_value,
+)
+from .picture_data import table_of as table_of
 from .style import (
     GREEN,
     INK,
@@ -159,14 +170,14 @@ def pictures_of(
         raise InvalidArgument("script= has no entries, so there is nothing to draw: give the script of the run")
     table = table_of(result)
     check_panes(table)
-    clock, shown, asked = clock_of(entries), shown_value(table, value, entries), dict(where or {})
-    found = panes_of(table, shown, asked, clock)
+    clock, shown, condition = clock_of(entries), shown_value(table, value, entries), dict(where or {})
+    panes = panes_of(table, shown, condition, clock)
     keys = keys_of(table)
     names = keys if by is None else key_names(by)
     for name in names:
         require_column(name, keys, "by=")
     places = [keys.index(name) for name in names]
-    several = sorted({tuple(pane.key[place] for place in places) for pane in found}, key=_sortable)
+    several = sorted({tuple(pane.key[place] for place in places) for pane in panes}, key=_sortable)
     if by is None and len(several) > 1:
         example = dict(zip(keys, several[0], strict=True))
         raise InvalidArgument(
@@ -174,12 +185,12 @@ def pictures_of(
             f"by={keys[0] if len(keys) == 1 else keys!r}, or all in one with by=[]"
         )
     if by is None or not names or not several:
-        return [_picture(entries, result, found, points_of(entries, result, time, datum, asked, clock), clock)]
+        return [_picture(entries, result, panes, points_of(entries, result, time, datum, condition, clock), clock)]
     panels(len(several))
     out = []
     for key in several:
-        wanted = {**asked, **dict(zip(names, key, strict=True))}
-        own = [pane for pane in found if tuple(pane.key[place] for place in places) == key]
+        wanted = {**condition, **dict(zip(names, key, strict=True))}
+        own = [pane for pane in panes if tuple(pane.key[place] for place in places) == key]
         points = points_of(entries, result, time, datum, wanted, clock)
         out.append(_picture(entries, result, own, points, clock, named(key, names)))
     return out
@@ -197,25 +208,31 @@ def _sortable(key: tuple[Any, ...]) -> list[tuple[bool, str, Any]]:
 def _picture(
     entries: Sequence[Entry],
     result: Any,
-    found: list[Pane],
+    panes: list[Pane],
     points: list[Point],
     clock: Sequence[datetime],
     name: str = "",
 ) -> Picture:
-    times = [t for pane in found if pane.bounds is not None for t in pane.bounds] + [p.event for p in points]
-    if not times and not found:
+    times = [t for pane in panes if pane.bounds is not None for t in pane.bounds] + [p.event for p in points]
+    if not times and not panes:
         raise InvalidArgument(
             "the script has no rows and the result has no panes, so there is nothing to draw: draw another run"
         )
-    moments = list(clock) or [pane.at for pane in found]
+    moments = list(clock) or [pane.at for pane in panes]
     times = times or moments
     height = max(moments) - min(moments)
     room = height * 0.05 if height else timedelta(minutes=1)
     timed = any(isinstance(entry, Clock) or entry.at is not None for entry in entries)
-    timed |= not entries and len({pane.at for pane in found}) > 1
-    heights = (min(moments) - room, max(*moments, *(pane.at for pane in found), min(moments)) + room)
+    timed |= not entries and len({pane.at for pane in panes}) > 1
+    heights = (min(moments) - room, max(*moments, *(pane.at for pane in panes), min(moments)) + room)
     return Picture(
-        found, points, marks_of(entries, clock, result), margins(min(times), max(times)), heights, timed, name
+        panes=panes,
+        points=points,
+        marks=marks_of(entries, clock, result),
+        bounds=margins(min(times), max(times)),
+        heights=heights,
+        timed=timed,
+        name=name,
     )
 
 
@@ -248,11 +265,11 @@ class Picture:
         finish(axes, title)
         slanted(axes)
         points = [point for point in self.points if until is None or point.step <= until]
-        found = [pane for pane in self.panes if until is None or pane.step <= until]
+        panes = [pane for pane in self.panes if until is None or pane.step <= until]
         places = Labels(axes, labels)
         size = size_of_points(len(self.points))
         places.block([p.event for p in points], [p.processing for p in points], size**0.5)
-        self._draw_panes(axes, found, places)
+        self._draw_panes(axes, panes, places)
         self._draw_watermarks(axes, until)
         self._draw_points(axes, points, size)
         for point in points:
@@ -260,13 +277,13 @@ class Picture:
         if legend:
             _show_legend(axes, self.legend())
 
-    def _draw_panes(self, axes: Any, found: Sequence[Pane], places: Labels) -> None:
+    def _draw_panes(self, axes: Any, panes: Sequence[Pane], places: Labels) -> None:
         from matplotlib.collections import LineCollection, PolyCollection
         from matplotlib.dates import date2num
 
         bottom: dict[Any, datetime] = {}
         boxes, colours, lines, values, retracted = [], [], [], [], []
-        for pane in found:
+        for pane in panes:
             bounds = self.bounds if pane.bounds is None else pane.bounds
             left, right = map(date2num, bounds)
             top = date2num(pane.at)

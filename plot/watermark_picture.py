@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument
 from ..local.script import Entry, check_script
-from .inputs import clock_of, marks_of, points_of
+from .picture_data import clock_of, marks_of, points_of
 from .style import GREEN, GREY, INK, RED, figure_of, finish, margins, size_of_points, slanted, text_of, time_axis
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def watermark(
     figure, [[upper], [lower]] = figure_of(figsize, 2)
     at = [p.processing for p in points] + [at for some in marks.values() for at, _, _ in some]
     across = margins(min(at), max(at))
-    known = [p.event for p in points] + [m for some in marks.values() for _, m, _ in some if m.year < 9000]
-    upwards = margins(min([*known, *at]), max([*known, *at]))
+    moments = [p.event for p in points] + [m for some in marks.values() for _, m, _ in some if m.year < 9000]
+    upwards = margins(min([*moments, *at]), max([*moments, *at]))
     time_axis(upper.yaxis, *upwards, "event time")
     time_axis(upper.xaxis, *across, "")
     time_axis(lower.xaxis, *across, "processing time")

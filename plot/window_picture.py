@@ -16,8 +16,8 @@ from ..errors import InvalidArgument, require_column
 from ..local.script import Elements, with_times
 from ..windows import Length, Window, as_window, time_column, times_of
 from ..windows.times import FIRST, LAST
-from .inputs import Bounds, table_of
 from .labels import Labels
+from .picture_data import Bounds, table_of
 from .style import INK, TIMING, figure_of, finish, from_micros, margins, slanted, text_of, time_axis
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ def windows(
     table, times = _rows(rows, time)
     if not len(times):
         raise InvalidArgument("there are no rows with a time, so there is nothing to draw: give rows")
-    found = [_assigned(kind, times, table) for kind in kinds]
-    ends = [t for some in found for low, high, _ in some for t in (low, high) if t not in (FIRST, LAST)]
+    spans = [_assigned(kind, times, table) for kind in kinds]
+    ends = [t for some in spans for low, high, _ in some for t in (low, high) if t not in (FIRST, LAST)]
     low, high = margins(from_micros(int(min([*times, *ends]))), from_micros(int(max([*times, *ends]))))
     figure, axes = figure_of(figsize or (9.0, 1.3 + 1.8 * len(kinds)), len(kinds), legend=0.35)
-    for kind, some, [one] in zip(kinds, found, axes, strict=True):
+    for kind, some, [one] in zip(kinds, spans, axes, strict=True):
         _draw(one, some, times, (low, high))
         one.set_title(repr(kind), loc="left", fontsize=10)
         if one is not axes[-1][0]:
@@ -109,11 +109,11 @@ def _assigned(window: Window, times: np.ndarray, table: Any) -> list[tuple[int, 
     ]
 
 
-def _draw(axes: Any, found: Sequence[tuple[int, int, int]], times: np.ndarray, bounds: Bounds) -> None:
+def _draw(axes: Any, spans: Sequence[tuple[int, int, int]], times: np.ndarray, bounds: Bounds) -> None:
     """Windows as bars, in as many lanes as windows lie over each other, over the ticks of the rows."""
     ends: list[int] = []
     placed = []
-    for low, high, count in found:
+    for low, high, count in spans:
         lane = next((i for i, end in enumerate(ends) if end <= low), len(ends))
         ends[lane : lane + 1] = [high]
         placed.append((low, high, count, lane))

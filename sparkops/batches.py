@@ -21,7 +21,7 @@ from ..panes.transforms import Select, Transform, Where, WithColumns, applied
 from ..tables import Changes, Layout, changes_of, table_flow, target_of, write_once
 from .inputs import DataFrameInput, column, wire_map
 from .routes.base import Route
-from .routes.streaming import Streaming
+from .routes.streaming import StreamRoute
 from .wire import payloads
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def packed_changes(flow: Flow, layout: Layout, route_of: Callable[[Flow], Route]
     keyed = keeps_keys(flow, layout)
     if keyed and flow.source.streaming:
         route = route_of(flow)
-        assert isinstance(route, Streaming)
+        assert isinstance(route, StreamRoute)
         route = replace(route, parcels=True)
         (end,) = route.graph.ends
         assert isinstance(end.origin, Step)
@@ -128,7 +128,7 @@ def changes_in(packed: DataFrame, layout: Layout) -> Changes:
             for row in packed.where(~small).select("payload").toLocalIterator():
                 yield _unpacked(row["payload"], layout)
 
-    return Changes(layout, sum(row["rows"] for row in packed_rows), batches)
+    return Changes(layout=layout, rows=sum(row["rows"] for row in packed_rows), batches=batches)
 
 
 def write_table(flow: Flow, target: str, keys: str | Sequence[str] | None, route_of: Callable[[Flow], Route]) -> None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..changelogs.flows import Opening
+from ..changelogs.flows import UnreadSource
 from ..combiners.rows.columns import flat, int64_column
 from ..errors import InvalidArgument, TypeMismatch
-from ..flows.reading import Reading, good
+from ..flows.changelog_reading import Reading, good
 from ..flows.settings import Settings
 from ..panes.parcels import AT
 from ..windows import time_column
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def opened_over(input: Input, settings: Settings) -> Opening:
+def opened_over(input: Input, settings: Settings) -> UnreadSource:
     """An input, ready to be read as rows or as messages."""
 
     def source(reading: Reading | None) -> SparkSource:
@@ -43,7 +43,7 @@ def opened_over(input: Input, settings: Settings) -> Opening:
             )
         return SparkSource(ChangelogInput(input, reading))
 
-    return Opening(input.schema, source, strict=not (input.streaming or settings.replay))
+    return UnreadSource(input.schema, source, strict=not (input.streaming or settings.replay))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,9 @@ class ChangelogInput(Input):
         own = at if at and at not in (reading.beside.names if reading.own else reading.message_schema.names) else None
         row_columns = list(dict.fromkeys([*columns, *([own] if own else [])]))
         counted = schema == WIRE_DDL
-        read = ReadChanges(task, reading, tuple(row_columns), tuple(columns), own, counted)
+        read = ReadChanges(
+            task=task, reading=reading, row_columns=tuple(row_columns), columns=tuple(columns), at=own, counted=counted
+        )
         return self.messages.mapped(read, reading.needs(row_columns), "" if own else at, schema, metric)
 
     def over(self, change: Callable[[Input], Input]) -> Input:

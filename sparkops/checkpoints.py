@@ -13,14 +13,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ..errors import InvalidArgument, UnreadableFile
-from ..flows.fingerprint.changes import check_same
+from ..flows.fingerprint.differences import check_same
 from ..flows.flow import Flow
 from ..panes.state.manifest import bytes_of, checked_head, extra_of
 from ..windows.times import MAX_TIME, MIN_TIME, time_text
 from .query_log import is_checkpoint
 from .restarts import Restart, restart_of, step_names
 from .routes.stored_watermarks import read_extra
-from .routes.streaming import Streaming
+from .routes.streaming import StreamRoute
 from .session import session
 from .source import spark_source
 from .time_modes import as_stored
@@ -82,7 +82,7 @@ def stored_flow(spark: SparkSession, path: str) -> StoredFlow:
     last = max(batches, default=None)
     operators = sorted(int(name.name) for name in (folder / "state").glob("*") if name.name.isdigit())
     stages = [_stage(manifests) for number in operators if (manifests := _manifests(spark, path, number))]
-    return StoredFlow(path, last, sorted(stages, key=lambda one: one.stage))
+    return StoredFlow(path=path, last_batch=last, stages=sorted(stages, key=lambda one: one.stage))
 
 
 def _manifests(spark: SparkSession, path: str, operator: int) -> list[bytes]:
@@ -111,14 +111,22 @@ def _stage(manifests: Sequence[bytes]) -> StoredStage:
     strategies = extra["strategies"] if "strategies" in extra else [extra["strategy"]]
     size = sum(map(bytes_of, manifests))
     row_counts.pop("percentiles", None)
-    return StoredStage(made_by["stage"], made_by, strategies, len(manifests), row_counts, size, least)
+    return StoredStage(
+        stage=made_by["stage"],
+        made_by=made_by,
+        strategies=strategies,
+        shards=len(manifests),
+        held=row_counts,
+        state_bytes=size,
+        watermark=least,
+    )
 
 
 def check_restart(flow: Flow, checkpoint: str, same: Sequence[str] = ()) -> Restart:
     """Say what a restart of a streaming flow from a checkpoint would do, without starting it."""
     source = spark_source(flow) if flow.source.streaming else None
     route = None if source is None else source.route(as_stored(flow, source.input.spark, checkpoint))
-    if not isinstance(route, Streaming):
+    if not isinstance(route, StreamRoute):
         raise InvalidArgument("a checkpoint is that of a stream with steps on Spark, and this flow is none")
     check_same(same, step_names(flow))
     if not is_checkpoint(route.input.spark, checkpoint):

@@ -44,7 +44,7 @@ _LISTED = spark_schema(
 _ALL = {"recursiveFileLookup": "true"}
 """Spark lists all files below a folder, and makes no columns of folders: the tasks do, and the source has none."""
 
-_GIVEN = pa.schema([("path", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
+_SPLITS = pa.schema([("path", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
 
 LARGE = 128 << 20
 """Files larger than this, in bytes, are read in parts by several tasks."""
@@ -79,7 +79,12 @@ class FilesInput(Input):
         coded = frozenset(getattr(task, "coded", ())) - {at, *filtered}
         root = self.paths[0].fixed if self.streaming and self.format.as_spark else None
         reading = ReadFiles(
-            replace(self.format, columns=tuple(wanted), coded=coded), task, tuple(columns), at, root, schema == WIRE_DDL
+            format=replace(self.format, columns=tuple(wanted), coded=coded),
+            task=task,
+            columns=tuple(columns),
+            at=at,
+            root=root,
+            packed=schema == WIRE_DDL,
         )
         listed = self._stream(wanted) if self.streaming else self._files_now(wanted)
         if at is not None:
@@ -122,8 +127,8 @@ class FilesInput(Input):
             warn_of_differences(self.format, [part.path for part in parts], columns)
             # Spark does not list them; the tasks say what they are.
             parts += map(Split, lost_links(self.listed_here()))
-        values = [[getattr(part, name) for part in parts] for name in _GIVEN.names]
-        return self.spark.createDataFrame(pa.table(values, schema=_GIVEN))
+        values = [[getattr(part, name) for part in parts] for name in _SPLITS.names]
+        return self.spark.createDataFrame(pa.table(values, schema=_SPLITS))
 
     def list_files_now(self) -> list[tuple[str, int, int]]:
         """The files that exist now, their bytes, and the microsecond of the last change of each."""

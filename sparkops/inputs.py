@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..errors import TypeMismatch
-from ..flows.reading import Reading
+from ..flows.changelog_reading import Reading
 from ..panes.parcels import AT
 from .session import BATCH_BYTES, NO_LIMIT
 from .sql_types import arrow_type

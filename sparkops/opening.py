@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..changelogs.flows import Opening
+from ..changelogs.flows import UnreadSource
 from ..errors import InvalidArgument, TypeMismatch
 from ..files.files import Files, is_path
 from ..flows.settings import Settings
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def opened(rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning) -> Opening:
+def opened(rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning) -> UnreadSource:
     """Anything that a flow on Spark takes, ready to be read."""
     if is_dataframe(rows):
         if spark is not None:
@@ -50,24 +50,27 @@ def is_dataframe(rows: Any) -> bool:
     return hasattr(rows, "isStreaming")
 
 
-def _of_dataframe(df: DataFrame, settings: Settings, streaming: bool, tuning: Tuning) -> Opening:
+def _of_dataframe(df: DataFrame, settings: Settings, streaming: bool, tuning: Tuning) -> UnreadSource:
     if streaming and not df.isStreaming:
         raise InvalidArgument("streaming=True needs a streaming DataFrame: read it with spark.readStream")
     input = DataFrameInput(df, native=tuning.native == "auto", files=tuning.files == "auto")
     return opened_over(input, settings)
 
 
-def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: bool) -> Opening:
+def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: bool) -> UnreadSource:
     if not streaming:
         files.check_bounded()
     paths, most = files.paths, files.max_files_per_batch
     tracking = {} if most is None else {"maxFilesPerTrigger": str(most)}
-    return opened_over(FilesInput(spark, paths, files.described(paths), streaming, tracking), settings)
+    return opened_over(
+        FilesInput(spark=spark, paths=paths, format=files.described(paths), streaming=streaming, options=tracking),
+        settings,
+    )
 
 
-def _of_rows(rows: Any, spark: SparkSession, settings: Settings, tuning: Tuning) -> Opening:
+def _of_rows(rows: Any, spark: SparkSession, settings: Settings, tuning: Tuning) -> UnreadSource:
     """Rows of this process, which become a DataFrame."""
-    local = None if isinstance(rows, pa.Schema) else opened_here(rows, settings).source(None)
+    local = None if isinstance(rows, pa.Schema) else opened_here(rows, settings).make(None)
     if not isinstance(local, LocalSource) or local.rows is None:
         raise InvalidArgument(
             "spark= runs files, and rows that are there, on Spark, but a script and a schema have rows in this process "

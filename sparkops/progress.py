@@ -191,7 +191,7 @@ def progress_of(last: Any) -> Progress:
         if (label_and_part := parsed(metric)) is not None:
             parts.setdefault(label_and_part[0], {})[label_and_part[1]] = _fields(row)
     flows = {name: _flow(parts[label]) for label, name in shown_names(parts).items()}
-    return Progress(int(batch), durations.get("triggerExecution", 0) / 1000, flows)
+    return Progress(batch=int(batch), seconds=durations.get("triggerExecution", 0) / 1000, flows=flows)
 
 
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:

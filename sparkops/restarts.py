@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import StateMismatch
-from ..flows.fingerprint.changes import (
+from ..flows.fingerprint.differences import (
     Change,
     check_same,
     flow_changes,
@@ -31,7 +31,7 @@ from ..panes.state.manifest import extra_of
 from .query_log import last_commit
 from .routes.base import Route
 from .routes.stored_watermarks import read_extra
-from .routes.streaming import Streaming
+from .routes.streaming import StreamRoute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ class Restart:
 def checked_route(route: Route, checkpoint: str, same: Sequence[str]) -> Route:
     """The route, which takes the steps of `same` as unchanged; raises if its state cannot go on from the checkpoint."""
     check_same(same, step_names(route.flow))
-    if not isinstance(route, Streaming):  # it has no state
+    if not isinstance(route, StreamRoute):  # it has no state
         return route
     restart = restart_of(route, checkpoint, same)
     if restart is not None and restart.refusal is not None:
@@ -86,7 +86,7 @@ def checked_route(route: Route, checkpoint: str, same: Sequence[str]) -> Route:
     return replace(route, same=tuple(same))
 
 
-def restart_of(route: Streaming, checkpoint: str, same: Sequence[str] = ()) -> Restart | None:
+def restart_of(route: StreamRoute, checkpoint: str, same: Sequence[str] = ()) -> Restart | None:
     """Say what a restart from a checkpoint would do; None where no batch has ended or its state is not read."""
     spark = route.input.spark
     stored = stored_fingerprints(spark, checkpoint) if last_commit(spark, checkpoint) >= 0 else []
@@ -96,10 +96,10 @@ def restart_of(route: Streaming, checkpoint: str, same: Sequence[str] = ()) -> R
     before = {number_of(one): one for one in stored}
     steps = [
         StepRestart(
-            number_of(one),
-            words_of(one),
-            changed,
-            free_changes(before[number_of(one)], one) if number_of(one) in before and not changed else (),
+            number=number_of(one),
+            words=words_of(one),
+            changes=changed,
+            free=free_changes(before[number_of(one)], one) if number_of(one) in before and not changed else (),
         )
         for one, changed in zip(now, flow_changes(stored, now, same), strict=True)
     ]

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
+from ..flows.changelog_reading import Reading
 from ..flows.description import description
 from ..flows.flow import Engine, Flow, FlowSource, Source, groupings_of, input_of
 from ..flows.left_out import LEFT_OUT
-from ..flows.reading import Reading
 from ..flows.result import Result
 from ..flows.tuning import LiveQuery
 from ..local.running import run
@@ -53,7 +53,7 @@ EachBatch: TypeAlias = "Callable[[DataFrame, DataFrame, int], None]"
 
 
 @dataclass(frozen=True)
-class Split:
+class BatchParts:
     """Calls a function with both parts of a micro-batch, which is computed once."""
 
     function: EachBatch
@@ -133,7 +133,7 @@ class SparkSource(Source, Engine):
                 "flow.left_out"
             )
         both = route_with_left_out(flow, self._input(flow)).df()
-        return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(Split(function))
+        return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(BatchParts(function))
 
     def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> DataStreamWriter:
         if not flow.source.streaming:
@@ -242,11 +242,15 @@ def _joined(flow: Flow, source: FlowSource, frames: Sequence[DataFrame]) -> Data
     for branch, frame in zip(source.inputs, frames, strict=True):
         over = SparkSource(DataFrameInput(frame))
         settings = replace(branch.settings, time=input_of(branch).time, watermark=None)
-        inputs.append(Flow(over, settings, over.schema))
+        inputs.append(Flow(source=over, settings=settings, source_schema=over.schema))
     lines = [f"  {line}" for branch in source.inputs for line in description(branch)]
     if not isinstance(plan, str):
         return DataFrameInput(plan, text="\n".join([f"Spark's own {stage.join.words}", *lines]))
-    joined = Flow(replace(source, inputs=tuple(inputs)), replace(flow.settings, time=EVENT_TIME), source.schema)
+    joined = Flow(
+        source=replace(source, inputs=tuple(inputs)),
+        settings=replace(flow.settings, time=EVENT_TIME),
+        source_schema=source.schema,
+    )
     df = AtOnce(joined, DataFrameInput(frames[0])).df()
     return DataFrameInput(df, text="\n".join([f"{stage.join.words}, in Python, not Spark's own join: {plan}", *lines]))
 
@@ -270,7 +274,13 @@ def _rows(flow: Flow) -> DataFrame:
         return flow.df
     panes = replace(flow, transforms=()).df
     source = SparkSource(DataFrameInput(panes.where(column(EVENT_TIME).isNotNull())))
-    return Flow(source, replace(flow.settings, time=EVENT_TIME), source.schema, (), flow.transforms).df
+    return Flow(
+        source=source,
+        settings=replace(flow.settings, time=EVENT_TIME),
+        source_schema=source.schema,
+        stages=(),
+        transforms=flow.transforms,
+    ).df
 
 
 def replayed(spark: SparkSession, flow: Flow, script: Sequence[Entry]) -> pa.Table:

@@ -1,13 +1,13 @@
 """Live tables: the current result of a changelog in a database or in files, right after every batch.
 
-A batch is netted to one change for each key (`netting.py`). A target takes the changes and the number of the batch in
-one transaction, so that a repeated batch changes nothing and a reader never sees half a batch.
+A batch is netted to one change for each key (`net_changes.py`). A target takes the changes and the number of the
+batch in one transaction, so that a repeated batch changes nothing and a reader never sees half a batch.
 """
 
 from .changes import Changes
 from .keeper import Keeper, write_once, write_result
 from .layout import CHANGE, Layout, table_flow
-from .netting import changes_of
+from .net_changes import changes_of
 from .target import Target, Writer
 from .targets import target_of
 

@@ -19,7 +19,7 @@ class Changes:
     """The changes of a table by one batch. Each call of `batches` gives all of them, so that a target can try again.
 
     >>> import pyarrow as pa
-    >>> from uncombine.tables.netting import changes_of
+    >>> from uncombine.tables.net_changes import changes_of
     >>> layout = Layout(pa.schema([("k", pa.int64())]), ("k",))
     >>> changes = Changes.of(layout, [changes_of(pa.table({"k": [1, 2]}), layout)])
     >>> changes.rows, changes.reader().read_all()["k"].to_pylist()
@@ -33,13 +33,13 @@ class Changes:
     @classmethod
     def of(cls, layout: Layout, tables: Iterable[pa.Table]) -> Changes:
         """The changes in tables."""
-        held = list(tables)
+        parts = list(tables)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for table in held:
+            for table in parts:
                 yield from table.to_batches()
 
-        return cls(layout, sum(table.num_rows for table in held), batches)
+        return cls(layout=layout, rows=sum(table.num_rows for table in parts), batches=batches)
 
     @property
     def new(self) -> int:

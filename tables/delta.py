@@ -19,13 +19,13 @@ from .failures import is_network, says_network
 from .kinds import flat_type, nested, require_names_apart, require_types
 from .layout import CHANGE, Layout
 from .sql import joined, null_patterns, quoted
-from .target import NONE_YET, Kept, Target, Writer, library
+from .target import NONE_YET, TableFacts, Target, Writer, library
 from .urls import secrets_of, shown_url
 
 REFUSED = " ,;{}()\n\t="
 """The characters that the columns of a Delta table do not have."""
 
-HELD = 1 << 20
+ROWS_IN_MEMORY = 1 << 20
 """The changes of a batch that are held in memory, so that files without their keys are not read."""
 
 _UNFIT = "uncombine: a change does not fit"
@@ -47,9 +47,9 @@ class Delta(Target):
         require_types(layout.schema, nested(flat_type), "Delta")
         require_names_apart(layout.schema, "Delta")
         for name in layout.schema.names:
-            if found := [letter for letter in name if letter in REFUSED]:
+            if letters := [letter for letter in name if letter in REFUSED]:
                 raise InvalidArgument(
-                    f"a Delta table has no column {name!r}, because its name has {found[0]!r}: give it another one"
+                    f"a Delta table has no column {name!r}, because its name has {letters[0]!r}: give it another one"
                 )
 
     def writer(self, layout: Layout, owner: str) -> DeltaWriter:
@@ -82,14 +82,14 @@ class DeltaWriter(Writer):
                     raise
             else:
                 table = self._table()
-        kept = self._kept(table)
-        if kept is None:
-            raise self.taken()
-        return kept.batch
+        facts = self._facts(table)
+        if facts is None:
+            raise self.foreign()
+        return facts.batch
 
     def apply(self, batch: int, changes: Changes) -> bool:
         table = self._table()
-        if self.is_done(self._kept(table), batch):
+        if self.is_done(self._facts(table), batch):
             return False
         try:
             if changes.rows:
@@ -102,7 +102,7 @@ class DeltaWriter(Writer):
 
     def once(self, changes: Changes) -> None:
         if self._table() is not None:
-            raise self.taken()
+            raise self.foreign()
         self.deltalake.write_deltalake(
             self.path,
             pa.RecordBatchReader.from_batches(self.layout.schema, new_rows(changes)),
@@ -117,8 +117,8 @@ class DeltaWriter(Writer):
             return table.to_pyarrow_table(columns=self.layout.schema.names).cast(self.layout.schema)
         names, keys = (joined(part, str) for part in (self.layout.schema.names, self.layout.keys))
         query = self.deltalake.QueryBuilder().register("live", table)
-        found = query.execute(f"SELECT {names} FROM live ORDER BY {keys} LIMIT {int(limit)}")
-        return pa.table(found).cast(self.layout.schema)
+        rows = query.execute(f"SELECT {names} FROM live ORDER BY {keys} LIMIT {int(limit)}")
+        return pa.table(rows).cast(self.layout.schema)
 
     def files(self) -> list[str] | None:
         return list(self._existing().file_uris())
@@ -145,18 +145,20 @@ class DeltaWriter(Writer):
         self.require_columns(_names(table))
         return table
 
-    def _kept(self, table: Any) -> Kept | None:
+    def _facts(self, table: Any) -> TableFacts | None:
         if table is None:
             return None
         try:
             about = json.loads(table.metadata().description or "{}")["uncombine"]
         except (ValueError, KeyError, TypeError):
-            raise self.taken() from None
+            raise self.foreign() from None
         done = table.transaction_version(f"uncombine {about['owner']}")
-        kept = Kept(about["owner"], NONE_YET if done is None else done, json.dumps(about["layout"]))
-        self.check(kept)  # a table of other rows has other columns
+        facts = TableFacts(
+            owner=about["owner"], batch=NONE_YET if done is None else done, layout=json.dumps(about["layout"])
+        )
+        self.check(facts)  # a table of other rows has other columns
         self.require_columns(_names(table))
-        return kept
+        return facts
 
     def _about(self) -> str:
         return json.dumps({"uncombine": {"owner": self.owner, "layout": json.loads(self.layout.text())}})
@@ -176,7 +178,7 @@ class DeltaWriter(Writer):
             _matching(changes),
             source_alias="s",
             target_alias="t",
-            streamed_exec=changes.rows > HELD,
+            streamed_exec=changes.rows > ROWS_IN_MEMORY,
             commit_properties=self._commit(batch),
         )
         merge = merge.when_matched_delete(f"{change} < 0")

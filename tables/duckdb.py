@@ -17,7 +17,7 @@ from ..errors import TableMismatch, TableUnreachable
 from .changes import Changes
 from .kinds import nested, require_names_apart, require_types, table_type, timed_type
 from .layout import CHANGE, Layout
-from .sql import STAGED, Database, SqlWriter, Staged, qualified, quoted
+from .sql import STAGING_TABLE, Database, SqlWriter, StagedChanges, qualified, quoted
 from .target import Target, library
 
 _TYPES = {
@@ -69,8 +69,8 @@ class _Connection:
         self.inner = inner
 
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = self.inner.execute(statement, list(values)).fetchall()
-        return found
+        rows: list[tuple[Any, ...]] = self.inner.execute(statement, list(values)).fetchall()
+        return rows
 
     def run(self, statement: str, *values: object) -> None:
         self.inner.execute(statement, list(values))
@@ -113,8 +113,8 @@ class DuckDBWriter(SqlWriter):
     def columns(self, db: Database) -> Mapping[str, object] | None:
         assert isinstance(db, _Connection)
         where = "table_name = ? AND table_schema = coalesce(?, current_schema()) AND table_catalog = current_database()"
-        found = db.rows(f"SELECT 1 FROM information_schema.tables WHERE {where}", self.table, self.schema)
-        if not found:
+        tables = db.rows(f"SELECT 1 FROM information_schema.tables WHERE {where}", self.table, self.schema)
+        if not tables:
             return None
         schema = db.inner.sql(f"SELECT * FROM {self.quoted_table} LIMIT 0").to_arrow_table().schema
         return {field.name: table_type(field.type) for field in schema}
@@ -131,11 +131,11 @@ class DuckDBWriter(SqlWriter):
     def merged(self, db: Database, changes: Changes) -> int:
         """Delete the rows that change and insert those of the changes, which DuckDB does faster than a merge."""
         assert isinstance(db, _Connection)
-        staged, change, changed = Staged(changes), quoted(CHANGE), qualified("temp", STAGED)
+        staged, change, changed = StagedChanges(changes), quoted(CHANGE), qualified("temp", STAGING_TABLE)
         db.inner.register(STREAM, staged.reader())
         try:
             with staged.own_errors():
-                db.run(f"CREATE OR REPLACE TEMPORARY TABLE {quoted(STAGED)} AS FROM {qualified('temp', STREAM)}")
+                db.run(f"CREATE OR REPLACE TEMPORARY TABLE {quoted(STAGING_TABLE)} AS FROM {qualified('temp', STREAM)}")
         finally:
             with suppress(self.duckdb.Error):  # an error of the statement is the one to show
                 db.inner.unregister(STREAM)

@@ -21,7 +21,7 @@ from .failures import is_network
 from .kinds import nested, require_types, timed_type
 from .layout import Layout
 from .made_once import made_once
-from .target import NONE_YET, Kept, Target, Writer, library
+from .target import NONE_YET, TableFacts, Target, Writer, library
 from .urls import secrets_among, shown_url
 
 _SQLITE_AWAY = re.compile("locked|unable to open|disk I/O|busy")
@@ -68,8 +68,10 @@ class IcebergWriter(Writer):
         self._options: Mapping[str, object] = {}
 
     def secrets(self) -> Sequence[str]:
-        known = {} if self._catalog is None else self._catalog.properties
-        return secrets_among({"uri": self.target.catalog, "warehouse": self.target.warehouse, **self._options, **known})
+        properties = {} if self._catalog is None else self._catalog.properties
+        return secrets_among(
+            {"uri": self.target.catalog, "warehouse": self.target.warehouse, **self._options, **properties}
+        )
 
     def is_away(self, error: BaseException) -> bool:
         errors = self.errors
@@ -92,13 +94,13 @@ class IcebergWriter(Writer):
                 )
             except self.errors.TableAlreadyExistsError:  # another writer has made it just now
                 table = self._table()
-        kept = self._kept(table)
-        assert kept is not None
-        return kept.batch
+        facts = self._facts(table)
+        assert facts is not None
+        return facts.batch
 
     def apply(self, batch: int, changes: Changes) -> bool:
         table = self._table()
-        if self.is_done(self._kept(table), batch):
+        if self.is_done(self._facts(table), batch):
             return False
         touched = self._touched(table, changes)
         transaction = table.transaction()
@@ -108,7 +110,7 @@ class IcebergWriter(Writer):
 
     def once(self, changes: Changes) -> None:
         if self._table() is not None:
-            raise self.taken()
+            raise self.foreign()
         made = self._opened().create_table_transaction(
             self.target.identifier, self.layout.schema, properties=self._about()
         )
@@ -116,9 +118,9 @@ class IcebergWriter(Writer):
         self._written(made, rows, 0, [])
 
     def read(self, limit: int | None = None) -> pa.Table:
-        found = self._existing()
-        self.require_columns(found.schema().column_names)
-        table = found.scan(selected_fields=tuple(self.layout.schema.names)).to_arrow()
+        source = self._existing()
+        self.require_columns(source.schema().column_names)
+        table = source.scan(selected_fields=tuple(self.layout.schema.names)).to_arrow()
         table = table.select(self.layout.schema.names).cast(self.layout.schema)
         if limit is None:
             return table
@@ -177,9 +179,9 @@ class IcebergWriter(Writer):
     def _opened(self) -> Any:
         if self._catalog is None:
             catalog = library("pyiceberg.catalog", "iceberg")
-            given = {"uri": self.target.catalog, "warehouse": self.target.warehouse}
+            arguments = {"uri": self.target.catalog, "warehouse": self.target.warehouse}
             name = self.target.catalog if ":" not in self.target.catalog else "default"
-            options = {key: value for key, value in given.items() if value is not None and name == "default"}
+            options = {key: value for key, value in arguments.items() if value is not None and name == "default"}
             self._options = (_settings(name) if name != "default" else {}) | options
 
             def make() -> Any:
@@ -203,11 +205,11 @@ class IcebergWriter(Writer):
             raise self.gone()
         return table
 
-    def _kept(self, table: Any) -> Kept | None:
+    def _facts(self, table: Any) -> TableFacts | None:
         if table is None:
             return None
         if _OWNER not in table.properties:
-            raise self.taken()
+            raise self.foreign()
         batch, snapshot = NONE_YET, table.current_snapshot()
         while snapshot is not None:  # a snapshot of maintenance has no number
             if snapshot.summary is not None and _BATCH in snapshot.summary.additional_properties:
@@ -215,10 +217,10 @@ class IcebergWriter(Writer):
                 break
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else table.snapshot_by_id(parent)
-        kept = Kept(table.properties[_OWNER], batch, table.properties[_LAYOUT])
-        self.check(kept)  # a table of other rows has other columns
+        facts = TableFacts(owner=table.properties[_OWNER], batch=batch, layout=table.properties[_LAYOUT])
+        self.check(facts)  # a table of other rows has other columns
         self.require_columns(table.schema().column_names)
-        return kept
+        return facts
 
     def _about(self) -> dict[str, str]:
         return {_OWNER: self.owner, _LAYOUT: self.layout.text(), **_SETTINGS}

@@ -17,7 +17,7 @@ from ..errors import TableUnreachable
 from ..flows.flow import Flow
 from .changes import Changes
 from .layout import table_flow
-from .netting import changes_of
+from .net_changes import changes_of
 from .target import Target, Writer
 from .targets import target_of
 
@@ -34,7 +34,7 @@ class Keeper:
 
     >>> import tempfile, pyarrow as pa
     >>> from uncombine.tables.layout import Layout
-    >>> from uncombine.tables.netting import changes_of
+    >>> from uncombine.tables.net_changes import changes_of
     >>> from uncombine.tables.targets import target_of
     >>> layout = Layout(pa.schema([("k", pa.int64()), ("n", pa.int64()), ("diff", pa.int64())]), ("k",), "diff")
     >>> keeper = Keeper(target_of(f"duckdb:///{tempfile.mkdtemp()}/shop.db#totals").writer(layout, "me"))

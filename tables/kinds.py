@@ -28,7 +28,7 @@ FLAT = (
 )  # fmt: skip
 """The types without fields that every target has, but for decimals of an odd scale and times in nanoseconds."""
 
-Known = Callable[[pa.DataType], bool]
+TypeTest = Callable[[pa.DataType], bool]
 """True for a type that a target has."""
 
 
@@ -61,8 +61,8 @@ def table_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def nested(known: Known) -> Known:
-    """True for the types that a target has if it has the `known` ones, and structs and lists of them.
+def nested(test: TypeTest) -> TypeTest:
+    """True for the types that a target has if it has the `test` ones, and structs and lists of them.
 
     >>> import pyarrow as pa
     >>> nested(flat_type)(pa.struct({"xs": pa.list_(pa.int64())})), nested(flat_type)(pa.list_(pa.null()))
@@ -72,7 +72,7 @@ def nested(known: Known) -> Known:
     def has(kind: pa.DataType) -> bool:
         if pt.is_struct(kind):
             return kind.num_fields > 0 and all(has(field.type) for field in kind)
-        return has(kind.value_type) if pt.is_list(kind) else known(kind)
+        return has(kind.value_type) if pt.is_list(kind) else test(kind)
 
     return has
 
@@ -94,7 +94,7 @@ def timed_type(kind: pa.DataType) -> bool:
     return flat_type(kind) or pt.is_time64(kind)
 
 
-def require_types(schema: pa.Schema, has: Known, who: str) -> None:
+def require_types(schema: pa.Schema, has: TypeTest, who: str) -> None:
     """Raise for the first column of a type that the target does not have."""
     for field in schema:
         if not has(field.type):
@@ -115,4 +115,13 @@ def require_names_apart(schema: pa.Schema, who: str) -> None:
             )
 
 
-__all__ = ["FLAT", "Known", "flat_type", "nested", "require_names_apart", "require_types", "table_type", "timed_type"]
+__all__ = [
+    "FLAT",
+    "TypeTest",
+    "flat_type",
+    "nested",
+    "require_names_apart",
+    "require_types",
+    "table_type",
+    "timed_type",
+]

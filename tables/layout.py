@@ -56,8 +56,8 @@ class Layout:
             if field.name == self.diff or _is_pane(field):
                 continue
             ends = [(f"{field.name}_{end}", WINDOW.field(end).type) for end in _ENDS]
-            found = [pa.field(*each) for each in ends] if _is_window(field) else [pa.field(field.name, field.type)]
-            fields += [one.with_type(table_type(one.type)) for one in found]
+            columns = [pa.field(*each) for each in ends] if _is_window(field) else [pa.field(field.name, field.type)]
+            fields += [one.with_type(table_type(one.type)) for one in columns]
         return pa.schema(fields)
 
     @cached_property
@@ -89,16 +89,16 @@ class Layout:
 
     def differences(self, text: str) -> str:
         """The differences from a layout that was kept with a table, in words; empty if there are none."""
-        kept = json.loads(text)
+        facts = json.loads(text)
         ours = {field.name: str(field.type) for field in self.schema}
-        theirs: dict[str, str] = kept["columns"]
-        found = [f"column {name!r} is new" for name in ours if name not in theirs]
-        found += [f"column {name!r} is missing" for name in theirs if name not in ours]
+        theirs: dict[str, str] = facts["columns"]
+        sentences = [f"column {name!r} is new" for name in ours if name not in theirs]
+        sentences += [f"column {name!r} is missing" for name in theirs if name not in ours]
         both = [name for name in ours if name in theirs and ours[name] != theirs[name]]
-        found += [f"column {name!r} was {theirs[name]} and is {ours[name]}" for name in both]
-        if kept["keys"] != list(self.keys):
-            found.append(f"the keys were {kept['keys']} and are {list(self.keys)}")
-        return "; ".join(found)
+        sentences += [f"column {name!r} was {theirs[name]} and is {ours[name]}" for name in both]
+        if facts["keys"] != list(self.keys):
+            sentences.append(f"the keys were {facts['keys']} and are {list(self.keys)}")
+        return "; ".join(sentences)
 
 
 def table_flow(flow: Flow, keys: str | Sequence[str] | None = None) -> tuple[Flow, Layout]:
@@ -108,17 +108,17 @@ def table_flow(flow: Flow, keys: str | Sequence[str] | None = None) -> tuple[Flo
         raise InvalidArgument(f"a table is made of a flow, not of a {type(flow).__name__}{ended}")
     flow = _settled(flow)
     check_filters(flow)
-    known, schema = input_of(flow), flow.schema
-    diff = known.diff
+    output, schema = input_of(flow), flow.schema
+    diff = output.diff
     if diff is not None and diff not in schema.names:
         raise UnknownColumn(
             f"a table needs the weights of rows that can be retracted, but column {diff!r} is no longer there: keep "
             "it in select() and map()",
             diff,
         )
-    if diff is None and known.panes and DIFF in schema.names:
+    if diff is None and output.panes and DIFF in schema.names:
         schema = schema.remove(schema.names.index(DIFF))
-    layout = Layout(schema, tuple(_flat_names(schema, _keys(flow, schema, keys))), diff)
+    layout = Layout(rows=schema, keys=tuple(_flat_names(schema, _keys(flow, schema, keys))), diff=diff)
     _check(layout)
     return flow, layout
 
@@ -147,22 +147,22 @@ def _settled(flow: Flow) -> Flow:
 def _keys(flow: Flow, schema: pa.Schema, keys: str | Sequence[str] | None) -> list[str]:
     if keys is not None:
         names = column_names(keys, "keys=")
-        found = [names] if isinstance(names, str) else list(names)
-        if not found:
+        columns = [names] if isinstance(names, str) else list(names)
+        if not columns:
             raise InvalidArgument("keys= must name at least one column, but is empty")
-        return found
+        return columns
     last = flow.stages[-1] if flow.stages else None
     if not isinstance(last, GroupingStage):
         raise InvalidArgument("only a grouping has keys of its own: give keys=, the columns that no two rows share")
-    found = [*last.grouping.by, _WINDOW]
-    for name in found:
+    columns = [*last.grouping.by, _WINDOW]
+    for name in columns:
         if name not in schema.names:
             raise UnknownColumn(
                 f"the key column {name!r} of the last grouping is no longer there: keep it, or give keys=, the "
                 "columns that no two rows share",
                 name,
             )
-    return found
+    return columns
 
 
 def _flat_names(schema: pa.Schema, keys: Sequence[str]) -> list[str]:

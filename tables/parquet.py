@@ -20,7 +20,7 @@ from .changes import Changes
 from .copying import ChangedKeys, new_rows
 from .kinds import nested, require_types, timed_type
 from .layout import Layout
-from .target import NONE_YET, Kept, Target, Writer
+from .target import NONE_YET, TableFacts, Target, Writer
 
 FILE = "table.parquet"
 ROWS = 1 << 16
@@ -61,18 +61,18 @@ class ParquetWriter(Writer):
     def _started(self) -> int:
         for left in self.folder.glob(f".{self.owner}-*"):  # of a process that was killed
             left.unlink()
-        kept = self._kept()
-        if kept is None:
+        facts = self._facts()
+        if facts is None:
             if any(self.folder.glob("*.parquet")):
-                raise self.taken()
+                raise self.foreign()
             self._write(NONE_YET, [])
-            kept = self._kept()
-            assert kept is not None
-        return kept.batch
+            facts = self._facts()
+            assert facts is not None
+        return facts.batch
 
     def apply(self, batch: int, changes: Changes) -> bool:
         with _locked(self.folder):
-            if self.is_done(self._kept(), batch):
+            if self.is_done(self._facts(), batch):
                 return False
             self._write(batch, self._changed(changes))
         return True
@@ -80,7 +80,7 @@ class ParquetWriter(Writer):
     def once(self, changes: Changes) -> None:
         with _locked(self.folder):
             if any(self.folder.glob("*.parquet")):
-                raise self.taken()
+                raise self.foreign()
             self._write(0, new_rows(changes))
 
     def read(self, limit: int | None = None) -> pa.Table:
@@ -102,18 +102,18 @@ class ParquetWriter(Writer):
         self.require_columns(file.schema_arrow.names)
         return file
 
-    def _kept(self) -> Kept | None:
+    def _facts(self) -> TableFacts | None:
         try:
             schema = pq.read_schema(self.file)
         except FileNotFoundError:
             return None
         about = schema.metadata or {}
         if _OWNER not in about:
-            raise self.taken()
-        kept = Kept(about[_OWNER].decode(), int(about[_BATCH]), about[_LAYOUT].decode())
-        self.check(kept)  # a table of other rows has other columns
+            raise self.foreign()
+        facts = TableFacts(owner=about[_OWNER].decode(), batch=int(about[_BATCH]), layout=about[_LAYOUT].decode())
+        self.check(facts)  # a table of other rows has other columns
         self.require_columns(schema.names)
-        return kept
+        return facts
 
     def _write(self, batch: int, rows: Iterable[pa.RecordBatch]) -> None:
         """Write a file beside the last one, and put it in its place."""
@@ -134,12 +134,12 @@ class ParquetWriter(Writer):
 
     def _changed(self, changes: Changes) -> Iterator[pa.RecordBatch]:
         """The rows after the changes, of which only the hashes of the keys are held."""
-        found = ChangedKeys(changes)
+        keys = ChangedKeys(changes)
         for part in pq.ParquetFile(self.file).iter_batches(ROWS, columns=self.layout.schema.names):
-            kept = found.left(part) if found.meets(part) else part
-            if kept.num_rows:
-                yield kept.cast(self.layout.schema)
-        applied = found.fitting
+            rest = keys.left(part) if keys.meets(part) else part
+            if rest.num_rows:
+                yield rest.cast(self.layout.schema)
+        applied = keys.fitting
         if applied != changes.rows:
             raise self.unfit(applied, changes)
         yield from new_rows(changes)

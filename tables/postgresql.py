@@ -18,8 +18,8 @@ from ..errors import InvalidArgument, TableMismatch, TableUnreachable, Uncombine
 from .changes import Changes
 from .kinds import require_types, timed_type
 from .layout import CHANGE, Layout
-from .sql import STAGED, Database, SqlWriter, Staged, joined, quoted
-from .target import Kept, Target, library
+from .sql import STAGING_TABLE, Database, SqlWriter, StagedChanges, joined, quoted
+from .target import TableFacts, Target, library
 from .urls import secrets_of, shown_url, without_secrets
 
 _TYPES = {
@@ -99,8 +99,8 @@ class _Connection:
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         with closing(self.inner.cursor()) as cursor:
             cursor.execute(statement, values or None)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
-            return found
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
 
     def run(self, statement: str, *values: object) -> None:
         with closing(self.inner.cursor()) as cursor:
@@ -143,12 +143,12 @@ class PostgreSQLWriter(SqlWriter):
         return f"${place}"
 
     def columns(self, db: Database) -> Mapping[str, object] | None:
-        found = db.rows(
+        fields = db.rows(
             "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute "
             "WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped",
             self.quoted_table,
         )
-        return {str(name): kind for name, kind in found} or None
+        return {str(name): kind for name, kind in fields} or None
 
     def column_type(self, field: pa.Field) -> object:
         return _type(field.type)
@@ -161,15 +161,15 @@ class PostgreSQLWriter(SqlWriter):
     def merged(self, db: Database, changes: Changes) -> int:
         assert isinstance(db, _Connection)
         fields = ", ".join(f"{quoted(field.name)} {_type(field.type)}" for field in self.layout.changes)
-        db.run(f"CREATE TEMPORARY TABLE IF NOT EXISTS {quoted(STAGED)} ({fields}) ON COMMIT DELETE ROWS")
-        staged = Staged(changes, ordered=True)
+        db.run(f"CREATE TEMPORARY TABLE IF NOT EXISTS {quoted(STAGING_TABLE)} ({fields}) ON COMMIT DELETE ROWS")
+        staged = StagedChanges(changes, ordered=True)
         with closing(db.inner.cursor()) as cursor, staged.own_errors():
-            cursor.adbc_ingest(STAGED, staged.reader(), mode="append", temporary=True)
-        return sum(int(db.rows(self._merge_of(*found))[0][0]) for found in staged.matches())
+            cursor.adbc_ingest(STAGING_TABLE, staged.reader(), mode="append", temporary=True)
+        return sum(int(db.rows(self._merge_of(*match))[0][0]) for match in staged.matches())
 
     def _merge_of(self, of_pattern: str, equal: str) -> str:
         """The statement that merges the changes of a pattern of nulls."""
-        table, staged, change = self.quoted_table, f"pg_temp.{quoted(STAGED)}", f"s.{quoted(CHANGE)}"
+        table, staged, change = self.quoted_table, f"pg_temp.{quoted(STAGING_TABLE)}", f"s.{quoted(CHANGE)}"
         keys, values = self.layout.keys, self.layout.values
         every = [*keys, *values]
         return (
@@ -191,10 +191,12 @@ class PostgreSQLWriter(SqlWriter):
         name = quoted(field.name)
         return f"{name}::text AS {name}" if pt.is_decimal(field.type) else name
 
-    def _claimed(self, db: Database) -> Kept:
-        found = int(db.rows("SELECT current_setting('server_version_num')::int / 10000")[0][0])
-        if found < LEAST_VERSION:
-            raise TableMismatch(f"{self.name} is on version {found}, but PostgreSQL {LEAST_VERSION} or newer is needed")
+    def _claimed(self, db: Database) -> TableFacts:
+        version = int(db.rows("SELECT current_setting('server_version_num')::int / 10000")[0][0])
+        if version < LEAST_VERSION:
+            raise TableMismatch(
+                f"{self.name} is on version {version}, but PostgreSQL {LEAST_VERSION} or newer is needed"
+            )
         db.rows(f"SELECT pg_advisory_xact_lock({_CLAIM})::text")
         return super()._claimed(db)
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from ..errors import TableMismatch, TableUnreachable
 from .changes import Changes
-from .target import BATCHES, NONE_YET, Kept, Writer
+from .target import BATCHES, NONE_YET, TableFacts, Writer
 
-STAGED = "_uncombine_staged"
+STAGING_TABLE = "_uncombine_staged"
 """The name under which a database sees the changes of a batch."""
 
 
@@ -70,7 +70,7 @@ class SqlWriter(Writer):
     def apply(self, batch: int, changes: Changes) -> bool:
         with self.transaction() as db:
             if not self._counted(db, batch, batch - 1):
-                if self.is_done(self._kept(db), batch):
+                if self.is_done(self._facts(db), batch):
                     return False
                 raise TableUnreachable(f"another process has changed the last batch of {self.name}")
             self._merge(db, changes)
@@ -98,37 +98,37 @@ class SqlWriter(Writer):
             )
         )
 
-    def _claimed(self, db: Database) -> Kept:
+    def _claimed(self, db: Database) -> TableFacts:
         """The facts of the table of this writer, which is made if it is not there."""
         db.run(
             f"CREATE TABLE IF NOT EXISTS {self.batches} "
             "(table_name text PRIMARY KEY, owner text NOT NULL, batch bigint NOT NULL, layout text NOT NULL)"
         )
-        kept, there = self._kept(db), self.columns(db)
-        if there is None and kept is not None:
-            if kept.owner == self.owner:
+        facts, there = self._facts(db), self.columns(db)
+        if there is None and facts is not None:
+            if facts.owner == self.owner:
                 raise self.gone()
             db.run(f"DELETE FROM {self.batches} WHERE table_name = {self.mark(1)}", self.table)
-            kept = None
-        if kept is None and there is not None and db.rows(f"SELECT 1 FROM {self.quoted_table} LIMIT 1"):
-            raise self.taken()
-        if kept is not None:
-            self.check(kept)
+            facts = None
+        if facts is None and there is not None and db.rows(f"SELECT 1 FROM {self.quoted_table} LIMIT 1"):
+            raise self.foreign()
+        if facts is not None:
+            self.check(facts)
         if there is not None:
             self._check_columns(there)
-        if kept is not None:
-            return kept
+        if facts is not None:
+            return facts
         for statement in self.definitions(db, there is not None):
             db.run(statement)
-        kept = Kept(self.owner, NONE_YET, self.layout.text())
+        facts = TableFacts(owner=self.owner, batch=NONE_YET, layout=self.layout.text())
         marks = ", ".join(map(self.mark, range(1, 5)))
-        db.run(f"INSERT INTO {self.batches} VALUES ({marks})", self.table, kept.owner, kept.batch, kept.layout)
-        return kept
+        db.run(f"INSERT INTO {self.batches} VALUES ({marks})", self.table, facts.owner, facts.batch, facts.layout)
+        return facts
 
-    def _kept(self, db: Database) -> Kept | None:
+    def _facts(self, db: Database) -> TableFacts | None:
         where = f"WHERE table_name = {self.mark(1)}"
-        found = db.rows(f"SELECT owner, batch, layout FROM {self.batches} {where}", self.table)
-        return Kept(*found[0]) if found else None
+        rows = db.rows(f"SELECT owner, batch, layout FROM {self.batches} {where}", self.table)
+        return TableFacts(*rows[0]) if rows else None
 
     def _check_columns(self, there: Mapping[str, object]) -> None:
         self.require_columns(there)
@@ -179,7 +179,7 @@ def joined(names: Sequence[str], text: Callable[[str], str], by: str = ", ") -> 
     return by.join(text(quoted(name)) for name in names)
 
 
-class Staged:
+class StagedChanges:
     """Changes on their way into a temporary table, and the ways to find the rows of their keys.
 
     A database finds rows by an index, or by the least and greatest values of its blocks, for = and IS NULL, and not for
@@ -238,4 +238,4 @@ def null_patterns(batch: pa.RecordBatch, keys: Sequence[str]) -> set[tuple[bool,
     return {tuple(map(bool, row)) for row in np.unique(nulls, axis=0)}
 
 
-__all__ = ["STAGED", "Database", "SqlWriter", "Staged", "joined", "null_patterns", "qualified", "quoted"]
+__all__ = ["STAGING_TABLE", "Database", "SqlWriter", "StagedChanges", "joined", "null_patterns", "qualified", "quoted"]

@@ -28,7 +28,7 @@ NONE_YET = -1
 
 
 @dataclass(frozen=True)
-class Kept:
+class TableFacts:
     """The facts that a target keeps with a table: who writes it, its last batch, and its layout."""
 
     owner: str
@@ -95,13 +95,13 @@ class Writer(ABC):
         """True for an error after which another attempt may succeed."""
         return is_network(error)
 
-    def check(self, kept: Kept) -> None:
+    def check(self, facts: TableFacts) -> None:
         """Raise unless a table with these facts is the one of this writer."""
-        if kept.owner != self.owner:
+        if facts.owner != self.owner:
             raise TableMismatch(
                 f"{self.name} is written with another checkpoint: go on with that one, or choose another table"
             )
-        if changed := self.layout.differences(kept.layout):
+        if changed := self.layout.differences(facts.layout):
             raise TableMismatch(
                 f"{self.name} was made for other rows ({changed}): start with another table and another checkpoint"
             )
@@ -115,14 +115,14 @@ class Writer(ABC):
                     "again, or start with another table and another checkpoint"
                 )
 
-    def is_done(self, kept: Kept | None, batch: int) -> bool:
+    def is_done(self, facts: TableFacts | None, batch: int) -> bool:
         """True if the table has the batch; raises unless it has it or the one before."""
-        if kept is None:
+        if facts is None:
             raise self.gone()
-        self.check(kept)
-        if kept.batch < batch - 1:
-            raise self.lacks(kept.batch, batch)
-        return kept.batch >= batch
+        self.check(facts)
+        if facts.batch < batch - 1:
+            raise self.lacks(facts.batch, batch)
+        return facts.batch >= batch
 
     def lacks(self, last: int, batch: int) -> TableMismatch:
         """The error for a table whose last batch is not the one before this batch."""
@@ -131,7 +131,7 @@ class Writer(ABC):
             "another table and another checkpoint"
         )
 
-    def taken(self) -> TableMismatch:
+    def foreign(self) -> TableMismatch:
         """The error for a table that is there although no live table has made it."""
         return TableMismatch(
             f"{self.name} has rows that were not written here: choose another table, or delete this one"
@@ -165,4 +165,4 @@ def library(name: str, extra: str) -> Any:
         ) from None
 
 
-__all__ = ["BATCHES", "NONE_YET", "Kept", "Target", "Writer", "library"]
+__all__ = ["BATCHES", "NONE_YET", "TableFacts", "Target", "Writer", "library"]

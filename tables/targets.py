@@ -14,7 +14,7 @@ from .duckdb import DuckDB
 from .iceberg import Iceberg
 from .parquet import ParquetFolder
 from .postgresql import PostgreSQL
-from .sql import STAGED
+from .sql import STAGING_TABLE
 from .target import BATCHES, Target
 from .urls import has_password
 
@@ -35,11 +35,11 @@ def target_of(url: object) -> Target:
     table 'main.totals' of /data/shop.db
     """
     if isinstance(url, str):
-        kind, found, rest = url.partition(":")
-        if found and kind in _KINDS:
+        kind, colon, rest = url.partition(":")
+        if colon and kind in _KINDS:
             return _KINDS[kind](rest)
-    given = f"{url.partition(':')[0]!r}: ..." if isinstance(url, str) and ":" in url else "none of them"
-    raise InvalidArgument(f"a target is one of {', '.join(FORMS)}, but is {given}")
+    start = f"{url.partition(':')[0]!r}: ..." if isinstance(url, str) and ":" in url else "none of them"
+    raise InvalidArgument(f"a target is one of {', '.join(FORMS)}, but is {start}")
 
 
 def _duckdb(rest: str) -> Target:
@@ -49,14 +49,14 @@ def _duckdb(rest: str) -> Target:
         raise InvalidArgument(
             "a target of DuckDB is 'duckdb:///' and the path of a file, such as duckdb:////data/shop.db#totals"
         )
-    return DuckDB(unquote(path), table, schema)
+    return DuckDB(path=unquote(path), table=table, schema=schema)
 
 
 def _postgresql(rest: str) -> Target:
     place, table, schema = _place_and_table(rest, "postgresql://host/database#table")
     if not place.startswith("//"):
         raise InvalidArgument("a target of PostgreSQL is a URL such as postgresql://host/database#table")
-    return PostgreSQL(f"postgresql:{place}", table, schema)
+    return PostgreSQL(url=f"postgresql:{place}", table=table, schema=schema)
 
 
 def _delta(rest: str) -> Target:
@@ -85,9 +85,13 @@ def _iceberg(rest: str) -> Target:
         )
     uri, _, query = place.partition("?")
     parameters = [part for part in query.split("&") if part]
-    found = [part.partition("=")[2] for part in parameters if part.startswith("warehouse=")]
+    warehouses = [part.partition("=")[2] for part in parameters if part.startswith("warehouse=")]
     others = [part for part in parameters if not part.startswith("warehouse=")]
-    return Iceberg("?".join(filter(None, (uri, "&".join(others)))), unquote(found[0]) if found else None, identifier)
+    return Iceberg(
+        catalog="?".join(filter(None, (uri, "&".join(others)))),
+        warehouse=unquote(warehouses[0]) if warehouses else None,
+        identifier=identifier,
+    )
 
 
 def _place_and_table(rest: str, form: str) -> tuple[str, str, str | None]:
@@ -96,7 +100,7 @@ def _place_and_table(rest: str, form: str) -> tuple[str, str, str | None]:
     schema, _, table = named.rpartition(".")
     if not place or not table or "." in schema:
         raise InvalidArgument(f"the target names no table: write it as {form}, or with #schema.table")
-    if unquote(table).lower() in (BATCHES, STAGED):
+    if unquote(table).lower() in (BATCHES, STAGING_TABLE):
         raise InvalidArgument(f"a table {unquote(table)!r} is one of the library's own: choose another name")
     return place, unquote(table), unquote(schema) or None
 

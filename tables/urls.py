@@ -21,8 +21,8 @@ def shown_url(url: str) -> str:
     >>> [shown_url(url) for url in ("s3://me:secret@bucket/a?token=t", "postgresql:///db?password=p", "/data/a@b")]
     ['s3://bucket/a', 'postgresql:///db', '/data/a@b']
     """
-    scheme, found, _ = url.partition("://")
-    return f"{scheme}://{_parts(url)[1]}" if found else url
+    scheme, mark, _ = url.partition("://")
+    return f"{scheme}://{_parts(url)[1]}" if mark else url
 
 
 def has_password(url: str) -> bool:
@@ -74,10 +74,10 @@ def _parts(url: str) -> tuple[str, str]:
     rest = url.partition("://")[2]
     before, at, after = rest.rpartition("@")
     first, in_path, _ = before.partition("/")
-    asked, in_query, named = before.partition("?")
+    hosts, in_query, named = before.partition("?")
     if at and in_path and ":" not in first and "?" not in first:  # the @ is in the path
         after, before = rest, ""
-    elif at and in_query and "=" in named and _SERVERS.fullmatch(asked.partition("/")[0]):  # in a parameter
+    elif at and in_query and "=" in named and _SERVERS.fullmatch(hosts.partition("/")[0]):  # in a parameter
         after, before = re.sub(r":\d+", "", rest.partition("?")[0]), ""
     servers, slash, path = re.split(r"[?#]", after, maxsplit=1)[0].partition("/")
     if not _SERVERS.fullmatch(servers):

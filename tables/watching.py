@@ -68,8 +68,8 @@ class _InNotebook:
         self.display, self.shown, self.handle = display, shown, None
 
     def __call__(self, table: pa.Table) -> None:
-        found = self.shown(table)
-        both = {"text/plain": found.text(), "text/html": found.html()}
+        preview = self.shown(table)
+        both = {"text/plain": preview.text(), "text/html": preview.html()}
         if self.handle is None:
             self.handle = self.display.display(both, raw=True, display_id=True)
         else:
@@ -91,31 +91,31 @@ class _InTerminal:
         # A line that is wrapped, or that has left the screen at the top, could not be written again.
         columns, lines = _size(self.out)
         around = 8 if self.rich else 4
-        found = self.shown(table, max(1, lines - around))
-        text = _by_rich(found, columns) if self.rich else found.text(columns - 1)
+        preview = self.shown(table, max(1, lines - around))
+        text = _by_rich(preview, columns) if self.rich else preview.text(columns - 1)
         up = f"\x1b[{self.lines}A\x1b[J" if self.lines else ""
         self.out.write(f"{up}{text}\n")
         self.out.flush()
         self.lines = text.count("\n") + 1
 
 
-def _by_rich(found: TablePreview, columns: int) -> str:
+def _by_rich(preview: TablePreview, columns: int) -> str:
     """The text that rich makes of a table for a terminal of so many columns."""
     from rich.console import Console
 
     console = Console(file=io.StringIO(), width=columns, force_terminal=True)
     with console.capture() as capture:
-        console.print(found.rich())
+        console.print(preview.rich())
     return capture.get().rstrip("\n")
 
 
 def _size(out: TextIO) -> os.terminal_size:
     """The columns and lines of a terminal."""
     try:
-        found = os.get_terminal_size(out.fileno())
+        size = os.get_terminal_size(out.fileno())
     except (OSError, ValueError):  # no real terminal
         return os.terminal_size((80, 24))
-    return found if min(found) > 0 else os.terminal_size((80, 24))
+    return size if min(size) > 0 else os.terminal_size((80, 24))
 
 
 __all__ = ["watched"]

@@ -22,8 +22,8 @@ from ..local.script import Elements, Entry, Watermark, check_script
 from ..local.script_run import LocalRun
 from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.stage import GroupingStage
-from .inputs import inputs_of
-from .rows import Left, differences, expected_rows, left_of, literal
+from .row_values import RemainingRows, differences, expected_rows, left_of, literal
+from .script_inputs import inputs_of
 from .survivors import Unclear, run_traced
 
 Replay = Callable[[Flow, Sequence[Entry]], pa.Table]
@@ -105,13 +105,15 @@ class Check:
         except Unclear:
             raise
         except Exception as error:
-            return Problem("error", f"the flow raised {type(error).__name__}: {error}", (), cause=error)
+            return Problem(kind="error", text=f"the flow raised {type(error).__name__}: {error}", lines=(), cause=error)
         left = left_of(traced.result.panes, self.weight)
         frames = traced.frames
         try:
             answer = self.expected(frames[None] if None in frames else {str(n): frame for n, frame in frames.items()})
         except Exception as error:
-            return Problem("expected", f"expected= raised {type(error).__name__}: {error}", (), cause=error)
+            return Problem(
+                kind="expected", text=f"expected= raised {type(error).__name__}: {error}", lines=(), cause=error
+            )
         wanted = expected_rows(answer, left)
         difference = compared(left, wanted, self.tolerance)
         if difference is not None:
@@ -131,7 +133,9 @@ class Check:
             return None
         lines = [*_some("only in this process", list((one - other).elements()))]
         lines += _some("only in the replay on Spark", list((other - one).elements()))
-        return Problem("spark", "a replay on Spark gives other rows than a run in this process", tuple(lines))
+        return Problem(
+            kind="spark", text="a replay on Spark gives other rows than a run in this process", lines=tuple(lines)
+        )
 
 
 def _check_allowed(allow: object) -> None:
@@ -154,13 +158,13 @@ def _unexplained(counts: Mapping[tuple[int, str], int]) -> list[str]:
     ]
 
 
-def compared(left: Left, wanted: Left, tolerance: float) -> Problem | None:
+def compared(left: RemainingRows, wanted: RemainingRows, tolerance: float) -> Problem | None:
     """The fault of the rows that are left, also on the way there, if other rows are expected."""
     rows = [wanted.texts(row) for row in wanted.rows.elements()]
     if left.negative is not None:
         step, below = left.negative
         text = f"after entry {step} of the script a row has been retracted more often than given"
-        return Problem("negative", text, (f"  row: {literal(left.texts(below))}",), rows)
+        return Problem(kind="negative", text=text, lines=(f"  row: {literal(left.texts(below))}",), rows=rows)
     shown = left.only(wanted.names)
     missing, extra = differences(shown, wanted, tolerance)
     if not missing and not extra:
@@ -171,7 +175,7 @@ def compared(left: Left, wanted: Left, tolerance: float) -> Problem | None:
         *_some("missing", [literal(shown.texts(row)) for row in missing]),
         *_some("too much", [literal(shown.texts(row)) for row in extra]),
     ]
-    return Problem("rows", "the flow leaves other rows than expected", tuple(lines), rows)
+    return Problem(kind="rows", text="the flow leaves other rows than expected", lines=tuple(lines), rows=rows)
 
 
 def _some(what: str, rows: Sequence[str]) -> list[str]:

@@ -128,7 +128,7 @@ def check_script(
     >>> uc.testing.check_script(script, rows.where(uc.col("x") > 2), lambda frame: frame[frame.x > 2])
     """
     __tracebackhide__ = True
-    check_one(Check(flow, expected, tolerance, _replay(spark), allow), script)
+    check_one(Check(flow=flow, expected=expected, tolerance=tolerance, replay=_replay(spark), allow=allow), script)
 
 
 def _replay(spark: Any | None) -> Replay | None:

@@ -88,11 +88,11 @@ def edges_of(graph: Graph) -> Edges:
                 pairs += join.on
                 bounds |= set(_bounds_of(graph, step, list(spans_of(join.within))))
     return Edges(
-        tuple(sorted(lengths - {0})),
-        tuple(sorted(lateness - {0})),
-        tuple(dict.fromkeys(windows)),
-        tuple(pairs),
-        tuple(sorted(bounds, key=repr)),
+        lengths=tuple(sorted(lengths - {0})),
+        lateness=tuple(sorted(lateness - {0})),
+        windows=tuple(dict.fromkeys(windows)),
+        pairs=tuple(pairs),
+        bounds=tuple(sorted(bounds, key=repr)),
     )
 
 

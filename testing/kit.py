@@ -19,7 +19,7 @@ from ..flows.flow import Flow
 from ..flows.graph import graph_of
 from ..local.script import Elements, Entry
 from .check import REMEDY, Allowed, Check, Problem, Replay
-from .inputs import inputs_of
+from .script_inputs import inputs_of
 from .scripts import Script, changelogs, require_number, scripts
 from .smaller import MOST_RUNS, Smaller
 from .source_text import draw as draw_picture
@@ -54,11 +54,11 @@ def search(
     """Raise `FlowViolation`, with the smallest script found, if a flow leaves other rows than expected."""
     __tracebackhide__ = True
     require_number("examples", examples)
-    check = Check(flow, expected, tolerance, replay, allow)
+    check = Check(flow=flow, expected=expected, tolerance=tolerance, replay=replay, allow=allow)
     inputs = list(inputs_of(graph_of(flow)))
     drawn = changelogs if any(one.diff is not None for one in inputs) else scripts
     passed, reasons = list[Script](), list[str]()
-    local = Check(flow, expected, tolerance, None, allow)
+    local = Check(flow=flow, expected=expected, tolerance=tolerance, replay=None, allow=allow)
     failure = _first(local, drawn(flow, **options), examples, seed, passed, reasons)
     runs = MOST_RUNS
     if failure is None and not passed:

@@ -18,9 +18,9 @@ from ..errors import InvalidArgument
 from ..flows.flow import Flow
 from ..local.script import Clock, Elements, Entry, Watermark
 from ..windows import Span, span, time_text, timestamp
+from .column_values import START, check_given, column_values
 from .edges import BESIDE, Edges
-from .inputs import Drawn, Input, drawn_for
-from .values import START, check_given, column_values
+from .script_inputs import Input, ScriptInputs, script_inputs
 
 Script = list[Entry]
 
@@ -70,7 +70,7 @@ class Move:
 
 
 @dataclass
-class Playing:
+class InputState:
     """The state of one input while moves are played."""
 
     input: Input
@@ -135,7 +135,7 @@ def scripts(
     ...     assert counts.run(script).counts()["held"] == 0
     >>> test_nothing_is_held_at_the_end()
     """
-    return _scripts(drawn_for(source, time, None), False, rows, bundles, keys, columns, nulls, late, scale)
+    return _scripts(script_inputs(source, time, None), False, rows, bundles, keys, columns, nulls, late, scale)
 
 
 def changelogs(
@@ -170,14 +170,14 @@ def changelogs(
     ...     assert all(row["d"] != 0 for entry in script[:-1] for row in getattr(entry, "rows", ()))
     >>> test_no_row_has_weight_0()
     """
-    drawn = drawn_for(source, time, diff)
-    if all(one.diff is None for one in drawn.inputs):
+    parts = script_inputs(source, time, diff)
+    if all(one.diff is None for one in parts.inputs):
         raise InvalidArgument("changelogs() needs the column of weights: give diff=, also to the source of a flow")
-    return _scripts(drawn, True, rows, bundles, keys, columns, nulls, late, scale)
+    return _scripts(parts, True, rows, bundles, keys, columns, nulls, late, scale)
 
 
 def _scripts(
-    drawn: Drawn,
+    parts: ScriptInputs,
     retracts: bool,
     rows: int,
     bundles: int,
@@ -190,8 +190,8 @@ def _scripts(
     for name, value in (("rows", rows), ("bundles", bundles), ("keys", keys)):
         require_number(name, value)
     strategies_of = columns or {}
-    check_given(strategies_of, [name for one in drawn.inputs for name in one.user])
-    lengths = drawn.lengths if scale is None else tuple(sorted({int(span(scale)), *drawn.lengths}))
+    check_given(strategies_of, [name for one in parts.inputs for name in one.user])
+    lengths = parts.lengths if scale is None else tuple(sorted({int(span(scale)), *parts.lengths}))
     shortest, longest = (lengths[0] if scale is None else int(span(scale))), lengths[-1]
     tick = max(shortest // 4, 1)
     near = [0, tick, 2 * tick, -tick, 3 * tick, 4 * tick, 1, 5 * tick, -1, 7 * tick]
@@ -202,8 +202,8 @@ def _scripts(
     kinds = ["new", "edge", "near", "new", "edge", "near", "again", "edge"] + ["retract"] * 3 * retracts
     numbers, beside = st.integers(0, 255), st.sampled_from(BESIDE)
     moves = []
-    for place, one in enumerate(drawn.inputs):
-        strategies = column_values(one.schema, one.user, strategies_of, drawn.keys, keys, nulls)
+    for place, one in enumerate(parts.inputs):
+        strategies = column_values(one.schema, one.user, strategies_of, parts.keys, keys, nulls)
         a_row = st.builds(
             RowMove,
             st.sampled_from(kinds),
@@ -224,8 +224,12 @@ def _scripts(
             )
         )
     whole = st.lists(st.one_of(moves), min_size=min(bundles, 4), max_size=bundles)
-    clocked = st.just(True) if any(one.timed for one in drawn.inputs) else st.sampled_from([False, True, True])
-    return _played(Plan(drawn.inputs, drawn.edges, whole, clocked, rows, late, max(near)))
+    clocked = st.just(True) if any(one.timed for one in parts.inputs) else st.sampled_from([False, True, True])
+    return _script(
+        Plan(
+            inputs=parts.inputs, edges=parts.edges, moves=whole, clocked=clocked, rows=rows, late=late, ahead=max(near)
+        )
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -251,7 +255,7 @@ def require_number(name: str, value: object) -> None:
 
 
 @st.composite
-def _played(draw: st.DrawFn, plan: Plan) -> Script:
+def _script(draw: st.DrawFn, plan: Plan) -> Script:
     moves, clocked = draw(plan.moves), draw(plan.clocked)
     if len(plan.inputs) > 1:
         # One input is silent from the start, or from the middle of the script on.
@@ -264,12 +268,12 @@ def _played(draw: st.DrawFn, plan: Plan) -> Script:
 def _play(plan: Plan, moves: Sequence[Move], clocked: bool) -> Script:
     """The script that moves make."""
     anchors: list[dict[str, Any]] = []
-    playing = [Playing(one, plan.edges, anchors) for one in plan.inputs]
+    states = [InputState(input=one, edges=plan.edges, anchors=anchors) for one in plan.inputs]
     front = now = timestamp(START)
     script: Script = []
     count = 0
     for move in moves:
-        one = playing[move.input]
+        one = states[move.input]
         own = one.input
         front += move.advance
         rows = []
@@ -295,16 +299,16 @@ def _play(plan: Plan, moves: Sequence[Move], clocked: bool) -> Script:
             front = max(front, one.reached)
         rows = [_timed(row, own, now) for row in (rows[::-1] if move.backwards else rows)]
         if rows:
-            script.append(Elements(rows, at, () if move.apart else reports, own.name))
+            script.append(Elements(rows=rows, at=at, watermarks=() if move.apart else reports, input=own.name))
         if reports and (move.apart or not rows):
-            script.append(Watermark(reports[0].t, None, at, own.name))
+            script.append(Watermark(t=reports[0].t, source=None, at=at, input=own.name))
         elif not rows and clocked:
             assert at is not None
             script.append(Clock(at))
     return [*script, Watermark(None)]
 
 
-def _report(one: Playing, move: Move, front: int, lag: int) -> int:
+def _report(one: InputState, move: Move, front: int, lag: int) -> int:
     """The watermark of a report."""
     if move.edge is None or not one.anchors:
         return front - lag
@@ -320,7 +324,7 @@ def _chosen(edges: Sequence[int], number: int) -> int:
     return edges[number % len(edges)]
 
 
-def _row(one: Playing, move: RowMove, front: int, late: bool) -> dict[str, Any] | None:
+def _row(one: InputState, move: RowMove, front: int, late: bool) -> dict[str, Any] | None:
     """The row of a move; None if there is nothing to retract."""
     own = one.input
     if move.kind == "retract" and own.diff is not None:
@@ -355,7 +359,7 @@ def _row(one: Playing, move: RowMove, front: int, late: bool) -> dict[str, Any] 
     return row
 
 
-def _keys_of(one: Playing, anchor: Mapping[str, Any]) -> dict[str, Any]:
+def _keys_of(one: InputState, anchor: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a row that one at an edge near it has too: texts, and keys of joins under the name of its side."""
     values = {name: value for name, value in anchor.items() if isinstance(value, str | bytes | bool)}
     for left, right in one.edges.pairs:
@@ -367,7 +371,7 @@ def _keys_of(one: Playing, anchor: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in one.input.user}
 
 
-def _retraction(one: Playing, move: RowMove, late: bool) -> dict[str, Any] | None:
+def _retraction(one: InputState, move: RowMove, late: bool) -> dict[str, Any] | None:
     """The retraction of a row that is there."""
     own = one.input
     assert own.diff is not None

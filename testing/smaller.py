@@ -13,7 +13,7 @@ from typing import Any
 
 from ..local.script import Clock, Elements, Entry, Watermark
 from .check import Problem
-from .inputs import Input
+from .script_inputs import Input
 
 MOST_RUNS = 400
 """The number of scripts that are tried."""

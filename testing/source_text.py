@@ -19,8 +19,8 @@ from ..local.running import run
 from ..local.script import Clock, Elements, Entry, Watermark
 from ..plot import save
 from .check import Check, Problem
-from .inputs import inputs_of
-from .rows import literal
+from .row_values import literal
+from .script_inputs import inputs_of
 
 WIDE = 110
 """Lines of a script are not longer than this, if they can be cut."""

@@ -20,7 +20,7 @@ from ..flows.flow import Flow
 from ..flows.graph import Feed, Leaf, Step, graph_of
 from ..flows.left_out import REASONS
 from ..flows.result import Result
-from ..local.inputs import Part
+from ..local.local_inputs import Part
 from ..local.script import Clock, Elements, Entry, instant
 from ..local.script_run import LocalRun
 from ..panes.grouping.stage import GroupingStage
@@ -31,8 +31,8 @@ from ..panes.state.operator_state import Counts
 from ..panes.transforms import applied
 from ..panes.watermarks.watermark_strategies import IngressTime, Punctuated
 from ..windows import MIN_TIME, Window, time_column, timestamps
-from .inputs import Input, inputs_of
-from .rows import canonical
+from .row_values import canonical
+from .script_inputs import Input, inputs_of
 
 ROW = "row of the script"
 """The column that carries the place of a row through the transforms of a flow."""
@@ -165,7 +165,7 @@ def run_traced(flow: Flow, script: Sequence[Entry], allow: frozenset[str] = froz
         allowed[one.name] = sum(
             why in allow for (_, feed), reasons in run.lost.items() if feed.leaf in leaves for why in reasons.values()
         )
-    return Run(result, frames, dict(run.unexplained), allowed)
+    return Run(result=result, frames=frames, unexplained=dict(run.unexplained), allowed=allowed)
 
 
 def unseen_input(flow: Flow, scripts: Sequence[Sequence[Entry]], allow: frozenset[str]) -> Input | None:

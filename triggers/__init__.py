@@ -1,19 +1,10 @@
 """Triggers: the rules for when panes are emitted, evaluated by column."""
 
-from .check import can_fire_on_global as can_fire_on_global
-from .check import check_children as check_children
-from .check import check_trigger as check_trigger
-from .check import fires_ever as fires_ever
-from .check import fires_once as fires_once
-from .check import fires_only_at_the_end as fires_only_at_the_end
-from .check import may_finish as may_finish
-from .check import percentiles as percentiles
-from .check import uses_processing_time as uses_processing_time
 from .compiling import compile_trigger as compile_trigger
 from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, SequenceOf
 from .context import ChildTrigger, TriggerContext
-from .inputs import check_inputs as check_inputs
-from .inputs import truth as truth
+from .input_columns import check_inputs as check_inputs
+from .input_columns import truth as truth
 from .language import RepeatUntil, Trigger
 from .language import as_trigger as as_trigger
 from .language import walk as walk
@@ -29,6 +20,15 @@ from .leaves import (
     OnResult,
     WatermarkPercentile,
 )
+from .properties import can_fire_on_global as can_fire_on_global
+from .properties import check_children as check_children
+from .properties import check_trigger as check_trigger
+from .properties import fires_ever as fires_ever
+from .properties import fires_once as fires_once
+from .properties import fires_only_at_the_end as fires_only_at_the_end
+from .properties import may_finish as may_finish
+from .properties import percentiles as percentiles
+from .properties import uses_processing_time as uses_processing_time
 from .user import UserTrigger
 from .words import TRIGGER_WORDS as TRIGGER_WORDS
 

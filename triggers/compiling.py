@@ -14,7 +14,7 @@ from ..errors import InvalidArgument
 from ..windows import timestamp
 from .composite_nodes import AllOfNode, FirstOfNode, RepeatCountNode, RepeatedlyNode, RepeatUntilNode, SequenceOfNode
 from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, SequenceOf
-from .inputs import bytes_of, truth
+from .input_columns import bytes_of, truth
 from .language import Predicate, RepeatUntil, Trigger
 from .leaf_nodes import (
     AlwaysNode,

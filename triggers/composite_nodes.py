@@ -27,9 +27,9 @@ def _fire_where_ready(node: Node, s: State, mask: Mask, m: Moment) -> Mask:
 class _Together(Node):
     """A node whose children all see events; it is finished when all its children are."""
 
-    def settle(self, s: State, asked: Mask, m: Moment) -> None:
-        super().settle(s, asked, m)
-        ended = asked.copy()
+    def settle(self, s: State, mask: Mask, m: Moment) -> None:
+        super().settle(s, mask, m)
+        ended = mask.copy()
         for child in self.children:
             ended &= child.done(s)
         set_where(self.done(s), ended)
@@ -122,11 +122,11 @@ class SequenceOfNode(Node):
             self.col(s, "phase")[here & child.done(s)] += 1
         set_where(self.done(s), self.col(s, "phase") == len(self.children))
 
-    def settle(self, s: State, asked: Mask, m: Moment) -> None:
-        super().settle(s, asked, m)
+    def settle(self, s: State, mask: Mask, m: Moment) -> None:
+        super().settle(s, mask, m)
         phase = self.col(s, "phase").copy()
         for i, child in enumerate(self.children):
-            self.col(s, "phase")[asked & (phase == i) & child.done(s)] += 1
+            self.col(s, "phase")[mask & (phase == i) & child.done(s)] += 1
         set_where(self.done(s), self.col(s, "phase") == len(self.children))
 
     def merge(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
@@ -157,8 +157,8 @@ class RepeatedlyNode(Node):
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
         fire_repeated(self.children[0], s, mask, m)
 
-    def settle(self, s: State, asked: Mask, m: Moment) -> None:
-        settle_repeated(self.children[0], s, asked, m)
+    def settle(self, s: State, mask: Mask, m: Moment) -> None:
+        settle_repeated(self.children[0], s, mask, m)
 
 
 class RepeatUntilNode(Node):
@@ -173,11 +173,11 @@ class RepeatUntilNode(Node):
         fire_repeated(child, s, mask & child.would_fire(s, m), m)
         set_where(self.done(s), _fire_where_ready(until, s, mask, m))
 
-    def settle(self, s: State, asked: Mask, m: Moment) -> None:
+    def settle(self, s: State, mask: Mask, m: Moment) -> None:
         child, until = self.children
-        settle_repeated(child, s, asked, m)
+        settle_repeated(child, s, mask, m)
         if until.ends_unseen:
-            until.settle(s, asked, m)
+            until.settle(s, mask, m)
 
 
 class RepeatCountNode(Node):
@@ -199,8 +199,8 @@ class RepeatCountNode(Node):
         fired[mask] += 1
         set_where(self.done(s), mask & (fired >= self.n))
 
-    def settle(self, s: State, asked: Mask, m: Moment) -> None:
-        settle_repeated(self.children[0], s, asked, m)
+    def settle(self, s: State, mask: Mask, m: Moment) -> None:
+        settle_repeated(self.children[0], s, mask, m)
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         np.maximum.at(self.col(out, "fired"), into[take], self.col(s, "fired")[take])

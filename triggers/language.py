@@ -106,11 +106,11 @@ class Trigger(NamedOptions):
         parts: list[str] = []
         spec = [f for f in fields(self) if f.init]  # type: ignore[arg-type]
         for at, f in enumerate(spec):
-            given = getattr(self, f.name)
-            if f.default is not MISSING and type(given) is type(f.default) and given == f.default:
+            value = getattr(self, f.name)
+            if f.default is not MISSING and type(value) is type(f.default) and value == f.default:
                 continue
             plain = len(parts) == at and at < 2 and f.default is MISSING and not f.kw_only
-            parts.append(shown(given) if plain else f"{f.name}={shown(given)}")
+            parts.append(shown(value) if plain else f"{f.name}={shown(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
 

@@ -34,16 +34,16 @@ _BOOL = np.dtype(np.bool_)
 class TallyNode(Leaf):
     """`AfterCount` and `AfterBytes`: fires when the sum of a fact of the rows since the last reset reaches n."""
 
-    def __init__(self, path: str, n: int, fact: str, given: Fact | None = None) -> None:
+    def __init__(self, path: str, n: int, fact: str, row_fact: Fact | None = None) -> None:
         super().__init__(path)
-        self.n, self.fact, self.given = n, fact, given
+        self.n, self.fact, self.row_fact = n, fact, row_fact
 
     def own_columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
         return {"tally": (_INT, 0)}
 
     def facts(self) -> Iterator[Fact]:
-        if self.given is not None:
-            yield self.given
+        if self.row_fact is not None:
+            yield self.row_fact
 
     def on_rows(self, s: State, active: Mask, m: Moment) -> None:
         tally = self.col(s, "tally")
@@ -109,17 +109,17 @@ class NeverNode(Node):
 class PunctuationNode(Leaf):
     """`OnPunctuation`: fires when a row of this bundle satisfies the predicate."""
 
-    def __init__(self, path: str, given: Fact) -> None:
+    def __init__(self, path: str, row_fact: Fact) -> None:
         super().__init__(path)
-        self.given = given
+        self.row_fact = row_fact
 
     def facts(self) -> Iterator[Fact]:
-        yield self.given
+        yield self.row_fact
 
     def would_fire(self, s: State, m: Moment) -> Mask:
         if m.phase != "rows":
             return np.zeros(len(m.end), np.bool_)
-        return ~self.done(s) & (m.facts[self.given.name] > 0)
+        return ~self.done(s) & (m.facts[self.row_fact.name] > 0)
 
 
 class ResultNode(Leaf):
@@ -130,8 +130,8 @@ class ResultNode(Leaf):
         self.predicate = predicate
 
     def would_fire(self, s: State, m: Moment) -> Mask:
-        asked = m.got & ~self.done(s)
-        return m.result(self.predicate, asked) & asked if asked.any() else asked
+        mask = m.got & ~self.done(s)
+        return m.result(self.predicate, mask) & mask if mask.any() else mask
 
 
 class PercentileNode(Leaf):
@@ -212,9 +212,9 @@ class WatermarkNode(Node):
         if self.late is None:
             set_where(self.done(s), passing)
 
-    def settle(self, s: State, asked: Mask, m: Moment) -> None:
+    def settle(self, s: State, mask: Mask, m: Moment) -> None:
         for child in self.children:
-            settle_repeated(child, s, asked, m)
+            settle_repeated(child, s, mask, m)
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         any_into(s, out, f"{self.path}.on_time", into, take)
@@ -244,8 +244,8 @@ def fire_repeated(node: Node, s: State, mask: Mask, m: Moment) -> None:
     node.reset(s, mask & node.done(s), m)
 
 
-def settle_repeated(node: Node, s: State, asked: Mask, m: Moment) -> None:
+def settle_repeated(node: Node, s: State, mask: Mask, m: Moment) -> None:
     """Settle the node, and reset it in the windows in which it has finished without firing."""
     if node.ends_unseen:
-        node.settle(s, asked, m)
-        node.reset(s, asked & node.done(s), m)
+        node.settle(s, mask, m)
+        node.reset(s, mask & node.done(s), m)

@@ -172,11 +172,11 @@ class Node(ABC):
     def fire(self, s: State, mask: Mask, m: Moment) -> None:
         """Fire in the windows of `mask`, which are some of those of `would_fire`."""
 
-    def settle(self, s: State, asked: Mask, m: Moment) -> None:
-        """End the evaluation of the windows in `asked`."""
+    def settle(self, s: State, mask: Mask, m: Moment) -> None:
+        """End the evaluation of the windows in `mask`."""
         for child in self.children:
             if child.ends_unseen:
-                child.settle(s, asked, m)
+                child.settle(s, mask, m)
 
     def merge(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         """Join the state of windows `take` of `s` into windows `into` of `out`, which have initial values."""

@@ -13,7 +13,7 @@ from .context import TriggerContext
 from .language import Trigger, shown
 
 
-class _NoChildren:
+class _EmptyChildren:
     """The children of a trigger that names none.
 
     Only an object has them and not its class, so that a dataclass can have a field `children` without a default.
@@ -62,7 +62,7 @@ class UserTrigger(Trigger, spoken=False):
     if TYPE_CHECKING:
         children: tuple[Trigger, ...]
     else:
-        children = _NoChildren()
+        children = _EmptyChildren()
 
     def on_start(self, ctx: TriggerContext) -> None:
         """Prepare a new window, or one in which this trigger starts again; called before all other methods."""

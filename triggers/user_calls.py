@@ -81,8 +81,8 @@ class Calls:
 
         def value(name: str) -> Any:
             if name not in self._results:
-                found = compute(name, np.array(self.windows, np.int64))
-                self._results[name] = dict(zip(self.windows, found, strict=True))
+                results = compute(name, np.array(self.windows, np.int64))
+                self._results[name] = dict(zip(self.windows, results, strict=True))
             return self._results[name][window]
 
         return value

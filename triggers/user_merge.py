@@ -57,7 +57,7 @@ class Merge:
         child, names = self.node.children[i], self.node.children[i].columns()
 
         def merge(chosen: Sequence[TriggerContext]) -> bool:
-            numbers = [next((n for n, known in enumerate(contexts) if known is one), None) for one in chosen]
+            numbers = [next((n for n, context in enumerate(contexts) if context is one), None) for one in chosen]
             if None in numbers or len(set(numbers)) < len(numbers):
                 raise InvalidArgument(
                     "child.merge() takes contexts that on_merge got as sources, each once: give some of these, such as "

@@ -150,17 +150,17 @@ class UserNode(Node):
                 m.requests[mode][window] = True
             if tag:
                 tags = m.requests.setdefault("tags", np.full(len(mask), "", _OBJECT))
-                known = tags[window].split(", ") if tags[window] else []
-                tags[window] = ", ".join(dict.fromkeys([*known, tag]))
+                earlier = tags[window].split(", ") if tags[window] else []
+                tags[window] = ", ".join(dict.fromkeys([*earlier, tag]))
 
-    def settle(self, s: State, asked: Mask, m: Moment) -> None:
+    def settle(self, s: State, mask: Mask, m: Moment) -> None:
         # A request to fire counts in this evaluation only. A request to finish counts after it.
-        super().settle(s, asked, m)
-        self.col(s, "wants")[asked] = ""
-        self.done(s)[asked & self.col(s, "ended")] = True
+        super().settle(s, mask, m)
+        self.col(s, "wants")[mask] = ""
+        self.done(s)[mask & self.col(s, "ended")] = True
         for i, child in enumerate(self.children):
-            self.col(s, f"chosen{i}")[asked] = False
-            self.col(s, f"wanted{i}")[asked & ~(self.awake(s, i) & child.would_fire(s, m))] = False
+            self.col(s, f"chosen{i}")[mask] = False
+            self.col(s, f"wanted{i}")[mask & ~(self.awake(s, i) & child.would_fire(s, m))] = False
 
     def merge_own(self, s: State, out: State, into: np.ndarray, take: Mask, m: Moment) -> None:
         if self.sees_start:
@@ -171,7 +171,7 @@ class UserNode(Node):
             paused = np.ones(len(self.done(out)), np.bool_)
             np.logical_and.at(paused, into[take], self.col(s, f"paused{i}")[take])
             self.col(out, f"paused{i}")[touched] = paused[touched]
-        Merge(self, self.trigger, s, out, m).run(into, take)
+        Merge(node=self, trigger=self.trigger, s=s, out=out, m=m).run(into, take)
 
     def deadline(self, s: State, domain: str, m: Moment) -> Deadlines:
         least: Deadlines = self.col(s, domain) if domain in ("event", "processing") else NEVER

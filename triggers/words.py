@@ -98,13 +98,13 @@ def _around_the_end(words: str) -> str | None:
 
 def _part(words: str) -> str | None:
     """The trigger of `every ...` or `after ...`, which fires once; `each row` needs no other word."""
-    if found := _PERCENT.fullmatch(words):
-        return f"WatermarkPercentile({found[1].lstrip('0') or '0'})"
+    if match := _PERCENT.fullmatch(words):
+        return f"WatermarkPercentile({match[1].lstrip('0') or '0'})"
     kind, _, amount = words.partition(" ")
     if kind not in ("every", "after") or not amount:
         return _WHOLE.get(words) if words in ("each row", "always", "never") else None
-    if found := _AMOUNT.fullmatch(amount):
-        return f"{'AfterBytes' if found[2].startswith('byte') else 'AfterCount'}({int(found[1])})"
+    if match := _AMOUNT.fullmatch(amount):
+        return f"{'AfterBytes' if match[2].startswith('byte') else 'AfterCount'}({int(match[1])})"
     if _OF_ROWS.match(amount):
         return None
     _require_unit(amount)

@@ -4,10 +4,10 @@ from .calendar import Calendar
 from .custom import Custom
 from .fixed import Fixed
 from .global_window import Global
+from .hulls import Hulls as Hulls
+from .hulls import union_intervals as union_intervals
+from .hulls import union_runs as union_runs
 from .inherit import Inherit
-from .merging import Merged as Merged
-from .merging import union_intervals as union_intervals
-from .merging import union_runs as union_runs
 from .policies import POLICIES as POLICIES
 from .policies import holds as holds
 from .policies import policy as policy
@@ -24,7 +24,7 @@ from .times import time_text as time_text
 from .times import times_of as times_of
 from .times import timestamp
 from .times import timestamps as timestamps
-from .window import Assigned as Assigned
+from .window import RowWindows as RowWindows
 from .window import Window as Window
 from .words import WINDOW_WORDS as WINDOW_WORDS
 from .words import as_window as as_window

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch, nearest
 from .times import FIRST, LAST, MAX_TIME, MIN_TIME
-from .window import Assigned, Window, settle
+from .window import RowWindows, Window, settle
 from .zones import day_starts, zone
 
 UNITS = ("day", "week", "month", "quarter", "year")
@@ -68,16 +68,16 @@ class Calendar(Window):
         """The start of the unit that contains the instant."""
         return int(self.assign(np.array([after])).start[0]) if FIRST <= after <= LAST else after
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> RowWindows:
         """One window for each row."""
         if len(times) == 0:
-            return Assigned(None, times, times)
+            return RowWindows(None, times, times)
         weekday = WEEKDAYS.index(self.week_start)
         # One turn for each calendar year of the rows; the starts of a year are cached.
         starts = [unit_starts(self.unit, self.tz, weekday, int(year)) for year in _years(times)]
         bounds = np.concatenate([[MIN_TIME], *starts, [MAX_TIME]])
         place = np.searchsorted(bounds, times, side="right")
-        return Assigned.numbered(place, lambda number: (bounds[number - 1], bounds[number]))
+        return RowWindows.numbered(place, lambda number: (bounds[number - 1], bounds[number]))
 
 
 @lru_cache(maxsize=2048)
@@ -113,11 +113,11 @@ def _year_of(times: np.ndarray) -> np.ndarray:
     return np.clip(times, FIRST, LAST).view("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970
 
 
-def _word(value: object, name: str, known: tuple[str, ...], plural: bool = False) -> str:
+def _word(value: object, name: str, choices: tuple[str, ...], plural: bool = False) -> str:
     if not isinstance(value, str):
-        raise TypeMismatch(f"Calendar({name}): {name} must be a text such as {known[0]!r}, but is {value!r}")
+        raise TypeMismatch(f"Calendar({name}): {name} must be a text such as {choices[0]!r}, but is {value!r}")
     word = value.strip().lower()
     word = word.removesuffix("s") if plural else word
-    if word not in known:
-        raise InvalidArgument(f"Calendar({name}): {name} {value!r} is unknown: {nearest(word, known)}")
+    if word not in choices:
+        raise InvalidArgument(f"Calendar({name}): {name} {value!r} is unknown: {nearest(word, choices)}")
     return word

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
-from .merging import Merged, union_intervals
-from .window import Assigned, Window, settle
+from .hulls import Hulls, union_intervals
+from .window import RowWindows, Window, settle
 
 Assign = Callable[..., tuple[Any, Any, Any]]
 Merge = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
@@ -97,17 +97,17 @@ class Custom(Window):
         """False: the user's function may give two windows one start and different ends."""
         return False
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> RowWindows:
         """The windows that the user's function gives, checked."""
         who = f"the assign function of {self!r}"
         if self.names and rows is None:
             raise InvalidArgument(f"{self!r} cannot assign windows without the columns of the rows")
         seen = [_read_only(times)] if rows is None or not self.names else [_read_only(times), rows.select(self.names)]
-        given = self.assign_rows(*seen)
-        if not isinstance(given, tuple | list) or len(given) != 3:
-            raise TypeMismatch(f"{who} must give three arrays (row, start, end), but gave {type(given).__name__}")
-        start, end = (_integers(part, who, what) for part, what in zip(given[1:], ("start", "end"), strict=True))
-        row = None if given[0] is None else _integers(given[0], who, "row")
+        arrays = self.assign_rows(*seen)
+        if not isinstance(arrays, tuple | list) or len(arrays) != 3:
+            raise TypeMismatch(f"{who} must give three arrays (row, start, end), but gave {type(arrays).__name__}")
+        start, end = (_integers(part, who, what) for part, what in zip(arrays[1:], ("start", "end"), strict=True))
+        row = None if arrays[0] is None else _integers(arrays[0], who, "row")
         lengths = [len(times) if row is None else len(row), len(start), len(end)]
         if len(set(lengths)) > 1:
             raise InvalidArgument(
@@ -122,19 +122,19 @@ class Custom(Window):
             raise InvalidArgument(
                 f"{who} must give windows that end after their start, but gave [{start[at]}, {end[at]})"
             )
-        return Assigned(row, start, end)
+        return RowWindows(row, start, end)
 
-    def merge(self, codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Merged:
+    def merge(self, codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Hulls:
         """The hulls of the windows that the user's function joins, checked, in the order of the user's numbers."""
         if not callable(self.merge_windows):
             return union_intervals(codes, start, end)
         who = f"the merge function of {self!r}"
-        given = _integers(self.merge_windows(*map(_read_only, (codes, start, end))), who, "number")
-        if len(given) != len(codes):
+        numbers = _integers(self.merge_windows(*map(_read_only, (codes, start, end))), who, "number")
+        if len(numbers) != len(codes):
             raise InvalidArgument(
-                f"{who} must give one number for each window, but gave {len(given)} numbers for {len(codes)} windows"
+                f"{who} must give one number for each window, but gave {len(numbers)} numbers for {len(codes)} windows"
             )
-        _, first, number = np.unique(given, return_index=True, return_inverse=True)
+        _, first, number = np.unique(numbers, return_index=True, return_inverse=True)
         if bool((codes[first][number] != codes).any()):
             raise InvalidArgument(
                 f"{who} must not join windows of two keys, but gave two keys the same number: number the windows of "
@@ -143,7 +143,7 @@ class Custom(Window):
         low, high = start[first], end[first]
         np.minimum.at(low, number, start)
         np.maximum.at(high, number, end)
-        return Merged(number, codes[first], low, high)
+        return Hulls(window_id=number, code=codes[first], start=low, end=high)
 
 
 def _read_only(values: np.ndarray) -> np.ndarray:

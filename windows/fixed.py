@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from .grid import earlier, grid_bounds, grid_numbers, later, since_grid
 from .spans import ZERO, Length, Span, positive, span
-from .window import Assigned, Window, settle
+from .window import RowWindows, Window, settle
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -64,13 +64,15 @@ class Fixed(Window):
         size = int(self.size)
         return after + 1 - size if self.per_key_phase else after - (after - int(self.offset)) % size
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> RowWindows:
         """One window for each row; without hashes (for rows without a key) windows have no phase."""
         size = int(self.size)
         origin = int(self.offset) % size
         if not self.per_key_phase or key_hash is None:
-            return Assigned.numbered(grid_numbers(times, size, origin), partial(grid_bounds, step=size, origin=origin))
+            return RowWindows.numbered(
+                grid_numbers(times, size, origin), partial(grid_bounds, step=size, origin=origin)
+            )
         phase = (key_hash % np.uint64(size)).view(np.int64)
         # Both are below the size, and the sum of the two may not fit into 64 bits.
         since = since_grid(times, size, np.where(phase >= size - origin, phase - (size - origin), phase + origin))
-        return Assigned(None, earlier(times, since), later(times, size - since))
+        return RowWindows(None, earlier(times, since), later(times, size - since))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from .times import MAX_TIME, MIN_TIME
-from .window import Assigned, Bounds, Window
+from .window import Bounds, RowWindows, Window
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,10 +25,10 @@ class Global(Window):
         """True: the window has no end."""
         return True
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> RowWindows:
         """The one window for each row."""
 
         def bounds(number: np.ndarray) -> Bounds:
             return np.full(len(number), MIN_TIME), np.full(len(number), MAX_TIME)
 
-        return Assigned.numbered(np.zeros(len(times), np.int64), bounds)
+        return RowWindows.numbered(np.zeros(len(times), np.int64), bounds)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from .times import MAX_TIME, MIN_TIME, time_column
-from .window import Assigned, Window
+from .window import RowWindows, Window
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +36,7 @@ class Inherit(Window):
         """False: windows of several kinds may come together."""
         return False
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> RowWindows:
         """The windows that rows bring."""
         if rows is None:
             raise InvalidArgument(
@@ -44,7 +44,7 @@ class Inherit(Window):
             )
         return self.assign_column(rows["window"])
 
-    def assign_column(self, column: pa.Array | pa.ChunkedArray) -> Assigned:
+    def assign_column(self, column: pa.Array | pa.ChunkedArray) -> RowWindows:
         """The windows of a column of structs (start, end), as stages write it; a null means all of time.
 
         A row whose window lacks its start or its end, or does not end after its start, is in no window.
@@ -69,6 +69,6 @@ class Inherit(Window):
             start, end = np.where(whole, MIN_TIME, start), np.where(whole, MAX_TIME, end)
         sound = whole | (has_start & has_end & (end > start))
         if sound.all():
-            return Assigned(None, start, end)
+            return RowWindows(None, start, end)
         row = np.flatnonzero(sound)
-        return Assigned(row, start[row], end[row])
+        return RowWindows(row, start[row], end[row])

@@ -1,6 +1,6 @@
 """Sessions: bursts of rows that end with a gap.
 
-This module has only the window that each row opens. `windows/merging.py` merges windows that share an instant. Over a
+This module has only the window that each row opens. `windows/hulls.py` merges windows that share an instant. Over a
 changelog sessions may split again, in `panes/grouping/split_sessions.py`.
 """
 
@@ -15,7 +15,7 @@ from ..errors import InvalidArgument
 from .from_rows import OfRows, check_length, lengths
 from .grid import later
 from .spans import Length, Span, positive
-from .window import Assigned, Window, settle
+from .window import RowWindows, Window, settle
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -76,15 +76,15 @@ class Sessions(Window):
         """The end of the window of the first row; the least that there can be if rows bring their gaps."""
         return later(start, 1 if isinstance(self.gap, OfRows) else int(self.gap))
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> RowWindows:
         """The window that each row opens, before any merge."""
         if isinstance(self.gap, OfRows):
             if rows is None:
                 raise InvalidArgument(f"{self!r} cannot assign windows without the columns of the rows")
             gaps = lengths(self.gap, rows)
             if bool((gaps > 0).all()):
-                return Assigned(None, times, later(times, gaps))
+                return RowWindows(None, times, later(times, gaps))
             row = np.flatnonzero(gaps > 0)
-            return Assigned(row, times[row], later(times[row], gaps[row]))
+            return RowWindows(row, times[row], later(times[row], gaps[row]))
         gap = int(self.gap)
-        return Assigned.numbered(times, lambda number: (number, later(number, gap)))
+        return RowWindows.numbered(times, lambda number: (number, later(number, gap)))

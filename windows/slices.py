@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from .grid import grid_bounds, grid_numbers
-from .window import Assigned, Bounds
+from .window import Bounds, RowWindows
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Slices:
         """The length of the first slice of a period that is cut; 0 if periods are whole."""
         return self.size % self.period
 
-    def assign(self, times: np.ndarray) -> Assigned:
+    def assign(self, times: np.ndarray) -> RowWindows:
         """The slice of each time."""
         number = grid_numbers(times, self.period, self.origin)
         if not self.head:
-            return Assigned.numbered(number, partial(grid_bounds, step=self.period, origin=self.origin))
+            return RowWindows.numbered(number, partial(grid_bounds, step=self.period, origin=self.origin))
         # The difference of a time and the start of its period fits 64 bits, also where the start wraps around.
         tail = times - (number * self.period + self.origin) >= self.head
-        return Assigned.numbered(2 * number + tail, self._halves)
+        return RowWindows.numbered(2 * number + tail, self._halves)
 
     def periods(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The number of the period of each slice with these starts, and a mask of the slices that are heads."""

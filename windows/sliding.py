@@ -13,7 +13,7 @@ import pyarrow as pa
 from .grid import earlier, later, since_grid
 from .slices import Slices
 from .spans import ZERO, Length, Span, positive, span
-from .window import Assigned, Window, settle
+from .window import RowWindows, Window, settle
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -69,16 +69,16 @@ class Sliding(Window):
         >>> place.tolist(), number.tolist()
         ([0, 0], [-1, 0])
         """
-        return Slices(int(self.size), int(self.period), int(self.offset) % int(self.period))
+        return Slices(size=int(self.size), period=int(self.period), origin=int(self.offset) % int(self.period))
 
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> RowWindows:
         """The windows of each row, by increasing start; `row` is None where each row has exactly one window."""
         size, period = int(self.size), int(self.period)
         since = since_grid(times, period, int(self.offset))
         most = -(-size // period)
         if size % period == 0:
             if most == 1:
-                return Assigned(None, earlier(times, since), later(times, size - since))
+                return RowWindows(None, earlier(times, since), later(times, size - since))
             count: int | np.ndarray = most
             nth = np.tile(np.arange(most - 1, -1, -1), len(times))
         else:
@@ -89,4 +89,4 @@ class Sliding(Window):
         # `nth` counts back from the window that started last. Ages are less than the size, so nothing wraps around.
         age = since[row] + nth * period
         times = times[row]
-        return Assigned(row, earlier(times, age), later(times, size - age))
+        return RowWindows(row, earlier(times, age), later(times, size - age))

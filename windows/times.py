@@ -128,8 +128,8 @@ def times_of(values: Iterable[Any]) -> pa.Array:
     """
     values = list(values)
     warn_of_units([value for value in values if type(value) is int])
-    given = [None if value is None or value != value else timestamp(value) for value in values]
-    return pa.array(given, pa.int64()).view(UTC_MICROS)
+    micros = [None if value is None or value != value else timestamp(value) for value in values]
+    return pa.array(micros, pa.int64()).view(UTC_MICROS)
 
 
 def warn_of_units(times: Sequence[int]) -> None:

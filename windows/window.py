@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import NamedOptions, require_column
-from .merging import Merged, union_intervals
+from .hulls import Hulls, union_intervals
 
 Bounds: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
-class Assigned:
+class RowWindows:
     """The windows of rows: row `row[i]` is in [start[i], end[i]). If `row` is None, each row has one, in order."""
 
     row: np.ndarray | None = None
@@ -33,7 +33,7 @@ class Assigned:
         self._bounds: Bounds | None = (start, end)
 
     @classmethod
-    def numbered(cls, number: np.ndarray, bounds_of: Callable[[np.ndarray], Bounds]) -> Assigned:
+    def numbered(cls, number: np.ndarray, bounds_of: Callable[[np.ndarray], Bounds]) -> RowWindows:
         """One window for each row; its bounds are computed from its number at first use."""
         self = cls.__new__(cls)
         self.number, self.bounds_of, self._bounds = number, bounds_of, None
@@ -115,13 +115,13 @@ class Window(NamedOptions, ABC):
             require_column(name, schema.names, f"window={self!r}")
 
     @abstractmethod
-    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> Assigned:
+    def assign(self, times: np.ndarray, key_hash: np.ndarray | None = None, rows: pa.Table | None = None) -> RowWindows:
         """The windows of rows with these times, cut off at the ends of time.
 
         `rows` is a table that has the `columns` of the rows; it may be None if there are none.
         """
 
-    def merge(self, codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Merged:
+    def merge(self, codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Hulls:
         """The windows of each key, merged where they overlap; `codes` numbers the keys from 0."""
         return union_intervals(codes, start, end)
 

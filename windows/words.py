@@ -99,8 +99,8 @@ def _read(text: str) -> Window:
 def _said(text: str) -> Window | None:
     """The window of some words; None if they are of no known form."""
     words = " ".join(text.split())
-    if found := _UNEQUAL.fullmatch(words):
-        return _of_calendar(text, found[1], found[2].lower())
+    if calendar := _UNEQUAL.fullmatch(words):
+        return _of_calendar(text, calendar[1], calendar[2].lower())
     if _LENGTH.match(words):
         return Fixed(words)
     kind, _, rest = words.partition(" ")

@@ -22,8 +22,8 @@ def zone(tz: str | ZoneInfo) -> str:
     name = tz.key if isinstance(tz, ZoneInfo) else tz
     if not isinstance(name, str):
         raise TypeMismatch(f"Calendar(tz): tz must be the name of a time zone such as 'Europe/Berlin', but is {tz!r}")
-    if not _known(name):
-        if not _known("Europe/London"):
+    if not _exists(name):
+        if not _exists("Europe/London"):
             raise InvalidArgument(
                 f"Calendar(tz): tz {name!r} cannot be looked up, because Python has no time zones here: install tzdata"
             )
@@ -31,7 +31,7 @@ def zone(tz: str | ZoneInfo) -> str:
     return name
 
 
-def _known(name: str) -> bool:
+def _exists(name: str) -> bool:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...advice import OF_EXPRESSIONS, Advised, no_such_method
+from ...advice import OF_EXPRESSIONS, Adviser, no_such_method
 from ...errors import InvalidArgument, OutOfRange, TypeMismatch, UnknownColumn, nearest, require_column
 from .kernels import ARROW_FAULTS, misfits, run, scalar_of
 from .text import literal_text, text_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expr(Advised):
+class Expr(Adviser):
     """A column expression; build one with `col`.
 
     `==` builds an expression too. Python asks for the truth of an `==` in `in` and in dict lookups: it is true if both

@@ -92,7 +92,7 @@ class Case:
     example: Example
     law: str = ""
     equation: str = ""
-    _kept: dict[Any, Any] = field(default_factory=dict)
+    _memo: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.a, self.b, self.c = self.example.a, self.example.b, self.example.c
@@ -146,9 +146,9 @@ class Case:
         return self._keep(("c", count), lambda: self.add(rows, count=count))  # type: ignore[arg-type]
 
     def _keep(self, name: Any, make: Callable[[], Any]) -> Any:
-        if name not in self._kept:
-            self._kept[name] = make()
-        return self._kept[name]
+        if name not in self._memo:
+            self._memo[name] = make()
+        return self._memo[name]
 
     def merge(self, *parts: Accumulators) -> Accumulators:
         """The sum, group by group."""

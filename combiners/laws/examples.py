@@ -118,7 +118,7 @@ def _meeting(columns: Sequence[tuple[TypedValues, bool]], weights: SearchStrateg
                 for group, weight, places in batch
             ]
 
-        return Example(filled(a), filled(b), filled(c), layout)
+        return Example(a=filled(a), b=filled(b), c=filled(c), layout=layout)
 
     return st.builds(example, pools, rows, rows, rows, layouts)
 

@@ -183,7 +183,7 @@ def _made(combiner: Any, values: Any, by: Any) -> Any:
 def _of_fn(fn: CombineFn, columns: list[TypedValues]) -> tuple[Subject, list[TypedValues]]:
     types = {f"input {i}": column.type for i, column in enumerate(columns)}
     name = repr(fn) if is_dataclass(fn) else type(fn).__name__
-    return Subject(name, fn, types), columns
+    return Subject(name=name, fn=fn, columns=types), columns
 
 
 def _subject(combiner: Combiner, schema: pa.Schema, fixed: dict[str, Any]) -> tuple[Subject, list[TypedValues]]:
@@ -200,7 +200,7 @@ def _subject(combiner: Combiner, schema: pa.Schema, fixed: dict[str, Any]) -> tu
     columns = [as_typed(fixed.get(name, kind), extreme) for name, kind in types.items()]
     cheap = combiner.append_only()
     append_only = None if cheap == combiner else cheap.bind(schema)
-    return Subject(repr(combiner), fn, types, append_only), columns
+    return Subject(name=repr(combiner), fn=fn, columns=types, append_only=append_only), columns
 
 
 def _named(combiner: Combiner, values: Any, by: Any) -> dict[str, Any]:

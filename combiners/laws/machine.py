@@ -123,7 +123,7 @@ def machine_of(subject: Subject, columns: Sequence[TypedValues]) -> type[RuleBas
 
 
 def _case(subject: Subject, rows: list[Row]) -> Case:
-    case = Case(subject, Example(rows, [], []))
+    case = Case(subject, Example(a=rows, b=[], c=[]))
     case.law, case.equation = "steps", "any steps = the rows that are left, added at once"
     return case
 

@@ -42,7 +42,7 @@ def first_taken(
 def _takes(subject: Subject, columns: list[TypedValues]) -> bool:
     values = zip(*(getattr(column.strategy, "elements", ())[:4] for column in columns), strict=False)
     rows = [(0, 1, row) for row in values]
-    case = Case(subject, Example(rows, [], []))
+    case = Case(subject, Example(a=rows, b=[], c=[]))
     try:
         state = subject.fn.add(Groups.single(len(rows)), *case.in_order(subject.arrays(rows)))
         if subject.extracts:

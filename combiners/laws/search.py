@@ -207,7 +207,7 @@ class _Search:
             return None
         law = next(law for law in LAWS if law.name == "many groups")
         try:
-            _hold(Law(law.name, law.equation, lambda case: among(case, MOST_GROUPS)), self.passed)
+            _hold(Law(name=law.name, equation=law.equation, check=lambda case: among(case, MOST_GROUPS)), self.passed)
         except LawViolation as violation:
             return violation
         return None
@@ -236,7 +236,7 @@ def _fixed_size(kind: pa.DataType) -> bool:
 def _bears(subject: Subject) -> bool:
     """True if a row of a heavy weight takes no more memory and time than a row of weight 1."""
     rows = Groups(np.zeros(1, np.int64), 1)
-    case = Case(subject, Example([], [], []))
+    case = Case(subject, Example(a=[], b=[], c=[]))
 
     def run(weight: int) -> float:
         columns = [pa.array([_any(kind)], kind) for kind in subject.columns.values()]

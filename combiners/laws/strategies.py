@@ -84,7 +84,9 @@ def values_of(kind: pa.DataType, extreme: bool = False) -> TypedValues:
     if pa.types.is_floating(kind):
         few = (few + ends) * 4 + _SPECIAL
         ends = []
-    return TypedValues(kind, st.sampled_from(few), st.sampled_from(wide + ends) if wide + ends else None)
+    return TypedValues(
+        type=kind, strategy=st.sampled_from(few), wide=st.sampled_from(wide + ends) if wide + ends else None
+    )
 
 
 def typed(kind: pa.DataType, strategy: SearchStrategy[Any]) -> TypedValues:

@@ -36,12 +36,12 @@ class View:
 def views_of(name: str, fn: CombineFn) -> tuple[View, ...]:
     """One view for each combiner that a combiner is made of; a single view of itself if it is made of none."""
     if not isinstance(fn, Bound):
-        return (View(name, fn.extract, getattr(fn, "tolerance", None)),)
+        return (View(name=name, extract=fn.extract, tolerance=getattr(fn, "tolerance", None)),)
     leaves = list(_leaves(fn.combiner))
     candidates = [_view(leaf, fn.plan, fn.plan.schema) for leaf in leaves]
     views = tuple(view for view in candidates if view is not None)
     if leaves == [fn.combiner] or len(views) < len(leaves):
-        return (View(name, fn.extract, fn.combiner.tolerance, _ours(fn.combiner)),)
+        return (View(name=name, extract=fn.extract, tolerance=fn.combiner.tolerance, ours=_ours(fn.combiner)),)
     return views
 
 
@@ -70,7 +70,7 @@ def _view(leaf: Combiner, plan: CompiledPlan, schema: pa.Schema) -> View | None:
         return None
     if not set(compiled.parts) <= set(plan.parts):
         return None
-    return View(repr(leaf), _reader(compiled, plan), leaf.tolerance, _ours(leaf))
+    return View(name=repr(leaf), extract=_reader(compiled, plan), tolerance=leaf.tolerance, ours=_ours(leaf))
 
 
 def _reader(compiled: CompiledCombiner, plan: CompiledPlan) -> Callable[[Accumulators], pa.Array]:

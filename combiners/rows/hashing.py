@@ -104,8 +104,12 @@ class _Lane:
 
 
 _LANES = (
-    _Lane("hash 0", 0x243F6A8885A308D3, (30, 27, 31), (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)),
-    _Lane("hash 1", 0x13198A2E03707344, (33, 33, 33), (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)),
+    _Lane(
+        name="hash 0", seed=0x243F6A8885A308D3, shifts=(30, 27, 31), factors=(0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+    ),
+    _Lane(
+        name="hash 1", seed=0x13198A2E03707344, shifts=(33, 33, 33), factors=(0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
+    ),
 )
 
 

@@ -50,7 +50,9 @@ class KeyCodes:
         """Codes without gaps, by first appearance."""
         codes, first = numbered(self.codes)
         present = self.codes[first]
-        return KeyCodes(codes, len(first), lambda chosen: self.decode(present[chosen]), lambda: first)
+        return KeyCodes(
+            codes=codes, size=len(first), decode=lambda chosen: self.decode(present[chosen]), first=lambda: first
+        )
 
 
 def key_codes(columns: Sequence[pa.Array], rows: int, coded: bool = False) -> KeyCodes:
@@ -62,7 +64,7 @@ def key_codes(columns: Sequence[pa.Array], rows: int, coded: bool = False) -> Ke
     [['b', None, 'b'], [3, 4, 4]]
     """
     if not columns:
-        return KeyCodes(np.zeros(rows, np.int64), 1, lambda codes: [])
+        return KeyCodes(codes=np.zeros(rows, np.int64), size=1, decode=lambda codes: [])
     return reduce(_pair, map(_coded if coded else _column, columns))
 
 
@@ -158,7 +160,7 @@ def _pair(first: KeyCodes, second: KeyCodes) -> KeyCodes:
         upper = codes // size
         return [*first.decode(upper), *second.decode(codes - upper * size)]
 
-    return KeyCodes(first.codes * size + second.codes, first.size * size, decode)
+    return KeyCodes(codes=first.codes * size + second.codes, size=first.size * size, decode=decode)
 
 
 def _column(column: pa.Array) -> KeyCodes:
@@ -166,7 +168,9 @@ def _column(column: pa.Array) -> KeyCodes:
     if pa.types.is_dictionary(kind):
         return _dictionary(column)
     if pa.types.is_null(kind):
-        return KeyCodes(np.zeros(len(column), np.int64), 1, lambda codes: [pa.nulls(len(codes), kind)])
+        return KeyCodes(
+            codes=np.zeros(len(column), np.int64), size=1, decode=lambda codes: [pa.nulls(len(codes), kind)]
+        )
     if pa.types.is_struct(kind):
         return _struct(column)
     if pa.types.is_nested(kind):
@@ -188,7 +192,12 @@ def _column(column: pa.Array) -> KeyCodes:
     encoded = column.dictionary_encode(null_encoding="encode")
     values = encoded.dictionary
     codes, size = np.asarray(encoded.indices).astype(np.int64), max(len(values), 1)
-    return KeyCodes(codes, size, lambda chosen: [values.take(pa.array(chosen))], partial(first_rows, codes, size))
+    return KeyCodes(
+        codes=codes,
+        size=size,
+        decode=lambda chosen: [values.take(pa.array(chosen))],
+        first=partial(first_rows, codes, size),
+    )
 
 
 def _are_many_texts(column: pa.Array) -> bool:
@@ -208,7 +217,12 @@ def _many_texts(column: pa.Array) -> KeyCodes:
 
 def _by_first(column: pa.Array, codes: np.ndarray, first: np.ndarray) -> KeyCodes:
     """The codes of a column, and the first row of each."""
-    return KeyCodes(codes, max(len(first), 1), lambda chosen: [column.take(pa.array(first[chosen]))], lambda: first)
+    return KeyCodes(
+        codes=codes,
+        size=max(len(first), 1),
+        decode=lambda chosen: [column.take(pa.array(first[chosen]))],
+        first=lambda: first,
+    )
 
 
 def _grouped_texts(column: pa.Array) -> KeyCodes:
@@ -219,7 +233,7 @@ def _grouped_texts(column: pa.Array) -> KeyCodes:
     order, values = np.asarray(flat(pc.list_flatten(groups["row_list"]))), flat(groups["key"])
     codes = np.empty(len(column), np.int64)
     codes[order] = np.repeat(np.arange(len(sizes)), sizes)
-    return KeyCodes(codes, len(sizes), lambda chosen: [values.take(pa.array(chosen))])
+    return KeyCodes(codes=codes, size=len(sizes), decode=lambda chosen: [values.take(pa.array(chosen))])
 
 
 def _dictionary(column: pa.Array) -> KeyCodes:
@@ -232,23 +246,25 @@ def _dictionary(column: pa.Array) -> KeyCodes:
     places = np.asarray(indices.fill_null(0) if indices.null_count else indices)
     codes = places.astype(np.int64) if different else value_codes.codes.take(places, mode="clip")
     if not indices.null_count:
-        return KeyCodes(codes, value_codes.size, value_codes.decode)
+        return KeyCodes(codes=codes, size=value_codes.size, decode=value_codes.decode)
     null = int(value_codes.codes[np.asarray(values.is_null())][0]) if values.null_count else value_codes.size
     codes[np.asarray(indices.is_null())] = null
     if null < value_codes.size:
-        return KeyCodes(codes, value_codes.size, value_codes.decode)
+        return KeyCodes(codes=codes, size=value_codes.size, decode=value_codes.decode)
 
     def decode(chosen: np.ndarray) -> list[pa.Array]:
         nulls = chosen == null
         arrays = value_codes.decode(np.where(nulls, value_codes.codes[0], chosen))
         return [pc.if_else(pa.array(nulls), pa.scalar(None, arrays[0].type), arrays[0])]
 
-    return KeyCodes(codes, value_codes.size + 1, decode)
+    return KeyCodes(codes=codes, size=value_codes.size + 1, decode=decode)
 
 
 def _each_its_own(column: pa.Array) -> KeyCodes:
     """The codes of values of which no two are equal."""
-    return KeyCodes(np.arange(len(column)), len(column), lambda chosen: [column.take(pa.array(chosen))])
+    return KeyCodes(
+        codes=np.arange(len(column)), size=len(column), decode=lambda chosen: [column.take(pa.array(chosen))]
+    )
 
 
 def _as(column: pa.Array, back: Callable[[pa.Array], pa.Array]) -> KeyCodes:
@@ -292,7 +308,9 @@ def _narrow(column: pa.Array) -> KeyCodes | None:
     """Codes by subtraction if all integers lie close together, else None."""
     kind = column.type
     if len(column) == column.null_count:
-        return KeyCodes(np.zeros(len(column), np.int64), 1, lambda codes: [pa.nulls(len(codes), kind)])
+        return KeyCodes(
+            codes=np.zeros(len(column), np.int64), size=1, decode=lambda codes: [pa.nulls(len(codes), kind)]
+        )
     bounds = pc.min_max(column)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
     span = high - low + 1
@@ -309,4 +327,4 @@ def _narrow(column: pa.Array) -> KeyCodes | None:
     def decode(codes: np.ndarray) -> list[pa.Array]:
         return [pa.array(codes + low, mask=None if nulls is None else codes == span).cast(kind)]
 
-    return KeyCodes(codes, span if nulls is None else span + 1, decode)
+    return KeyCodes(codes=codes, size=span if nulls is None else span + 1, decode=decode)

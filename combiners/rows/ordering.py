@@ -41,7 +41,12 @@ class Keys:
     def dense(self) -> Keys:
         """The same order in keys without gaps."""
         present, dense = np.unique(self.keys, return_inverse=True)
-        return Keys(dense.astype(np.int64), 0, max(len(present) - 1, 0), lambda keys: self.decode(present[keys]))
+        return Keys(
+            keys=dense.astype(np.int64),
+            low=0,
+            high=max(len(present) - 1, 0),
+            decode=lambda keys: self.decode(present[keys]),
+        )
 
 
 def order_keys(columns: Sequence[Column]) -> Keys:
@@ -98,7 +103,7 @@ def _pair(first: Keys, second: Keys) -> Keys:
         upper = keys // span
         return first.decode(upper + first.low) + second.decode(keys - upper * span + second.low)
 
-    return Keys(keys, 0, first.span * span - 1, decode)
+    return Keys(keys=keys, low=0, high=first.span * span - 1, decode=decode)
 
 
 def _column_keys(column: Column) -> Keys:
@@ -123,7 +128,7 @@ def _of_values(column: Column) -> Keys:
 
 def _bounded(keys: np.ndarray, decode: Callable[[np.ndarray], list[pa.Array]]) -> Keys:
     low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
-    return Keys(keys, low, high, decode)
+    return Keys(keys=keys, low=low, high=high, decode=decode)
 
 
 def _is_time(kind: pa.DataType) -> bool:
@@ -178,7 +183,7 @@ def _floats(column: Column) -> Keys:
             numbers[keys == nan] = _NAN
         return [_as_floats(numbers, kind)]
 
-    return Keys(bits, low, high, decode)
+    return Keys(keys=bits, low=low, high=high, decode=decode)
 
 
 def _as_floats(values: np.ndarray, kind: pa.DataType) -> pa.Array:
@@ -233,7 +238,7 @@ def _ranked(column: Column) -> Keys:
     rank[order] = np.arange(len(order))
     dictionary = values.take(pa.array(order))
     keys = rank[np.asarray(encoded.indices)]
-    return Keys(keys, 0, max(len(order) - 1, 0), lambda keys: [dictionary.take(pa.array(keys))])
+    return Keys(keys=keys, low=0, high=max(len(order) - 1, 0), decode=lambda keys: [dictionary.take(pa.array(keys))])
 
 
 def _with_nulls(column: Column) -> Keys:
@@ -241,7 +246,9 @@ def _with_nulls(column: Column) -> Keys:
     valid = np.asarray(column.array.is_valid())
     present = _of_values(column.take(valid)) if not pa.types.is_null(column.type) else None
     if present is None or not len(present.keys):
-        return Keys(np.zeros(len(column), np.int64), 0, 0, lambda keys: [pa.nulls(len(keys), column.type)])
+        return Keys(
+            keys=np.zeros(len(column), np.int64), low=0, high=0, decode=lambda keys: [pa.nulls(len(keys), column.type)]
+        )
     if present.low == _LOWEST:
         present = present.dense()
     null = present.low - 1
@@ -253,4 +260,4 @@ def _with_nulls(column: Column) -> Keys:
         values = inner.decode(np.maximum(keys, inner.low))[0]
         return [with_missing(values, keys == null)]
 
-    return Keys(keys, null, inner.high, decode)
+    return Keys(keys=keys, low=null, high=inner.high, decode=decode)

@@ -98,7 +98,7 @@ class _RowNumbers:
         above >>= hidden
         numbers += above
         numbers <<= free
-        return cls(numbers, low, bits, free, hidden)
+        return cls(numbers=numbers, low=low, bits=bits, free=free, hidden=hidden)
 
     def keys(self) -> np.ndarray:
         """The keys of the numbers, in place of them, if no bits are hidden."""

@@ -25,8 +25,8 @@ from ...errors import InvalidArgument
 from ..algebra import Accumulators
 from ..combiner import Combiner
 from ..compiled import CompiledCombiner
-from ..distinct import as_inputs, inputs_of
-from ..inputs import Input, expression, input_type
+from ..distinct_counts import as_inputs, inputs_of
+from ..input_types import Input, expression, input_type
 from ..parts import Part
 from ..retractable import Retractable
 from ..rows.groups import Groups
@@ -95,7 +95,9 @@ class ApproxCountDistinct(Retractable):
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
             return pa.array(np.rint(counts_of(fn.bucket_counts(parts[0]), bits)).astype(np.int64))
 
-        return CompiledCombiner((Part(fn, tuple(expression(one) for one in inputs)),), finish, pa.int64())
+        return CompiledCombiner(
+            parts=(Part(fn, tuple(expression(one) for one in inputs)),), finish=finish, output=pa.int64()
+        )
 
 
 def counts_of(tally: BucketCounts, bits: int) -> np.ndarray:

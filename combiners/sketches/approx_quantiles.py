@@ -23,7 +23,7 @@ from ...errors import InvalidArgument
 from ..algebra import Accumulators, Capability, CombineFn, Weights
 from ..combiner import Combiner
 from ..compiled import CompiledCombiner
-from ..inputs import Input, expression, input_type, is_ordered, refuse
+from ..input_types import Input, expression, input_type, is_ordered, refuse
 from ..parts import Part
 from ..rows.columns import Column
 from ..rows.groups import Groups
@@ -173,7 +173,9 @@ class ApproxQuantiles(Combiner):
             offsets = pa.array(lengths, pa.int32(), mask=np.append(~nonempty, False))
             return pa.ListArray.from_arrays(offsets, pa.array(values, from_pandas=False))
 
-        return CompiledCombiner((Part(fn, (expression(self.input),)),), finish, pa.list_(pa.float64()))
+        return CompiledCombiner(
+            parts=(Part(fn, (expression(self.input),)),), finish=finish, output=pa.list_(pa.float64())
+        )
 
 
 def _floats(column: Column) -> np.ndarray:

@@ -22,7 +22,7 @@ from ...errors import InvalidArgument
 from ..algebra import Accumulators, Capability, CombineFn, Weights
 from ..combiner import Combiner
 from ..compiled import CompiledCombiner
-from ..inputs import Input, expression, input_type, refuse
+from ..input_types import Input, expression, input_type, refuse
 from ..parts import Part
 from ..rows.columns import Column
 from ..rows.group_sums import sum_counts
@@ -71,7 +71,7 @@ class Buckets:
         sizes = matrix.shape[1] - filled[:, ::-1].argmax(axis=1)
         sizes[~filled.any(axis=1)] = 0
         mask = np.arange(matrix.shape[1]) < sizes[:, None]
-        return cls(keys[sizes > 0], sizes[sizes > 0], matrix[mask])
+        return cls(keys=keys[sizes > 0], sizes=sizes[sizes > 0], sums=matrix[mask])
 
     @classmethod
     def joined(cls, parts: Sequence[Buckets]) -> Buckets:
@@ -145,7 +145,7 @@ class BucketsFn(CombineFn):
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
         buckets = self.buckets(accumulators)
-        return self.pack(Buckets(buckets.keys, buckets.sizes, -buckets.sums), len(accumulators[0]))
+        return self.pack(Buckets(keys=buckets.keys, sizes=buckets.sizes, sums=-buckets.sums), len(accumulators[0]))
 
     def places(self, values: pa.Array) -> np.ndarray:
         """The bucket of each value in each row of buckets; the result has one row for each of these."""
@@ -167,7 +167,7 @@ class BucketsFn(CombineFn):
         bounds, sums = flat_lists(lists)
         codes = np.arange(len(offsets) - 1) if codes is None else codes
         keys = np.repeat(codes, np.diff(offsets)) * self.size + np.asarray(bucket)
-        return Buckets(keys, np.diff(bounds), np.asarray(sums))
+        return Buckets(keys=keys, sizes=np.diff(bounds), sums=np.asarray(sums))
 
     def pack(self, buckets: Buckets, count: int) -> Accumulators:
         """The accumulator column of buckets."""
@@ -195,7 +195,7 @@ class BucketsFn(CombineFn):
             there = buckets.keys[at] == codes * self.size + row
             weights = np.minimum(weights, np.where(there, totals[at], 0))
         weights[weights < least[codes]] = 0
-        return Items(items.offsets, items.columns, weights).present()
+        return Items(offsets=items.offsets, columns=items.columns, weights=weights).present()
 
     def _buckets(self, codes: np.ndarray, values: pa.Array, weights: np.ndarray) -> Buckets:
         """The buckets of different values."""
@@ -289,7 +289,7 @@ class HeavyHitters(Combiner):
         if not has_bits(kind):
             raise refuse(self, self.input, kind, "numbers, times, booleans, text and binary values")
         rows, width = math.ceil(-math.log(1 - self.confidence)), math.ceil(math.e / self.error)
-        fn = BucketsFn(kind, rows, width, self.length, self.seed)
+        fn = BucketsFn(kind=kind, rows=rows, width=width, length=self.length, seed=self.seed)
         output = pa.list_(pa.struct([pa.field("item", kind), pa.field("count", pa.int64())]))
 
         def finish(parts: Sequence[Accumulators]) -> pa.Array:
@@ -303,4 +303,4 @@ class HeavyHitters(Combiner):
             struct = pa.StructArray.from_arrays(columns, fields=list(output.value_type))
             return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(sizes)), pa.int32()), struct, type=output)
 
-        return CompiledCombiner((Part(fn, (expression(self.input),)),), finish, output)
+        return CompiledCombiner(parts=(Part(fn, (expression(self.input),)),), finish=finish, output=output)

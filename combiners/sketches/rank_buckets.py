@@ -97,7 +97,7 @@ class BucketWeightsFn(CombineFn):
         values = np.where(three != 0, 3, np.where(two != 0, 2, 1))
         present = weights > 0
         groups = Groups(np.repeat(np.arange(count), np.diff(offsets))[present], count)
-        return BucketCounts(groups, buckets[present], values[present])
+        return BucketCounts(groups=groups, buckets=buckets[present], values=values[present])
 
     def _summed(
         self, groups: Groups, buckets: np.ndarray, weights: np.ndarray, moments: Sequence[np.ndarray]
@@ -193,7 +193,7 @@ class RegistersFn(CombineFn):
         order = both.order
         every = np.concatenate([buckets[fresh], np.asarray(ranks)])[order]
         seen = np.concatenate([values, np.zeros(len(wide), np.int64)])[order]
-        return BucketCounts(Groups(both.codes[order], count), every, seen)
+        return BucketCounts(groups=Groups(both.codes[order], count), buckets=every, values=seen)
 
     def _pack(self, groups: Groups, marked: np.ndarray, wide: Groups, buckets: np.ndarray) -> Accumulators:
         """Accumulators from buckets with checks, for groups of few buckets, and from sorted buckets for the others."""

@@ -44,7 +44,7 @@ class BagFn(CombineFn):
             return self.zset.add(groups, *columns, weights=weights)
         values = columns[0].array.take(pa.array(groups.order))
         bounds = np.append(groups.starts, len(groups))
-        return self.zset.pack(Items(bounds, (values,), np.ones(len(groups), np.int64)))
+        return self.zset.pack(Items(offsets=bounds, columns=(values,), weights=np.ones(len(groups), np.int64)))
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
         return self.zset.merge(groups, accumulators)
@@ -87,7 +87,7 @@ class RankedValues:
             ends = np.cumsum(weights.astype(object) if wide else weights)
             bounds = np.append(0, ends)[bounds]
             require_counts(np.diff(bounds), np.diff(bounds).astype(np.float64))
-        return cls(items, np.diff(bounds), bounds[:-1], ends)
+        return cls(items=items, counts=np.diff(bounds), before=bounds[:-1], ends=ends)
 
     def places(self, ranks: np.ndarray) -> np.ndarray:
         """The item that holds the value of this rank, from 0, in each group; -1 for a group without values."""
@@ -101,7 +101,7 @@ class RankedValues:
         place = (self.counts - 1).astype(np.float64) * q
         low = np.floor(place)
         lower, upper = (self.items.take(self.places(ranks)) for ranks in (low, np.ceil(place)))
-        return Neighbours(lower, upper, place - low)
+        return Neighbours(lower=lower, upper=upper, part=place - low)
 
 
 def neighbours(bag: BagFn, accumulators: Accumulators, parts: Sequence[float]) -> list[Neighbours]:
@@ -139,7 +139,7 @@ def _selected(items: Items, parts: Sequence[float]) -> list[Neighbours]:
     some = np.where(sizes > 0, np.arange(items.count), -1)
     out = []
     for q, pair in zip(parts, pairs, strict=True):
-        both = Items(items.offsets, tuple(from_numbers(side, kind) for side in pair), sizes)
+        both = Items(offsets=items.offsets, columns=tuple(from_numbers(side, kind) for side in pair), weights=sizes)
         place = (sizes - 1) * q
-        out.append(Neighbours(both.take(some, 0), both.take(some, 1), place - np.floor(place)))
+        out.append(Neighbours(lower=both.take(some, 0), upper=both.take(some, 1), part=place - np.floor(place)))
     return out

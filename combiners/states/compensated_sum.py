@@ -149,10 +149,10 @@ def _find_within(column: Column, power: int) -> Within:
     if np.isfinite(largest):
         column.memo("finite", lambda: (values, None))
     if largest <= limit:
-        return Within(values, None, largest)
+        return Within(values=values, outside=None, largest=largest)
     outside = ~(np.abs(values) <= limit)
     values = np.where(outside, 0.0, values)
-    return Within(values, outside, _largest(values))
+    return Within(values=values, outside=outside, largest=_largest(values))
 
 
 def _largest(values: np.ndarray) -> float:

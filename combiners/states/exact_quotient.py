@@ -60,7 +60,7 @@ class Ball:
         up = np.where(zero, 0, up)
         down = _two_to(-up)
         exponent = np.where(zero & (radius == 0), _EXACT_ZERO, exponent + up)
-        return cls(Doubles(middle.high * down, middle.low * down), radius * down, exponent)
+        return cls(middle=Doubles(middle.high * down, middle.low * down), radius=radius * down, exponent=exponent)
 
     @classmethod
     def of_ints(cls, values: np.ndarray) -> Ball:
@@ -85,7 +85,7 @@ class Ball:
         return cls.of(middle, np.abs(middle.high) * (_ROUNDING if up else 0.0), np.array([up]))
 
     def __neg__(self) -> Ball:
-        return Ball(-self.middle, self.radius, self.exponent)
+        return Ball(middle=-self.middle, radius=self.radius, exponent=self.exponent)
 
     def __add__(self, other: Ball) -> Ball:
         exponent = np.maximum(self.exponent, other.exponent)
@@ -111,7 +111,7 @@ class Ball:
         """The same numbers in units of 2**exponent, where the exponent is not less than now."""
         down = _two_to(np.maximum(self.exponent - exponent, -1000))
         middle = Doubles(self.middle.high * down, self.middle.low * down)
-        return Ball(middle, self.radius * down, exponent)
+        return Ball(middle=middle, radius=self.radius * down, exponent=exponent)
 
     def over(self, divisor: Ball) -> tuple[np.ndarray, np.ndarray]:
         """The quotients as floats, and a mask of those that are certainly the nearest floats."""

@@ -22,7 +22,7 @@ import pyarrow as pa
 from ..algebra import Accumulators, CombineFn, Weights
 from ..floats.digit_sums import BITS, sum_narrow
 from ..floats.double_double import two_product, two_sum
-from ..floats.pieces import exact_pieces, products
+from ..floats.exact_pieces import exact_pieces, products
 from ..rows.columns import Column
 from ..rows.groups import Groups
 from .vectors import int64s
@@ -106,7 +106,9 @@ class Digits:
     @classmethod
     def of(cls, accumulators: Accumulators) -> Digits:
         lows, lists = int64s(accumulators[0]).astype(np.int64), accumulators[1]
-        return cls(lows, np.diff(np.asarray(lists.offsets)).astype(np.int64), np.asarray(lists.flatten()))
+        return cls(
+            lows=lows, lengths=np.diff(np.asarray(lists.offsets)).astype(np.int64), flat=np.asarray(lists.flatten())
+        )
 
     @cached_property
     def values(self) -> np.ndarray:

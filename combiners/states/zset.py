@@ -54,7 +54,9 @@ class Items:
             return self
         mask = pa.array(positive)
         return Items(
-            running(positive)[self.offsets], tuple(c.filter(mask) for c in self.columns), self.weights[positive]
+            offsets=running(positive)[self.offsets],
+            columns=tuple(c.filter(mask) for c in self.columns),
+            weights=self.weights[positive],
         )
 
     def take(self, places: np.ndarray, column: int = 0) -> pa.Array:
@@ -124,13 +126,13 @@ class ZSet(CombineFn):
 
     def negate(self, accumulators: Accumulators) -> Accumulators:
         items = self.items(accumulators)
-        return self.pack(Items(items.offsets, items.columns, -items.weights))
+        return self.pack(Items(offsets=items.offsets, columns=items.columns, weights=-items.weights))
 
     def items(self, accumulators: Accumulators) -> Items:
         """The flat items of an accumulator column."""
         offsets, struct = flat_lists(accumulators[0])
         *columns, weights = struct.flatten()
-        return Items(offsets, tuple(columns), np.asarray(weights))
+        return Items(offsets=offsets, columns=tuple(columns), weights=np.asarray(weights))
 
     def pack(self, items: Items) -> Accumulators:
         """The accumulator column of flat items."""
@@ -215,7 +217,7 @@ def _tabulated(groups: Groups, keys: Keys, weights: Weights) -> Items:
     filled = np.flatnonzero(table)
     offsets = np.searchsorted(filled, np.arange(groups.count + 1) * keys.span)
     present = filled - np.repeat(np.arange(groups.count) * keys.span - keys.low, np.diff(offsets))
-    return Items(offsets, tuple(keys.decode(present)), table[filled])
+    return Items(offsets=offsets, columns=tuple(keys.decode(present)), weights=table[filled])
 
 
 def _items(
@@ -245,7 +247,7 @@ def _items(
         offsets, chosen = _numbers_below(places, offsets, len(weights)), starts[places]
         weights = weights[places]
     columns = [column for part, some in zip(keys, values(chosen), strict=True) for column in part.decode(some)]
-    return Items(offsets, tuple(columns), weights)
+    return Items(offsets=offsets, columns=tuple(columns), weights=weights)
 
 
 def _numbers_below(places: np.ndarray, bounds: np.ndarray, rows: int) -> np.ndarray:

@@ -44,10 +44,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import owners
+from .function_text import codes, text_of
 from .names import Names, names_in
 from .owners import attributes, has_name, in_class, is_users, name_of, of_library, package_of, poses
-from .rows import hash_of, rows_of, rows_of_many
-from .source import codes, text_of
+from .row_hashes import hash_of, rows_of, rows_of_many
 
 MOST = 20_000
 """The most values of one function or object that are compared; the rest counts by type."""
@@ -101,7 +101,7 @@ def content_of(value: Any) -> Content:
     if len(parts) > MOST_PARTS:
         first_parts = dict(list(parts.items())[:MOST_PARTS])
         parts = {**first_parts, "others": hash_of(*(f"{name}={token}" for name, token in parts.items()))[:8]}
-    return Content(source, f"{_VERSION} {code}", parts, tuple(sorted(by_source.unknown)))
+    return Content(source=source, code=f"{_VERSION} {code}", parts=parts, unknown=tuple(sorted(by_source.unknown)))
 
 
 def content_of_all(values: Sequence[Any]) -> Content:
@@ -113,7 +113,7 @@ def content_of_all(values: Sequence[Any]) -> Content:
     parts = {str(place): content.source[:8] for place, content in enumerate(every[:MOST_PARTS], 1)}
     unknown = tuple(sorted({name for content in every for name in content.unknown}))
     source, code = (hash_of(*(getattr(content, form) for content in every)) for form in ("source", "code"))
-    return Content(source, f"{_VERSION} {code}", parts, unknown)
+    return Content(source=source, code=f"{_VERSION} {code}", parts=parts, unknown=unknown)
 
 
 def user_parts(value: Any) -> Iterator[Any]:

@@ -1,7 +1,7 @@
 """The fingerprint of each step of a flow: all on which the state of the step, and the rows that it showed, depend.
 
 It is a value for JSON, kept with the state of every shard, so its size is bounded. A part that an earlier version did
-not note is unknown there. `changes.py` compares two of them.
+not note is unknown there. `differences.py` compares two of them.
 
 Guarded by tests/flows/fingerprint/test_fingerprint.py.
 """
@@ -24,7 +24,7 @@ from ..flow import Flow
 from ..graph import Feed, Graph, Leaf, Step
 from ..transform_names import transform_names
 from .content import content_of, content_of_all, user_parts, without_addresses
-from .rows import hash_of
+from .row_hashes import hash_of
 
 Fingerprint: TypeAlias = Mapping[str, Any]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
-from .source import codes
+from .function_text import codes
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,12 @@ def names_in(function: FunctionType) -> Names:
                     modules |= _imported(step.argval, level, function)
     values = [(name, function.__globals__[name]) for name in sorted(looked_up) if name in function.__globals__]
     imported = [modules[name] for name in sorted(modules)]
-    return Names((*inside, *values), frozenset(set_by_it), frozenset(attributes), tuple(imported))
+    return Names(
+        values=(*inside, *values),
+        set_by_it=frozenset(set_by_it),
+        attributes=frozenset(attributes),
+        imported=tuple(imported),
+    )
 
 
 def _values_of(function: FunctionType) -> Iterator[tuple[str, Any]]:

@@ -25,9 +25,9 @@ from ..state.store import Store
 from ..state.store_rows import StoreRows
 from .chain import chain, near
 from .distinct import Distinct
-from .waiting import Waiting
+from .waiting import WaitingRows
 
-KNOWN = pa.schema([("low", pa.uint64()), ("high", pa.uint64())])
+HASHES = pa.schema([("low", pa.uint64()), ("high", pa.uint64())])
 """The hash of an id. The clock of an entry has its time."""
 
 
@@ -48,12 +48,12 @@ class DistinctOperator(RowOperator):
         columns = distinct.checked(schema)
         super().__init__(columns, columns.output, distinct.wait)
         self.distinct = distinct
-        self.waiting = None if distinct.diff is None else Waiting(distinct, columns)
+        self.waiting = None if distinct.diff is None else WaitingRows(distinct, columns)
 
     def initial(self) -> OperatorState:
         """The state before any row."""
         waiting = None if self.waiting is None else Store(self.waiting.schema)
-        return OperatorState({"known": Store(KNOWN), "rows": waiting})
+        return OperatorState({"known": Store(HASHES), "rows": waiting})
 
     def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
@@ -90,7 +90,7 @@ class DistinctOperator(RowOperator):
 
     def _shown_ids(self, store: Store, low: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The ids and times of shown rows whose ids may be among these."""
-        rows = StoreRows.of(store, lookup(low), {}, KNOWN)
+        rows = StoreRows.of(store, lookup(low), {}, HASHES)
         table, distinct = rows.read(), self.distinct
         times = np.zeros(len(rows), np.int64)  # without `within` any row of the id hides others, whatever its time
         if distinct.within is not None:
@@ -106,7 +106,7 @@ class DistinctOperator(RowOperator):
             alive = until > clocks.after
             if not alive.all():
                 low, high, times, until = low[alive], high[alive], times[alive], until[alive]
-        table = pa.Table.from_arrays([pa.array(low), pa.array(high)], schema=KNOWN)
+        table = pa.Table.from_arrays([pa.array(low), pa.array(high)], schema=HASHES)
         return store.put(low, table, {"event": until})
 
 

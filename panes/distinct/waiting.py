@@ -31,7 +31,7 @@ OWN = [
 """The hashes of the id and of the row, how many equal rows there are, and whether the row is shown now."""
 
 
-class Waiting:
+class WaitingRows:
     """The rows of each id that still wait for their retraction, in one store."""
 
     def __init__(self, distinct: Distinct, columns: Columns) -> None:
@@ -113,4 +113,4 @@ def _numbers(rows: pa.Table, name: str) -> np.ndarray:
     return np.asarray(rows[name].to_numpy())
 
 
-__all__ = ["Waiting"]
+__all__ = ["WaitingRows"]

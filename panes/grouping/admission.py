@@ -89,7 +89,12 @@ class Placement:
         """The same without the cells of some windows; no window in hand goes into these."""
         number = np.cumsum(~gone) - 1
         mask = ~gone[self.of_cells]
-        return Placement(number[self.of_windows], number[self.of_cells[mask]], self.start[~gone], self.end[~gone])
+        return Placement(
+            of_windows=number[self.of_windows],
+            of_cells=number[self.of_cells[mask]],
+            start=self.start[~gone],
+            end=self.end[~gone],
+        )
 
 
 def take_in(compiled: CompiledGrouping, windows: LoadedWindows, cells: Cells, clocks: Clocks) -> Admission:
@@ -133,16 +138,20 @@ def facts_by_window(groups: Groups, facts: dict[str, np.ndarray], count: np.ndar
 def place(compiled: CompiledGrouping, windows: LoadedWindows, cells: Cells) -> Placement:
     """The windows that windows in hand and cells become once those that belong together are merged."""
     if len(windows) == 0:
-        return Placement(np.empty(0, np.int64), np.arange(len(cells)), cells.start, cells.end)
+        return Placement(
+            of_windows=np.empty(0, np.int64), of_cells=np.arange(len(cells)), start=cells.start, end=cells.end
+        )
     keys = [pa.concat_arrays([a, b]) for a, b in zip(windows.keys, cells.keys, strict=True)]
     start = np.concatenate([windows.num["start"], cells.start])
     end = np.concatenate([windows.num["end"], cells.end])
     cut, window = len(windows), compiled.grouping.window
     if window.merging:
         merged = window.merge(group_rows(keys, len(start))[0].codes, start, end)
-        return Placement(merged.window_id[:cut], merged.window_id[cut:], merged.start, merged.end)
+        return Placement(
+            of_windows=merged.window_id[:cut], of_cells=merged.window_id[cut:], start=merged.start, end=merged.end
+        )
     groups, first = group_rows([*keys, pa.array(start), pa.array(end)], len(start))
-    return Placement(groups.codes[:cut], groups.codes[cut:], start[first], end[first])
+    return Placement(of_windows=groups.codes[:cut], of_cells=groups.codes[cut:], start=start[first], end=end[first])
 
 
 def first_keys(windows: LoadedWindows, cells: Cells, placed: Placement) -> list[pa.Array]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ...combiners.rows.columns import flat
 from ...combiners.rows.groups import Groups, group_rows
-from ...windows import Merged
+from ...windows import Hulls
 from ...windows.times import NEVER
 from ..state.hashes import Part
 from ..state.store import Store
@@ -48,7 +48,7 @@ class Atoms:
         """Take atoms out of the store, by the hashes of the keys that rows touch and by clocks; of a part of all."""
         key_atoms, store = store.take(touched, {}, part)
         due, store = store.take(np.empty(0, np.uint32), dict(clocks), part)
-        return cls(store, _cells(key_atoms, compiled.shape), _cells(due, compiled.shape))
+        return cls(store=store, key_atoms=_cells(key_atoms, compiled.shape), due=_cells(due, compiled.shape))
 
     def put(self, compiled: CompiledGrouping, watermark: int) -> Store:
         """The store with these atoms again, but for those of windows that have expired."""
@@ -77,7 +77,7 @@ class Atoms:
         return replace(self, key_atoms=atoms.take((atoms.weight != 0) | ~compiled.plan.is_zero(atoms.acc)))
 
 
-def merged(compiled: CompiledGrouping, cells: Cells) -> Merged:
+def merged(compiled: CompiledGrouping, cells: Cells) -> Hulls:
     """The windows that cells are in once those of a key are merged."""
     codes = group_rows(cells.keys, len(cells))[0].codes
     return compiled.grouping.window.merge(codes, cells.start, cells.end)

@@ -95,16 +95,16 @@ class Cells:
             return row, groups.codes[cell]
 
         return Cells(
-            [k.take(at) for k in self.keys],
-            extreme(groups, self.start, MAX_TIME, np.minimum) if hull else self.start[first],
-            extreme(groups, self.end, MIN_TIME, np.maximum) if hull else self.end[first],
-            plan.merge(groups, self.acc),
-            sum_int64(groups, self.count),
-            sum_counts(groups, self.weight),
-            extreme(groups, self.earliest, MAX_TIME, np.minimum),
-            extreme(groups, self.latest, MIN_TIME, np.maximum),
-            {name: sum_int64(groups, values) for name, values in self.facts.items()},
-            of_row,
-            self.unassigned,
-            self.bad,
+            keys=[k.take(at) for k in self.keys],
+            start=extreme(groups, self.start, MAX_TIME, np.minimum) if hull else self.start[first],
+            end=extreme(groups, self.end, MIN_TIME, np.maximum) if hull else self.end[first],
+            acc=plan.merge(groups, self.acc),
+            count=sum_int64(groups, self.count),
+            weight=sum_counts(groups, self.weight),
+            earliest=extreme(groups, self.earliest, MAX_TIME, np.minimum),
+            latest=extreme(groups, self.latest, MIN_TIME, np.maximum),
+            facts={name: sum_int64(groups, values) for name, values in self.facts.items()},
+            of_row=of_row,
+            unassigned=self.unassigned,
+            bad=self.bad,
         )

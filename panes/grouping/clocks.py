@@ -100,4 +100,12 @@ class Clocks:
 
         nothing = np.zeros(len(num["end"]), np.bool_)
         fields = {"got": nothing, "born": nothing, **more}
-        return Moment(phase, num["start"], num["end"], watermark, self.now, percentile=percentile, **fields)
+        return Moment(
+            phase=phase,
+            start=num["start"],
+            end=num["end"],
+            watermark=watermark,
+            processing_time=self.now,
+            percentile=percentile,
+            **fields,
+        )

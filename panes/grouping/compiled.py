@@ -49,7 +49,13 @@ class CompiledGrouping:
         extents = {name: EXTENT[name] for name in grouping.extents}
         key_types = [field.type for field in output][: len(grouping.by)]
         outstanding = record if grouping.keeps_last else None
-        shape = Shape(key_types, {**BASE, **extents}, trigger.columns(), plan.fields, outstanding)
+        shape = Shape(
+            key_types=key_types,
+            numbers={**BASE, **extents},
+            trigger=trigger.columns(),
+            acc_fields=plan.fields,
+            record=outstanding,
+        )
         percents = percentiles(grouping.effective_trigger)
         return cls(
             grouping=grouping,

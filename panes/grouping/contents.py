@@ -79,7 +79,7 @@ def with_deposits(compiled: CompiledGrouping, windows: LoadedWindows, store: Sto
     mine = owner >= 0  # others are of windows that stay in the store
     if not mine.any():
         return windows
-    return replace(windows, deposits=Deposits(rows.where(mine), sizes[mine], owner[mine]))
+    return replace(windows, deposits=Deposits(rows=rows.where(mine), sizes=sizes[mine], owner=owner[mine]))
 
 
 def contents(compiled: CompiledGrouping, windows: LoadedWindows, places: np.ndarray) -> Accumulators:

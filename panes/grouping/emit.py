@@ -14,9 +14,9 @@ import pyarrow as pa
 from ...windows.times import MAX_TIME
 from .compiled import CompiledGrouping
 from .loaded_windows import EXTENT, LoadedWindows
-from .outstanding import Outstanding, with_one_more
+from .outstanding import OutstandingPanes, with_one_more
 from .pane_columns import VALUE
-from .pane_rows import Firing, as_numpy, output_rows, pane_records, same_values, sort_windows, timings
+from .pane_rows import FiringWindows, as_numpy, output_rows, pane_records, same_values, sort_windows, timings
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,9 @@ class _Emission:
     """True where the outstanding panes of the window are retracted."""
 
 
-def emit(compiled: CompiledGrouping, windows: LoadedWindows, firing: Firing) -> tuple[LoadedWindows, list[pa.Table]]:
+def emit(
+    compiled: CompiledGrouping, windows: LoadedWindows, firing: FiringWindows
+) -> tuple[LoadedWindows, list[pa.Table]]:
     """The windows after a firing, and the rows of output of those that fire, if there are any."""
     timing = timings(windows, firing.watermark)
     shows = windows.num["fresh"]
@@ -53,7 +55,7 @@ def emit(compiled: CompiledGrouping, windows: LoadedWindows, firing: Firing) -> 
 
 
 def _emission(
-    compiled: CompiledGrouping, windows: LoadedWindows, fired: np.ndarray, timing: np.ndarray, firing: Firing
+    compiled: CompiledGrouping, windows: LoadedWindows, fired: np.ndarray, timing: np.ndarray, firing: FiringWindows
 ) -> _Emission:
     grouping = compiled.grouping
     records = pane_records(compiled, windows, fired, timing, firing)
@@ -65,7 +67,14 @@ def _emission(
         emitted = emitted & ~_unchanged(compiled, windows, fired, records)
     if grouping.retracting:
         retracted = emitted | ~has_rows
-    return _Emission(fired, sort_windows(compiled, windows, fired), timing, records, emitted, retracted)
+    return _Emission(
+        places=fired,
+        order=sort_windows(compiled, windows, fired),
+        timing=timing,
+        records=records,
+        emitted=emitted,
+        retracted=retracted,
+    )
 
 
 def _unchanged(
@@ -123,7 +132,7 @@ _CHANGED = ("index", "nonspeculative", "on_time_given", "fresh")
 """The numbers of a window that change when it fires."""
 
 
-def _outstanding(windows: LoadedWindows, emission: _Emission) -> Outstanding | None:
+def _outstanding(windows: LoadedWindows, emission: _Emission) -> OutstandingPanes | None:
     """The panes of each window that are outstanding after these were emitted and others retracted."""
     if windows.outstanding is None:
         return None

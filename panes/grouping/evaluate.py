@@ -17,14 +17,14 @@ from .compiled import CompiledGrouping
 from .contents import contents
 from .emit import cleared
 from .loaded_windows import LoadedWindows
-from .pane_rows import Firing
+from .pane_rows import FiringWindows
 from .rows import Rows
 from .values import values_of
 
 
 def evaluate(
     compiled: CompiledGrouping, clocks: Clocks, windows: LoadedWindows, moment: Moment, mask: np.ndarray
-) -> tuple[LoadedWindows, Firing | None]:
+) -> tuple[LoadedWindows, FiringWindows | None]:
     """Ask the triggers of some windows. Gives the windows with the new state of their triggers, and the firing.
 
     The windows given are used up: a trigger changes its columns in place, as a copy of all of them would take long.
@@ -52,22 +52,22 @@ def evaluate(
 
 def _firing(
     compiled: CompiledGrouping, clocks: Clocks, windows: LoadedWindows, moment: Moment, fired: np.ndarray
-) -> Firing:
+) -> FiringWindows:
     last = np.zeros(len(windows), np.bool_)
     if compiled.grouping.closing != "always":
         last |= compiled.trigger.done(windows.trigger)
         if moment.phase == "watermark" and not clocks.each_batch:
             last |= compiled.expiry(windows.num["end"]) <= clocks.after
-    return Firing(
-        moment.phase,
-        moment.watermark,
-        clocks.now,
-        clocks.output_watermark,
-        fired,
-        last,
-        cleared(compiled.grouping.mode, moment.requests),
-        clocks.percentiles(compiled, moment.phase == "watermark"),
-        moment.requests.get("tags"),
+    return FiringWindows(
+        cause=moment.phase,
+        watermark=moment.watermark,
+        processing_time=clocks.now,
+        output_watermark=clocks.output_watermark,
+        fired=fired,
+        last=last,
+        cleared=cleared(compiled.grouping.mode, moment.requests),
+        percentiles=clocks.percentiles(compiled, moment.phase == "watermark"),
+        tags=moment.requests.get("tags"),
     )
 
 

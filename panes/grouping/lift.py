@@ -17,7 +17,7 @@ from ...combiners.rows.groups import keyed_groups
 from ...combiners.rows.key_codes import normal_keys, of_values_used
 from ...combiners.rows.plain_types import is_text
 from ...triggers import UserTrigger, walk
-from ...windows import Assigned, Sliding
+from ...windows import RowWindows, Sliding
 from ...windows.times import MAX_TIME, MIN_TIME
 from ..parcels import AT, Parcel
 from ..row_lift import shard_of, split
@@ -91,7 +91,7 @@ class Lift:
             return self._split(rows, shards, at)
         return self._cells(replace(combined(op, good, assigned, MIN_TIME, coded=True), bad=good.bad), at)
 
-    def combines(self, rows: Rows, assigned: Assigned) -> bool:
+    def combines(self, rows: Rows, assigned: RowWindows) -> bool:
         """True if rows of one time are combined here, and not in their shards."""
         if self.compiled.grouping.window.merging or not rows.keys or assigned.row is not None:
             return True
@@ -212,15 +212,15 @@ def cells_back(op: CompiledGrouping, parcels: Sequence[Parcel]) -> Cells:
         return int64_column(table[name])
 
     return Cells(
-        [flat(table[f"key.{i}"]) for i in range(len(op.grouping.by))],
-        numbers("start"),
-        numbers("end"),
-        tuple(flat(table[f"acc.{i}"]) for i in range(len(op.plan.fields))),
-        numbers("count"),
-        numbers("weight"),
-        numbers("earliest", MAX_TIME),
-        numbers("latest", MIN_TIME),
-        {fact.name: numbers(f"fact.{fact.name}") for fact in op.facts},
+        keys=[flat(table[f"key.{i}"]) for i in range(len(op.grouping.by))],
+        start=numbers("start"),
+        end=numbers("end"),
+        acc=tuple(flat(table[f"acc.{i}"]) for i in range(len(op.plan.fields))),
+        count=numbers("count"),
+        weight=numbers("weight"),
+        earliest=numbers("earliest", MAX_TIME),
+        latest=numbers("latest", MIN_TIME),
+        facts={fact.name: numbers(f"fact.{fact.name}") for fact in op.facts},
         unassigned=sum(parcel.unassigned for parcel in parcels),
         bad=sum(parcel.bad for parcel in parcels),
     )
@@ -232,7 +232,7 @@ def together(op: CompiledGrouping, cells: Cells) -> Cells:
     if len(cells) == 0:
         return cells
     if window.merging:
-        merged = merge_in_order(window, cells.keys, Assigned(None, cells.start, cells.end))
+        merged = merge_in_order(window, cells.keys, RowWindows(None, cells.start, cells.end))
         one = cells.summed(op.plan, merged.groups)
         return replace(one, start=merged.start, end=merged.end)
     bounds = [cells.start] if window.end_follows_start else [cells.start, cells.end]
@@ -267,7 +267,13 @@ def received(
     if rows is not None and rows.num_rows:
         cells, several = cells_of_rows(op, rows, at), bool(parcels)
         if several:
-            made = Parcel("cells", cells_table(cells, numbers or live_numbers(op)), at, cells.bad, cells.unassigned)
+            made = Parcel(
+                kind="cells",
+                table=cells_table(cells, numbers or live_numbers(op)),
+                at=at,
+                bad=cells.bad,
+                unassigned=cells.unassigned,
+            )
             cells = cells_back(op, [*parcels, made])
     else:
         cells, several = cells_back(op, parcels), len(parcels) > 1

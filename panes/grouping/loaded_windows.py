@@ -12,7 +12,7 @@ from ...combiners.algebra import Accumulators
 from ...triggers.program import State
 from ...windows.times import MAX_TIME, MIN_TIME
 from .deposits import Deposits
-from .outstanding import Outstanding
+from .outstanding import OutstandingPanes
 
 BASE: dict[str, tuple[type, object]] = {
     "start": (np.int64, 0),
@@ -56,7 +56,7 @@ class LoadedWindows:
     """The columns of the compiled trigger, which an evaluation changes in place."""
     acc: Accumulators
     """The contents; of a window with deposits only what is not in these."""
-    outstanding: Outstanding | None
+    outstanding: OutstandingPanes | None
     """The outstanding panes of each window; None where the grouping neither retracts nor compares them."""
     deposits: Deposits | None = None
     """Large contents that stay in their store; None where there are none."""
@@ -137,9 +137,9 @@ class Shape:
         """The trigger's columns of new windows."""
         return {name: _filled(count, kind, value) for name, (kind, value) in self.trigger.items()}
 
-    def none_outstanding(self, count: int) -> Outstanding | None:
+    def none_outstanding(self, count: int) -> OutstandingPanes | None:
         """The outstanding panes of new windows."""
-        return None if self.record is None else Outstanding.none(self.record, count)
+        return None if self.record is None else OutstandingPanes.none(self.record, count)
 
     def read(self, table: pa.Table) -> LoadedWindows:
         """The windows of a stored table."""
@@ -156,7 +156,7 @@ class Shape:
             num=numbers(self.numbers),
             trigger={name: v if v.flags.writeable else v.copy() for name, v in numbers(self.trigger).items()},
             acc=tuple(column(f"acc.{i}") for i in range(len(self.acc_fields))),
-            outstanding=None if self.record is None else Outstanding.of(column(_OUTSTANDING)),
+            outstanding=None if self.record is None else OutstandingPanes.of(column(_OUTSTANDING)),
         )
 
 

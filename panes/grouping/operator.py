@@ -79,7 +79,7 @@ class Operator:
         if each_batch:
             self.grouping.check_trigger(each_batch)
         clocks = Clocks.of(self.compiled, state, watermark, processing_time, percentiles or {}, each_batch)
-        return Step(self.compiled, clocks, Bundle.of(self.compiled, bundle, clocks)).run(state)
+        return Step(compiled=self.compiled, clocks=clocks, bundle=Bundle.of(self.compiled, bundle, clocks)).run(state)
 
     def next_timer(self, state: OperatorState) -> int | None:
         """The next processing time at which a window has a deadline; None if there is none."""

@@ -32,7 +32,7 @@ def with_one_more(sizes: np.ndarray, windows: np.ndarray) -> tuple[np.ndarray, n
 
 
 @dataclass(frozen=True)
-class Outstanding:
+class OutstandingPanes:
     """The outstanding panes of windows, window by window."""
 
     records: pa.StructArray
@@ -43,15 +43,17 @@ class Outstanding:
     """The number of outstanding panes of each window."""
 
     @classmethod
-    def none(cls, kind: pa.StructType, windows: int) -> Outstanding:
+    def none(cls, kind: pa.StructType, windows: int) -> OutstandingPanes:
         """Windows without outstanding panes."""
-        return cls(pa.array([], kind), np.empty(0, np.int64), np.zeros(windows, np.int64))
+        return cls(records=pa.array([], kind), places=np.empty(0, np.int64), sizes=np.zeros(windows, np.int64))
 
     @classmethod
-    def of(cls, lists: pa.ListArray) -> Outstanding:
+    def of(cls, lists: pa.ListArray) -> OutstandingPanes:
         """The outstanding panes of stored windows."""
         records = lists.flatten()
-        return cls(records, np.arange(len(records)), np.diff(np.asarray(lists.offsets).astype(np.int64)))
+        return cls(
+            records=records, places=np.arange(len(records)), sizes=np.diff(np.asarray(lists.offsets).astype(np.int64))
+        )
 
     def lists(self) -> pa.ListArray:
         """The outstanding panes as a column, to be stored."""
@@ -80,42 +82,42 @@ class Outstanding:
         within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
         return np.repeat(np.arange(len(windows)), many), self.places[np.repeat(first, many) + within]
 
-    def take(self, windows: np.ndarray) -> Outstanding:
+    def take(self, windows: np.ndarray) -> OutstandingPanes:
         """The outstanding panes of the windows at these places, in this order."""
-        return Outstanding(self.records, self.of_windows(windows)[1], self.sizes[windows])
+        return OutstandingPanes(records=self.records, places=self.of_windows(windows)[1], sizes=self.sizes[windows])
 
-    def joined(self, other: Outstanding) -> Outstanding:
+    def joined(self, other: OutstandingPanes) -> OutstandingPanes:
         """The outstanding panes of these windows, and of others after them."""
-        return Outstanding(
-            pa.concat_arrays([self.records, other.records]),
-            np.concatenate([self.places, len(self.records) + other.places]),
-            np.concatenate([self.sizes, other.sizes]),
+        return OutstandingPanes(
+            records=pa.concat_arrays([self.records, other.records]),
+            places=np.concatenate([self.places, len(self.records) + other.places]),
+            sizes=np.concatenate([self.sizes, other.sizes]),
         )
 
-    def regrouped(self, into: np.ndarray, count: int) -> Outstanding:
+    def regrouped(self, into: np.ndarray, count: int) -> OutstandingPanes:
         """The outstanding panes of `count` windows; `into` is the one in which each window goes on."""
         groups = Groups(np.repeat(into, self.sizes), count)
         in_order = bool(np.all(into[1:] >= into[:-1]))
         return replace(self, places=self.places if in_order else self.places[groups.order], sizes=groups.sizes)
 
-    def where(self, mask: np.ndarray) -> Outstanding:
+    def where(self, mask: np.ndarray) -> OutstandingPanes:
         """The outstanding panes where `mask` is true."""
         return replace(self, places=self.places[mask], sizes=np.bincount(self.owner[mask], minlength=len(self.sizes)))
 
-    def without(self, windows: np.ndarray) -> Outstanding:
+    def without(self, windows: np.ndarray) -> OutstandingPanes:
         """The same, where windows for which `windows` is true have no outstanding panes."""
         return self.where(~windows[self.owner])
 
-    def followed(self, records: pa.StructArray, windows: np.ndarray) -> Outstanding:
+    def followed(self, records: pa.StructArray, windows: np.ndarray) -> OutstandingPanes:
         """The same and a record of each of these windows, after those that the window has."""
         pool = pa.concat_arrays([self.records, records]) if len(self) else records
         sizes, is_new = with_one_more(self.sizes, windows)
         places = np.empty(len(is_new), np.int64)
         places[~is_new], places[is_new] = self.places, np.arange(len(pool) - len(records), len(pool))
-        after = Outstanding(pool, places, sizes)
+        after = OutstandingPanes(records=pool, places=places, sizes=sizes)
         return after._compact() if len(pool) > 2 * len(places) else after
 
-    def _compact(self) -> Outstanding:
+    def _compact(self) -> OutstandingPanes:
         """The same over a pool in the order of windows, without other records."""
         if len(self.places) == len(self.records) and bool(np.all(self.places == np.arange(len(self.places)))):
             return self

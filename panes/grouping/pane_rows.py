@@ -21,7 +21,7 @@ from .pane_columns import CAUSES, PANE, TIMINGS, VALUE, WINDOW
 
 
 @dataclass(frozen=True)
-class Firing:
+class FiringWindows:
     """The windows that fire in one phase, as masks, and what their panes have in common."""
 
     cause: str
@@ -48,7 +48,7 @@ def timings(windows: LoadedWindows, watermark: int) -> np.ndarray:
 
 
 def pane_records(
-    compiled: CompiledGrouping, windows: LoadedWindows, fired: np.ndarray, timing: np.ndarray, firing: Firing
+    compiled: CompiledGrouping, windows: LoadedWindows, fired: np.ndarray, timing: np.ndarray, firing: FiringWindows
 ) -> pa.StructArray:
     """The panes of the windows at the places `fired`, without keys, as they are kept while they are outstanding."""
     num = {name: windows.num[name][fired] for name in ("start", "end", "index", "nonspeculative")}

@@ -41,14 +41,30 @@ class Rows:
     def none(cls, schema: pa.Schema, bad: int) -> Rows:
         """No good rows, and this number of bad ones."""
         nowhere = np.empty(0, np.int64)
-        return cls(schema.empty_table(), [], nowhere, None, bad, nowhere, nowhere)
+        return cls(
+            table=schema.empty_table(),
+            keys=[],
+            times=nowhere,
+            weights=None,
+            bad=bad,
+            places=nowhere,
+            bad_places=nowhere,
+        )
 
     def take(self, places: np.ndarray) -> Rows:
         """The rows at these places, in this order."""
         at = pa.array(places)
         weights = None if self.weights is None else self.weights[places]
         keys = [k.take(at) for k in self.keys]
-        return Rows(self.table.take(at), keys, self.times[places], weights, 0, self.places[places], places[:0])
+        return Rows(
+            table=self.table.take(at),
+            keys=keys,
+            times=self.times[places],
+            weights=weights,
+            bad=0,
+            places=self.places[places],
+            bad_places=places[:0],
+        )
 
     def places_in(self, cells: Cells) -> np.ndarray:
         """The places in the bundle of those of the rows that are in these cells."""
@@ -68,7 +84,7 @@ def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows
         places, bad_places = np.flatnonzero(valid), np.flatnonzero(~valid)
     keys = [group_keys(flat(table[name])) for name in grouping.by]
     weights = None if grouping.diff is None else weights_of(table, grouping.diff)
-    return Rows(table, keys, times, weights, bad, places, bad_places)
+    return Rows(table=table, keys=keys, times=times, weights=weights, bad=bad, places=places, bad_places=bad_places)
 
 
 def rounds(rows: Rows) -> list[Rows]:

@@ -14,7 +14,7 @@ from ...combiners.rows.groups import Groups, keyed_groups
 from ...combiners.rows.hashing import hash_rows
 from ...combiners.rows.key_codes import key_codes
 from ...combiners.rows.sorting import argsort_in_groups
-from ...windows import Assigned, Sliding, Window, union_runs
+from ...windows import RowWindows, Sliding, Window, union_runs
 from ...windows.times import MAX_TIME, MIN_TIME
 from .cells import Cells
 from .compiled import CompiledGrouping
@@ -34,7 +34,7 @@ def cells_of(compiled: CompiledGrouping, rows: Rows, output_watermark: int) -> C
 
 
 def combined(
-    compiled: CompiledGrouping, rows: Rows, assigned: Assigned, output_watermark: int, coded: bool = False
+    compiled: CompiledGrouping, rows: Rows, assigned: RowWindows, output_watermark: int, coded: bool = False
 ) -> Cells:
     """The same of rows whose windows are assigned; sliding windows stay slices. With `coded` texts of keys are
     dictionaries.
@@ -57,7 +57,9 @@ class GroupedRows:
     end: np.ndarray
 
 
-def by_key_and_window(window: Window, keys: Sequence[pa.Array], assigned: Assigned, coded: bool = False) -> GroupedRows:
+def by_key_and_window(
+    window: Window, keys: Sequence[pa.Array], assigned: RowWindows, coded: bool = False
+) -> GroupedRows:
     """Rows grouped by key and window, for windows that do not merge."""
     # Rows come more or less in the order of time: with windows before keys, what is close is close in memory too.
     if assigned.number is not None:
@@ -70,7 +72,7 @@ def by_key_and_window(window: Window, keys: Sequence[pa.Array], assigned: Assign
     return GroupedRows(groups=groups, keys=group_keys, start=start, end=end)
 
 
-def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned, coded: bool = False) -> GroupedRows:
+def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: RowWindows, coded: bool = False) -> GroupedRows:
     """Rows grouped by key and merged window."""
     starts = assigned.start if assigned.number is None else assigned.number
     numbering = key_codes(keys, len(starts), coded)
@@ -99,7 +101,7 @@ def merge_in_order(window: Window, keys: Sequence[pa.Array], assigned: Assigned,
     return GroupedRows(groups=groups, keys=numbering.decode(present[code]), start=start, end=end)
 
 
-def assign(window: Window, rows: Rows) -> Assigned:
+def assign(window: Window, rows: Rows) -> RowWindows:
     """The windows of rows; of sliding windows their slices."""
     if isinstance(window, Sliding):
         return window.slices.assign(rows.times)
@@ -129,16 +131,16 @@ def _combine(
         same = len(times) > 0 and bool((times == times[0]).all())
         latest = np.full(groups.count, times[0]) if same else extreme(groups, times, MIN_TIME, np.maximum)
     cells = Cells(
-        grouped.keys,
-        grouped.start,
-        grouped.end,
-        compiled.plan.add(groups, table, weights),
-        groups.sizes,
-        sum_weights(groups, weights),
-        earliest,
-        latest,
-        {fact.name: sum_int64(groups, fact.of(table)) for fact in compiled.facts},
-        lambda: (np.arange(len(rows)) if row is None else row, groups.codes),
-        unassigned,
+        keys=grouped.keys,
+        start=grouped.start,
+        end=grouped.end,
+        acc=compiled.plan.add(groups, table, weights),
+        count=groups.sizes,
+        weight=sum_weights(groups, weights),
+        earliest=earliest,
+        latest=latest,
+        facts={fact.name: sum_int64(groups, fact.of(table)) for fact in compiled.facts},
+        of_row=lambda: (np.arange(len(rows)) if row is None else row, groups.codes),
+        unassigned=unassigned,
     )
     return cells.counted(output_watermark) if "latest" in extents else cells

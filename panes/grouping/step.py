@@ -36,7 +36,7 @@ from .emit import emit, retract_ended
 from .evaluate import deadlines, evaluate, percentiles_begin, rows_moment
 from .holds import furthest, window_holds
 from .loaded_windows import LoadedWindows
-from .pane_rows import Firing
+from .pane_rows import FiringWindows
 from .rows import Rows
 from .split_sessions import take_in_and_split
 from .values import values_of
@@ -117,7 +117,7 @@ class Step:
 
     def run(self, state: OperatorState) -> StepResult:
         """The panes of the step, and the state after it."""
-        stores = Stores(state.windows, state.atoms, state.deposits)
+        stores = Stores(windows=state.windows, atoms=state.atoms, deposits=state.deposits)
         touched = self.bundle.touched(self.compiled, state)
         rows = self.bundle.rows
         output = Output(left_out={"bad": rows.bad_places}, counts=Counts(bad=rows.bad))
@@ -147,7 +147,9 @@ class Step:
             windows = percentiles_begin(compiled, clocks, windows)
         atoms, deposits = stores.atoms, stores.deposits
         part_atoms = None if atoms is None else Atoms.take(compiled, atoms, touched, clocks.of_atoms, part)
-        progress = self._processing_time(Progress(windows, part_atoms, np.zeros(len(windows), np.bool_), output))
+        progress = self._processing_time(
+            Progress(windows=windows, atoms=part_atoms, touched=np.zeros(len(windows), np.bool_), output=output)
+        )
         for rows, cells in self.bundle.rounds(compiled, clocks):
             progress = self._round(progress, rows, cells)
         progress = self._expiry(self._watermark(progress))
@@ -159,7 +161,7 @@ class Step:
             window_store = window_store.put(hashes, windows.table(), self._wake(windows))
         if progress.atoms is not None:
             atoms = progress.atoms.put(compiled, clocks.before if clocks.each_batch else clocks.after)
-        return Stores(window_store, atoms, deposits), progress.output
+        return Stores(windows=window_store, atoms=atoms, deposits=deposits), progress.output
 
     def _processing_time(self, progress: Progress) -> Progress:
         """Deadlines of processing time fire."""
@@ -189,12 +191,14 @@ class Step:
             output = output.without("finished", rows.places_in(admission.finished))
         if unassigned and len(rows):
             output = output.without("unassigned", np.setdiff1d(rows.places, places))
-        counted = Counts(rows_of(admission.late), rows_of(admission.finished), unassigned)
+        counted = Counts(dropped=rows_of(admission.late), finished=rows_of(admission.finished), unassigned=unassigned)
         windows, retractions = retract_ended(compiled, admission.windows)
         output = replace(output, counts=output.counts + counted).with_panes(retractions)
         moment = rows_moment(compiled, self.clocks, replace(admission, windows=windows), rows)
         return self._evaluated(
-            Progress(windows, atoms, self._touched(progress, admission), output), moment, admission.got
+            Progress(windows=windows, atoms=atoms, touched=self._touched(progress, admission), output=output),
+            moment,
+            admission.got,
         )
 
     def _touched(self, progress: Progress, admission: Admission) -> np.ndarray:
@@ -221,7 +225,16 @@ class Step:
             windows = compiled.shape.new(late.keys, len(late), numbers, late.acc)
             percentiles = clocks.percentiles(compiled, passing=False)
             output_watermark = clocks.output_watermark
-            firing = Firing("late", clocks.before, clocks.now, output_watermark, every, every, ~every, percentiles)
+            firing = FiringWindows(
+                cause="late",
+                watermark=clocks.before,
+                processing_time=clocks.now,
+                output_watermark=output_watermark,
+                fired=every,
+                last=every,
+                cleared=~every,
+                percentiles=percentiles,
+            )
             return output.with_panes(emit(compiled, windows, firing)[1])
         return output
 
@@ -255,7 +268,16 @@ class Step:
             every = np.ones(len(expired), np.bool_)
             percentiles = clocks.percentiles(self.compiled, passing=True)
             output_watermark = clocks.output_watermark
-            firing = Firing("expiry", clocks.after, clocks.now, output_watermark, shows, every, ~every, percentiles)
+            firing = FiringWindows(
+                cause="expiry",
+                watermark=clocks.after,
+                processing_time=clocks.now,
+                output_watermark=output_watermark,
+                fired=shows,
+                last=every,
+                cleared=~every,
+                percentiles=percentiles,
+            )
             progress = self._emitted(progress, firing)
         return replace(progress, windows=progress.windows.take(np.flatnonzero(~expired)))
 
@@ -267,7 +289,7 @@ class Step:
         progress = replace(progress, windows=windows)
         return progress if firing is None else self._emitted(progress, firing)
 
-    def _emitted(self, progress: Progress, firing: Firing) -> Progress:
+    def _emitted(self, progress: Progress, firing: FiringWindows) -> Progress:
         windows, panes = emit(self.compiled, progress.windows, firing)
         return replace(progress, windows=windows, output=progress.output.with_panes(panes))
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...combiners.rows.key_codes import key_codes
 from ...combiners.rows.plain_types import is_text
-from ...windows import Assigned
+from ...windows import RowWindows
 
 LEAST = 1 << 16
 """The number of rows below which the choice is not worth a sample: they are combined."""
@@ -43,7 +43,7 @@ Then a text travels once with cells, and many times with rows.
 """
 
 
-def combining_pays(keys: Sequence[pa.Array], assigned: Assigned, rows: int) -> bool:
+def combining_pays(keys: Sequence[pa.Array], assigned: RowWindows, rows: int) -> bool:
     """True if rows of these keys, each with one window, should be combined before they travel.
 
     >>> import numpy as np, pyarrow as pa
@@ -72,7 +72,7 @@ def sampled(rows: int, count: int) -> np.ndarray:
     return np.unique(np.random.default_rng(rows).integers(0, rows, count))
 
 
-def _sample(keys: Sequence[pa.Array], assigned: Assigned, places: np.ndarray) -> list[pa.Array]:
+def _sample(keys: Sequence[pa.Array], assigned: RowWindows, places: np.ndarray) -> list[pa.Array]:
     """The window and the keys of some rows."""
     at = pa.array(places)
     window = assigned.bounds(places)[0] if assigned.number is None else assigned.number[places]

@@ -151,8 +151,9 @@ def _side(join: Join, name: str, schema: pa.Schema) -> Side:
         witness = high + max(-low, 0)
         witness = witness if witness > max(high, 0) else None
     side = Side(
-        name, schema, keys, values, time, diff, low, high, windowed, min(int(join.allowed_lateness), _FAR),
-        join.alone(name), join.counted(name), witness,
+        name=name, schema=schema, keys=keys, values=values, time=time, diff=diff, low=low, high=high, windowed=windowed,
+        lateness=min(int(join.allowed_lateness), _FAR),
+        alone=join.alone(name), counted=join.counted(name), witness=witness,
     )  # fmt: skip
     for column in values:
         if shown:

@@ -43,7 +43,13 @@ class Keys:
         parts = _told_apart(columns, windowed)
         groups, firsts = group_rows(parts, len(left) + len(right))
         valid = [np.asarray(column.is_valid()) for column in (*columns, *parts) if column.null_count]
-        return cls(columns, groups.codes, groups.count, firsts, np.logical_and.reduce(valid) if valid else None)
+        return cls(
+            columns=columns,
+            codes=groups.codes,
+            count=groups.count,
+            firsts=firsts,
+            non_null=np.logical_and.reduce(valid) if valid else None,
+        )
 
 
 def _told_apart(columns: list[pa.Array], windowed: bool) -> list[pa.Array]:
@@ -74,17 +80,21 @@ class Difference:
     def none(cls) -> Difference:
         """No rows."""
         nothing = np.empty(0, np.int64)
-        return cls(nothing, nothing, nothing)
+        return cls(left=nothing, right=nothing, weights=nothing)
 
     @classmethod
     def of_one(cls, name: str, rows: np.ndarray, weights: np.ndarray) -> Difference:
         """Rows of one side alone."""
         missing = np.full(len(rows), -1)
-        return cls(rows, missing, weights) if name == "left" else cls(missing, rows, weights)
+        return (
+            cls(left=rows, right=missing, weights=weights)
+            if name == "left"
+            else cls(left=missing, right=rows, weights=weights)
+        )
 
     def take(self, places: np.ndarray) -> Difference:
         """The rows at these places."""
-        return Difference(self.left[places], self.right[places], self.weights[places])
+        return Difference(left=self.left[places], right=self.right[places], weights=self.weights[places])
 
     @classmethod
     def joined(cls, parts: list[Difference]) -> Difference:
@@ -126,7 +136,16 @@ def difference(compiled: CompiledJoin, left: LoadedRows, right: LoadedRows, keys
     for side, hand, rows in ((compiled.left, left, slice(None, cut)), (compiled.right, right, slice(cut, None))):
         codes = keys.codes[rows]
         non_null = None if keys.non_null is None else keys.non_null[rows]
-        parties.append(_Party(side, hand, codes, non_null, layout, RowOrder.of(layout, codes, hand.times)))
+        parties.append(
+            _Party(
+                side=side,
+                hand=hand,
+                codes=codes,
+                non_null=non_null,
+                layout=layout,
+                ordered=RowOrder.of(layout, codes, hand.times),
+            )
+        )
     parts = _pairs(*parties) if join.pairs else []
     for one, other in (parties, parties[::-1]):
         if one.side.alone and join.final:
@@ -149,7 +168,7 @@ def _pairs(left: _Party, right: _Party) -> list[Difference]:
         weights = left.hand.after.take(asking, mode="clip") * right.hand.after.take(partners, mode="clip")
         if left.hand.before.any() and right.hand.before.any():
             weights -= left.hand.before[asking] * right.hand.before[partners]
-        parts.append(Difference(asking, partners, weights))
+        parts.append(Difference(left=asking, right=partners, weights=weights))
     return parts
 
 

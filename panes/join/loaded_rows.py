@@ -14,7 +14,7 @@ import pyarrow as pa
 from ...combiners.rows.columns import flat, int64_column
 from ..state.store_rows import StoreRows
 from .compiled import Side
-from .netting import ChangedRows
+from .side_changes import ChangedRows
 
 
 @dataclass(frozen=True)

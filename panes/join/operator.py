@@ -85,7 +85,7 @@ class JoinOperator:
                     f"{side.schema.names}: select these, in this order"
                 )
         after = max(state.watermark, watermark)
-        step = Step(self.compiled, state.stores, state.watermark, after)
+        step = Step(compiled=self.compiled, stores=state.stores, before=state.watermark, watermark=after)
         return step.run(state, bundle, max(state.processing_time, processing_time))
 
     def next_timer(self, state: OperatorState) -> int | None:

@@ -18,7 +18,7 @@ from ...windows import timestamps
 from .compiled import CompiledJoin
 from .difference import Difference, Keys
 from .loaded_rows import LoadedRows
-from .netting import hashable, identity
+from .side_changes import hashable, identity
 
 _FACTORS = tuple(
     np.uint64(factor)

@@ -62,9 +62,9 @@ class Layout:
         least = min((int(side.min()) for side in filled), default=0) - 1
         span = max((int(side.max()) for side in filled), default=0) - least + 2
         if codes * span < _ROOM:
-            return cls(codes, span, least)
+            return cls(codes=codes, span=span, least=least)
         instants = np.unique(np.concatenate(times))
-        return cls(codes, len(instants) + 2, -1, instants)
+        return cls(codes=codes, span=len(instants) + 2, least=-1, instants=instants)
 
     def numbers(self, codes: np.ndarray, times: np.ndarray, by: int = 0, upper: bool = False) -> np.ndarray:
         """The number of each row at its time plus a length; `upper` for the end of a range that is included."""

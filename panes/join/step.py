@@ -22,10 +22,10 @@ from ..state.store import Store
 from ..state.store_rows import StoreRows
 from .compiled import CompiledJoin, Side
 from .difference import Keys, difference
-from .intake import Rows, take_in
 from .loaded_rows import LoadedRows
-from .netting import ChangedRows, all_new, netted
 from .output import output
+from .side_changes import ChangedRows, all_new, netted
+from .side_rows import Rows, take_in
 
 Stores = Mapping[str, Store | None]
 

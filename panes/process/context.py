@@ -129,7 +129,7 @@ class KeyContext:
                 f"ctx.set_timer({tag!r}): {time_text(due)} is not after the timer that sets it, which would never end"
             )
         at = self.time if hold is None else _instant(hold, "ctx.set_timer(hold=)", scene)
-        self.timers[tag] = Timer(due, domain, at, hold is not None)
+        self.timers[tag] = Timer(time=due, domain=domain, at=at, holds=hold is not None)
         if self._due is not None and domain == self._domain and due <= self._clock:
             heappush(self._due, (due, tag))
 

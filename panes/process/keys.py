@@ -60,9 +60,11 @@ class Keys:
         for number, key in enumerate(named):  # objects for calls of the user's Python
             state_of_key = states[number] if number < old else dict.fromkeys(state.names)
             set_now = timers[number] if number < old else ()
-            by_tag = {t["tag"]: Timer(t["time"], t["domain"], t["at"], t["holds"]) for t in set_now}
+            by_tag = {
+                t["tag"]: Timer(time=t["time"], domain=t["domain"], at=t["at"], holds=t["holds"]) for t in set_now
+            }
             contexts.append(KeyContext(scene, number, key, state_of_key, by_tag))
-        return cls(stored_keys(keys, state), columns, contexts, groups.codes[old:])
+        return cls(schema=stored_keys(keys, state), columns=columns, contexts=contexts, row_codes=groups.codes[old:])
 
     def table(self, name: str) -> tuple[pa.Table, dict[str, np.ndarray]]:
         """The keys that have state or timers as they are stored, and their clocks; `name` is that of the function."""

@@ -67,9 +67,16 @@ class ProcessOperator(RowOperator):
         floor = state.output_watermark
         least = max(floor - self.process.wait, MIN_TIME)
         process, columns = self.process, frozenset(self.process.output.names)
-        scene = Scene(columns, least, floor, clocks.before, clocks.now, process.check_timers)
+        scene = Scene(
+            columns=columns,
+            least=least,
+            floor=floor,
+            watermark=clocks.before,
+            processing_time=clocks.now,
+            check_timers=process.check_timers,
+        )
         keys = Keys.of(self.keys, self.process.state, old_keys, arrays, len(bundle), scene)
-        calls = Calls(self.process, scene, keys.contexts)
+        calls = Calls(process=self.process, scene=scene, contexts=keys.contexts)
         calls.processing_timers(clocks.now)
         calls.rows(keys.row_codes, bundle)
         calls.event_timers(end)

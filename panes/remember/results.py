@@ -59,7 +59,7 @@ class Function:
         if remember.diff is not None:
             for f in user:
                 require_hash(f.type, f"{remember.step} over a changelog (diff=)", f.name)
-        return cls(remember, step, names, user)
+        return cls(remember=remember, map=step, names=names, user=user)
 
     @property
     def kind(self) -> pa.ListType:

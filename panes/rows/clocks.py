@@ -35,8 +35,8 @@ class Clocks:
         """The clocks of a step from this state; a clock that would go back stays."""
         now = max(state.processing_time, processing_time)
         if each_batch:
-            return cls(MIN_TIME, MAX_TIME, now, True)
-        return cls(state.watermark, max(state.watermark, watermark), now)
+            return cls(before=MIN_TIME, after=MAX_TIME, now=now, each_batch=True)
+        return cls(before=state.watermark, after=max(state.watermark, watermark), now=now)
 
     @property
     def leaves(self) -> dict[str, int]:

@@ -93,7 +93,7 @@ class RowOptions:
         if self.diff is not None:
             for f in user:
                 require_hash(f.type, f"{who} over a changelog (diff=)", f.name)
-        return Columns(self, schema, user)
+        return Columns(options=self, schema=schema, user=user)
 
 
 def shown(value: Any) -> str:

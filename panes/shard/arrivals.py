@@ -31,7 +31,9 @@ class _Parts:
     reports: list[Report] = field(default_factory=list)
 
     def arrival(self, whole: bool) -> Arrival:
-        return Arrival(self.rows, self.cells, self.reports, whole and bool(self.rows or self.cells))
+        return Arrival(
+            rows=self.rows, cells=self.cells, reports=self.reports, whole=whole and bool(self.rows or self.cells)
+        )
 
 
 def arrivals(parcels: Sequence[Parcel], inputs: int = 1, whole: bool = False) -> list[dict[int, Arrival]]:

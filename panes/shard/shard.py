@@ -81,7 +81,9 @@ class Shard:
     def start(cls, operator: StatefulOperator, *inputs: Watermarks, ports: tuple[int, ...] = ()) -> Shard:
         """A shard before any row, over one or several inputs."""
         marks = InputWatermarks(inputs or (Watermarks(),))
-        return cls(operator, operator.initial(), marks, ports or (0,) * len(marks.inputs))
+        return cls(
+            operator=operator, state=operator.initial(), watermarks=marks, ports=ports or (0,) * len(marks.inputs)
+        )
 
     def play(self, *inputs: Mapping[int, Arrival], until: int | None = None) -> tuple[Shard, list[Instant]]:
         """Take the arrivals of every input in order of processing time, and fire the timers that are due.

@@ -133,4 +133,13 @@ def _wake(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _chunk(hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray], index: Index) -> Chunk:
     # The least readings are in the manifest.
     least = dict.fromkeys(wake, NEVER)
-    return Chunk(hashes, table, wake, np.ones(len(hashes), np.bool_), len(hashes), least, index, exact=False)
+    return Chunk(
+        hashes=hashes,
+        table=table,
+        wake=wake,
+        alive=np.ones(len(hashes), np.bool_),
+        count=len(hashes),
+        least=least,
+        index=index,
+        exact=False,
+    )

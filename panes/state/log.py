@@ -87,13 +87,13 @@ def save(
     >>> list(log), len(load(manifest, log, operator).state.windows)
     ([0], 1)
     """
-    saving = _Saving(loaded, log, names)
+    saving = _Save(loaded, log, names)
     stored = {
         name: None if store is None else [saving.chunk(chunk, state.clocks) for chunk in store.chunks]
         for name, store in state.stores.items()
     }
     saving.remove_others([part for parts in stored.values() for part in parts or []])
-    return Manifest(state, names(), saving.next_id, stored, extra).written()
+    return Manifest(state=state, token=names(), next_id=saving.next_id, stored=stored, extra=extra).written()
 
 
 def load(
@@ -110,7 +110,7 @@ def load(
         return LoadedState(state=state, cache=cache)
     content = Manifest.read(manifest, state)
     state = content.state
-    reading = _Loading(log, cache, operator)
+    reading = _Load(log, cache, operator)
     stores = {
         name: None if store is None else reading.store(name, store, content.stored[name] or [], state.clocks)
         for name, store in state.stores.items()
@@ -177,7 +177,7 @@ def _places(log: KeyValue, cache: ChunkCache, entry: Entry, rows: int) -> np.nda
         raise _damaged(entry, error) from None
 
 
-class _Saving:
+class _Save:
     """One save in progress."""
 
     def __init__(self, loaded: LoadedState, log: KeyValue, names: Callable[[], str]) -> None:
@@ -236,13 +236,13 @@ class _Saving:
         return (*deaths, entry)
 
     def _put(self, value: bytes, count: int) -> Entry:
-        entry = Entry(self.next_id, self.names(), len(value), zlib.crc32(value), count)
+        entry = Entry(id=self.next_id, name=self.names(), size=len(value), check=zlib.crc32(value), count=count)
         self.log.put(entry.id, value)
         self.next_id += 1
         return entry
 
 
-class _Loading:
+class _Load:
     """One load in progress."""
 
     def __init__(self, log: KeyValue, cache: ChunkCache, operator: StatefulOperator) -> None:

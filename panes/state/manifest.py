@@ -112,7 +112,9 @@ class Manifest:
             name: None if store is None else [_stored(part) for part in head[name]]
             for name, store in empty.stores.items()
         }
-        return cls(state, head["token"], head["next"], stored, written.partition(b"\n")[2])
+        return cls(
+            state=state, token=head["token"], next_id=head["next"], stored=stored, extra=written.partition(b"\n")[2]
+        )
 
 
 def checked_head(written: bytes) -> dict[str, Any]:

@@ -28,10 +28,10 @@ class Counts:
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
-            self.dropped + other.dropped,
-            self.finished + other.finished,
-            self.unassigned + other.unassigned,
-            self.bad + other.bad,
+            dropped=self.dropped + other.dropped,
+            finished=self.finished + other.finished,
+            unassigned=self.unassigned + other.unassigned,
+            bad=self.bad + other.bad,
         )
 
 

@@ -54,7 +54,15 @@ class Chunk:
     def of(cls, hashes: np.ndarray, table: pa.Table, wake: dict[str, np.ndarray]) -> Chunk:
         rows = len(hashes)
         least = {name: int(values.min()) if rows else NEVER for name, values in wake.items()}
-        return cls(hashes, table, wake, np.ones(rows, np.bool_), rows, least, Index(hashes))
+        return cls(
+            hashes=hashes,
+            table=table,
+            wake=wake,
+            alive=np.ones(rows, np.bool_),
+            count=rows,
+            least=least,
+            index=Index(hashes),
+        )
 
     @property
     def living_bytes(self) -> int:

@@ -63,7 +63,7 @@ class Upserts(RowOptions):
             if not (pa.types.is_integer(kind) or pa.types.is_decimal(kind) or _is_instant(kind)):
                 raise TypeMismatch(f"order= takes a column of whole numbers or times, but {name!r} is {kind}: cast it")
         user = pa.schema([pa.field(name, held_type(schema.field(name).type)) for name in self.row])
-        return Versions(self, schema, user)
+        return Versions(options=self, schema=schema, user=user)
 
 
 @dataclass(frozen=True)

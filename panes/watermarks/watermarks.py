@@ -197,7 +197,7 @@ class InputWatermarks:
 
     def _settled(self, inputs: tuple[Watermarks, ...], now: int) -> InputWatermarks:
         least = max(self.least, min((marks.least for marks in inputs if not marks.idle), default=MIN_TIME))
-        return InputWatermarks(inputs, least, now)
+        return InputWatermarks(inputs=inputs, least=least, now=now)
 
 
 def percentile(times: Sequence[int], percent: float, least: int) -> int:

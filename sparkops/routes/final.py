@@ -52,7 +52,7 @@ class FinalPanes(Route):
         pairs = zip(later, (stage.transforms for stage in stages[1:]), strict=True)
         groupings = [first, *(over_final_panes(grouping, transforms) for grouping, transforms in pairs)]
         lifts = [
-            LiftFinal(grouping, schema, stage.transforms, ids)
+            LiftFinal(grouping=grouping, schema=schema, transforms=stage.transforms, ids=ids)
             for grouping, schema, stage in zip(groupings, self.schemas, stages, strict=False)
         ]
         packed = self.input.mapped(lifts[0], list(self.schemas[0].names), None, WIRE_DDL, self.metric)
@@ -60,7 +60,7 @@ class FinalPanes(Route):
             lifted = applied(lift.transforms, lift.schema.empty_table()).schema
             then = lifts[i + 1] if i + 1 < len(lifts) else None
             last = then is None
-            merge = MergeFinal(lift.grouping, lifted, then, flow.transforms if last else ())
+            merge = MergeFinal(grouping=lift.grouping, schema=lifted, then=then, after=flow.transforms if last else ())
             if last and lift.final.always_one:
                 packed = self.input.with_row(packed, ids[lift.final.lift(len(ids)).only_shard], nothing())
             # A task that runs again must merge in the same order, or sums of floats, and so its rows, would differ.

@@ -78,7 +78,7 @@ class FlatRows:
         kinds = [values.type for values in _values(none, few)]
         small = tuple(StructField(f"b{i}", LongType()) for i in range(len(_joined(none, few))))
         values = tuple(StructField(f"c{i}", spark_of(kind)) for i, kind in enumerate(kinds))
-        return cls(none.schema, small, values, few)
+        return cls(schema=none.schema, small=small, values=values, few=few)
 
     @property
     def fields(self) -> tuple[StructField, ...]:

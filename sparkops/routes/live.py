@@ -79,25 +79,33 @@ class Live(Route):
         stage, leaf = step.stage, feed.leaf
         port = step.ports[place] if step.ports else 0
         if leaf is None:
-            lift = LiftLive(stage, feed.schema, feed.transforms, self.ids, timed=step.timed, input=place, port=port)
+            lift = LiftLive(
+                stage=stage,
+                schema=feed.schema,
+                transforms=feed.transforms,
+                ids=self.ids,
+                timed=step.timed,
+                input=place,
+                port=port,
+            )
             return replace(lift, rows=self.beside)
         wanted = frozenset(feed.schema.names) if self.beside else leaf_columns(step, feed, leaf)
         schema = pa.schema([field for field in feed.schema if field.name in wanted])
         time, strategy = leaf.settings.time, leaf.settings.strategy
         future, guards = leaf.settings.max_future, step.guards
         return LiftLive(
-            stage,
-            schema,
-            feed.transforms,
-            self.ids,
-            time,
-            strategy,
-            step.timed,
-            future,
-            guards,
-            place,
-            port,
-            self.beside,
+            stage=stage,
+            schema=schema,
+            transforms=feed.transforms,
+            ids=self.ids,
+            time=time,
+            strategy=strategy,
+            timed=step.timed,
+            max_future=future,
+            guards=guards,
+            input=place,
+            port=port,
+            rows=self.beside,
         )
 
     def then(self, step: Step) -> LiftLive | None:

@@ -135,7 +135,7 @@ def native_plan(flow: Flow, input: Input) -> NativePlan | str:
         return "with spark.sql.ansi.enabled=false a sum that is too large wraps around without an error"
     if isinstance(grouping.window, Global):
         columns[_LATEST] = F.max(column(grouping.time))
-    return NativePlan(input.df, columns, equivalents)
+    return NativePlan(rows=input.df, columns=columns, equivalents=equivalents)
 
 
 def _no_window(flow: Flow) -> str | None:

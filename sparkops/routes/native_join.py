@@ -31,7 +31,7 @@ def native_join(stage: JoinStage, inputs: Sequence[Flow], frames: Sequence[DataF
     """The rows of a join of DataFrames by Spark, or the reason why its own join does not fit."""
     if any(not _counts_once(flow) for flow in inputs):
         return "an input has weights (diff=)"
-    left, right = (_known(frame) for frame in frames)
+    left, right = (_columns_of(frame) for frame in frames)
     compiled = stage.operator(left, right).compiled
     for side in compiled.sides:
         kind = side.schema.field(side.time).type
@@ -49,7 +49,7 @@ def _counts_once(flow: Flow) -> bool:
     return flow.settings.diff is None
 
 
-def _known(frame: DataFrame) -> pa.Schema:
+def _columns_of(frame: DataFrame) -> pa.Schema:
     return pa.schema([(field.name, arrow_type(field.dataType, field.name)) for field in frame.schema])
 
 

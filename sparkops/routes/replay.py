@@ -38,10 +38,10 @@ class Replay(Live):
     def run_step(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         last = then is None
         play = Play(
-            self.operator(step),
-            self.inputs(step),
-            self.ends,
-            step.ports,
+            operator=self.operator(step),
+            inputs=self.inputs(step),
+            ends=self.ends,
+            ports=step.ports,
             then=then,
             after=self.after(step) if last else (),
             whole=self.whole,

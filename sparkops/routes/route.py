@@ -2,7 +2,7 @@
 
 A flow over bounded rows ends with final results, so it needs no state between bundles: Spark combines its rows itself
 where Spark's aggregates are equal to the last bit (`Native`), or tasks in Python do (`FinalPanes`). A stream and a
-replay go through shards in order of processing time (`Streaming`, `Replay`), and so does, all at once, a bounded flow
+replay go through shards in order of processing time (`StreamRoute`, `Replay`), and so does, all at once, a bounded flow
 with steps that are no groupings (`AtOnce`). A flow without steps is its rows (`NativeRows`, `NoStages`). The choice
 looks at the flow and its input and reads no row; `explain()` says which route it is and why no faster one fits. Not
 promised: that a later version takes the same route, or that sums of floats are equal to the last bit on all of them.
@@ -22,14 +22,14 @@ from .live import Live
 from .native import Native, native_plan
 from .native_rows import NativeRows, rows_by_spark
 from .replay import AtOnce, Replay
-from .streaming import Streaming
+from .streaming import StreamRoute
 
 
 def route_with_left_out(flow: Flow, input: Input) -> Live:
     """The route that shows the rows that steps leave out beside the result, in the column `left_out`."""
     check_left_out(flow)
     if flow.source.streaming:
-        return Streaming(flow, input, beside=True)
+        return StreamRoute(flow, input, beside=True)
     if flow.settings.replay:
         return Replay(flow, input, beside=True)
     return AtOnce(flow, input, beside=True)
@@ -40,13 +40,17 @@ def route(flow: Flow, input: Input) -> Route:
     live = flow.source.streaming or flow.settings.replay
     if not (flow.stages or (live and flow.source.inputs)):
         rows = rows_by_spark(flow, input)
-        return NoStages(flow, input) if rows is None else NativeRows(flow, input, rows)
+        return NoStages(flow, input) if rows is None else NativeRows(flow=flow, input=input, rows=rows)
     if live:
-        return Streaming(flow, input) if flow.source.streaming else Replay(flow, input)
+        return StreamRoute(flow, input) if flow.source.streaming else Replay(flow, input)
     if len(groupings_of(flow)) < len(flow.stages):
         return AtOnce(flow, input)
     plan = native_plan(flow, input)
-    return FinalPanes(flow, input, plan) if isinstance(plan, str) else Native(flow, input, plan)
+    return (
+        FinalPanes(flow=flow, input=input, why_not_native=plan)
+        if isinstance(plan, str)
+        else Native(flow=flow, input=input, plan=plan)
+    )
 
 
 def check_left_out(flow: Flow) -> None:

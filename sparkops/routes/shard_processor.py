@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import StateMismatch
-from ...flows.fingerprint.changes import differences
+from ...flows.fingerprint.differences import differences
 from ...flows.fingerprint.flow import Fingerprint
 from ...flows.left_out import LEFT_OUT, LeftOut
 from ...panes import OperatorState, Watermarks
@@ -31,7 +31,7 @@ from ..tuning.worker import ready
 from ..wire import whole
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
 from .stored_watermarks import read_extra, restored, stored
-from .tasks import LiftLive, Passing
+from .tasks import LiftLive, PaneLift
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StatefulProcessorHandle
@@ -112,7 +112,7 @@ class ShardTask:
         if self.left_out is not None:
             yield from packed(shard, LEFT_OUT, pieces_of(self.left_out.table(instants)))
         if self.then is not None:
-            yield from Passing(self.then, f"shard {shard}")(instants)
+            yield from PaneLift(self.then, f"shard {shard}")(instants)
         else:
             yield from packed(shard, "panes", self._shown(instants))
 

@@ -59,7 +59,7 @@ def restored(extra: Mapping[str, Any], inputs: Sequence[Watermarks], strategies:
     marks_by_input = extra["inputs"] if "inputs" in extra else [extra["marks"]]
     both = zip(inputs, marks_by_input, was, strategies, strict=True)
     watermarks = tuple(_restored(one, marks, before == now) for one, marks, before, now in both)
-    return InputWatermarks(watermarks, extra["marks"]["least"], extra["marks"]["now"])
+    return InputWatermarks(inputs=watermarks, least=extra["marks"]["least"], now=extra["marks"]["now"])
 
 
 def _input(marks: Watermarks) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class ShowPanes:
 
 
 @dataclass(frozen=True, eq=False)
-class Streaming(Live):
+class StreamRoute(Live):
     """Runs a flow over unbounded input on Structured Streaming."""
 
     parcels: bool = False
@@ -79,7 +79,7 @@ class Streaming(Live):
     def shown(self, feed: Feed, packed: DataFrame) -> DataFrame:
         if self.flat is not None:
             return packed
-        show = ShowPanes(feed.transforms, self.flow.schema, self.left_out_schema)
+        show = ShowPanes(after=feed.transforms, schema=self.flow.schema, left_out=self.left_out_schema)
         return wire_map(packed, show, spark_schema(self.schema))
 
     @cached_property
@@ -92,16 +92,16 @@ class Streaming(Live):
         leaves = (feed.leaf for feed in step.feeds)
         strategies = ("the stage before" if leaf is None else repr(leaf.settings.strategy) for leaf in leaves)
         return ShardTask(
-            self.operator(step),
-            self.inputs(step),
-            self.fingerprint(step),
-            tuple(strategies),
-            step.ports,
-            then,
-            self.whole,
-            self.forms.get(step),
-            self._columns(step) if then is None else None,
-            self.same,
+            operator=self.operator(step),
+            inputs=self.inputs(step),
+            fingerprint=self.fingerprint(step),
+            strategies=tuple(strategies),
+            ports=step.ports,
+            then=then,
+            whole=self.whole,
+            left_out=self.forms.get(step),
+            columns=self._columns(step) if then is None else None,
+            same=self.same,
         )
 
     def fingerprint(self, step: Step) -> Fingerprint:

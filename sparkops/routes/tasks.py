@@ -16,7 +16,7 @@ from ...panes.grouping.lift import Lift, keys_alone
 from ...panes.parcels import AT, MARKS, Parcel
 from ...panes.shard.arrivals import Arrival, arrivals, clock_of
 from ...panes.shard.shard import END, Instant, Shard, by_bundle
-from ...panes.stage import Lifting, Stage
+from ...panes.stage import Stage, StageLift
 from ...panes.state.operator import StatefulOperator
 from ...panes.transforms import Transform, applied
 from ...panes.watermarks.intake import Intake, TimedRows, transformed
@@ -169,12 +169,18 @@ class LiftLive:
             del piece
             yield wire_batch(sent)
 
-    def _lifted(self, lift: Lifting, piece: pa.Table) -> list[tuple[int, int, bytes]]:
+    def _lifted(self, lift: StageLift, piece: pa.Table) -> list[tuple[int, int, bytes]]:
         """The parcels of a piece, and the watermark reports of its rows."""
         if AT not in piece.column_names:  # the rows have no processing times
             piece = piece.append_column(AT, pa.array(np.full(piece.num_rows, MIN_TIME)))
         at = int64_column(piece[AT])
-        intake = Intake(self.max_future, self.time, self.strategy, self.transforms, self.guards)
+        intake = Intake(
+            max_future=self.max_future,
+            time=self.time,
+            strategy=self.strategy,
+            transforms=self.transforms,
+            guards=self.guards,
+        )
         return list(self.sent(lift, intake(piece.drop_columns([AT]), at)))
 
     @property
@@ -187,7 +193,7 @@ class LiftLive:
         return keys_alone(lift.compiled) - {self.time, *reporting}
 
     @property
-    def lift(self) -> Lifting:
+    def lift(self) -> StageLift:
         """The lift that makes the parcels."""
         return self.stage.lift(self.lifted, len(self.ids), self.timed, self.port, self.rows)
 
@@ -196,7 +202,7 @@ class LiftLive:
         """The columns of the rows after the transforms."""
         return applied(self.transforms, self.schema.empty_table()).schema
 
-    def sent(self, lift: Lifting, timed_rows: TimedRows) -> Iterator[tuple[int, int, bytes]]:
+    def sent(self, lift: StageLift, timed_rows: TimedRows) -> Iterator[tuple[int, int, bytes]]:
         """The parcels of rows, and their watermark reports for every shard."""
         reports = Parcel("marks", timed_rows.reports, input=self.input).pack()
         for number in self.ids:
@@ -219,7 +225,7 @@ class Clocks:
 
 
 @dataclass(frozen=True)
-class Passing:
+class PaneLift:
     """Turns the panes of a stage into rows for the next grouping, and its watermark into reports."""
 
     lift: LiftLive
@@ -286,7 +292,7 @@ class Play:
             if self.left_out is not None:
                 yield from self._beside(shard, self.left_out.table(instants))
             if self.then is not None:
-                for row in Passing(self.then, f"shard {shard}")(instants):
+                for row in PaneLift(self.then, f"shard {shard}")(instants):
                     yield wire_batch([row])
                 continue
             for instant in instants:

@@ -66,7 +66,7 @@ def scan_of(execution: Any, streaming: bool) -> Scan:
     if len(columns) < len(shown):
         raise NoScan("two of its columns have one name")
     filter = all_of([one for whole in conditions for one in _conditions(whole, name_of)])
-    return Scan(paths, schema, columns, filter, folders, options)
+    return Scan(paths=paths, schema=schema, columns=columns, filter=filter, folders=folders, options=options)
 
 
 def _stream(plan: Any) -> tuple[tuple[str, ...], StructType, tuple[str, ...], dict[str, str]]:

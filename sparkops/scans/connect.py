@@ -48,12 +48,19 @@ def scan_of(df: DataFrame) -> Scan:
     schema = frames[-1].schema
     columns, filter = _followed(steps, schema, message.common.plan_id)
     if streaming:
-        return Scan(tuple(source.paths), schema, columns, filter, (), dict(source.options))
+        return Scan(
+            paths=tuple(source.paths),
+            schema=schema,
+            columns=columns,
+            filter=filter,
+            folders=(),
+            options=dict(source.options),
+        )
     files = [unquote(path) for path in df.inputFiles()]
     paths = tuple(path for path in files if not hidden(path.rpartition("/")[2]))
     if any("=" in path for path in paths):  # only the server knows the columns of folders
         raise NoScan("its files may be in folders that are columns")
-    return Scan(paths, schema, columns, filter, listed_late=True)
+    return Scan(paths=paths, schema=schema, columns=columns, filter=filter, listed_late=True)
 
 
 @dataclass

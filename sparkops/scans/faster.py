@@ -81,7 +81,12 @@ def _of_files(input: DataFrameInput) -> Input:
     try:
         paths = list_files(scan.paths) if df.isStreaming else scan.paths
         fmt = FileFormat(
-            "parquet", _schema(scan), _base(scan), filter=scan.filter, on_missing_column="null", as_spark=True
+            format="parquet",
+            schema=_schema(scan),
+            base=_base(scan),
+            filter=scan.filter,
+            on_missing_column="null",
+            as_spark=True,
         )
         for path in paths:
             folders_of(fmt, path)  # raises for a value that the type of its column here does not have
@@ -98,10 +103,16 @@ def _of_files(input: DataFrameInput) -> Input:
         raise NoScan("they may be in folders that are columns")
     words = "a DataFrame of Parquet files"
     files = FilesInput(
-        df.sparkSession, data_paths(scan.paths), fmt, df.isStreaming, scan.options, scan.listed_late, words
+        spark=df.sparkSession,
+        paths=data_paths(scan.paths),
+        format=fmt,
+        streaming=df.isStreaming,
+        options=scan.options,
+        listed_late=scan.listed_late,
+        text=words,
     )
     names = [name for name in input.schema.names if name in scan.columns]
-    return ScannedInput(files, {name: scan.columns[name] for name in names}, input.instant)
+    return ScannedInput(files=files, columns={name: scan.columns[name] for name in names}, instant=input.instant)
 
 
 def require_settings(spark: SparkSession) -> None:
@@ -198,7 +209,11 @@ class ScannedInput(Input):
         wanted = [name for name in columns if name in self.columns]
         own = [self.columns[name] for name in wanted]
         instant = self.instant if self.instant in columns else None
-        read = task if own == wanted and instant is None else RenamingTask(task, tuple(own), tuple(wanted), instant)
+        read = (
+            task
+            if own == wanted and instant is None
+            else RenamingTask(task=task, own=tuple(own), names=tuple(wanted), instant=instant)
+        )
         return self.files.mapped(read, list(dict.fromkeys(own)), self.columns[at] if at else at, schema, metric)
 
     def describe(self) -> str:

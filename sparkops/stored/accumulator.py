@@ -7,7 +7,8 @@ since two medians are no median; two accumulators can.
     extract  accumulator -> result                     uncombine  accumulator, accumulator -> accumulator
 
 Each verb has two doors. A DataFrame gives a DataFrame (`dataframes`): its tasks combine the rows that they read, so
-only accumulators are shuffled. A column gives a column (`columns`), for `agg()`, `.over(window)` and `select()`.
+only accumulators are shuffled. A column gives a column (`column_expressions`), for `agg()`, `.over(window)` and
+`select()`.
 
 Guarded by tests/sparkops/stored/test_accumulators.py.
 """
@@ -23,7 +24,7 @@ from pyspark.sql import Column, DataFrame
 from ...combiners import Combiner
 from ...errors import InvalidArgument, NamedOptions, TypeMismatch, require_column
 from ..sql_types import AnySchema, bind, ddl, input_fields, require_combiner, spark_schema
-from . import columns, dataframes
+from . import column_expressions, dataframes
 from .codec import Maker, combiner_of, maker_of
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class Accumulator(NamedOptions):
         """
         if _rows("add", 1, inputs, by):
             return dataframes.add(self._maker(inputs[0]), self.name, inputs[0], by, diff)
-        return columns.add(self._maker(), self.name, inputs, diff)
+        return column_expressions.add(self._maker(), self.name, inputs, diff)
 
     @overload
     def merge(self, stored: DataFrame, /, *, by: str | Sequence[str] = ()) -> DataFrame: ...
@@ -201,7 +202,7 @@ class Accumulator(NamedOptions):
         """
         if _rows("merge", 1, (stored,), by):
             return dataframes.merge(self._stored("merge", stored), self.name, stored, by)
-        return columns.merge(self._maker(), self.name, stored)
+        return column_expressions.merge(self._maker(), self.name, stored)
 
     @overload
     def uncombine(self, stored: DataFrame, others: DataFrame, /, *, by: str | Sequence[str] = ()) -> DataFrame: ...
@@ -236,7 +237,7 @@ class Accumulator(NamedOptions):
             maker = self._stored("uncombine", stored)
             maker.require_same(self._stored("uncombine", others), self.name)
             return dataframes.uncombine(maker, self.name, stored, others, by)
-        return columns.uncombine(self._maker(), self.name, stored, others)
+        return column_expressions.uncombine(self._maker(), self.name, stored, others)
 
     @overload
     def extract(self, stored: DataFrame, /) -> DataFrame: ...
@@ -267,7 +268,7 @@ class Accumulator(NamedOptions):
         """
         if _rows("extract", 1, (stored,), ()):
             return dataframes.extract(self._stored("extract", stored), self.name, stored)
-        return columns.extract(self._maker(), self.name, stored)
+        return column_expressions.extract(self._maker(), self.name, stored)
 
     @property
     def udf(self) -> Callable[..., Column]:
@@ -295,7 +296,7 @@ class Accumulator(NamedOptions):
         """
         bound = bind("Accumulator", self.combiner, self.schema)
         # An aggregate never retracts rows, so the cheapest form gives its results.
-        return columns.aggregate(self.combiner.append_only().bind(bound.schema))
+        return column_expressions.aggregate(self.combiner.append_only().bind(bound.schema))
 
     def register(self, spark: SparkSession, name: str) -> None:
         """Make `udf` a function of SQL, `SELECT name(x) FROM t GROUP BY k`.

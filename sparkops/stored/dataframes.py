@@ -18,7 +18,7 @@ from ...errors import InvalidArgument, TypeMismatch, require_column
 from ..pieces import pieces
 from ..sql_types import arrow_type, conform
 from ..tuning.worker import ready
-from . import columns
+from . import column_expressions
 from .codec import Maker
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ ENOUGH = 100_000
 def add(maker: Maker, name: str, rows: DataFrame, by: str | Sequence[str], diff: str | None) -> DataFrame:
     """The accumulators of the rows of each key. Each task combines the rows that it reads."""
     keys = _keys("add", rows, by, name)
-    cells = Cells(tuple(keys), name, maker)
+    cells = Cells(keys=tuple(keys), name=name, maker=maker)
     needed = dict.fromkeys([*keys, *maker.bound.columns])
     if diff is not None:
         require_column(diff, rows.columns, "diff=")
@@ -51,7 +51,7 @@ def add(maker: Maker, name: str, rows: DataFrame, by: str | Sequence[str], diff:
 
 def merge(maker: Maker, name: str, stored: DataFrame, by: str | Sequence[str]) -> DataFrame:
     """The sum of the accumulators of each key."""
-    cells = Cells(tuple(_keys("merge", stored, by, name)), name, maker)
+    cells = Cells(keys=tuple(_keys("merge", stored, by, name)), name=name, maker=maker)
 
     def lift(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         return cells.combined(map(cells.merged, tables))
@@ -64,7 +64,7 @@ def uncombine(maker: Maker, name: str, stored: DataFrame, others: DataFrame, by:
     maker.require_retractable("Accumulator.uncombine retracts rows")
     for each in (stored, others):
         keys = _keys("uncombine", each, by, name)
-    cells = Cells(tuple(keys), name, maker)
+    cells = Cells(keys=tuple(keys), name=name, maker=maker)
 
     def negate(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         return cells.combined(cells.negated(cells.merged(table)) for table in tables)
@@ -77,7 +77,7 @@ def extract(maker: Maker, name: str, stored: DataFrame) -> DataFrame:
     """The DataFrame with results for accumulators, without the rows whose accumulator is of no rows."""
     has_rows = F.coalesce(F.col(_quoted(name))["rows"], F.lit(0)) != 0
     shown = [
-        columns.extract(maker, name, _quoted(name)) if other == name else F.col(_quoted(other))
+        column_expressions.extract(maker, name, _quoted(name)) if other == name else F.col(_quoted(other))
         for other in stored.columns
     ]
     return stored.where(has_rows).select(*shown)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
-KEPT = 512 << 20
+FREE_BYTES = 512 << 20
 """The largest number of bytes that are kept."""
 
 
@@ -33,6 +33,6 @@ def keep_memory() -> None:
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_THRESHOLD, 32 << 20)
-        mallopt(_TRIM_THRESHOLD, KEPT)
+        mallopt(_TRIM_THRESHOLD, FREE_BYTES)
         if CHOSEN not in os.environ:
             pa.set_memory_pool(pa.system_memory_pool())

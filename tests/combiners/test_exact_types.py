@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import uncombine as uc
-from uncombine.combiners.floats import pieces
+from uncombine.combiners.floats.exact_pieces import exact_pieces
 from uncombine.combiners.plan import Plan
 from uncombine.combiners.rows.columns import Column
 from uncombine.combiners.rows.groups import Groups
@@ -320,6 +320,6 @@ def test_groups_in_a_slice(kind: pa.DataType) -> None:
 
 
 def test_small_integers_stay_in_one_piece() -> None:
-    assert len(pieces.exact_pieces(Column(pa.array([2**53, -(2**53)])))) == 1
-    assert len(pieces.exact_pieces(Column(pa.array([2**53 + 1])))) == 2
-    assert len(pieces.exact_pieces(Column(pc.cast(pa.array([1]), pa.decimal128(38, 2))))) == 1
+    assert len(exact_pieces(Column(pa.array([2**53, -(2**53)])))) == 1
+    assert len(exact_pieces(Column(pa.array([2**53 + 1])))) == 2
+    assert len(exact_pieces(Column(pc.cast(pa.array([1]), pa.decimal128(38, 2))))) == 1

@@ -114,7 +114,7 @@ def test_a_circle_of_folders_is_seen_where_no_modules_form_one() -> None:
 
 def test_the_graph_is_that_of_the_package(graph: Graph) -> None:
     assert Path("errors.py") in graph[Path("windows/times.py")]
-    assert Path("windows/__init__.py") in graph[Path("triggers/check.py")]
+    assert Path("windows/__init__.py") in graph[Path("triggers/properties.py")]
     assert Path("combiners/algebra.py") in graph[Path("panes/grouping/loaded_windows.py")]
 
 

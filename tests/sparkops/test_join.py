@@ -22,8 +22,8 @@ from seeds import seeds
 from streams import read_stream, rows_flow, started, together, written
 
 import uncombine as uc
-from uncombine.flows.fingerprint.changes import differences
-from uncombine.sparkops.routes.streaming import Streaming
+from uncombine.flows.fingerprint.differences import differences
+from uncombine.sparkops.routes.streaming import StreamRoute
 from uncombine.sparkops.sql_types import spark_schema
 
 
@@ -204,7 +204,7 @@ def test_the_checkpoint_knows_the_sides_of_a_join() -> None:
 
     def print_of(left: uc.Flow, right: uc.Flow, within: Any = ("0 s", "1 s")) -> Any:
         flow = left.join(right, "k", within=within)
-        streaming = Streaming(flow, one.source.input)  # type: ignore[attr-defined]
+        streaming = StreamRoute(flow, one.source.input)  # type: ignore[attr-defined]
         return streaming.task(streaming.graph.steps[-1], None).fingerprint
 
     named = print_of(one, other)

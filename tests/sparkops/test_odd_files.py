@@ -24,7 +24,7 @@ from streams import changed, rows_flow
 import uncombine as uc
 from uncombine.files.listing import list_files
 from uncombine.files.reading import FileFormat, Split, describe, read
-from uncombine.sparkops.routes.streaming import Streaming
+from uncombine.sparkops.routes.streaming import StreamRoute
 
 
 def failed(path: str, reason: str) -> None:
@@ -78,7 +78,7 @@ def test_streams_of_odd_files_with_restarts(first: int, tmp_path: Path) -> None:
         def flow(program: Any = program, seed: int = seed) -> uc.Flow:
             return program.over(rows_flow(program.schema, "ts", "1 second", 1 + seed % 3, diff=program.diff))
 
-        route = Streaming(flow(), flow().source.input)  # type: ignore[attr-defined]
+        route = StreamRoute(flow(), flow().source.input)  # type: ignore[attr-defined]
         coded = route.lift(route.graph.steps[0], 0).coded
         engine, out = Engine(flow(), seed), []
         for i, rows in enumerate(program.files):

@@ -20,9 +20,9 @@ from streams import START, panes_by_batch, read_stream, rows_flow, started, writ
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.flows.fingerprint.changes import differences
+from uncombine.flows.fingerprint.differences import differences
 from uncombine.flows.fingerprint.flow import Fingerprint
-from uncombine.sparkops.routes.streaming import Streaming
+from uncombine.sparkops.routes.streaming import StreamRoute
 
 SECOND = 1_000_000
 TIME = pa.timestamp("us", "UTC")
@@ -172,7 +172,7 @@ def test_the_checkpoint_knows_the_inputs_by_their_names() -> None:
 
     def print_of(*flows: uc.Flow, **named: uc.Flow) -> Fingerprint:
         flow = uc.union(*flows, **named).window(uc.Fixed("1 minute")).combine(n=uc.Count())
-        streaming = Streaming(flow, flow.source.inputs[0].source.input)  # type: ignore[attr-defined]
+        streaming = StreamRoute(flow, flow.source.inputs[0].source.input)  # type: ignore[attr-defined]
         return streaming.task(streaming.graph.steps[-1], None).fingerprint
 
     one, other = (rows_flow(schema, watermark="1 minute") for _ in range(2))

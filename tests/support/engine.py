@@ -21,7 +21,7 @@ from uncombine.panes.transforms import applied
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes.shard_processor import ShardProcessor
 from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS, PanesAsColumns
-from uncombine.sparkops.routes.streaming import ShowPanes, Streaming
+from uncombine.sparkops.routes.streaming import ShowPanes, StreamRoute
 from uncombine.sparkops.routes.tasks import Clocks, LiftLive, alone
 from uncombine.sparkops.routes.thin_processor import ThinProcessor, thin
 from uncombine.sparkops.spark_private import arrow_of
@@ -109,7 +109,7 @@ class Engine:
         beside: bool = False,
     ) -> None:
         self.flow, self.random = flow, None if seed is None else random.Random(seed)
-        self.route = route = Streaming(flow, getattr(flow.source, "input", None), beside)  # type: ignore[arg-type]
+        self.route = route = StreamRoute(flow, getattr(flow.source, "input", None), beside)  # type: ignore[arg-type]
         self.ids, self.graph = route.ids, route.graph
         self.tasks = {step: route.task(step, route.then(step)) for step in self.graph.steps}
         self.timed = route.wakes

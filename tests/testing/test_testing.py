@@ -42,7 +42,7 @@ from planted.wrong_flows import RIGHT_FLOWS, WRONG_FLOWS, forgets
 import uncombine as uc
 from uncombine.errors import FlowViolation, InvalidArgument
 from uncombine.testing import assert_rows, changelogs, check_flow, check_script, scripts
-from uncombine.testing.rows import literal
+from uncombine.testing.row_values import literal
 
 RIGHT: dict[str, tuple[uc.Flow, Callable[..., Any]]] = {
     "grouping": (sums(plain()), minutes),

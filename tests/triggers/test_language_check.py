@@ -14,7 +14,7 @@ from uncombine.errors import InvalidArgument
 from uncombine.local.script import Entry
 from uncombine.panes import Grouping, Operator
 from uncombine.triggers import check_trigger, may_finish
-from uncombine.triggers.check import finishes_only_at_the_end, fires_only_at_the_end
+from uncombine.triggers.properties import finishes_only_at_the_end, fires_only_at_the_end
 from uncombine.windows import span
 
 ONE, TWO = uc.AfterCount(1), uc.AfterCount(2)

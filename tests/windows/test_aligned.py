@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.windows import MAX_TIME, MIN_TIME, Assigned
+from uncombine.windows import MAX_TIME, MIN_TIME, RowWindows
 from uncombine.windows.times import FIRST, LAST
 
 END_OF_INT64 = 2**63 - 1
@@ -45,7 +45,7 @@ def within_time(start: int, end: int) -> tuple[int, int]:
     return max(start, MIN_TIME), min(end, MAX_TIME)
 
 
-def by_row(assigned: Assigned, count: int) -> list[list[tuple[int, int]]]:
+def by_row(assigned: RowWindows, count: int) -> list[list[tuple[int, int]]]:
     """The windows of each row."""
     rows = range(count) if assigned.row is None else assigned.row.tolist()
     out: list[list[tuple[int, int]]] = [[] for _ in range(count)]
@@ -132,7 +132,7 @@ def test_rule_03_slices_make_up_the_windows(times: list[int], shape: tuple[int, 
     assert all(start <= time < end for start, time, end in within)
     starts, of_row = np.unique(slices.start, return_inverse=True)
     place, number = window.slices.windows(starts)
-    windows = by_row(Assigned(place, *window.slices.bounds(number)), len(starts))
+    windows = by_row(RowWindows(place, *window.slices.bounds(number)), len(starts))
     assert [windows[slice_] for slice_ in of_row] == [sliding_windows(time, size, period, offset) for time in times]
 
 

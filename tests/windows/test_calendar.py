@@ -234,6 +234,6 @@ def test_wrong_arguments(arguments: tuple[Any, ...], kind: type[Exception], why:
 
 
 def test_a_platform_without_time_zones_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zones, "_known", lambda name: False)
+    monkeypatch.setattr(zones, "_exists", lambda name: False)
     with pytest.raises(InvalidArgument, match="Python has no time zones here: install tzdata"):
         uc.Calendar("day", "Europe/Berlin")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.windows import MAX_TIME, MIN_TIME, Merged, union_intervals
+from uncombine.windows import MAX_TIME, MIN_TIME, Hulls, union_intervals
 
 Interval = tuple[int, int, int]
 
@@ -18,12 +18,12 @@ def int64(values: list[int]) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def union(intervals: list[Interval]) -> Merged:
+def union(intervals: list[Interval]) -> Hulls:
     codes, starts, ends = (int64([interval[i] for interval in intervals]) for i in range(3))
     return union_intervals(codes, starts, ends)
 
 
-def listed(merged: Merged) -> list[Interval]:
+def listed(merged: Hulls) -> list[Interval]:
     return list(zip(merged.code.tolist(), merged.start.tolist(), merged.end.tolist(), strict=True))
 
 

@@ -13,10 +13,10 @@ from streams import rows_flow
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, StateMismatch
-from uncombine.flows.fingerprint.changes import check_same, flow_changes, free_changes, refusal, unknown_parts
+from uncombine.flows.fingerprint.differences import check_same, flow_changes, free_changes, refusal, unknown_parts
 from uncombine.flows.fingerprint.flow import MOST_ENTRIES, Fingerprint
 from uncombine.sparkops.restarts import step_names
-from uncombine.sparkops.routes.streaming import Streaming
+from uncombine.sparkops.routes.streaming import StreamRoute
 
 
 def source(schema: pa.Schema = SCHEMA, time: str = "ts", watermark: Any = "1 minute", **settings: Any) -> uc.Flow:
@@ -25,7 +25,7 @@ def source(schema: pa.Schema = SCHEMA, time: str = "ts", watermark: Any = "1 min
 
 def fingerprints(flow: uc.Flow) -> list[Fingerprint]:
     """The fingerprints of a flow as they come back from its state."""
-    route = Streaming(flow, None)  # type: ignore[arg-type]
+    route = StreamRoute(flow, None)  # type: ignore[arg-type]
     return [json.loads(json.dumps(route.fingerprint(step))) for step in route.graph.steps]
 
 

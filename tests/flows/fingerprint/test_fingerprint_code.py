@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from uncombine.flows.fingerprint.content import MOST, MOST_PARTS, Content, content_of
-from uncombine.flows.fingerprint.source import text_of
+from uncombine.flows.fingerprint.function_text import text_of
 
 
 def module_of(folder: Path, text: str, name: str = "mine") -> ModuleType:

@@ -11,7 +11,7 @@ from seeds import seeds
 
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
-from uncombine.panes.grouping.outstanding import Outstanding
+from uncombine.panes.grouping.outstanding import OutstandingPanes
 
 RECORD = pa.struct([("start", pa.int64()), ("text", pa.string())])
 NAMES = ["start", "end", "index", "timing", "cause", "tags", "value.n", "watermark"]
@@ -21,11 +21,11 @@ def records(numbers: list[int]) -> pa.StructArray:
     return pa.array([{"start": n, "text": f"text {n}"} for n in numbers], RECORD)
 
 
-def listed(lists: list[list[int]]) -> Outstanding:
-    return Outstanding.of(pa.array([records(numbers).to_pylist() for numbers in lists], pa.list_(RECORD)))
+def listed(lists: list[list[int]]) -> OutstandingPanes:
+    return OutstandingPanes.of(pa.array([records(numbers).to_pylist() for numbers in lists], pa.list_(RECORD)))
 
 
-def numbers_of(shown: Outstanding) -> list[list[int]]:
+def numbers_of(shown: OutstandingPanes) -> list[list[int]]:
     column = shown.lists()
     assert column.type == pa.list_(RECORD)
     found = column.to_pylist()
@@ -46,7 +46,7 @@ def test_moves_of_windows_move_their_panes(seed: int) -> None:
         return [[next(fresh) for _ in range(r.randint(0, most))] for _ in range(r.randint(0, 6))]
 
     want = some()
-    shown = listed(want) if r.random() < 0.7 or want else Outstanding.none(RECORD, 0)
+    shown = listed(want) if r.random() < 0.7 or want else OutstandingPanes.none(RECORD, 0)
     for _ in range(12):
         count = len(want)
         match r.choice(["take", "join", "merge", "without", "where", "follow", "follow", "store"]):
@@ -80,7 +80,7 @@ def test_moves_of_windows_move_their_panes(seed: int) -> None:
                 assert len(shown.records) <= max(2 * len(shown), len(new))
             case "store":
                 sliced = shown.lists().slice(1) if want and r.random() < 0.5 else shown.lists()
-                want, shown = want[len(want) - len(sliced) :], Outstanding.of(sliced)
+                want, shown = want[len(want) - len(sliced) :], OutstandingPanes.of(sliced)
         assert numbers_of(shown) == want
     windows = [i for i in range(len(want)) if r.random() < 0.5]
     which, places = shown.of_windows(np.array(windows, np.int64))

@@ -12,13 +12,13 @@ from uncombine.panes.grouping.final_panes import Final
 from uncombine.panes.grouping.grouping import Grouping
 from uncombine.panes.grouping.lift import Lift
 from uncombine.panes.grouping.when_to_combine import combining_pays, others_alike, sampled
-from uncombine.windows import Assigned
+from uncombine.windows import RowWindows
 
 ROWS = 100_000
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.int64(), "x": pa.float64()})
 
 
-def assigned(times: np.ndarray) -> Assigned:
+def assigned(times: np.ndarray) -> RowWindows:
     return uc.Fixed("1 minute").assign(times)
 
 

@@ -19,7 +19,7 @@ import uncombine as uc
 from uncombine.combiners.rows.columns import joined_tables
 from uncombine.files.reading import FileFormat, Split, read
 from uncombine.panes.grouping.grouping import Grouping
-from uncombine.sparkops.routes.streaming import Streaming
+from uncombine.sparkops.routes.streaming import StreamRoute
 from uncombine.sparkops.routes.tasks import LiftFinal, MergeFinal
 from uncombine.sparkops.scans.faster import RenamingTask
 
@@ -130,7 +130,7 @@ def test_only_keys_that_nothing_else_reads_stay_dictionaries() -> None:
         if options.pop("moved", False):
             flow = flow.where(uc.col("k") != "a")
         flow = flow.window(uc.Fixed("1 minute"), **options).combine(by=("k", "j"), n=uc.Count())
-        route = Streaming(flow, flow.source.input, beside)
+        route = StreamRoute(flow, flow.source.input, beside)
         return route.lift(route.graph.steps[0], 0).coded
 
     assert stream() == KEYS

@@ -75,7 +75,7 @@ def test_what_repeats_is_read_whole_in_bounded_tables(
     table = write(path, make(5_000), **options)
     expected = table.set_column(1, "text", pa.chunked_array([pa.array(table["text"].to_pylist())])).to_pylist()
     for module, name, value in (
-        (reading, "BYTES", 200_000), (reading, "HELD", 1_000_000), (parquet_files, "UNSURE", 100),
+        (reading, "BYTES", 200_000), (reading, "SPLIT_BYTES", 1_000_000), (parquet_files, "UNSURE", 100),
         (parquet_files, "BATCH_BYTES", 100_000), (parquet_files, "AT_ONCE_BYTES", 400_000),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)

@@ -16,7 +16,7 @@ from streams import rows_flow
 import uncombine as uc
 from uncombine.flows.graph import Step
 from uncombine.sparkops.routes.shard_processor import ShardProcessor
-from uncombine.sparkops.routes.streaming import Streaming
+from uncombine.sparkops.routes.streaming import StreamRoute
 from uncombine.sparkops.routes.thin_processor import thin
 from uncombine.sparkops.spark_private import pickled
 
@@ -40,7 +40,7 @@ print(json.dumps([asked, sorted({name.partition(".")[0] for name in set(sys.modu
 
 def processor() -> ShardProcessor:
     flow = rows_flow(SCHEMA, watermark="1 minute").window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count())
-    route = Streaming(flow, flow.source.input)  # type: ignore[attr-defined]
+    route = StreamRoute(flow, flow.source.input)  # type: ignore[attr-defined]
     step: Step = route.graph.steps[0]
     return ShardProcessor(route.task(step, None))
 

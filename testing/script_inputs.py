@@ -67,7 +67,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ScriptInputs:
     """The inputs of scripts, the columns that are keys, and the lengths of time that matter."""
 
     inputs: tuple[Input, ...]
@@ -77,11 +77,13 @@ class Drawn:
     edges: Edges
 
 
-def drawn_for(source: pa.Schema | Flow, time: str, diff: str | None) -> Drawn:
+def script_inputs(source: pa.Schema | Flow, time: str, diff: str | None) -> ScriptInputs:
     """Read a flow, or a schema with the names of its columns of event time and weights."""
     if isinstance(source, Flow):
         graph = graph_of(source)
-        return Drawn(tuple(inputs_of(graph)), frozenset(_keys(graph)), _lengths(graph), edges_of(graph))
+        return ScriptInputs(
+            inputs=tuple(inputs_of(graph)), keys=frozenset(_keys(graph)), lengths=_lengths(graph), edges=edges_of(graph)
+        )
     if not isinstance(source, pa.Schema):
         raise InvalidArgument(f"scripts are drawn for an Arrow schema or a flow, not for {source!r}")
     require_column(time, source.names, "time=")
@@ -90,7 +92,12 @@ def drawn_for(source: pa.Schema | Flow, time: str, diff: str | None) -> Drawn:
     if diff is not None:
         require_column(diff, source.names, "diff=")
     shortest = int(SHORTEST)
-    return Drawn((Input(None, source, time, diff),), frozenset(), (shortest,), Edges((shortest,)))
+    return ScriptInputs(
+        inputs=(Input(name=None, schema=source, time=time, diff=diff),),
+        keys=frozenset(),
+        lengths=(shortest,),
+        edges=Edges((shortest,)),
+    )
 
 
 def inputs_of(graph: Graph) -> Iterator[Input]:
@@ -112,7 +119,14 @@ def inputs_of(graph: Graph) -> Iterator[Input]:
                 "over rows with diff="
             )
         input_name = name if len(seen) > 1 else None
-        yield Input(input_name, leaf.source.schema, own.time, own.diff, own.processing_time, own.strategy)
+        yield Input(
+            name=input_name,
+            schema=leaf.source.schema,
+            time=own.time,
+            diff=own.diff,
+            processing_time=own.processing_time,
+            strategy=own.strategy,
+        )
 
 
 def _keys(graph: Graph) -> Iterator[str]:
@@ -144,4 +158,4 @@ def _lengths(graph: Graph) -> tuple[int, ...]:
     return tuple(sorted(length for length in lengths if length > 0)) or (int(SHORTEST),)
 
 
-__all__ = ["Drawn", "Input", "drawn_for", "inputs_of"]
+__all__ = ["Input", "ScriptInputs", "inputs_of", "script_inputs"]

@@ -66,7 +66,7 @@ def plain(value: Any, kind: pa.DataType) -> Any:
 
 
 @dataclass(frozen=True)
-class Left:
+class RemainingRows:
     """The rows that are left of a changelog, each with how often it is there."""
 
     names: tuple[str, ...]
@@ -79,13 +79,13 @@ class Left:
         """A row as a test has it."""
         return {n: plain(v, k) for n, v, k in zip(self.names, row, self.kinds, strict=True)}
 
-    def only(self, names: Sequence[str]) -> Left:
+    def only(self, names: Sequence[str]) -> RemainingRows:
         """The same rows with some of the columns; `window.start` is a field of the column `window`."""
         places = [_place(name, self.names, self.kinds) for name in names]
         rows: Counter[Values] = Counter()
         for row, count in self.rows.items():
             rows[tuple(_part(row[at], inner) for at, inner, _ in places)] += count
-        return Left(tuple(names), tuple(kind for *_, kind in places), rows)
+        return RemainingRows(names=tuple(names), kinds=tuple(kind for *_, kind in places), rows=rows)
 
 
 def _place(name: str, names: Sequence[str], kinds: Sequence[pa.DataType]) -> tuple[int, int | None, pa.DataType]:
@@ -105,7 +105,7 @@ def _part(value: Any, inner: int | None) -> Any:
     return value if inner is None or value is None else value[inner]
 
 
-def left_of(panes: pa.Table, weight: str | None) -> Left:
+def left_of(panes: pa.Table, weight: str | None) -> RemainingRows:
     """Net a changelog entry by entry; `weight` names the column of weights, or None if each row is there once."""
     names = [name for name in panes.column_names if name not in (*BESIDE, weight)]
     kinds = [panes.schema.field(name).type for name in names]
@@ -119,7 +119,9 @@ def left_of(panes: pa.Table, weight: str | None) -> Left:
         last = i + 1 == len(rows) or steps[i + 1] != steps[i]
         if last and negative is None and (below := next((row for row in net if net[row] < 0), None)) is not None:
             negative = steps[i], below
-    return Left(tuple(names), tuple(kinds), Counter({row: n for row, n in net.items() if n}), negative)
+    return RemainingRows(
+        names=tuple(names), kinds=tuple(kinds), rows=Counter({row: n for row, n in net.items() if n}), negative=negative
+    )
 
 
 def rows_of(table: pa.Table, count: int) -> list[Values]:
@@ -128,7 +130,7 @@ def rows_of(table: pa.Table, count: int) -> list[Values]:
     return list(zip(*columns, strict=True)) if columns else [()] * count
 
 
-def expected_rows(answer: Any, left: Left) -> Left:
+def expected_rows(answer: Any, left: RemainingRows) -> RemainingRows:
     """The result of the function of expected rows: a DataFrame, an Arrow table, or rows as dicts."""
     if isinstance(answer, pa.Table):
         answer = answer.to_pandas()
@@ -148,13 +150,13 @@ def expected_rows(answer: Any, left: Left) -> Left:
     else:
         raise TypeMismatch(f"expected= gives a DataFrame, or rows as dicts, but gave {type(answer).__name__}")
     if not names and not values:
-        return Left(left.names, left.kinds, Counter())
+        return RemainingRows(names=left.names, kinds=left.kinds, rows=Counter())
     kinds = [_place(name, left.names, left.kinds)[2] for name in names]
     rows = (tuple(canonical(v, k) for v, k in zip(row, kinds, strict=True)) for row in values)
-    return Left(tuple(names), tuple(kinds), Counter(rows))
+    return RemainingRows(names=tuple(names), kinds=tuple(kinds), rows=Counter(rows))
 
 
-def differences(left: Left, expected: Left, tolerance: float) -> tuple[list[Values], list[Values]]:
+def differences(left: RemainingRows, expected: RemainingRows, tolerance: float) -> tuple[list[Values], list[Values]]:
     """The rows that are missing, and those that are too much; floats are equal within the tolerance."""
     missing = list((expected.rows - left.rows).elements())
     extra = []
@@ -199,4 +201,4 @@ def literal(value: Any) -> str:
             return repr(value)
 
 
-__all__ = ["Left", "canonical", "differences", "expected_rows", "left_of", "literal", "rows_of"]
+__all__ = ["RemainingRows", "canonical", "differences", "expected_rows", "left_of", "literal", "rows_of"]

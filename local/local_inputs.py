@@ -75,7 +75,13 @@ class LocalInput:
                 f"entry {place} of the script brings rows before the clock has started, and watermark=IngressTime() "
                 "takes their times from it: give at=, or a Clock before them"
             )
-        return Intake(settings.max_future, settings.time, settings.strategy, transforms, self.step.guards)(rows, times)
+        return Intake(
+            max_future=settings.max_future,
+            time=settings.time,
+            strategy=settings.strategy,
+            transforms=transforms,
+            guards=self.step.guards,
+        )(rows, times)
 
     def _times(self, rows: pa.Table, now: int) -> np.ndarray:
         """The processing time of each row: from its column, or from its entry if the column is null or not named."""
@@ -104,7 +110,7 @@ class InputNames:
         input_name = entry.input if isinstance(entry, Elements | Watermark) else None
         if input_name is None:
             if isinstance(entry, Elements) and not self._one:
-                raise InvalidArgument(f"entry {place} of the script does not say for which source it is: {self._known}")
+                raise InvalidArgument(f"entry {place} of the script does not say for which source it is: {self._hint}")
             return [True for _ in self.names]
         named = {source for name, source in zip(self.names, self.sources, strict=True) if name == input_name}
         if len(named) > 1:
@@ -113,7 +119,7 @@ class InputNames:
                 "give each source its own name="
             )
         if not named:
-            raise InvalidArgument(f"entry {place} of the script is for input={input_name!r}, and {self._known}")
+            raise InvalidArgument(f"entry {place} of the script is for input={input_name!r}, and {self._hint}")
         return [source in named for source in self.sources]
 
     @property
@@ -121,7 +127,7 @@ class InputNames:
         return len(set(self.sources)) == 1
 
     @property
-    def _known(self) -> str:
+    def _hint(self) -> str:
         if self._one:
             name = self.names[0]
             return f"the one source {'has no name' if name is None else f'is {name!r}'}"

@@ -11,8 +11,8 @@ import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
-class Merged:
-    """Merged windows; `window_id` is the number of the merged window for each window that was given."""
+class Hulls:
+    """Hulls of windows; `window_id` is the number of the hull for each window that was given."""
 
     window_id: np.ndarray
     code: np.ndarray
@@ -20,7 +20,7 @@ class Merged:
     end: np.ndarray
 
 
-def union_intervals(codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Merged:
+def union_intervals(codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Hulls:
     """Merge the half-open intervals of each code that share an instant, transitively, into their hulls.
 
     Intervals that only touch stay apart. The merged intervals are in the order of (code, start). Codes are
@@ -32,7 +32,7 @@ def union_intervals(codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Me
     [15, 20]
     """
     if len(codes) == 0:
-        return Merged(*(np.empty(0, np.int64) for _ in range(4)))
+        return Hulls(*(np.empty(0, np.int64) for _ in range(4)))
     order = _by_code_and_start(codes, start)
     if order is not None:
         codes, start, end = codes[order], start[order], end[order]
@@ -43,7 +43,7 @@ def union_intervals(codes: np.ndarray, start: np.ndarray, end: np.ndarray) -> Me
         window_id = np.empty(len(number), np.int64)
         window_id[order] = number
         number = window_id
-    return Merged(number, codes[heads], start[heads], reach)
+    return Hulls(window_id=number, code=codes[heads], start=start[heads], end=reach)
 
 
 def union_runs(runs: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

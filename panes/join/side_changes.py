@@ -19,7 +19,7 @@ from ...combiners.rows.group_sums import sum_counts
 from ...combiners.rows.groups import group_rows
 from ...combiners.rows.hashing import hash_rows_128
 from ..state.store_rows import StoreRows
-from .intake import Rows
+from .side_rows import Rows
 
 
 @dataclass(frozen=True)

@@ -98,9 +98,9 @@ def keys_of(table: pa.Table) -> list[str]:
 def shown_value(table: pa.Table, value: str | None, entries: Sequence[Entry]) -> str:
     """The result that is written into panes: the one asked for, or the first that is no column of the script."""
     names = [name for name in table.column_names if name not in RESERVED]
-    given = columns_of(entries)
+    columns = columns_of(entries)
     results = [name for name in names if name not in keys_of(table)]
-    shown = value or next((n for n in results if n not in given), next(iter([*results[-1:], *names[-1:]]), None))
+    shown = value or next((n for n in results if n not in columns), next(iter([*results[-1:], *names[-1:]]), None))
     if shown is None or shown not in table.column_names:
         raise InvalidArgument(f"value= must be one of {names}, but is {value!r}")
     return shown
@@ -125,13 +125,13 @@ def panes_of(table: pa.Table, value: str, where: Mapping[str, Any], clock: Seque
     moments = _moments(rows, clock)
     return [
         Pane(
-            tuple(_plain(row[name]) for name in keys),
-            _bounds(row["window"]),
-            row[value],
-            row["diff"],
-            row["pane"]["timing"],
-            at,
-            row.get("step", 0),
+            key=tuple(_plain(row[name]) for name in keys),
+            bounds=_bounds(row["window"]),
+            value=row[value],
+            diff=row["diff"],
+            timing=row["pane"]["timing"],
+            at=at,
+            step=row.get("step", 0),
         )
         for row, at in zip(rows, moments, strict=True)
         if row["window"] is not None or row["pane"] is not None
@@ -167,16 +167,16 @@ def _moments(rows: Sequence[Mapping[str, Any]], clock: Sequence[datetime]) -> li
 
 def clock_of(entries: Sequence[Entry]) -> list[datetime]:
     """The processing time after each entry. Entries before the first with a time have that time."""
-    known: list[int | None] = []
+    times: list[int | None] = []
     now: int | None = None
     for entry in entries:
-        given = entry.t if isinstance(entry, Clock) else entry.at
-        now = max(timestamp(given), now or timestamp(given)) if given is not None else now
-        known.append(now)
-    start = next((t for t in known if t is not None), None)
+        reading = entry.t if isinstance(entry, Clock) else entry.at
+        now = max(timestamp(reading), now or timestamp(reading)) if reading is not None else now
+        times.append(now)
+    start = next((t for t in times if t is not None), None)
     if start is None:  # no processing time at all: draw the entries a minute apart
         return [from_micros(60_000_000 * i) for i in range(len(entries))]
-    return [from_micros(start if t is None else t) for t in known]
+    return [from_micros(start if t is None else t) for t in times]
 
 
 def points_of(
@@ -197,15 +197,25 @@ def points_of(
         if table is None:
             continue
         column = time if isinstance(time, str) else time.get(_input(entry) or "", times[0])
-        asked = {name: wanted for name, wanted in where.items() if name in table.column_names}
+        condition = {name: wanted for name, wanted in where.items() if name in table.column_names}
         label = datum or _number(table, where)
         for place, row in enumerate(table.to_pylist()):
-            if any(row[name] != wanted for name, wanted in asked.items()) or row.get(column) is None:
+            if any(row[name] != wanted for name, wanted in condition.items()) or row.get(column) is None:
                 continue
             event = aware(row[column])
             text = "" if label is None or row[label] is None else str(row[label])
             late = before is not None and event < before
-            points.append(Point(event, clock[step], text, late, (step, place) in gone, step, row))
+            points.append(
+                Point(
+                    event=event,
+                    processing=clock[step],
+                    label=text,
+                    late=late,
+                    dropped=(step, place) in gone,
+                    step=step,
+                    row=row,
+                )
+            )
     return points
 
 
@@ -240,8 +250,8 @@ def _shown(watermark: int) -> datetime:
 
 def _of_run(entries: Sequence[Entry], result: Any) -> Sequence[SourceWatermarks]:
     """The watermarks that the run of a script had; nothing if they are not known."""
-    found = result.watermarks if isinstance(result, Result) else []
-    return found if len(found) == len(entries) else []
+    watermarks = result.watermarks if isinstance(result, Result) else []
+    return watermarks if len(watermarks) == len(entries) else []
 
 
 def _passed(entries: Sequence[Entry], result: Any) -> list[datetime | None]:
@@ -270,11 +280,11 @@ def marks_of(
     """
     inputs, of_run = inputs_of(entries), _of_run(entries, result)
     out: dict[str | None, list[tuple[datetime, datetime, int]]] = {}
-    known: dict[str | None, int] = {}
+    latest: dict[str | None, int] = {}
     for step, (one, at) in enumerate(zip(of_run, clock, strict=False)):
         for name, watermark in one.after.items():
-            if known.get(name) != watermark:
-                known[name] = watermark
+            if latest.get(name) != watermark:
+                latest[name] = watermark
                 out.setdefault(name if len(inputs) > 1 else inputs[0], []).append((at, _shown(watermark), step))
     if of_run:
         return out

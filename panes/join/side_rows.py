@@ -68,11 +68,11 @@ def take_in(side: Side, table: pa.Table, before: int) -> Rows:
     values = [_plain(flat(table[name])) for name in side.values]
     columns = [pa.array(times), pa.array(weights), *keys, *values]
     return Rows(
-        pa.Table.from_arrays(columns, schema=side.stored),
-        key_hashes(keys, len(times)),
-        side.expiry(times, ends),
-        np.flatnonzero(~usable),
-        np.flatnonzero(late),
+        table=pa.Table.from_arrays(columns, schema=side.stored),
+        hashes=key_hashes(keys, len(times)),
+        expiry=side.expiry(times, ends),
+        bad=np.flatnonzero(~usable),
+        late=np.flatnonzero(late),
     )
 
 

@@ -31,30 +31,30 @@ def changes_of(rows: pa.Table, layout: Layout) -> pa.Table:
     >>> changes_of(rows, Layout(rows.schema, ("k",), "diff")).to_pydict()
     {'k': ['a', 'b'], 'n': [2, 5], '_uncombine_change': [0, 1]}
     """
-    given = layout.flat(rows)
+    table = layout.flat(rows)
     weights = np.ones(rows.num_rows, np.int64) if layout.diff is None else weights_of(rows, layout.diff)
     with text_room:
-        keys = [normal_keys(flat(given[name])) for name in layout.keys]
+        keys = [normal_keys(flat(table[name])) for name in layout.keys]
     for name, key in zip(layout.keys, keys, strict=True):  # -0.0 and 0.0 are one key, which no target need know
-        given = given.set_column(given.column_names.index(name), name, key)
+        table = table.set_column(table.column_names.index(name), name, key)
     groups, first = group_rows(keys, rows.num_rows)
-    places, left = _survivors(given, layout, groups, first, weights)
+    places, left = _survivors(table, layout, groups, first, weights)
     codes = groups.codes[places]
     new, old = left > 0, left < 0
-    _check(given, layout, places, codes, left, groups.count)
+    _check(table, layout, places, codes, left, groups.count)
     row = np.full(groups.count, -1)
     row[codes[old]] = places[old]
     row[codes[new]] = places[new]
     change = np.zeros(groups.count, np.int64)
     np.add.at(change, codes, left)
-    known = row >= 0
-    out = given.take(pa.array(row[known])).append_column(CHANGE, pa.array(change[known].astype(np.int8)))
+    changed = row >= 0
+    out = table.take(pa.array(row[changed])).append_column(CHANGE, pa.array(change[changed].astype(np.int8)))
     with text_room:
         return out.cast(layout.changes)
 
 
 def _survivors(
-    given: pa.Table, layout: Layout, groups: Groups, first: np.ndarray, weights: np.ndarray
+    table: pa.Table, layout: Layout, groups: Groups, first: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The places of rows whose weights do not sum to zero, and these sums."""
     if groups.count == len(weights):
@@ -62,17 +62,17 @@ def _survivors(
         return places, weights[places]
     # A row that is alone with its key has no equal, and mostly a retraction and a new row differ in the first values.
     settled = groups.sizes == 1
-    settled[_updates(given, layout, groups, first, weights)] = True
-    known = settled[groups.codes]
-    shared = np.flatnonzero(~known)
-    some = given.take(pa.array(shared))
+    settled[_updates(table, layout, groups, first, weights)] = True
+    certain = settled[groups.codes]
+    shared = np.flatnonzero(~certain)
+    some = table.take(pa.array(shared))
     low, high = hash_rows_128([Column(column) for column in some.columns])
     _, firsts, sums = netted(low, high, weights[shared])
-    kept, alone = sums != 0, np.flatnonzero(known & (weights != 0))
-    return np.concatenate([alone, shared[firsts[kept]]]), np.concatenate([weights[alone], sums[kept]])
+    nonzero, alone = sums != 0, np.flatnonzero(certain & (weights != 0))
+    return np.concatenate([alone, shared[firsts[nonzero]]]), np.concatenate([weights[alone], sums[nonzero]])
 
 
-def _updates(given: pa.Table, layout: Layout, groups: Groups, first: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _updates(table: pa.Table, layout: Layout, groups: Groups, first: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The keys of one retraction and one new row that differ for certain."""
     last = np.empty(groups.count, np.int64)
     last[groups.codes] = np.arange(len(weights))
@@ -81,9 +81,9 @@ def _updates(given: pa.Table, layout: Layout, groups: Groups, first: np.ndarray,
     for name in layout.values:
         if not len(left):
             break
-        if pa.types.is_nested(given[name].type):
+        if pa.types.is_nested(table[name].type):
             continue
-        one, other = (given[name].take(pa.array(places[keys[left]])) for places in (first, last))
+        one, other = (table[name].take(pa.array(places[keys[left]])) for places in (first, last))
         differ = pc.fill_null(pc.not_equal(one, other), False)
         if pa.types.is_floating(one.type):  # NaN equals NaN here
             differ = pc.and_not(differ, pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
@@ -92,7 +92,7 @@ def _updates(given: pa.Table, layout: Layout, groups: Groups, first: np.ndarray,
 
 
 def _check(
-    given: pa.Table, layout: Layout, places: np.ndarray, codes: np.ndarray, left: np.ndarray, count: int
+    table: pa.Table, layout: Layout, places: np.ndarray, codes: np.ndarray, left: np.ndarray, count: int
 ) -> None:
     """Raise if more than one row, or more than one retraction, is left for a key."""
     groups = Groups(codes, count)
@@ -100,7 +100,7 @@ def _check(
         sums = sum_counts(groups, weights)
         if count and int(sums.max()) > 1:
             at = int(places[np.flatnonzero(sums[codes] > 1)[0]])
-            key = {name: given[name][at].as_py() for name in layout.keys}
+            key = {name: table[name][at].as_py() for name in layout.keys}
             raise InvalidArgument(
                 f"a table has one row for each key, but {int(sums.max())} {what} are left for {key}: give keys= that "
                 "no two rows share"

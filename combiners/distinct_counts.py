@@ -13,7 +13,7 @@ from .algebra import Accumulators, Capability, CombineFn, Weights
 from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .expressions.expr import Expr
-from .inputs import Input, expression, input_type
+from .input_types import Input, expression, input_type
 from .parts import Part
 from .retractable import Retractable
 from .rows.columns import Column
@@ -54,7 +54,7 @@ class SetFn(CombineFn):
     def items(self, accumulators: Accumulators) -> Items:
         """The flat items of an accumulator column, each of weight 1."""
         offsets, struct = flat_lists(accumulators[0])
-        return Items(offsets, tuple(struct.flatten()), np.ones(len(struct), np.int64))
+        return Items(offsets=offsets, columns=tuple(struct.flatten()), weights=np.ones(len(struct), np.int64))
 
     def _pack(self, items: Items) -> Accumulators:
         kind = self.fields[0].type
@@ -98,7 +98,9 @@ class CountDistinct(Retractable):
             return pa.array(np.diff(fn.items(parts[0]).present().offsets))
 
         whole = distinct_kernel(kinds[0]) if len(kinds) == 1 else None
-        return CompiledCombiner((Part(fn, tuple(expression(one) for one in inputs)),), finish, pa.int64(), whole=whole)
+        return CompiledCombiner(
+            parts=(Part(fn, tuple(expression(one) for one in inputs)),), finish=finish, output=pa.int64(), whole=whole
+        )
 
 
 def as_inputs(inputs: Input | Sequence[Input], who: object) -> Input | tuple[Input, ...]:

@@ -29,7 +29,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 def text_of(function: FunctionType) -> str | None:
     """The normal text of a function; None without a source.
 
-    >>> from uncombine.flows.fingerprint.source import text_of
+    >>> from uncombine.flows.fingerprint.function_text import text_of
     >>> text_of(eval("lambda x: x + 1")) is None
     True
     """
@@ -50,7 +50,7 @@ def normal(node: ast.AST, left_out: frozenset[str] = frozenset()) -> str:
     """The text of a piece of syntax, in which nothing that is empty has a place.
 
     >>> import ast
-    >>> from uncombine.flows.fingerprint.source import normal
+    >>> from uncombine.flows.fingerprint.function_text import normal
     >>> texts = ("def f(x: int): return x  # as it is", "def f(x): return(x)")
     >>> len({normal(ast.parse(text)) for text in texts})
     1
