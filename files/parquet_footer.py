@@ -1,8 +1,8 @@
 """A look at the footer of a Parquet file before pyarrow's own.
 
 The accessors of pyarrow's metadata of columns, and its exclusion of row groups by statistics, do not translate the
-errors of C++: a footer whose parts contradict each other ends the whole process, of the newest pyarrow (26.0.1) too at one in some 30 damaged footers. So the footer is read here first. It
-is in Thrift's compact protocol:
+errors of C++: a footer whose parts contradict each other ends the whole process, with pyarrow 26.0.1 one in some 30 of
+the tests. So the footer is read here first. It is in Thrift's compact protocol:
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 
 Guarded by tests/files/test_damaged_files.py.

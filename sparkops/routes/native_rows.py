@@ -1,7 +1,9 @@
 """Rows that Spark itself selects and filters, so that none of them crosses to Python.
 
 Only expressions whose values are the same in Spark are native: columns, comparisons of whole numbers, texts, dates and
-times, and conditions made of them. Queries 2 and 3 of NEXMark take 1.3 to 1.5 times as long in Python. Guarded by tests/sparkops/routes/test_native_rows.py.
+times, and conditions made of them. Queries 2 and 3 of NEXMark take 1.3 to 1.5 times as long in Python.
+
+Guarded by tests/sparkops/routes/test_native_rows.py.
 """
 
 from __future__ import annotations
