@@ -260,8 +260,8 @@ def no_such_method(owner: str, value: object, name: str, advice: Mapping[str, st
 def no_such_step(name: str) -> AttributeError:
     """The error for an attribute that a flow does not have.
 
-    >>> no_such_step("show")
-    NoSuchStep('a flow has no show: write flow.df.show()')
+    >>> no_such_step("fillna")
+    NoSuchStep("a flow has no fillna: write flow.with_columns(x=uc.col('x').fill_null(0))")
     """
     advice = _STEPS.get(name) or _RESULTS.get(name)
     return NoSuchStep(f"a flow has no {name}: {advice}") if advice else _unknown("Flow", name)

@@ -736,8 +736,8 @@ def stages_of(flow: Flow) -> int:
 def input_of(flow: Flow) -> StageInput:
     """The input that a flow is for its next stage."""
     rows = _first_input(flow)
-    time, diff = (name and name_after(flow.transforms, name) for name in (rows.time, rows.diff))
-    return replace(rows, time=time, diff=diff)
+    diff = None if rows.diff is None else name_after(flow.transforms, rows.diff)
+    return replace(rows, time=name_after(flow.transforms, rows.time), diff=diff)
 
 
 def _first_input(flow: Flow) -> StageInput:

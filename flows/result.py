@@ -144,7 +144,9 @@ class Result:
         try:
             import polars
         except ImportError:
-            raise LibraryMissing("to_polars() needs polars, which is not installed: pip install polars") from None
+            raise LibraryMissing(
+                "to_polars() needs a library that is not installed: pip install 'uncombine[polars]'"
+            ) from None
         return polars.from_arrow(self.to_arrow(flat=flat))
 
     def head(self, rows: int = 5) -> Result:

@@ -270,7 +270,7 @@ def test_all_rows_are_combined_without_a_window() -> None:
 
 
 def test_second_names_are_the_same_methods() -> None:
-    """What other libraries call it is the method itself, and completion shows it once."""
+    """The name of other libraries is the method itself, and completion shows it once."""
     windowed = uc.flow(ROWS).window("1 minute")
     flow = windowed.agg(n=uc.Count())
     for kind, name, ours in (
