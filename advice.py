@@ -6,6 +6,7 @@ Guarded by tests/test_advice.py.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,6 @@ OF_COMBINERS: Mapping[str, str] = {
 }
 
 OF_RESULTS: Mapping[str, str] = {
-    **dict.fromkeys(("show", "head", "collect"), "print it, or write result.to_pylist()"),
     **dict.fromkeys(("df", "toPandas", "to_df"), "write result.to_pandas(flat=True)"),
     **dict.fromkeys(
         ("write", "to_csv", "to_parquet"), "write result.to_table('parquet:folder'), or to_pandas(flat=True)"
@@ -54,14 +54,10 @@ OF_RESULTS: Mapping[str, str] = {
 """Advice for names of DataFrames that an Arrow table does not have."""
 
 _STEPS = {
-    "combine": "write flow.window(uc.Global()).combine(...) to combine all rows, or another window",
-    "agg": "write flow.window(...).combine(...)",
-    "groupBy": "write flow.window(...).combine(by=...)",
-    "groupby": "write flow.window(...).combine(by=...)",
-    "group_by": "write flow.window(...).combine(by=...)",
-    **dict.fromkeys(
-        ("aggregate", "reduce", "sum", "mean", "avg", "min", "max", "reduceByKey", "combine_per_key"),
-        "write flow.window(...).combine(total=uc.Sum('x'))",
+    **_each("groupBy groupby group_by", "write flow.combine(by=...), or flow.window(...).combine(by=...)"),
+    **_each(
+        "aggregate reduce sum mean avg min max reduceByKey combine_per_key",
+        "write flow.combine(total=uc.Sum('x')), or flow.window(...).combine(total=uc.Sum('x'))",
     ),
     **dict.fromkeys(("key_by", "keyBy"), "give by= to flow.window(...).combine(by=..., ...)"),
     **dict.fromkeys(("resample", "tumble"), "write flow.window(uc.Fixed('1 minute')).combine(...)"),
@@ -75,16 +71,13 @@ _STEPS = {
 }
 
 _RESULTS = {
-    "filter": "write flow.where(uc.col('x') > 0)",
-    "withColumn": "write flow.with_columns(name=...)",
-    "show": "write flow.df.show()",
-    "collect": "write flow.df.collect()",
-    "count": "write flow.df.count(), or combine(n=uc.Count())",
-    "first": "write flow.df.first()",
-    "head": "write flow.df.head()",
-    "toPandas": "write flow.df.toPandas()",
-    "to_pandas": "write flow.df.toPandas()",
-    "toArrow": "write flow.df.toArrow()",
+    **_each("withColumn withColumns", "write flow.with_columns(name=...)"),
+    "count": "write flow.combine(n=uc.Count())",
+    **_each("first take limit", "write flow.head(n), or flow.df.limit(n) on Spark"),
+    **_each("toPandas to_df", "write flow.to_pandas(), or flow.df.toPandas() on Spark"),
+    "toArrow": "write flow.to_arrow(), or flow.df.toArrow() on Spark",
+    "to_list": "write flow.collect()",
+    "to_dicts": "write flow.collect()",
     "write": "write flow.df.write",
     "writeStream": "write flow.write_stream(checkpoint=...)",
     "printSchema": "print flow.schema",
@@ -93,8 +86,6 @@ _RESULTS = {
     "union": "write uc.union(flow, other)",
     "unionByName": "write uc.union(flow, other)",
     "merge": "write flow.join(other, on=..., within=...)",
-    "drop": "write flow.select(...) with the columns that stay",
-    "assign": "write flow.with_columns(name=...)",
     "mapInArrow": "write flow.map(function)",
     "mapInPandas": "write flow.map(function)",
     "flatMap": "write flow.flat_map(function)",
@@ -106,13 +97,10 @@ _RESULTS = {
     ),
     **dict.fromkeys(("dropna", "isna", "isnull"), "write flow.where(~uc.col('x').is_null())"),
     **dict.fromkeys(("fillna", "na"), "write flow.with_columns(x=uc.col('x').fill_null(0))"),
-    **dict.fromkeys(
-        ("rename", "withColumnRenamed", "withColumnsRenamed", "alias"),
-        "write flow.with_columns(new=uc.col('old')), and flow.select(...) with the columns that stay",
-    ),
-    **dict.fromkeys(("apply", "pipe", "map_partitions", "map_batches"), "write flow.map(function)"),
+    **_each("withColumnRenamed withColumnsRenamed alias rename_columns", "write flow.rename({'old': 'new'})"),
+    **_each("apply map_partitions map_batches", "write flow.map(function)"),
+    "transform": "write flow.pipe(function)",
     "explode": "write flow.flat_map(function)",
-    "limit": "write flow.df.limit(...)",
     **dict.fromkeys(("cache", "persist"), "write flow.df.cache()"),
     **dict.fromkeys(
         ("start", "execute", "awaitTermination"),
@@ -127,10 +115,11 @@ _RESULTS = {
 }
 """Advice about rows and panes, which a flow has and `flow.window(...)` does not have before `combine`."""
 
-_OF_A_FLOW = (
-    *("df", "distinct", "explain", "flat_map", "foreach_batch", "in_order", "join", "left_out", "map", "process"),
-    *("replay", "run", "schema", "select", "to_table", "where", "window", "with_columns", "with_time", "write_stream"),
-)
+_OF_A_FLOW = [
+    *("assign", "collect", "df", "distinct", "drop", "explain", "filter", "flat_map", "foreach_batch", "head"),
+    *("in_order", "join", "left_out", "map", "pipe", "process", "rename", "replay", "run", "schema", "select", "show"),
+    *("to_arrow", "to_pandas", "to_polars", "to_table", "where", "window", "with_columns", "with_time", "write_stream"),
+]
 
 _OURS = {
     # windows
@@ -210,6 +199,12 @@ _OTHER = {
     "sink": "write flow.to_table(target), or flow.write_stream(checkpoint=...)",
     "to_table": "write flow.to_table(target)",
     "OrFinally": "write trigger.or_finally(...)",
+    "Rolling": "write uc.Sliding('10 minutes', '1 minute'), for windows that overlap",
+    **_each(
+        "accumulate merge_accumulated uncombine_accumulated extract_accumulated add_udf merge_udf uncombine_udf "
+        "extract_udf as_arrow_udf as_pandas_udf register pandas_udf arrow_udf",
+        "write uc.Accumulator(combiner), which has add, merge, uncombine, extract, udf and register",
+    ),
 }
 
 _OUR_NAMES = {other: ours for ours, others in _OURS.items() for other in others.split()}
@@ -240,6 +235,17 @@ class Adviser:
             raise self._no_such(name)
 
 
+def own_names(kind: type) -> set[str]:
+    """The public names of a class, without second names of a method, which other libraries have for it.
+
+    >>> from uncombine.flows import Flow
+    >>> "where" in own_names(Flow), "filter" in own_names(Flow)
+    (True, False)
+    """
+    named = {name: getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
+    return {name for name, value in named.items() if getattr(value, "__name__", name) == name}
+
+
 def no_such_method(owner: str, value: object, name: str, advice: Mapping[str, str]) -> AttributeError:
     """The error for an attribute that an expression or a combiner does not have.
 
@@ -254,8 +260,8 @@ def no_such_method(owner: str, value: object, name: str, advice: Mapping[str, st
 def no_such_step(name: str) -> AttributeError:
     """The error for an attribute that a flow does not have.
 
-    >>> no_such_step("show")
-    NoSuchStep('a flow has no show: write flow.df.show()')
+    >>> no_such_step("fillna")
+    NoSuchStep("a flow has no fillna: write flow.with_columns(x=uc.col('x').fill_null(0))")
     """
     advice = _STEPS.get(name) or _RESULTS.get(name)
     return NoSuchStep(f"a flow has no {name}: {advice}") if advice else _unknown("Flow", name)
@@ -288,6 +294,9 @@ def no_such_name(name: str, names: Iterable[str]) -> UnknownName:
     UnknownName("uncombine has no name 'Avg': did you mean uc.Mean?")
     """
     said = f"uncombine has no name {name!r}"
+    if percent := re.fullmatch(r"[pP](\d{2,9})", name):
+        share = f"0.{percent[1]}"
+        return UnknownName(f"{said}: write uc.Quantile('x', {share}), or uc.ApproxQuantiles('x', [{share}])")
     if name in _OTHER:
         return UnknownName(f"{said}: {_OTHER[name]}")
     ours = _OUR_NAMES.get(name) or our_name(name, names)
@@ -309,6 +318,30 @@ def our_name(name: str, names: Iterable[str]) -> str | None:
         return others[plain]
     close = difflib.get_close_matches(plain, ours, n=1, cutoff=0.75)
     return ours[close[0]] if close else None
+
+
+_AGGREGATES = (
+    *("Sum", "Mean", "Min", "Max", "Count", "CountDistinct", "Median", "StdDev", "Variance", "First", "Last", "Mode"),
+    *("Product", "BoolAnd", "BoolOr", "CollectList", "CollectSet", "Skewness", "Kurtosis", "ApproxCountDistinct"),
+)
+_CALLED = re.compile(r"Column<'(?P<f>\w+)\((?P<x>\w*)\)( AS \w+)?'>|col\(\"(?P<y>\w+)\"\)\.(?P<g>\w+)\(\)")
+"""An aggregate as it prints itself: one of Spark, or one of Polars."""
+
+
+def combiner_for(value: object) -> str | None:
+    """The combiner to write in the place of what other libraries take for one; None if it is not known.
+
+    >>> combiner_for("sum"), combiner_for(len), combiner_for(("score", "mean"))
+    ("uc.Sum('x')", 'uc.Count()', "uc.Mean('score')")
+    """
+    column = "x"
+    if isinstance(value, tuple) and len(value) == 2:  # as pandas names an aggregate and its column
+        column, value = str(value[0]), value[1]
+    if found := _CALLED.fullmatch(str(value)):
+        column, value = found["x"] or found["y"] or "x", found["f"] or found["g"]
+    name = value if isinstance(value, str) else getattr(value, "__name__", "") if callable(value) else ""
+    ours = our_name(name, _AGGREGATES)
+    return None if ours is None else "uc.Count()" if ours == "Count" else f"uc.{ours}({column!r})"
 
 
 DIFF = "diff"
@@ -336,10 +369,12 @@ __all__ = [
     "OF_EXPRESSIONS",
     "OF_RESULTS",
     "Adviser",
+    "combiner_for",
     "no_such_method",
     "no_such_name",
     "no_such_step",
     "no_such_step_before_combine",
     "our_name",
+    "own_names",
     "uncounted",
 ]

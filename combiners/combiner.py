@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from html import escape
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -137,6 +138,10 @@ class Combiner(Adviser, NamedOptions, ABC):
 
     def __repr__(self) -> str:
         return short_repr(self)
+
+    def _repr_html_(self) -> str:
+        said = escape(" ".join((type(self).__doc__ or "").partition("\n\n")[0].split()))
+        return f"<code>{escape(repr(self))}</code><p>{said}<br>Retracts: {self.capability.words}</p>"
 
 
 def short_repr(value: Any) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, get_type_hints
 
 import uncombine as uc
+from uncombine.advice import own_names
 
 # The page of a module; the longest beginning that fits counts.
 PAGES = {
@@ -61,17 +62,22 @@ METHODS: dict[str, set[str]] = {
     "Result": set(),
 }
 
-STEPS = {"where", "select", "with_columns", "with_time", "map", "flat_map", "distinct", "in_order", "process"}
+STEPS = {
+    *("where", "select", "drop", "rename", "with_columns", "with_time", "map", "flat_map", "pipe"),
+    *("distinct", "in_order", "process"),
+}
 """The methods of a flow that have the page of steps."""
 
 # Names in the order of use; the others of a page follow.
 FIRST = [
-    *("flow", "Files", "Tuning", "session", "Flow", "Flow.window", "Flow.join", "union"),
+    *("flow", "Files", "Tuning", "session", "Flow", "Flow.window", "Flow.combine", "Flow.join", "union"),
     *("Fixed", "Sliding", "Sessions", "Global", "Calendar", "Custom", "Inherit", "span", "timestamp"),
     *("BoundedLag", "Monotonic", "PerSource", "Punctuated", "IngressTime", "ProcessingTime", "EachBatch"),
-    *("Flow.run", "Flow.df", "Flow.to_table", "Flow.write_stream"),
+    *("Flow.run", "Flow.collect", "Flow.to_pandas", "Flow.to_polars", "Flow.to_arrow", "Flow.show", "Flow.head"),
+    *("Flow.df", "Flow.to_table", "Flow.write_stream"),
     *("Flow.foreach_batch", "Flow.left_out", "Flow.replay"),
-    *("Elements", "Watermark", "Clock", "Result", "Result.table", "Result.to_pandas", "Result.to_table"),
+    *("Elements", "Watermark", "Clock", "Result", "Result.table", "Result.collect", "Result.to_pandas"),
+    *("Result.to_polars", "Result.to_arrow", "Result.to_table"),
     *("col", "when", "coalesce", "Expr", "progress", "watch"),
     *("testing.check_flow", "testing.check_script", "testing.assert_rows"),
     *("aggregate", "Combiner", "Combiner.where", "Combiner.of", "Combiner.map", "Combiner.bind"),
@@ -104,9 +110,11 @@ def with_methods(name: str) -> Iterator[str]:
     """A name, and the methods after it if it is a class of which users call them."""
     yield name
     if name in METHODS:
-        for method, value in vars(value_of(name)).items():
+        owner = value_of(name)
+        parts = [kind for kind in reversed(owner.__mro__) if kind.__module__.startswith("uncombine.")]
+        for method, value in {method: value for kind in parts for method, value in vars(kind).items()}.items():
             called = inspect.isfunction(value) or isinstance(value, property | classmethod)
-            if called and not method.startswith("_") and method not in METHODS[name]:
+            if called and method in own_names(owner) and method not in METHODS[name]:
                 yield f"{name}.{method}"
 
 

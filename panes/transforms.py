@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..combiners.aggregate import as_table
 from ..combiners.expressions.expr import Expr
 from ..combiners.rows.plain_types import as_plain
-from ..errors import InvalidArgument, TypeMismatch, require_column
+from ..errors import InvalidArgument, TypeMismatch
 from ..triggers import truth
 from .parcels import parts
 
@@ -53,6 +53,10 @@ class Transform(ABC):
     def may_set(self, column: str) -> bool:
         """True if the step may give a column other values."""
         return self.functions
+
+    def name_after(self, column: str) -> str:
+        """The name that a column has after the step."""
+        return column
 
     @abstractmethod
     def apply(self, table: pa.Table) -> pa.Table:
@@ -173,26 +177,6 @@ class Where(Transform):
 
 
 @dataclass(frozen=True)
-class Select(Transform):
-    """Keeps some of the columns, in this order."""
-
-    names: tuple[str, ...]
-
-    def apply(self, table: pa.Table) -> pa.Table:
-        for name in self.names:
-            require_column(name, table.column_names, "select()")
-            if self.names.count(name) > 1:
-                raise InvalidArgument(f"select() names column {name!r} twice: leave one of them out")
-        return table.select(list(self.names))
-
-    def carrying(self, table: pa.Table, column: str) -> pa.Table:
-        return Select((*self.names, column)).apply(table)
-
-    def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
-        return frozenset(self.names)
-
-
-@dataclass(frozen=True)
 class WithColumns(Transform):
     """Adds or replaces columns, all computed from the columns before the step."""
 
@@ -257,6 +241,13 @@ def applied(transforms: Iterable[Transform], table: pa.Table) -> pa.Table:
     for transform in transforms:
         table = transform.apply(table)
     return table
+
+
+def name_after(transforms: Iterable[Transform], column: str) -> str:
+    """The name that a column has after all transforms."""
+    for transform in transforms:
+        column = transform.name_after(column)
+    return column
 
 
 def predicate_of(value: object) -> Expr | Callable[[pa.Table], Any]:

@@ -7,6 +7,7 @@ Guarded by tests/test_doors.py, tests/sparkops/test_flow.py and tests/sparkops/t
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from ..local.sources import LocalSource
 from .changelogs import opened_over
 from .files_input import FilesInput
 from .inputs import DataFrameInput
+from .scans.watermark import unused_watermark
 from .sql_types import spark_schema
 
 if TYPE_CHECKING:
@@ -53,6 +55,12 @@ def is_dataframe(rows: Any) -> bool:
 def _of_dataframe(df: DataFrame, settings: Settings, streaming: bool, tuning: Tuning) -> UnreadSource:
     if streaming and not df.isStreaming:
         raise InvalidArgument("streaming=True needs a streaming DataFrame: read it with spark.readStream")
+    if (name := unused_watermark(df)) is not None:
+        warnings.warn(
+            f"withWatermark({name!r}, ...) of the DataFrame has no effect on the flow, which has that of watermark= "
+            "alone: leave withWatermark out",
+            stacklevel=5,
+        )
     input = DataFrameInput(df, native=tuning.native == "auto", files=tuning.files == "auto")
     return opened_over(input, settings)
 

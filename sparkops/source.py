@@ -16,7 +16,10 @@ import pyarrow as pa
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.changelog_reading import Reading
 from ..flows.description import description
-from ..flows.flow import Engine, Flow, FlowSource, Source, groupings_of, input_of
+from ..flows.drawing import drawing
+from ..flows.engine import Engine, Source
+from ..flows.flow import Flow, FlowSource, input_of
+from ..flows.graph import groupings_of
 from ..flows.left_out import LEFT_OUT
 from ..flows.result import Result
 from ..flows.tuning import LiveQuery
@@ -52,6 +55,21 @@ EachBatch: TypeAlias = "Callable[[DataFrame, DataFrame, int], None]"
 """A function of the panes of a micro-batch, of the rows that were left out, and of the number of the batch."""
 
 
+_OF_A_STREAM = (
+    "write flow.to_table(target, checkpoint=folder), or flow.write_stream(checkpoint=folder); flow.run(script) tries "
+    "it out"
+)
+_BY_SPARK = {
+    "collect": "flow.df.collect()",
+    "head": "flow.df.head()",
+    "show": "flow.df.show()",
+    "to_arrow": "flow.df.toArrow()",
+    "to_pandas": "flow.df.toPandas()",
+    "to_polars": "polars.from_arrow(flow.df.toArrow())",
+}
+"""The way of Spark for each method that gives rows."""
+
+
 @dataclass(frozen=True)
 class BatchParts:
     """Calls a function with both parts of a micro-batch, which is computed once."""
@@ -69,7 +87,7 @@ class BatchParts:
 
 
 @dataclass(frozen=True, eq=False)
-class SparkSource(Source, Engine):
+class SparkSource(Source[Flow], Engine[Flow]):
     """The rows of an input on Spark: a DataFrame, or files. Spark runs flows over them."""
 
     input: Input
@@ -100,19 +118,26 @@ class SparkSource(Source, Engine):
         return field
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Engine[Flow]:
         return self
 
-    def replayed(self) -> Source:
+    def replayed(self) -> Source[Flow]:
         return super().replayed() if self.streaming else replace(self, input=self.input.replayed())
 
     def run(self, flow: Flow, script: Sequence[Any] | None) -> Result:
+        if script is None and flow.source.streaming:
+            raise InvalidArgument(f"run() ends with its rows, and those of a stream have no end: {_OF_A_STREAM}")
         if script is None:
             raise InvalidArgument(
                 "run() of a flow over Spark takes a script, whose rows stand for those of Spark: write "
                 "flow.run(script), or flow.df for the rows of Spark"
             )
         return run(flow, script)
+
+    def answer(self, flow: Flow, way: str) -> Result:
+        if flow.source.streaming:
+            raise InvalidArgument(f"{way}() ends with its rows, and those of a stream have no end: {_OF_A_STREAM}")
+        raise InvalidArgument(f"{way}() runs a flow in this process, and Spark runs this one: write {_BY_SPARK[way]}")
 
     def df(self, flow: Flow) -> DataFrame:
         flow = in_spark(whole(flow))
@@ -143,6 +168,9 @@ class SparkSource(Source, Engine):
         flow = as_stored(flow, self.input.spark, checkpoint)
         route = checked_route(self.route(flow), checkpoint, same)
         return checked_writer(route.df().writeStream, choice_of(flow)).option("checkpointLocation", checkpoint)
+
+    def draw(self, flow: Flow) -> str:
+        return drawing(flow, f"runs on Spark: {'flow.write_stream(checkpoint=...)' if self.streaming else 'flow.df'}")
 
     def explain(self, flow: Flow) -> str:
         return self.route(flow).explain()
@@ -241,7 +269,8 @@ def _joined(flow: Flow, source: FlowSource, frames: Sequence[DataFrame]) -> Data
     inputs = []
     for branch, frame in zip(source.inputs, frames, strict=True):
         over = SparkSource(DataFrameInput(frame))
-        settings = replace(branch.settings, time=input_of(branch).time, watermark=None)
+        rows = input_of(branch)
+        settings = replace(branch.settings, time=rows.time, diff=rows.diff, watermark=None)
         inputs.append(Flow(source=over, settings=settings, source_schema=over.schema))
     lines = [f"  {line}" for branch in source.inputs for line in description(branch)]
     if not isinstance(plan, str):

@@ -21,7 +21,8 @@ from pyspark.sql.types import StringType
 from ...combiners.expressions.expr import Expr
 from ...errors import TypeMismatch, UnknownColumn
 from ...flows.flow import Flow
-from ...panes.transforms import Select, Transform, Where, WithColumns
+from ...panes.selection import Rename, Select
+from ...panes.transforms import Transform, Where, WithColumns
 from ...windows.times import UTC_MICROS
 from ..inputs import DataFrameInput, Input, column
 from ..scans.scan import COMPARISONS
@@ -80,7 +81,12 @@ def _alike(names: Sequence[str]) -> bool:
 def _applied(df: DataFrame, transform: Transform) -> DataFrame | None:
     match transform:
         case Select(names):
-            return df.select(*map(column, names)) if set(names) <= set(df.columns) else None
+            return df.select(*(column(name) for name in names if name in df.columns))
+        case Rename():
+            after = [transform.name_after(name) for name in df.columns]
+            if _alike(after):
+                return None
+            return df.select(*(column(old).alias(new) for old, new in zip(df.columns, after, strict=True)))
         case Where(Expr() as predicate):
             condition = _Columns.of(df).condition(predicate)
             return None if condition is None else df.where(condition)

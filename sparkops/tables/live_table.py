@@ -18,6 +18,7 @@ from ...files.data_paths import escaped_name
 from ...flows.flow import Flow
 from ...flows.graph import graph_of
 from ...flows.tuning import LiveQuery
+from ...panes.showing import ROWS, shown_rows
 from ...tables import Keeper, Layout, Target, Writer, table_flow, target_of
 from ...tables.target import NONE_YET
 from ...tables.watching import watched
@@ -52,7 +53,18 @@ def _own_error_last() -> Iterator[None]:
 class LiveTable:
     """A streaming query and the table that it keeps up to date; it has the methods of the query too.
 
-    `flow.to_table` makes it. A reader of the table sees the result of all batches so far, and never half a batch.
+    `flow.to_table` makes it. A reader of the table sees the result of all batches so far, and never half a batch. The
+    end of a `with` block stops the query, also after an error or an interrupt.
+
+    >>> import tempfile, uncombine as uc
+    >>> spark, folder = uc.session(), tempfile.mkdtemp()
+    >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    >>> counts = uc.flow(rates, time="timestamp", watermark="1 minute").window("global", "each row")
+    >>> once = {"checkpoint": f"{folder}/c", "trigger": {"once": True}}
+    >>> with counts.combine(n=uc.Count()).to_table(f"duckdb:///{folder}/a.db#n", **once) as live:
+    ...     live.awaitTermination()
+    >>> live.isActive
+    False
     """
 
     def __init__(self, query: StreamingQuery, keeper: Keeper, far: bool = False) -> None:
@@ -101,6 +113,12 @@ class LiveTable:
         finally:
             self._keeper.close()
 
+    def __enter__(self) -> LiveTable:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
     def _read(self, limit: int | None = None) -> pa.Table:
         if self._far:
             return self._keeper.read(limit)
@@ -119,6 +137,10 @@ class LiveTable:
 
     def __repr__(self) -> str:
         return f"live {self._writer.name}"
+
+    def _repr_html_(self) -> str:
+        title = f"{self!r}, whose query {'runs' if self.query.isActive else 'has ended'}"
+        return shown_rows(self._read(ROWS + 1), title=title, whole=False).html()
 
 
 def live_table(

@@ -61,7 +61,11 @@ def test_an_error_in_a_property_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatc
         (lambda: uc.aggregate(TABLE, "user", {"n": uc.Count()}), InvalidArgument, "combiners by name, but was given a"),
         (lambda: uc.aggregate(TABLE, {"n": uc.Count()}), InvalidArgument, "write by='user', and n=Count() after it"),
         (lambda: uc.aggregate("rows.parquet"), TypeMismatch, "the table is a str: read it first, as with pyarrow"),
-        (lambda: uc.aggregate({"x": [1]}), TypeMismatch, "the table is a dict: write pa.table(...)"),
+        (
+            lambda: uc.aggregate({"x": 1}),
+            TypeMismatch,
+            "a dict has the values of each column, but 'x' is 1: write [row]",
+        ),
         (
             lambda: uc.aggregate(TABLE, group_by="user"),
             InvalidArgument,

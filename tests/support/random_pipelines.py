@@ -71,7 +71,16 @@ def _step(r: random.Random, one: Pipeline) -> Pipeline:
         one.flow._changes
     ):  # of an input that is only added to, a row is shown as it comes, whatever comes before it later
         kinds += [_distinct, _distinct]
-    return r.choice(kinds)(r, one)
+    kind = r.choice(kinds)
+    return kind(r, _renamed(r, one) if kind not in (_filtered, _counted_up) else one)
+
+
+def _renamed(r: random.Random, one: Pipeline) -> Pipeline:
+    """Sometimes the pipeline with other names for its times and weights; the step after it gives them their own."""
+    if r.random() < 0.8:
+        return one
+    names = {name: f"{name} then" for name in ("ts", "event_time", "w", "diff") if name in one.flow.schema.names}
+    return Pipeline(one.flow.rename(names), one.rows, (*one.names, "rename"))
 
 
 def _late(r: random.Random, one: Pipeline) -> dict[str, Any]:
@@ -193,7 +202,7 @@ def _each(rows: Rows, made: Callable[[int], list[int]]) -> Rows:
 
 def _both(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
     """Two pipelines made one."""
-    return r.choice([_united, _joined, _joined, _windows_joined])(r, one, other)
+    return r.choice([_united, _joined, _joined, _windows_joined])(r, _renamed(r, one), _renamed(r, other))
 
 
 def _united(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:

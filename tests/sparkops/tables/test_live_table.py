@@ -101,6 +101,25 @@ def test_a_table_is_the_result_so_far(spark: SparkSession, tmp_path: Path) -> No
         assert db.sql("SELECT batch FROM _uncombine_batches").fetchall() == [(2,)]
 
 
+def test_a_live_table_ends_with_its_block(spark: SparkSession, tmp_path: Path) -> None:
+    place = written(BATCHES, tmp_path / "files")
+    source = uc.flow(read_stream(spark, place, SCHEMA), watermark="1 minute", diff="d")
+    options = {"target": f"duckdb:///{tmp_path}/live.db#t", "checkpoint": str(tmp_path / "checkpoint")}
+    with sessions(source).to_table(**options) as live:
+        live.processAllAvailable()
+        assert live.isActive
+        shown = live._repr_html_()
+        assert "whose query runs</caption>" in shown
+        assert shown.count("<tr>") == 1 + live.arrow().num_rows
+    assert not live.isActive
+    assert "whose query has ended</caption>" in live._repr_html_()
+    assert in_order(live.arrow()) == in_order(scratch(BATCHES))
+    with pytest.raises(KeyboardInterrupt), sessions(source).to_table(**options) as again:
+        raise KeyboardInterrupt
+    assert not again.isActive
+    assert len(spark.streams.active) == 0
+
+
 def latest(source: Any) -> Any:
     return source.where(uc.col("v") > 1).with_columns(doubled=uc.col("v") + uc.col("v"))
 
