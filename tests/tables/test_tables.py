@@ -269,7 +269,7 @@ def test_the_result_of_a_script_is_written_once(tmp_path: Path) -> None:
         run_script(script, mode="accumulating", **late).to_table(f"duckdb:///{tmp_path}/b.db#t")
     with pytest.raises(UnknownColumn, match="did you mean 'user'"):
         result.to_table(f"parquet:{tmp_path}/p", keys="usr")
-    with pytest.raises(InvalidArgument, match=r"a result of flow\.run\(\)"):
+    with pytest.raises(InvalidArgument, match=r"a whole result of flow\.run\(\)"):
         uc.Result(result.panes).to_table(url)
     assert not (tmp_path / "p").exists()
 
