@@ -37,9 +37,14 @@ class Pipeline:
     """The steps, for people."""
 
 
+OWN, RENAMED = ("ts", "event_time", "w", "diff"), "{} then"
+"""The columns of times and weights, and the names that `rename` gives them."""
+
+
 def plain(flow: uc.Flow) -> uc.Flow:
     """The flow with a key, a number, its time and its weight, and no other columns."""
-    return flow.select(*(name for name in ("k", "x", "ts", "event_time", "w", "diff") if name in flow.schema.names))
+    own = ("k", "x", *OWN, *map(RENAMED.format, OWN))
+    return flow.select(*(name for name in own if name in flow.schema.names))
 
 
 def steps_of(flow: uc.Flow) -> list[Any]:
@@ -79,7 +84,8 @@ def _renamed(r: random.Random, one: Pipeline) -> Pipeline:
     """Sometimes the pipeline with other names for its times and weights; the step after it gives them their own."""
     if r.random() < 0.8:
         return one
-    names = {name: f"{name} then" for name in ("ts", "event_time", "w", "diff") if name in one.flow.schema.names}
+    has = one.flow.schema.names
+    names = {name: RENAMED.format(name) for name in OWN if name in has and RENAMED.format(name) not in has}
     return Pipeline(one.flow.rename(names), one.rows, (*one.names, "rename"))
 
 
