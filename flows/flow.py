@@ -483,7 +483,7 @@ class Flow(Answers, Adviser):
         Parameters
         ----------
         target
-            The table, as a URL: "duckdb:///path.db#table".
+            The table, as a URL: "duckdb:path.db#table".
         keys
             The columns that no two rows share; those of the last grouping, and its window, if not given.
         checkpoint
@@ -510,13 +510,13 @@ class Flow(Answers, Adviser):
         >>> folder = tempfile.mkdtemp()
         >>> rows = [{"ts": 0, "user": "ada", "score": 3}, {"ts": 1, "user": "ada", "score": 4}]
         >>> totals = uc.flow(rows).window("global").combine(by="user", total=uc.Sum("score"))
-        >>> totals.to_table(f"duckdb:///{folder}/scores.db#totals")
+        >>> totals.to_table(f"duckdb:{folder}/scores.db#totals")
 
         >>> spark = uc.session()
         >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
         >>> counted = uc.flow(rates, time="timestamp", watermark="1 minute").window("global", "each row")
         >>> counts = counted.combine(n=uc.Count())
-        >>> live = counts.to_table(f"duckdb:///{folder}/a.db#n", checkpoint=f"{folder}/c", trigger={"once": True})
+        >>> live = counts.to_table(f"duckdb:{folder}/a.db#n", checkpoint=f"{folder}/c", trigger={"once": True})
         >>> live.awaitTermination()
         >>> live.arrow()["n"].to_pylist()
         [10]

@@ -223,7 +223,7 @@ class Result:
         >>> import tempfile, uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "user": "ada", "x": 5}]), uc.Watermark(None)]
         >>> result = uc.flow(script).window("1 minute").combine(by="user", total=uc.Sum("x")).run()
-        >>> result.to_table(f"duckdb:///{tempfile.mkdtemp()}/shop.db#totals")
+        >>> result.to_table(f"duckdb:{tempfile.mkdtemp()}/shop.db#totals")
         """
         if self.write is None:
             raise InvalidArgument(

@@ -30,6 +30,7 @@ from ..windows.times import UTC_MICROS
 from .inputs import Input, Metric, Task, processing_time
 from .naming import FILES
 from .sql_types import spark_schema
+from .tuning.thin_function import thin_function
 from .tuning.worker import ready
 from .wire import SKIPPED, WIRE_DDL, wire_batch
 
@@ -89,9 +90,9 @@ class FilesInput(Input):
         listed = self._stream(wanted) if self.streaming else self._files_now(wanted)
         if at is not None:
             listed = listed.withColumn(AT, processing_time(""))
+        packed = listed.mapInArrow(thin_function(reading), schema)
         if schema != WIRE_DDL or self.format.on_bad_file == "error":
-            return listed.mapInArrow(reading, schema)
-        packed = listed.mapInArrow(reading, schema)
+            return packed
         is_file = F.col("lo") == SKIPPED
         skipped = F.coalesce(F.sum(is_file.cast("bigint")), F.lit(0))
         return packed.observe(metric(FILES), skipped.alias("files_skipped")).where(~is_file)

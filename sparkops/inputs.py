@@ -17,6 +17,7 @@ from ..flows.changelog_reading import Reading
 from ..panes.parcels import AT
 from .session import BATCH_BYTES, NO_LIMIT
 from .sql_types import arrow_type
+from .tuning.thin_function import thin_function
 from .tuning.worker import ready
 from .wire import WIRE_DDL
 
@@ -125,7 +126,7 @@ class DataFrameInput(Input):
                 return task(tables)
             return task(table.append_column(instant, instants(table.num_rows, instant.type)) for table in tables)
 
-        return self.df.select(*chosen).mapInArrow(lift, schema)
+        return self.df.select(*chosen).mapInArrow(thin_function(lift), schema)
 
     def replayed(self) -> Input:
         """This input for a replay, in which messages that cannot be read are bad rows, as in a stream."""
@@ -170,7 +171,7 @@ def wire_map(df: DataFrame, task: Callable[[Iterable[pa.RecordBatch]], Iterator[
         ready()
         return task(batches)
 
-    return df.mapInArrow(run, schema)
+    return df.mapInArrow(thin_function(run), schema)
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:

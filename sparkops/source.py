@@ -32,6 +32,7 @@ from ..panes.join.stage import JoinStage
 from .batches import write_table
 from .files_input import FilesInput
 from .inputs import DataFrameInput, Input, column
+from .progress_log import listen
 from .restarts import checked_route
 from .routes import route, route_with_left_out
 from .routes.base import Route
@@ -45,6 +46,7 @@ from .sql_types import arrow_type, spark_schema, spark_type
 from .stream_writer import checked_writer
 from .tables.live_table import live_table
 from .time_modes import as_stored, choice_of
+from .tuning.thin_function import thin_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -140,6 +142,8 @@ class SparkSource(Source[Flow], Engine[Flow]):
         raise InvalidArgument(f"{way}() runs a flow in this process, and Spark runs this one: write {_BY_SPARK[way]}")
 
     def df(self, flow: Flow) -> DataFrame:
+        if flow.source.streaming:
+            listen(self.input.spark)
         flow = in_spark(whole(flow))
         input = flow.source.input if isinstance(flow.source, SparkSource) else self.input
         plain = not (flow.stages or flow.transforms or isinstance(flow.source, FlowSource))
@@ -157,14 +161,16 @@ class SparkSource(Source[Flow], Engine[Flow]):
                 "foreach_batch() writes the batches of a stream, and this flow is bounded: write flow.df and "
                 "flow.left_out"
             )
+        listen(self.input.spark)
         both = route_with_left_out(flow, self._input(flow)).df()
-        return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(BatchParts(function))
+        return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(thin_function(BatchParts(function)))
 
     def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> DataStreamWriter:
         if not flow.source.streaming:
             raise InvalidArgument(
                 "write_stream() writes a stream, and this flow is bounded: write flow.df.write or flow.to_table(target)"
             )
+        listen(self.input.spark)
         flow = as_stored(flow, self.input.spark, checkpoint)
         route = checked_route(self.route(flow), checkpoint, same)
         return checked_writer(route.df().writeStream, choice_of(flow)).option("checkpointLocation", checkpoint)

@@ -186,8 +186,8 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "replay late": (lambda _: totals(seen()).replay(), "replay() comes before steps that keep state"),
     "replay of nothing": (lambda _: uc.flow(TABLE.schema, watermark="1 s", processing_time="ts").replay(), "has none"),
     "replay of a union": (lambda _: uc.union(seen(), seen()).replay(), "write it after each uc.flow(...)"),
-    "a checkpoint here": (lambda _: totals(uc.flow(ROWS)).to_table("duckdb:///a.db#t", checkpoint="c"), "writes once"),
-    "a trigger at once": (lambda _: totals(uc.flow(ROWS)).to_table("duckdb:///a.db#t", trigger={}), "writes once"),
+    "a checkpoint here": (lambda _: totals(uc.flow(ROWS)).to_table("duckdb:a.db#t", checkpoint="c"), "writes once"),
+    "a trigger at once": (lambda _: totals(uc.flow(ROWS)).to_table("duckdb:a.db#t", trigger={}), "writes once"),
     "a DataFrame here": (
         lambda _: totals(uc.flow(ROWS)).df,
         "write flow.run().to_pandas(flat=True), or give",

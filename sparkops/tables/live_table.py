@@ -5,7 +5,6 @@ Guarded by tests/sparkops/tables/test_live_table.py.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -24,19 +23,18 @@ from ...tables.target import NONE_YET
 from ...tables.watching import watched
 from ..batches import changes_in, packed_changes
 from ..ending import end_without_input
+from ..progress_log import LOG, listen, own_error
 from ..query_log import last_commit, last_plan, query_id
 from ..restarts import checked_route
 from ..routes.base import Route
 from ..sql_types import spark_schema
 from ..starting import BatchFunction, started
 from ..time_modes import as_stored, wakes
+from ..tuning.thin_function import thin_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-
-_OWN_ERROR = re.compile(r"^uncombine\.errors\.(\w+: .*)$", re.MULTILINE)
 
 
 @contextmanager
@@ -45,8 +43,8 @@ def _own_error_last() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if own := _OWN_ERROR.findall(str(error)):
-            error.add_note(own[-1])
+        if own := own_error(str(error)):
+            error.add_note(own)
         raise
 
 
@@ -162,13 +160,16 @@ def live_table(
     far = ".connect." in type(spark).__module__
     made: Future[Keeper] = Future()
     batches = BatchFunction(_Batches(made))
-    function = FarBatches(layout, place, checkpoint) if far else batches
+    function = thin_function(FarBatches(layout, place, checkpoint)) if far else batches
     writer = packed.writeStream.foreachBatch(function).option("checkpointLocation", checkpoint)
     done = last_commit(spark, checkpoint)
     endless = bool((trigger or {}).get("availableNow")) and wakes(settled.settings, graph_of(settled))
     begun = last_plan(spark, checkpoint) if endless else NONE_YET
     ready = writer.trigger(**trigger) if trigger else writer
-    query = started(ready.start, lambda: batches.called)
+    listen(spark)
+    begins = f"after batch {done} of checkpoint {checkpoint}" if done > NONE_YET else f"a new checkpoint {checkpoint}"
+    query = started(ready.start, lambda: batches.called, f"{place.name}: a query starts {begins}")
+    LOG.name(str(query.id), place.name)
     keeper = None
     try:
         # The id of a query is that of its checkpoint.

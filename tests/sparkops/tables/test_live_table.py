@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import random
 from pathlib import Path
@@ -122,6 +123,21 @@ def test_a_live_table_ends_with_its_block(spark: SparkSession, tmp_path: Path) -
 
 def latest(source: Any) -> Any:
     return source.where(uc.col("v") > 1).with_columns(doubled=uc.col("v") + uc.col("v"))
+
+
+def test_lengths_of_time_in_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    source = uc.flow(read_stream(spark, written(BATCHES, tmp_path / "files"), SCHEMA), watermark="1 minute", diff="d")
+    hours = source.window(uc.Fixed("1 hour"), uc.Always()).combine(by="k", first=uc.Min("ts"), last=uc.Max("ts"))
+    flow = hours.with_columns(length=uc.col("last") - uc.col("first"))
+    live = flow.to_table(f"duckdb:{tmp_path}/a.db#t", checkpoint=str(tmp_path / "c"), trigger=NOW)
+    live.awaitTermination()
+    want = {"a": dt.timedelta(seconds=3), "c": dt.timedelta(seconds=200)}
+    assert dict(zip(*live.arrow().select(["k", "length"]).to_pydict().values(), strict=True)) == want
+    with duckdb.connect(str(tmp_path / "a.db")) as db:
+        assert db.sql("SELECT k, typeof(length), length FROM t ORDER BY k").fetchall() == [
+            (key, "INTERVAL", length) for key, length in want.items()
+        ]
+        assert db.sql("SELECT k FROM t WHERE length > INTERVAL 1 MINUTE").fetchall() == [("c",)]
 
 
 @pytest.mark.soak
