@@ -5,7 +5,7 @@ Guarded by tests/sparkops/planners/test_file_offset.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -26,8 +26,8 @@ KNOWN_FOR = timedelta(days=7)
 class FileOffset:
     """The place in a stream of files after a batch."""
 
-    files: tuple[str, ...] = ()
-    """The files of the batch."""
+    files: Mapping[str, int] = field(default_factory=dict)
+    """The files of the batch with their bytes, by which they are divided among tasks whenever it is done again."""
     hold: int | None = None
     """The least time of the files that were there and not read, in microseconds; None if it is not known or needed."""
     read: PathSet = EMPTY
@@ -42,21 +42,22 @@ class FileOffset:
             known |= day.has(hashes)
         return known
 
-    def after(self, files: Sequence[str], hold: int | None, there: np.ndarray, today: date) -> FileOffset:
+    def after(self, files: Mapping[str, int], hold: int | None, there: np.ndarray, today: date) -> FileOffset:
         """The offset after a batch of these files; `there` has the hashes of all files that are there."""
-        present = PathSet(np.concatenate([there, hashes_of(files)]))
+        batch = hashes_of(list(files))
+        present = PathSet(np.concatenate([there, batch]))
         missed = ~present.has(self.read.hashes)
         gone = {day: paths.only(~present.has(paths.hashes)) for day, paths in self.gone.items()}
         gone[str(today)] = self.read.only(missed).both(gone.get(str(today), EMPTY))
         kept = {day: paths for day, paths in gone.items() if len(paths) and day > str(today - KNOWN_FOR)}
-        read = PathSet(np.concatenate([present.hashes[self.has(present.hashes)], hashes_of(files)]))
-        return FileOffset(tuple(files), hold, read, kept)
+        read = PathSet(np.concatenate([present.hashes[self.has(present.hashes)], batch]))
+        return FileOffset(dict(files), hold, read, kept)
 
     @property
     def stored(self) -> Offset:
         """The offset as Spark keeps it."""
         return {
-            "files": list(self.files),
+            "files": dict(self.files),
             "hold": self.hold,
             "read": self.read.text,
             "gone": {day: paths.text for day, paths in self.gone.items()},
@@ -73,7 +74,7 @@ class FileOffset:
                 "start from a new checkpoint"
             )
         gone = {str(day): PathSet.of_text(text) for day, text in stored["gone"].items()}
-        return cls(tuple(stored["files"]), stored["hold"], PathSet.of_text(stored["read"]), gone)
+        return cls(dict(stored["files"]), stored["hold"], PathSet.of_text(stored["read"]), gone)
 
 
 __all__ = ["FileOffset"]

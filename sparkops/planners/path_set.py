@@ -1,4 +1,6 @@
-"""A set of paths in few bytes, exact but for a chance of about one in 2 ** 40: hashes of 64 bits, as a text.
+"""A set of paths in few bytes: their hashes of 64 bits, as a text.
+
+Among a million paths, one that is not in the set is taken for one in it with a chance of one in 2 ** 44.
 
 Guarded by tests/sparkops/planners/test_path_set.py.
 """
