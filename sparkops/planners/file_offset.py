@@ -67,8 +67,9 @@ class FileOffset:
     @classmethod
     def of(cls, stored: Offset) -> FileOffset:
         """The offset that Spark has kept; raises if it is that of another source."""
-        if not isinstance(stored, Mapping) or stored.get("form") != FORM:
-            written = "by another version of the library" if "form" in stored else "without order= of uc.Files"
+        form = stored.get("form") if isinstance(stored, Mapping) else None
+        if form != FORM:
+            written = "without order= of uc.Files" if form is None else "by another version of the library"
             raise StateMismatch(
                 f"the checkpoint was written {written}, so it does not say which files are read: go on as it was, or "
                 "start from a new checkpoint"

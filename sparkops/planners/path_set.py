@@ -49,7 +49,7 @@ class PathSet:
 
     @property
     def text(self) -> str:
-        """The set as a text of about 8 characters a path."""
+        """The set as a text of about 9 characters a path."""
         steps = np.diff(self.hashes, prepend=np.uint64(0)).astype("<u8")
         # The upper bytes of the distances between sorted hashes are zeros, which leave no trace beside each other.
         planes = np.ascontiguousarray(steps.view(np.uint8).reshape(-1, 8).T)

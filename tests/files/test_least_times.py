@@ -42,15 +42,12 @@ def drawn(seed: int) -> tuple[pa.Table, int]:
     null[r.integers(len(null))] = False
     if pa.types.is_date(kind):
         days = seconds // 86_400
-        return pa.table({"ts": pa.array(days.astype(np.int32), pa.int32(), mask=null).cast(kind)}), int(
-            days[~null].min()
-        ) * 86_400_000_000
+        column = pa.array(days.astype(np.int32), pa.int32(), mask=null).cast(kind)
+        return pa.table({"ts": column}), int(days[~null].min()) * 86_400_000_000
     per = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[kind.unit]
-    extra = r.integers(0, per, len(seconds)) if per > 1 else 0
-    values = seconds * per + extra
-    micros = values * 1_000_000 // per
+    values = seconds * per + r.integers(0, per, len(seconds))
     table = pa.table({"ts": pa.array(values, pa.int64(), mask=null).cast(kind), "n": np.arange(len(seconds))})
-    return table, int(micros[~null].min())
+    return table, int(values[~null].min()) * 1_000_000 // per
 
 
 @pytest.mark.parametrize("seed", seeds(60))

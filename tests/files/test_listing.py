@@ -42,10 +42,11 @@ def test_what_is_not_there_is_left_out_but_for_links(tmp_path: Path) -> None:
 
 def test_a_file_system_of_arrow_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(tmp_path)
+    near = list_data_files([str(tmp_path)])
     bucket = pafs.SubTreeFileSystem(str(tmp_path.parent), pafs.LocalFileSystem())
     address = f"s3://{tmp_path.name}"
     monkeypatch.setattr(listing, "locate", lambda path: (bucket, path.removeprefix("s3://")))
-    far, near = list_data_files([address]), list_data_files([str(tmp_path)])
+    far = list_data_files([address])
     assert [file.path.replace(address, str(tmp_path)) for file in far] == [file.path for file in near]
     assert [(file.size, file.changed) for file in far] == [(file.size, file.changed) for file in near]
     assert [file.path for file in list_data_files([f"{address}/a.csv", f"{address}/gone.csv"])] == [f"{address}/a.csv"]

@@ -13,14 +13,15 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-START = 1_700_006_400_000_000  # a midnight
+START = 1_420_070_400_000_000  # 2015-01-01
 DAY = 86_400_000_000
+KEYS = ["a", "b", "c"]
 SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC")})
 
 
 def rows_of(times: Any, r: np.random.Generator) -> pa.Table:
     """Rows of some keys at these times."""
-    keys = r.choice(["a", "b", "c"], len(times))
+    keys = r.choice(KEYS, len(times))
     return pa.table({"k": keys, "ts": pa.array(times, pa.int64()).cast(SCHEMA.field("ts").type)}, schema=SCHEMA)
 
 
@@ -57,7 +58,6 @@ def by_day(table: pa.Table) -> dict[tuple[str, str], int]:
     return {(str(k), str(day)): int(n) for (k, day), n in sizes.items()}
 
 
-def last(folder: Path) -> None:
-    """A file that ends all windows before it, with a row that no result has."""
-    end = pa.Table.from_pylist([{"k": "end", "ts": START + 10_000 * DAY}], schema=SCHEMA)
-    write(folder / "last.parquet", end, 0)
+def last(folder: Path, form: str = "parquet") -> None:
+    """A file with a row of each key that ends all windows before it, and is itself in one that does not end."""
+    write(folder / f"last.{form}", pa.table({"k": KEYS, "ts": [START + 1_000 * DAY] * len(KEYS)}).cast(SCHEMA), 0)
