@@ -191,8 +191,8 @@ class ReadFiles:
         holds: list[tuple[int, int]] = []
         yield from self.task(self._tables(batches, bad, holds))
         send: Hold | None = getattr(self.task, "hold", None)
-        for hold in holds if send is not None else ():
-            yield wire_batch(send(*hold))
+        if send is not None:
+            yield from (wire_batch(send(*hold)) for hold in holds)
         if skipped and self.packed:
             # A file in several parts is skipped part by part.
             yield wire_batch((0, SKIPPED, path.encode()) for path in dict.fromkeys(skipped))

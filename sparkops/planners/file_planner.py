@@ -74,7 +74,7 @@ class FilePlanner(Planner):
     def after(self, offset: Offset, most: int | None) -> Offset:
         before, there = FileOffset.of(offset), self._there() if self._frozen is None else self._frozen
         hashes = hashes_of([file.path for file in there])
-        unread = [there[place] for place in np.flatnonzero(~before.has(hashes))]
+        unread = [there[place] for place in np.flatnonzero(~before.has(hashes)).tolist()]
         waits = most is not None and len(unread) > most
         unread.sort(key=self._place(unread, waits))
         batch, rest = unread[:most], unread[most:] if waits else []

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from apps import spark_home
 from engine import Engine, crossing
 from programs import program
 from pyspark.errors import StreamingQueryException
@@ -370,7 +371,8 @@ def test_other_places(place: str, tmp_path: Path) -> None:
     table = weeks(tmp_path / "bucket" / "in", 12, 20)
     last(tmp_path / "bucket" / "in")
     command = [sys.executable, program("ordered"), str(tmp_path), place]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=dict(os.environ))
+    environment = os.environ | ({"SPARK_HOME": str(spark_home(tmp_path / "spark"))} if place == "cluster" else {})
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
     assert ran.returncode == 0, ran.stderr[-4000:]
     rows = json.loads(ran.stdout.splitlines()[-1])
     assert {(k, day): n for k, day, n in rows} == by_day(table)

@@ -12,14 +12,16 @@ from pyspark.sql import SparkSession
 from s3_server import s3
 
 import uncombine as uc
-from uncombine.sparkops.session import PROVIDER, ROCKSDB
+from uncombine.sparkops.session import PROVIDER, ROCKSDB, WORKER_PATH, WORKER_START
 
 
 def session(place: str) -> SparkSession:
     """A session that runs its tasks in this process, in two of their own, or beyond a server."""
     match place:
         case "cluster":
-            return uc.session(settings={"spark.master": "local-cluster[2,1,1200]", "spark.driver.memory": "700m"})
+            paths = os.pathsep.join([str(WORKER_START), os.environ.get("PYTHONPATH", "")])
+            settings = {"spark.master": "local-cluster[2,1,1200]", "spark.driver.memory": "700m", WORKER_PATH: paths}
+            return uc.session(settings=settings)
         case "connect":
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             os.environ["SPARK_TESTING"] = "1"  # only then does a client find a server whose port is any that is free
