@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Task = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
 
+Hold = Callable[[int, int], Iterator[tuple[int, int, bytes]]]
+"""Gives the packed rows that say how far the watermark may go, at a processing time; a task with steps has one."""
+
 Metric = Callable[[str], str]
 """Gives the name of the metric for a part of a flow."""
 
@@ -38,6 +41,8 @@ class Input(ABC):
     streaming: bool
     reading: Reading | None = None
     """The way in which messages of a changelog become these rows."""
+    planned = False
+    """True if a planner of the library knows which of its parts are read, False if Spark does."""
 
     @abstractmethod
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:

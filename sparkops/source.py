@@ -106,6 +106,11 @@ class SparkSource(Source[Flow], Engine[Flow]):
     def reading(self) -> Reading | None:  # type: ignore[override]
         return self.input.reading
 
+    @property
+    def planned(self) -> bool:
+        """True if the library itself knows which parts of a stream are read."""
+        return self.input.planned
+
     @cached_property
     def route_input(self) -> Input:
         """The input whose rows a route takes: the files of a DataFrame, where that is faster."""

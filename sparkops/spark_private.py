@@ -167,6 +167,17 @@ def session_id(spark: SparkSession) -> str | None:
     return None if session is None else str(session.sessionUUID())
 
 
+def cores(spark: SparkSession) -> int:
+    """The tasks that a session runs at once; 8 for a session of Spark Connect, which does not say it.
+
+    >>> import uncombine as uc
+    >>> cores(uc.session()) > 0
+    True
+    """
+    context = getattr(spark, "sparkContext", None)
+    return 8 if context is None else int(context.defaultParallelism)
+
+
 def has_jobs(spark: SparkSession, group: str) -> bool:
     """True if a group, such as that of a query's run, has had a job; False for a session of Spark Connect."""
     context = getattr(spark, "sparkContext", None)

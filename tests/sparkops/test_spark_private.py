@@ -19,6 +19,7 @@ from streams import changed
 from uncombine.sparkops.spark_private import (
     arrow_of,
     await_events,
+    cores,
     execution,
     file_system,
     has_jobs,
@@ -110,6 +111,11 @@ def test_a_group_has_had_jobs_or_not(spark: SparkSession) -> None:
     assert has_jobs(spark, "of this test")
     assert not has_jobs(spark, "of no test")
     assert not has_jobs(cast("SparkSession", SimpleNamespace()), "of this test")
+
+
+def test_the_tasks_that_run_at_once(spark: SparkSession) -> None:
+    assert cores(spark) == spark.sparkContext.defaultParallelism == 2
+    assert cores(cast("SparkSession", SimpleNamespace())) == 8  # a session of Spark Connect
 
 
 def test_the_progress_of_each_batch_as_json(spark: SparkSession, tmp_path: Path) -> None:
