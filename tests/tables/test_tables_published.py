@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -254,6 +255,18 @@ def test_other_connections_of_the_process(tmp_path: Path) -> None:
         with pytest.raises(TableUnreachable, match="has another connection in this process"):
             plain.apply(1, batch_of(row("b", 2)))
     assert seen(tmp_path / "seen.db") == [("a", 1)]
+
+
+def test_a_batch_waits_for_a_reader_of_its_own_process(tmp_path: Path) -> None:
+    writer = writer_of(url_of(tmp_path))
+    writer.start()
+    with ThreadPoolExecutor() as pool:
+        with writer._connection(read_only=True):
+            batch = pool.submit(writer.apply, 0, batch_of(row("a", 1)))
+            with pytest.raises(TimeoutError):
+                batch.result(0.3)
+        assert batch.result()
+    assert writer.read().num_rows == 1
 
 
 def test_two_tables_of_one_file(tmp_path: Path) -> None:
