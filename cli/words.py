@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import combiners
 from ..combiners import Combiner
-from ..combiners.read_repr import Unreadable, read_value
+from ..combiners.read_repr import EXPRESSIONS, Unreadable, read_value
 from ..errors import InvalidArgument, nearest
 from ..windows.texts import quoted, reading, require_short
 
@@ -22,9 +22,9 @@ _COMBINERS: Mapping[str, Any] = {
     name: value
     for name in combiners.__all__
     if isinstance(value := getattr(combiners, name), type) and issubclass(value, Combiner)
-} | {"col": combiners.col}
+} | EXPRESSIONS
 
-_OF_COLUMNS = [name for name in _COMBINERS if name not in ("Combiner", "PerKey", "Struct", "col")]
+_OF_COLUMNS = [name for name in _COMBINERS if name not in ("Combiner", "PerKey", "Struct", *EXPRESSIONS)]
 """The combiners that `function:column` can make."""
 
 _SHORT = {"avg": "Mean", "average": "Mean", "std": "StdDev", "stddev": "StdDev", "var": "Variance"}
