@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
-from typing import Any, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 import uncombine as uc
 
@@ -55,6 +55,8 @@ METHODS: dict[str, set[str]] = {
     "Combiner": {"capability", "compile", "tolerance", "append_only"},
     "CombineFn": {"fields", "is_zero", "nullable"},
     "Expr": {"columns"},
+    "Expr.dt": set(),
+    "Expr.str": set(),
     "Trigger": {"children", "words", "labels"},
     "KeyFunction": set(),
     "KeyContext": {"advance", "wake"},
@@ -72,7 +74,7 @@ FIRST = [
     *("Flow.run", "Flow.df", "Flow.to_table", "Flow.write_stream"),
     *("Flow.foreach_batch", "Flow.left_out", "Flow.replay"),
     *("Elements", "Watermark", "Clock", "Result", "Result.table", "Result.to_pandas", "Result.to_table"),
-    *("col", "when", "coalesce", "Expr", "progress", "watch"),
+    *("col", "when", "coalesce", "concat", "Expr", "progress", "watch"),
     *("testing.check_flow", "testing.check_script", "testing.assert_rows"),
     *("aggregate", "Combiner", "Combiner.where", "Combiner.of", "Combiner.map", "Combiner.bind"),
     *("CombineFn", "CombineFn.add", "CombineFn.merge", "CombineFn.uncombine", "CombineFn.negate"),
@@ -83,8 +85,16 @@ def value_of(name: str) -> Any:
     """The value of a public name, which may have dots."""
     value: Any = uc
     for part in name.split("."):
-        value = getattr(value, part)
+        value = getattr(class_of(value), part)
     return value
+
+
+def class_of(value: Any) -> Any:
+    """The class of which a property gives a value; any other value as it is."""
+    if not isinstance(value, property):
+        return value
+    kind = get_type_hints(value.fget)["return"]
+    return get_origin(kind) or kind
 
 
 def exported() -> Iterator[str]:
@@ -104,10 +114,10 @@ def with_methods(name: str) -> Iterator[str]:
     """A name, and the methods after it if it is a class of which users call them."""
     yield name
     if name in METHODS:
-        for method, value in vars(value_of(name)).items():
+        for method, value in vars(class_of(value_of(name))).items():
             called = inspect.isfunction(value) or isinstance(value, property | classmethod)
             if called and not method.startswith("_") and method not in METHODS[name]:
-                yield f"{name}.{method}"
+                yield from with_methods(f"{name}.{method}")
 
 
 def page_of(name: str) -> str:
@@ -115,7 +125,7 @@ def page_of(name: str) -> str:
     owner, _, method = name.rpartition(".")
     if owner == "Flow" and method in STEPS:
         return "steps"
-    value = value_of(owner if owner in METHODS else name)
+    value = class_of(value_of(owner if owner in METHODS else name))
     module = getattr(value, "__module__", None) or ""
     if not module.startswith("uncombine"):  # an alias, such as a type of a union
         module = f"uncombine.{owner}"
