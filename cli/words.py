@@ -19,10 +19,13 @@ from ..errors import InvalidArgument, nearest
 from ..windows.texts import quoted, reading, require_short
 
 _COMBINERS: Mapping[str, Any] = {
-    name: value
-    for name in combiners.__all__
-    if isinstance(value := getattr(combiners, name), type) and issubclass(value, Combiner)
-} | EXPRESSIONS
+    **{
+        name: value
+        for name in combiners.__all__
+        if isinstance(value := getattr(combiners, name), type) and issubclass(value, Combiner)
+    },
+    **EXPRESSIONS,
+}
 
 _OF_COLUMNS = [name for name in _COMBINERS if name not in ("Combiner", "PerKey", "Struct", *EXPRESSIONS)]
 """The combiners that `function:column` can make."""

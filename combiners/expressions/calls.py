@@ -17,6 +17,9 @@ import pyarrow.compute as pc
 from ...errors import InvalidArgument, nearest
 from .operands import plain_operand
 
+_ABOUT = "__arrow_compute_function__"
+"""The attribute of a function of Arrow in Python that says its name, its arity and the class of its options."""
+
 Pairs = tuple[tuple[str, Any], ...]
 """The options of a function by their names, as a value that can be compared."""
 
@@ -54,7 +57,8 @@ def option_pairs(function: str, options: Mapping[str, Any] | None) -> Pairs:
     try:
         pairs = tuple(sorted((name, _plain(value)) for name, value in (options or {}).items()))
         if pairs:
-            getattr(pc, _functions()[function].__arrow_compute_function__["options_class"])(**_keywords(pairs))
+            about = getattr(_functions()[function], _ABOUT)
+            getattr(pc, about["options_class"])(**_keywords(pairs))
     except (TypeError, ValueError, OverflowError) as error:
         reason = str(error).partition("\n")[0]
         raise InvalidArgument(f"call({function!r}) has an option that does not fit, {options!r}: {reason}") from None
@@ -92,7 +96,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
     """The scalar functions of Arrow of one value or more, as Python calls them."""
     found: dict[str, Callable[..., Any]] = {}
     for value in vars(pc).values():
-        about = getattr(value, "__arrow_compute_function__", None)
-        if about is not None and about["arity"] != 0 and pc.get_function(about["name"]).kind == "scalar":
+        about = getattr(value, _ABOUT, None)
+        if about is not None and pc.get_function(about["name"]).kind == "scalar":
             found[about["name"]] = value
     return found
