@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import NoSuchStep, UnknownName
 
-_FUNCTION = "write a function of an Arrow table, such as lambda rows: pc.utf8_lower(rows['x'])"
-
 
 def _each(names: str, advice: str) -> dict[str, str]:
-    return dict.fromkeys(names.split(), advice)
+    """The same advice for each name, with the name in place of {}."""
+    return {name: advice.replace("{}", name) for name in names.split()}
 
 
 OF_EXPRESSIONS: Mapping[str, str] = {
@@ -31,9 +30,63 @@ OF_EXPRESSIONS: Mapping[str, str] = {
     **_each("alias name rename label", "write the name before it, as in with_columns(name=...)"),
     "between": "write (x >= low) & (x <= high)",
     "eqNullSafe": "write (x == y) | (x.is_null() & y.is_null())",
-    **_each("str dt lower upper strip trim replace split substr slice concat length", _FUNCTION),
-    **_each("contains startswith startsWith endswith endsWith like ilike rlike match", _FUNCTION),
-    **_each("round floor ceil sqrt log exp clip map apply hour minute day month year date truncate", _FUNCTION),
+    **_each("lower to_lowercase", "write x.str.to_lowercase()"),
+    **_each("upper to_uppercase", "write x.str.to_uppercase()"),
+    **_each("strip trim strip_chars", "write x.str.strip_chars()"),
+    **_each("contains like ilike rlike match", "write x.str.contains('a.c')"),
+    **_each("startswith startsWith starts_with", "write x.str.starts_with('a')"),
+    **_each("endswith endsWith ends_with", "write x.str.ends_with('a')"),
+    **_each("replace replace_all regexp_replace", "write x.str.replace_all('a', 'b', literal=True)"),
+    **_each("split split_part", "write x.str.split_part(',', 0)"),
+    **_each("substr substring slice", "write x.str.slice(0, 3)"),
+    **_each("length len len_chars", "write x.str.len_chars()"),
+    **_each("concat cat", "write uc.concat(x, y)"),
+    **_each("year quarter month week day weekday hour minute second date total_seconds", "write x.dt.{}()"),
+    **_each("date_trunc truncate trunc", "write x.dt.truncate('1 hour')"),
+    **_each("round floor ceil sqrt exp sign sin cos tan", "write x.call('{}')"),
+    "log": "write x.call('ln')",
+    **_each("clip", "write uc.when(x > high, high, x)"),
+    **_each("map apply map_elements", "write a function of an Arrow table, such as lambda rows: pc.ln(rows['x'])"),
+}
+
+OF_TEXTS: Mapping[str, str] = {
+    **_each("lower casefold", "write x.str.to_lowercase()"),
+    **_each("upper", "write x.str.to_uppercase()"),
+    **_each("strip trim", "write x.str.strip_chars()"),
+    **_each("lstrip ltrim", "write x.str.strip_chars_start()"),
+    **_each("rstrip rtrim", "write x.str.strip_chars_end()"),
+    **_each("match fullmatch like rlike", "write x.str.contains('^a.c$')"),
+    **_each("startswith startsWith", "write x.str.starts_with('a')"),
+    **_each("endswith endsWith", "write x.str.ends_with('a')"),
+    **_each("replace_many sub regexp_replace", "write x.str.replace_all('a', 'b')"),
+    **_each("split split_exact partition get", "write x.str.split_part(',', 0)"),
+    **_each("substr substring head tail", "write x.str.slice(0, 3), or x.str.slice(-3)"),
+    **_each("len length size n_chars lengths", "write x.str.len_chars()"),
+    **_each("cat concat join", "write uc.concat(x, y)"),
+    **_each("extract extract_groups", "write x.call('extract_regex', options={'pattern': '(?P<a>.)'}).field('a')"),
+    **_each("find index", "write x.call('find_substring', options={'pattern': 'a'})"),
+    **_each("count count_matches", "write x.call('count_substring', options={'pattern': 'a'})"),
+    **_each("to_datetime strptime", "write x.call('strptime', options={'format': '%d.%m.%Y', 'unit': 'us'})"),
+    **_each("reverse title capitalize", "write x.call('utf8_{}')"),
+}
+
+OF_TIMES: Mapping[str, str] = {
+    **_each("dayofweek day_of_week isoweekday", "write x.dt.weekday(), which is 1 for Monday"),
+    **_each("dayofyear day_of_year", "write x.dt.ordinal_day()"),
+    **_each("dayofmonth day_of_month", "write x.dt.day()"),
+    **_each("weekofyear isocalendar iso_week", "write x.dt.week()"),
+    **_each("iso_year is_leap_year", "write x.call('{}')"),
+    **_each("floor trunc round date_trunc normalize", "write x.dt.truncate('1 hour')"),
+    "millisecond": "write x.dt.microsecond() // 1000",
+    **_each("days", "write x.dt.total_days()"),
+    **_each("seconds", "write x.dt.total_seconds()"),
+    **_each("total_milliseconds total_microseconds microseconds", "write x // timedelta(milliseconds=1)"),
+    **_each("tz_convert astimezone", "write x.dt.convert_time_zone('Europe/Berlin')"),
+    **_each("tz_localize replace_time_zone", "write x.call('assume_timezone', options={'timezone': 'Europe/Berlin'})"),
+    **_each("strftime to_string", "write x.call('strftime', options={'format': '%Y-%m-%d'})"),
+    **_each("offset_by", "write x + timedelta(days=1)"),
+    **_each("timestamp epoch", "write x.cast('int64')"),
+    **_each("time", "write x.cast(pa.time64('us'))"),
 }
 
 OF_COMBINERS: Mapping[str, str] = {
@@ -181,6 +234,7 @@ _OURS = {
     "Files": "read_parquet read_csv read_json read_files",
     "col": "column Col",
     "when": "case case_when If",
+    "concat": "concat_str concat_ws",
     "session": "spark SparkSession",
     "span": "timedelta interval duration",
 }
@@ -192,7 +246,6 @@ _OTHER = {
     "accumulating": "give mode='accumulating' to flow.window(...)",
     "discarding": "give mode='discarding' to flow.window(...)",
     "AccumulationMode": "give mode='accumulating', 'discarding' or 'retracting' to flow.window(...)",
-    "concat": "write uc.union(a, b)",
     "WindowInto": "write flow.window(uc.Fixed('1 minute'))",
     "run": "write flow.run() in this process, flow.df on Spark, or flow.to_table(target)",
     "replay": "write uc.flow(...).replay(), and then the windows",
@@ -368,6 +421,8 @@ __all__ = [
     "OF_COMBINERS",
     "OF_EXPRESSIONS",
     "OF_RESULTS",
+    "OF_TEXTS",
+    "OF_TIMES",
     "Adviser",
     "combiner_for",
     "no_such_method",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
-from typing import Any, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 import uncombine as uc
 from uncombine.advice import own_names
@@ -56,6 +56,8 @@ METHODS: dict[str, set[str]] = {
     "Combiner": {"capability", "compile", "tolerance", "append_only"},
     "CombineFn": {"fields", "is_zero", "nullable"},
     "Expr": {"columns"},
+    "Expr.dt": set(),
+    "Expr.str": set(),
     "Trigger": {"children", "words", "labels"},
     "KeyFunction": set(),
     "KeyContext": {"advance", "wake"},
@@ -78,7 +80,7 @@ FIRST = [
     *("Flow.foreach_batch", "Flow.left_out", "Flow.replay"),
     *("Elements", "Watermark", "Clock", "Result", "Result.table", "Result.collect", "Result.to_pandas"),
     *("Result.to_polars", "Result.to_arrow", "Result.to_table"),
-    *("col", "when", "coalesce", "Expr", "progress", "watch"),
+    *("col", "when", "coalesce", "concat", "Expr", "progress", "watch"),
     *("testing.check_flow", "testing.check_script", "testing.assert_rows"),
     *("aggregate", "Combiner", "Combiner.where", "Combiner.of", "Combiner.map", "Combiner.bind"),
     *("CombineFn", "CombineFn.add", "CombineFn.merge", "CombineFn.uncombine", "CombineFn.negate"),
@@ -89,8 +91,16 @@ def value_of(name: str) -> Any:
     """The value of a public name, which may have dots."""
     value: Any = uc
     for part in name.split("."):
-        value = getattr(value, part)
+        value = getattr(class_of(value), part)
     return value
+
+
+def class_of(value: Any) -> Any:
+    """The class of which a property gives a value; any other value as it is."""
+    if not isinstance(value, property):
+        return value
+    kind = get_type_hints(value.fget)["return"]
+    return get_origin(kind) or kind
 
 
 def exported() -> Iterator[str]:
@@ -110,12 +120,12 @@ def with_methods(name: str) -> Iterator[str]:
     """A name, and the methods after it if it is a class of which users call them."""
     yield name
     if name in METHODS:
-        owner = value_of(name)
+        owner = class_of(value_of(name))
         parts = [kind for kind in reversed(owner.__mro__) if kind.__module__.startswith("uncombine.")]
         for method, value in {method: value for kind in parts for method, value in vars(kind).items()}.items():
             called = inspect.isfunction(value) or isinstance(value, property | classmethod)
             if called and method in own_names(owner) and method not in METHODS[name]:
-                yield f"{name}.{method}"
+                yield from with_methods(f"{name}.{method}")
 
 
 def page_of(name: str) -> str:
@@ -123,7 +133,7 @@ def page_of(name: str) -> str:
     owner, _, method = name.rpartition(".")
     if owner == "Flow" and method in STEPS:
         return "steps"
-    value = value_of(owner if owner in METHODS else name)
+    value = class_of(value_of(owner if owner in METHODS else name))
     module = getattr(value, "__module__", None) or ""
     if not module.startswith("uncombine"):  # an alias, such as a type of a union
         module = f"uncombine.{owner}"

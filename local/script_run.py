@@ -286,20 +286,15 @@ class LocalRun:
         none = next((form.schema.append(_STEP) for form in self.graph.left_out.values()), pa.schema([_STEP]))
         by_step = [table for *_, table in sorted(self.left_out, key=lambda one: one[:2])]
         left_out = pa.concat_tables([none.empty_table(), *by_step])
-        fed = [
-            LocalInput(leaf=feed.leaf, feed=feed, step=step)
-            for step in self.graph.steps
-            for feed in step.feeds
-            if feed.leaf
-        ]
-        whole = all(one.keeps_rows for one in fed)
+        steps = self.graph.steps
+        fed = [LocalInput(leaf=feed.leaf, feed=feed, step=step) for step in steps for feed in step.feeds if feed.leaf]
         last = self.flow.stages[-1] if self.flow.stages else None
         return Result(
             panes,
             of_stages=counts,
             dropped_rows=[(place, row) for place, _, row in sorted(self.dropped, key=lambda one: one[:2])],
             output_watermarks=self.output_watermarks,
-            rows_kept=whole,
+            rows_kept=all(one.keeps_rows for one in fed),
             left_out=left_out,
             last=last.grouping if isinstance(last, GroupingStage) else None,
             each_batch=self.flow.settings.each_batch,

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..combiners.aggregate import as_table
 from ..combiners.expressions.expr import Expr
+from ..combiners.expressions.methods import Methods
 from ..combiners.rows.plain_types import as_plain
 from ..errors import InvalidArgument, TypeMismatch
 from ..triggers import truth
@@ -252,6 +253,7 @@ def name_after(transforms: Iterable[Transform], column: str) -> str:
 
 def predicate_of(value: object) -> Expr | Callable[[pa.Table], Any]:
     """Check a predicate of `where()`, and return it."""
+    _require_call(value, "where()")
     if isinstance(value, Expr):
         if _compares_with_null(value):
             raise InvalidArgument(f"where({value!r}) keeps no row, because nothing equals null: write x.is_null()")
@@ -264,6 +266,13 @@ def predicate_of(value: object) -> Expr | Callable[[pa.Table], Any]:
     )
 
 
+def _require_call(value: object, who: str) -> None:
+    """Raise for a method of an expression, which could pass for a function of a table."""
+    if isinstance(getattr(value, "__self__", None), Expr | Methods):
+        name = getattr(value, "__name__", "")
+        raise InvalidArgument(f"{who} was given the method {name} of an expression and not its value: write {name}()")
+
+
 def _compares_with_null(value: object) -> bool:
     """True if a part of an expression is `x == None` or `x != None`."""
     if not isinstance(value, Expr):
@@ -274,6 +283,7 @@ def _compares_with_null(value: object) -> bool:
 
 def function_of(value: object, who: str) -> Expr | Callable[[pa.Table], Any]:
     """Check a function of a table, or an expression, that was given to `who`, and return it."""
+    _require_call(value, who)
     if isinstance(value, Expr) or callable(value):
         return value
     raise InvalidArgument(

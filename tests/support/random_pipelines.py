@@ -71,7 +71,7 @@ def draw(r: random.Random, flows: Mapping[str, uc.Flow]) -> Pipeline:
 
 
 def _step(r: random.Random, one: Pipeline) -> Pipeline:
-    kinds = [_grouped, _grouped, _in_order, _remembered, _repeated, _filtered, _counted_up]
+    kinds = [_grouped, _grouped, _in_order, _remembered, _repeated, _filtered, _counted_up, _written_out]
     if (
         one.flow._changes
     ):  # of an input that is only added to, a row is shown as it comes, whatever comes before it later
@@ -191,6 +191,23 @@ def _repeated(r: random.Random, one: Pipeline) -> Pipeline:
 def _counted_up(r: random.Random, one: Pipeline) -> Pipeline:
     flow = one.flow.with_columns(x=uc.col("x") + 1)
     return Pipeline(flow, lambda given: _each(one.rows(given), lambda x: [x + 1]), (*one.names, "with_columns"))
+
+
+def _written_out(r: random.Random, one: Pipeline) -> Pipeline:
+    """A number of the text of the key and of the clock."""
+    time = uc.col("event_time" if "event_time" in one.flow.schema.names else "ts")
+    letters = uc.concat(uc.col("k"), "é").str.len_chars().fill_null(0)
+    early = uc.when(time - time.dt.truncate("1 minute") < uc.span("20 seconds"), 1, 0)
+    flow = one.flow.with_columns(x=uc.col("x") + letters + time.dt.second() % 3 + early)
+
+    def rows(given: Sources) -> Rows:
+        out = Rows()
+        for (t, k, x), weight in one.rows(given).items():
+            second = t // SECOND % 60
+            out[t, k, x + (0 if k is None else len(k) + 1) + second % 3 + (second < 20)] += weight
+        return out
+
+    return Pipeline(flow, rows, (*one.names, "with_columns of texts and times"))
 
 
 def _filtered(r: random.Random, one: Pipeline) -> Pipeline:
