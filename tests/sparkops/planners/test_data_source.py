@@ -16,7 +16,7 @@ from uncombine.sparkops.planners.planner import Offset, Planner
 
 
 class Counting(Planner):
-    """Numbers, of which a batch has some."""
+    """Numbers, of which a batch has some; an offset says how many."""
 
     columns = "n bigint"
 
@@ -25,14 +25,15 @@ class Counting(Planner):
         self.limit: int | None = None
 
     def begin(self) -> Offset:
-        return {"n": 0}
+        return {"n": 0, "new": 0}
 
     def freeze(self) -> None:
         self.limit = self.there
 
     def after(self, offset: Offset, most: int | None) -> Offset:
         there = self.there if self.limit is None else self.limit
-        return {"n": min(there, offset["n"] + (there if most is None else most))}
+        end = min(there, offset["n"] + (there if most is None else most))
+        return offset if end == offset["n"] else {"n": end, "new": end - offset["n"]}
 
     def tasks(self, start: Offset, end: Offset) -> Sequence[pa.RecordBatch]:
         return [pa.RecordBatch.from_pydict({"n": [n]}) for n in range(start["n"], end["n"])]
@@ -58,7 +59,7 @@ def test_spark_names_the_start_and_the_limit() -> None:
 @pytest.mark.skipif(not LIMITS, reason="Spark 4.1 has no limits")
 def test_without_a_limit_a_batch_has_all_that_is_there() -> None:
     reader = PlannedReader(Counting(5))
-    assert reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit()) == {"n": 5}
+    assert reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit()) == {"n": 5, "new": 5}
 
 
 def test_spark_4_1_names_no_start() -> None:
@@ -68,11 +69,10 @@ def test_spark_4_1_names_no_start() -> None:
     end = reader.latestOffset()
     assert rows(reader, reader.initialOffset(), end) == [0, 1, 2, 3, 4]
     source.there = 7
-    assert reader.latestOffset() == {"n": 7}
-    restarted = PlannedReader(Counting(9, most=1))
-    assert restarted.partitions({"n": 8}, {"n": 8}) == []
-    restarted.planner.freeze()
-    assert restarted.latestOffset() == {"n": 9}
+    assert reader.latestOffset() == {"n": 7, "new": 2}
+    restarted = PlannedReader(Counting(9))
+    assert restarted.partitions({"n": 8, "new": 3}, {"n": 8, "new": 3}) == []
+    assert restarted.latestOffset() == {"n": 9, "new": 1}
 
 
 def test_a_query_of_what_is_there_takes_nothing_that_comes_later() -> None:
@@ -80,11 +80,11 @@ def test_a_query_of_what_is_there_takes_nothing_that_comes_later() -> None:
     reader = PlannedReader(source)
     reader.prepareForTriggerAvailableNow()
     source.there = 9
-    assert reader.latestOffset(reader.initialOffset()) == {"n": 3}
+    assert reader.latestOffset(reader.initialOffset()) == {"n": 3, "new": 3}
 
 
 def test_the_planner_travels_as_an_option() -> None:
     options: dict[str, Any] = {"planner": b64encode(pickle.dumps(Counting(4))).decode()}
     source = PlannedSource(options)
     assert source.schema() == "n bigint"
-    assert source.streamReader(None).latestOffset() == {"n": 4}
+    assert source.streamReader(None).latestOffset() == {"n": 4, "new": 4}
