@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol, runtime_checkable
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from .methods import require_text
 from .text import Named, literal_text, text_of
 from .text_methods import TextMethods
 from .time_methods import TimeMethods
+from .zones import zone_info
 
 
 @runtime_checkable
@@ -349,19 +351,16 @@ def _plain(value: Any) -> Any:
         raise InvalidArgument(f"{value!r} does not fit into 64 bits: write it as a Decimal or a float") from None
     # The repr of a scalar of NumPy, Arrow or pandas does not evaluate back everywhere.
     plain = scalar.as_py() if isinstance(value, np.generic | pa.Scalar) else value
-    if not _is_of_pandas(plain):
-        return plain
     if getattr(plain, "nanosecond", 0) or getattr(plain, "nanoseconds", 0):
         raise InvalidArgument(
             f"{value!r} has nanoseconds, which a time of Python has not: write a number with its type, such as "
             "coalesce(5).cast(pa.duration('ns'))"
         )
-    return pa.scalar(plain).as_py()
-
-
-def _is_of_pandas(value: Any) -> bool:
-    """True for the times of pandas, which are times of Python with nanoseconds."""
-    return isinstance(value, datetime | timedelta) and type(value) not in (datetime, timedelta)
+    if isinstance(plain, datetime | timedelta) and type(plain) not in (datetime, timedelta):
+        plain = pa.scalar(plain).as_py()  # the times of pandas are times of Python with nanoseconds
+    if isinstance(plain, datetime) and not isinstance(plain.tzinfo, ZoneInfo | timezone | None):
+        plain = plain.astimezone(zone_info(scalar.type.tz))
+    return plain
 
 
 def _operand(value: Any) -> Expr:

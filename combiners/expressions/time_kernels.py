@@ -67,8 +67,6 @@ def _local(times: Any) -> Any:
     zone = times.type.tz if pt.is_timestamp(times.type) else None
     if zone is None or zone == "UTC":
         return times
-    if zone[0] in "+-":  # an offset, which has no rules
-        return pc.local_timestamp(times)
     whole, some, per_second = _seconds(times, zone)
     offset = offset_at(np.atleast_1d(whole // per_second), zone)
     return _like(times, np.atleast_1d(whole) + offset * per_second, some, pa.timestamp(times.type.unit))
@@ -101,8 +99,6 @@ def _truncate(value: Any, every: str) -> Any:
     zone = times.type.tz if pt.is_timestamp(times.type) else None
     if begin.type == times.type or zone is None:
         return begin
-    if zone[0] in "+-":
-        return pc.assume_timezone(begin, zone)
     whole, some, per_second = _seconds(begin, zone)
     whole = np.atleast_1d(whole)
     first, last = (each * per_second + whole % per_second for each in instants_of(whole // per_second, zone))

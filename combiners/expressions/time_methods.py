@@ -5,7 +5,6 @@ Times with a time zone are read by the clocks and the calendar there, all others
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 
 from ...advice import OF_TIMES
@@ -88,7 +87,7 @@ class TimeMethods(Methods[E]):
     def convert_time_zone(self, time_zone: str) -> E:
         """The same time by the clocks of another zone, such as "Europe/Berlin"; one without a zone counts as UTC."""
         zone = require_text(time_zone, "the time zone of convert_time_zone()", empty=False)
-        if not (is_zone(zone) or re.fullmatch(r"[+-]\d\d:\d\d", zone)):
+        if not is_zone(zone):
             raise InvalidArgument(
                 f"there is no time zone {zone!r}: write a name such as 'Europe/Berlin', or an offset such as '+02:00'"
             )

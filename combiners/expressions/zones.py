@@ -7,7 +7,8 @@ Guarded by tests/combiners/expressions/test_time_methods.py.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -15,18 +16,31 @@ import numpy as np
 import pyarrow as pa
 
 _DAY = 86_400
+_FIXED = re.compile(r"([+-])(\d\d):(\d\d)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(seconds=1)
 _LAST = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // timedelta(seconds=1) + _DAY - 1
 
 
 def is_zone(name: str) -> bool:
-    """True for a name whose rules are known; offsets such as +02:00 have none."""
+    """True for a name whose rules are known, and for an offset such as +02:00."""
+    if _FIXED.fullmatch(name):
+        return True
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return False
     return True
+
+
+def zone_info(name: str) -> tzinfo:
+    """The zone of a name or an offset, as Python's own class of it.
+
+    >>> zone_info("Europe/Berlin"), zone_info("-02:30")
+    (zoneinfo.ZoneInfo(key='Europe/Berlin'), datetime.timezone(datetime.timedelta(days=-1, seconds=77400)))
+    """
+    fixed = _FIXED.fullmatch(name)
+    return timezone(_ahead(fixed)) if fixed else ZoneInfo(name)
 
 
 def offset_at(seconds: np.ndarray, zone: str) -> np.ndarray:
@@ -35,6 +49,8 @@ def offset_at(seconds: np.ndarray, zone: str) -> np.ndarray:
     >>> offset_at(np.array([1711846799, 1711846800]), "Europe/Berlin")
     array([3600, 7200])
     """
+    if fixed := _FIXED.fullmatch(zone):
+        return np.full(len(seconds), _ahead(fixed) // timedelta(seconds=1))
     if len(seconds) == 0:
         return seconds
     if seconds.min() < _FIRST or seconds.max() > _LAST:
@@ -64,6 +80,11 @@ def instants_of(local: np.ndarray, zone: str) -> tuple[np.ndarray, np.ndarray]:
     for place in skipped:  # few times are in the hour of a year that is skipped
         first[place] = last[place] = _change(zone, int(other[place]), int(one[place]))
     return first, last
+
+
+def _ahead(fixed: re.Match[str]) -> timedelta:
+    """The length of time by which an offset is ahead of UTC."""
+    return int(f"{fixed[1]}1") * timedelta(hours=int(fixed[2]), minutes=int(fixed[3]))
 
 
 def _offset_near(seconds: np.ndarray, zone: str) -> np.ndarray:

@@ -57,6 +57,8 @@ def test_instants_are_the_first_and_the_last_that_show_a_time(zone: str, change:
 
 
 def test_names() -> None:
-    assert all(map(is_zone, ZONES))
-    assert not any(map(is_zone, ["Mars", "", "+02:00", "../etc/passwd", "Europe"]))
+    assert all(map(is_zone, [*ZONES, "+02:00", "-11:30"]))
+    assert not any(map(is_zone, ["Mars", "", "+2:00", "../etc/passwd", "Europe"]))
+    assert offset_at(np.array([0, 10**10]), "-02:30").tolist() == [-9_000, -9_000]
+    assert [each.tolist() for each in instants_of(np.array([0]), "+05:30")] == [[-19_800], [-19_800]]
     assert offset_at(np.array([], np.int64), "Europe/Berlin").tolist() == []
