@@ -6,6 +6,7 @@ Guarded by tests/test_doors.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from io import IOBase
 from typing import TYPE_CHECKING, Any, Never
 
 from .changelogs.base import Changelog
@@ -109,7 +110,7 @@ def flow(
         raise TypeMismatch(
             "uc.flow() was given a session: write uc.flow(spark.table(name)), or uc.flow(path, spark=...)"
         )
-    if hasattr(rows, "read") and hasattr(rows, "close"):
+    if isinstance(rows, IOBase):
         raise TypeMismatch("uc.flow() was given an open file: write uc.flow(path)")
     if isinstance(rows, Iterator) and not hasattr(rows, "__arrow_c_stream__"):  # of rows, tables, paths or entries
         rows = list(rows)

@@ -27,19 +27,19 @@ def say() -> None:
 
 def wait(table: pa.Table) -> pa.Table:
     """A function that waits when the value 7 comes."""
-    if 7 in table["x" if "x" in table.column_names else "total"].to_pylist():
+    if 7 in table["total"].to_pylist():
         say()
         signal.pause()
     return table
 
 
 def by_script() -> uc.Flow:
-    """A run whose fourth entry waits, with a late row and a row without a time before."""
+    """A run in whose sixth entry the function after the windows waits, after a late row and one without a time."""
     rows = [[{"ts": i * MINUTE, "x": i + 4}] for i in range(4)]
     script = [uc.Elements(some) for some in rows]
     script[2:2] = [uc.Watermark(MINUTE), uc.Elements([{"ts": 0, "x": 1}, {"ts": None, "x": 1}])]
-    minutes = uc.flow([*script, uc.Watermark(None)]).map(wait).window("1 minute")
-    return minutes.combine(total=uc.Sum("x"))
+    minutes = uc.flow([*script, uc.Watermark(None)]).window("1 minute", "each row")
+    return minutes.combine(total=uc.Sum("x")).map(wait)
 
 
 def by_replay() -> uc.Flow:
