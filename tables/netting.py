@@ -49,7 +49,7 @@ def changes_of(rows: pa.Table, layout: Layout) -> pa.Table:
     np.add.at(change, codes, left)
     known = row >= 0
     out = given.take(pa.array(row[known])).append_column(CHANGE, pa.array(change[known].astype(np.int8)))
-    return _fit(out, layout.changes)
+    return _fitted(out, layout.changes)
 
 
 def _survivors(
@@ -71,7 +71,7 @@ def _survivors(
     return np.concatenate([alone, shared[firsts[kept]]]), np.concatenate([weights[alone], sums[kept]])
 
 
-def _fit(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows in the types of a table; raises for a value that its type does not hold, such as a time in seconds."""
     columns = list[pa.ChunkedArray]()
     for column, field in zip(rows.columns, schema, strict=True):

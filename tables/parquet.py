@@ -19,7 +19,7 @@ from .changes import Changes
 from .copying import ChangedKeys, new_rows
 from .kinds import nested, require_types, timed_type
 from .layout import Layout
-from .renames import remove_leftovers, replacement
+from .renames import remove_leftovers, replaced
 from .target import NONE_YET, Kept, Target, Writer
 
 FILE = "table.parquet"
@@ -118,7 +118,7 @@ class ParquetWriter(Writer):
         """Write a file beside the last one, and put it in its place."""
         about = {_OWNER: self.owner.encode(), _BATCH: str(batch).encode(), _LAYOUT: self.layout.text().encode()}
         schema = self.layout.schema.with_metadata(about)
-        with replacement(self.file, self.owner) as file, pq.ParquetWriter(file, schema) as writer:
+        with replaced(self.file, self.owner) as file, pq.ParquetWriter(file, schema) as writer:
             for part in rows:
                 writer.write_batch(part.replace_schema_metadata(about))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Timer
 
 from ..errors import TableUnreachable
-from .renames import remove_leftovers, replacement
+from .renames import remove_leftovers, replaced
 
 LOGGER = logging.getLogger("uncombine")
 
@@ -109,7 +109,7 @@ class PublishedCopy:
     def _copy(self) -> None:
         try:
             # The source stays open until the rename. A process that closes a file gives up its locks of the file.
-            with open(self.source, "rb") as source, replacement(self.path, self.owner) as file:
+            with open(self.source, "rb") as source, replaced(self.path, self.owner) as file:
                 shutil.copyfileobj(source, file, PIECE)
         except OSError as error:
             raise TableUnreachable(f"{self.source} cannot be published as {self.path}: {error}") from None

@@ -14,12 +14,12 @@ from uuid import uuid4
 
 
 @contextmanager
-def replacement(path: Path, owner: str) -> Iterator[BinaryIO]:
+def replaced(path: Path, owner: str) -> Iterator[BinaryIO]:
     """A file to write beside `path`, whose place it takes at the end; after an error nothing of it is left.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a"
-    >>> with replacement(path, "me") as file:
+    >>> with replaced(path, "me") as file:
     ...     print(file.write(b"whole"), path.exists())
     5 False
     >>> path.read_text()
@@ -52,4 +52,4 @@ def _synced(folder: Path) -> None:
         os.close(handle)
 
 
-__all__ = ["remove_leftovers", "replacement"]
+__all__ = ["remove_leftovers", "replaced"]
