@@ -107,7 +107,7 @@ class DuckDBWriter(SqlWriter):
         self._copy: PublishedCopy | None = None
         if target.publish is not None:
             every = target.publish_every / UNITS["second"]
-            self._copy = PublishedCopy(Path(self.path), Path(target.publish), every, owner, self._still)
+            self._copy = PublishedCopy(Path(self.path), Path(target.publish), every, owner, self._guard)
 
     def start(self) -> int:
         last = super().start()
@@ -119,7 +119,7 @@ class DuckDBWriter(SqlWriter):
         applied = super().apply(batch, changes)
         if self._copy is not None:
             if applied:
-                self._copy.changed()
+                self._copy.note_change()
             self._copy.refresh()
         return applied
 
@@ -206,14 +206,14 @@ class DuckDBWriter(SqlWriter):
     def _connection(self, read_only: bool = False, alone: bool = False) -> Iterator[Any]:
         """A connection to the file, which this process has open by no other writer of a live table."""
         with _lock(os.path.realpath(self.path)):
-            connection = self._connected(read_only, alone)
+            connection = self._connect(read_only, alone)
             try:
                 connection.execute("SET TimeZone = 'UTC'")
                 yield connection
             finally:
                 connection.close()
 
-    def _connected(self, read_only: bool, alone: bool) -> Any:
+    def _connect(self, read_only: bool, alone: bool) -> Any:
         """A connection; one to read may be shared with what else this process has open, unless it must be alone."""
         connect = partial(self.duckdb.connect, self.path)
         try:
@@ -235,7 +235,7 @@ class DuckDBWriter(SqlWriter):
             ) from None
 
     @contextmanager
-    def _still(self) -> Iterator[None]:
+    def _guard(self) -> Iterator[None]:
         """Keep writers away from the file, which then has all changes that were made."""
         with self._connection(read_only=True, alone=True):
             if os.path.exists(f"{self.path}.wal"):

@@ -103,7 +103,7 @@ class Keeper:
 
     def _patiently(self, work: Callable[[], T], who: str) -> T:
         """Do the work; again while the database is away, which changes nothing if the batch was applied before."""
-        began, pause, waited = time.monotonic(), 0.05, 0.0
+        began, pause, wait_time = time.monotonic(), 0.05, 0.0
         while True:
             with self._busy:
                 try:
@@ -111,17 +111,17 @@ class Keeper:
                     break
                 except TableUnreachable as error:
                     self.writer.close()
-                    spent = time.monotonic() - began
-                    if self._stopped.is_set() or spent >= self.patience:
-                        if not waited:
+                    seconds = time.monotonic() - began
+                    if self._stopped.is_set() or seconds >= self.patience:
+                        if not wait_time:
                             raise
-                        raise TableUnreachable(f"{error} ({who} has waited for {spent:.0f} s)") from None
-                    if waited < SILENT <= waited + pause:
+                        raise TableUnreachable(f"{error} ({who} has waited for {seconds:.0f} s)") from None
+                    if wait_time < SILENT <= wait_time + pause:
                         LOGGER.warning("%s waits, for %.0f s at most: %s", who, self.patience, error)
             self._wait(pause)
-            waited += pause
+            wait_time += pause
             pause = min(2 * pause, LONGEST_WAIT)
-        if waited >= SILENT:
+        if wait_time >= SILENT:
             LOGGER.info("%s: %s goes on after %.0f s", self.writer.name, who, time.monotonic() - began)
         return done
 

@@ -46,8 +46,8 @@ def target_of(url: object) -> Target:
 
 def _duckdb(rest: str) -> Target:
     place, table, schema = _place_and_table(rest, FORMS[0])
-    written, _, query = place.partition("?")
-    path = written.removeprefix("///") if written.startswith("////") else written
+    address, _, query = place.partition("?")
+    path = address.removeprefix("///") if address.startswith("////") else address
     if not path or (path.startswith("//") and not path.startswith("///")) or path.lstrip("/") == ":memory:":
         raise InvalidArgument(
             "a target of DuckDB is 'duckdb:' and the path of a file, such as duckdb:/data/shop.db#totals"
@@ -59,11 +59,11 @@ def _duckdb(rest: str) -> Target:
             f"'duckdb:/{place}' or 'duckdb:{place}'"
         )
     path = unquote(path)
-    copy, every = _publishing(query, path)
+    copy, every = _copy_options(query, path)
     return DuckDB(path=path, table=table, schema=schema, publish=copy, publish_every=every)
 
 
-def _publishing(query: str, path: str) -> tuple[str | None, Span]:
+def _copy_options(query: str, path: str) -> tuple[str | None, Span]:
     """The file that gets a copy for readers, if a URL of DuckDB names one, and the time from one copy to the next."""
     pairs = (part.partition("=")[::2] for part in query.split("&") if part)
     options = {name: unquote(value) for name, value in pairs}

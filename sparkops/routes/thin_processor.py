@@ -16,7 +16,7 @@ from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from ..spark_private import pickled, travels_by_value
-from ..tuning.thin_function import loaded
+from ..tuning.thin_function import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ class ThinProcessor(StatefulProcessor):
     def processor(self) -> Any:
         """The processor of the library, with the state of this task."""
         if self.whole is None:
-            self.whole = loaded(self.payload)
+            self.whole = load(self.payload)
         if not self.begun:
             self.begun = True
             self.whole.begin(self.handle, self.manifest, self.chunks)

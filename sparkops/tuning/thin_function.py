@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def loaded(payload: bytes) -> Any:
+def load(payload: bytes) -> Any:
     """A value that was pickled with the library; raises with the remedy on a worker that does not have the library."""
     try:
         return pickle.loads(payload)
@@ -54,7 +54,7 @@ class ThinFunction:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if self.whole is None:
-            self.whole = loaded(self.payload)
+            self.whole = load(self.payload)
         return self.whole(*arguments, **named)
 
 
@@ -65,4 +65,4 @@ def thin_function(whole: Callable[..., Any]) -> ThinFunction:
 
 travels_by_value(sys.modules[__name__])
 
-__all__ = ["ThinFunction", "loaded", "thin_function"]
+__all__ = ["ThinFunction", "load", "thin_function"]

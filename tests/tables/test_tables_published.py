@@ -232,7 +232,7 @@ def test_a_file_whose_changes_are_in_its_log_is_not_copied(tmp_path: Path) -> No
     code = f"import duckdb, os; db = duckdb.connect({str(tmp_path / 'a.db')!r}); db.sql('CREATE TABLE u (i int)')"
     subprocess.run([sys.executable, "-c", f"{code}; os.kill(os.getpid(), 9)"], check=False)
     assert (tmp_path / "a.db.wal").exists()
-    writer._copy.changed()
+    writer._copy.note_change()
     with pytest.raises(TableUnreachable, match=r"has changes that are not in its file yet, but in .*a\.db\.wal"):
         writer.finish()
     writer.apply(0, batch_of(row("a", 1)))  # opens it for writing, which takes them in

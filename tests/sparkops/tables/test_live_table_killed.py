@@ -72,23 +72,33 @@ def agree(folder: Path, url: str, seed: int, kills: int, upset: Callable[[], Any
             alive = alive and app.wait(r.random() * 0.3)
             assert alive or files_until(out, committed(out) - 1) == len(tables), app.said()
         upset()
-        last, rows = found(url, out)
-        count = files_until(out, last)
-        want.setdefault(count, recomputed(tables[:count]) if count else [])
-        assert rows == want[count], f"kill {kill}: batch {last}, {count} files"
+        for place in (copy_of(url), url):  # the copy as the application has left it
+            last, rows = found(place, out)
+            count = files_until(out, last)
+            want.setdefault(count, recomputed(tables[:count]) if count else [])
+            assert rows == want[count], f"kill {kill}: batch {last}, {count} files in {place}"
         assert last + 1 >= committed(out)
         seen.add(last)
     finished(out, *arguments)
-    last, rows = found(url, out)
-    assert (files_until(out, last), rows) == (len(tables), recomputed(tables))
+    for place in (copy_of(url), url):
+        last, rows = found(place, out)
+        assert (files_until(out, last), rows) == (len(tables), recomputed(tables))
     return seen
+
+
+def copy_of(url: str) -> str:
+    """The table that readers see: that of the copy, if one is published."""
+    copy = url.partition("?publish=")[2]
+    return f"duckdb:{copy}" if copy else url
 
 
 @contextmanager
 def place_of(kind: str, folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The URL of a table, and a way to upset its server, which has all that it has committed when it starts again."""
     if kind != "postgresql":
-        yield {"duckdb": f"duckdb:///{folder}/a.db#t", "delta": f"delta:{folder}/t"}[kind], lambda: None
+        copied = f"duckdb:{folder}/a.db?publish={folder}/seen.db#t"
+        places = {"duckdb": f"duckdb:{folder}/a.db#t", "published": copied, "delta": f"delta:{folder}/t"}
+        yield places[kind], lambda: None
         return
     server = PostgresServer(folder / "postgres")
     server.start()
@@ -105,7 +115,7 @@ def place_of(kind: str, folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]
 
 @pytest.mark.soak
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["duckdb", "postgresql", "delta"])
+@pytest.mark.parametrize("kind", ["duckdb", "published", "postgresql", "delta"])
 def test_forty_kills(kind: str, tmp_path: Path) -> None:
     with place_of(kind, tmp_path) as (url, upset):
         assert len(agree(tmp_path, url, seed=40, kills=40, upset=upset)) > 15

@@ -12,7 +12,7 @@ import pytest
 
 from uncombine.sparkops.inputs import instants
 from uncombine.sparkops.spark_private import pickled
-from uncombine.sparkops.tuning.thin_function import loaded, thin_function
+from uncombine.sparkops.tuning.thin_function import load, thin_function
 
 WORDS = "a worker of Spark has no library 'uncombine': install it where each worker runs"
 
@@ -83,7 +83,7 @@ def test_another_module_that_is_missing_is_named_as_it_is(monkeypatch: pytest.Mo
     payload = pickle.dumps(Path)
     monkeypatch.setitem(sys.modules, "pathlib", None)
     with pytest.raises(ModuleNotFoundError, match="pathlib"):
-        loaded(payload)
+        load(payload)
 
 
 @pytest.mark.full
